@@ -1,0 +1,1 @@
+"""The measuring engine: programs of steps, their compiled interpreter, sampling and validation."""

@@ -1,0 +1,140 @@
+"""What a benchmark declares besides its program: sizes, counts, rank rule, metric, needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from omb_py.engine.program import Program
+
+LARGE_MESSAGE_BYTES = 8192
+"""Above this many bytes OMB switches to its large-message iteration counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The place of one rank: its number, how many there are, and the host of each."""
+
+    rank: int
+    size: int
+    hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One (benchmark, options, size) to be measured in a launch. JSON-serialisable by ``vars``-like means."""
+
+    benchmark: str
+    backend: str
+    binding: str
+    size: int
+    """Message size in bytes as OMB prints it (per destination for alltoall, per rank for allgather)."""
+    dtype: str = "mpi_char"
+    device: str = "cpu"
+    buffer: str = "numpy"
+    op: str = "sum"
+    root: int = 0
+    window: int = 64
+    process_sync: str = "barrier"
+    iterations: int = 1000
+    """OMB's count for this size, or the user's."""
+    auto: bool = True
+    """May stop early, between ``min(100, iterations)`` and ``iterations``."""
+    warmup: int = 100
+    precision: float = 0.01
+    time_limit: float | None = None
+    validate: bool = False
+    distinct: bool = False
+    """Validation runs the same body with a buffer of its own for every slot of a window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Iterations and warm-ups for small and large messages."""
+
+    small: int
+    small_warmup: int
+    large: int
+    large_warmup: int
+
+    def of(self, size: int) -> tuple[int, int]:
+        """(iterations, warm-ups) for a message of `size` bytes."""
+        if size > LARGE_MESSAGE_BYTES:
+            return self.large, self.large_warmup
+        return self.small, self.small_warmup
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Default range of message sizes in bytes, doubling; ``None`` for a benchmark without a size."""
+
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankRule:
+    """Which rank counts a benchmark admits."""
+
+    text: str
+    admits: Callable[[int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How samples become the printed number.
+
+    A *sample* is a lap divided by `parts`.  ``us``: the value is the mean of the timed ranks' mean samples.
+    ``MB/s``: the value is ``bytes_of(cell, ranks) / 1e6`` per mean sample in seconds.
+    """
+
+    unit: Literal["us", "MB/s"]
+    formula: str
+    """For a reader: how the printed number is made from the laps."""
+    parts: int = 1
+    lap: str = "time"
+    bytes_of: Callable[[Cell, int], int] | None = None
+    """Bytes that one sample moves, for ``MB/s``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What is fixed when a process starts. Cells are grouped into launches by equal needs."""
+
+    thread_level: Literal["single", "funneled", "serialized", "multiple"] = "funneled"
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A declaration: everything about a benchmark that is not the engine's."""
+
+    name: str
+    family: Literal["pt2pt", "collective"]
+    summary: str
+    program: Callable[[World, Cell], Program]
+    metric: Metric
+    sizes: Sizes | None
+    counts: Counts
+    ranks: RankRule
+    timed: Literal["rank 0", "all"]
+    dtype: str
+    options: frozenset[str]
+    """Options that mean something here: ``type op window validation full`` …"""
+    bytes_total: Callable[[int, int], int]
+    """(size, ranks) -> bytes of the whole operation, the nccl-tests *size* column."""
+    bandwidth: str | None = None
+    """Name of the algbw/busbw formula (:mod:`omb_py.engine.bandwidth`)."""
+    needs: Needs = Needs()
+    zero_size: bool = False
+    """A message of zero bytes means something."""
+
+    @property
+    def minimum_size(self) -> int:
+        """Smallest size of the default sweep, in bytes."""
+        return self.sizes.minimum if self.sizes else 0
+
+
+def cell_from(data: Mapping[str, Any]) -> Cell:
+    """A cell from its JSON form. Raises TypeError on unknown fields."""
+    return Cell(**data)

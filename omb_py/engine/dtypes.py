@@ -1,0 +1,55 @@
+"""Element types: our names, OMB's names, MPI's names, and how far integers stay exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omb_py.errors import UsageError, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type."""
+
+    name: str
+    """As stored: ``char int8 … float64``."""
+    mpi: str
+    """The MPI datatype, as printed in OMB's ``# Datatype:`` line."""
+    itemsize: int
+    numpy: str
+    exact: int
+    """Largest integer up to which every integer is exact, for validation of reductions."""
+
+
+_ALL = (
+    DType("char", "MPI_CHAR", 1, "int8", 2**7 - 1),
+    DType("int8", "MPI_SIGNED_CHAR", 1, "int8", 2**7 - 1),
+    DType("uint8", "MPI_UNSIGNED_CHAR", 1, "uint8", 2**8 - 1),
+    DType("int16", "MPI_SHORT", 2, "int16", 2**15 - 1),
+    DType("uint16", "MPI_UNSIGNED_SHORT", 2, "uint16", 2**16 - 1),
+    DType("int32", "MPI_INT", 4, "int32", 2**31 - 1),
+    DType("uint32", "MPI_UNSIGNED", 4, "uint32", 2**32 - 1),
+    DType("int64", "MPI_INT64_T", 8, "int64", 2**62),
+    DType("uint64", "MPI_UINT64_T", 8, "uint64", 2**62),
+    DType("float32", "MPI_FLOAT", 4, "float32", 2**24),
+    DType("float64", "MPI_DOUBLE", 8, "float64", 2**53),
+)
+
+DTYPES = {d.name: d for d in _ALL}
+OMB_NAMES = {"mpi_char": "char", "mpi_int": "int32", "mpi_float": "float32", "mpi_double": "float64"}
+OMB_ALL = ("char", "int32", "float32")
+"""What ``-T all`` means in OMB 7.5."""
+
+
+def parse_dtype(text: str) -> str:
+    """Our name of a type given as ours or as OMB's (``mpi_int``). Raises UsageError."""
+    word = text.strip().lower()
+    word = OMB_NAMES.get(word, word)
+    if word not in DTYPES:
+        raise UsageError(f"unknown type {text!r}: {nearest(word, [*DTYPES, *OMB_NAMES, 'all'])}")
+    return word
+
+
+def reduction_dtype(name: str) -> str:
+    """The type a reduction uses: MPI defines no arithmetic on MPI_CHAR, so it means MPI_SIGNED_CHAR (OMB 7.5)."""
+    return "int8" if name == "char" else name

@@ -1,0 +1,182 @@
+"""The step language: what a benchmark does on one rank, as data.
+
+A :class:`Program` is an ordered list of :class:`Stage`; a stage has a setup, a body that is run once an
+iteration, and a teardown.  A body is made of steps, laps (readings of the clock) and repeats.  The same program
+is timed, validated, explained, hashed and simulated; bindings only translate it.
+
+Pure data: this module imports nothing but the standard library, so that the command line can read programs
+without loading NumPy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory that a rank allocates for a cell: a name and its size in bytes."""
+
+    name: str
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Bytes of a buffer. In pass k of the innermost repeat it starts at ``offset + k * stride``."""
+
+    buffer: str
+    offset: int
+    nbytes: int
+    stride: int = 0
+
+    def at(self, k: int) -> Region:
+        """The region in pass `k` of its repeat, as a plain one."""
+        return Region(self.buffer, self.offset + k * self.stride, self.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request slot. In pass k of the innermost repeat it is slot ``index + k * stride``."""
+
+    index: int
+    stride: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """`count` request slots from `first` on."""
+
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A number that an earlier stage measured on this rank: the mean of a lap in nanoseconds."""
+
+    stage: str
+    lap: str
+
+
+Operand: TypeAlias = "Region | Request | Requests | Result | int | str"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation. `op` is a key of :data:`omb_py.engine.ops.OPS`; the operands are named there."""
+
+    op: str
+    operands: Mapping[str, Operand] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.operands[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Lap:
+    """Read the clock. With a name, add the time since the previous lap to that slot; without, start timing."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Run the steps `times` times; strided operands move on with each pass."""
+
+    times: int
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A Python call, in setup or teardown only: ``call(session)``."""
+
+    name: str
+    call: Callable[[Any], None] = field(compare=False)
+
+
+Node: TypeAlias = "Step | Lap | Repeat | Host"
+Body: TypeAlias = tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Setup, body and teardown. With several variants, iteration i runs variant ``i % len(variants)``."""
+
+    variants: tuple[Body, ...]
+    name: str = "main"
+    setup: Body = ()
+    teardown: Body = ()
+
+    @property
+    def laps(self) -> tuple[str, ...]:
+        """Names of the lap slots, in order of first use."""
+        names: dict[str, None] = {}
+        for variant in self.variants:
+            for node, _ in walk(variant):
+                if isinstance(node, Lap) and node.name is not None:
+                    names[node.name] = None
+        return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What one rank does for one cell."""
+
+    buffers: tuple[Buffer, ...]
+    stages: tuple[Stage, ...]
+
+
+def body(*nodes: Node) -> tuple[Body, ...]:
+    """The variants of a stage that has one body."""
+    return (tuple(nodes),)
+
+
+def walk(nodes: Body, k: int = 0) -> Iterator[tuple[Node, int]]:
+    """Every step and lap in order, repeats unrolled, with the pass of its innermost repeat."""
+    for node in nodes:
+        if isinstance(node, Repeat):
+            for pass_ in range(node.times):
+                yield from walk(node.body, pass_)
+        else:
+            yield node, k
+
+
+def request_count(program: Program) -> int:
+    """How many request slots a program needs."""
+    needed = 0
+    for stage in program.stages:
+        for part in (*stage.variants, stage.setup, stage.teardown):
+            for node, k in walk(part):
+                if not isinstance(node, Step):
+                    continue
+                for operand in node.operands.values():
+                    if isinstance(operand, Request):
+                        needed = max(needed, operand.index + k * operand.stride + 1)
+                    elif isinstance(operand, Requests):
+                        needed = max(needed, operand.first + operand.count)
+    return needed
+
+
+def canonical(value: Any) -> Any:
+    """A JSON form of a program that depends on nothing but what it does."""
+    if isinstance(value, Host):
+        return {"Host": value.name}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {type(value).__name__: {f.name: canonical(getattr(value, f.name)) for f in fields(value)}}
+    if isinstance(value, Mapping):
+        return {str(key): canonical(item) for key, item in sorted(value.items())}
+    if isinstance(value, (tuple, list)):
+        return [canonical(item) for item in value]
+    return value
+
+
+def program_hash(*programs: Program) -> str:
+    """Sixteen hex digits that change when what a benchmark does changes: its version."""
+    text = json.dumps([canonical(p) for p in programs], separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,63 @@
+"""Errors a user can cause, and the exit codes of the command line.
+
+::
+
+    OmbError
+    ├── UsageError         2   bad input: one line with the nearest valid choice
+    ├── EnvironmentProblem 3   the environment cannot do it: what to install or set
+    │   └── LaunchFailed   3   a launch died, hung or never joined: which rank and host
+    └── Interrupted        130
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+OK = 0
+NEGATIVE = 1
+USAGE = 2
+ENVIRONMENT = 3
+INCONCLUSIVE = 4
+INTERRUPTED = 130
+
+
+class OmbError(Exception):
+    """Base of every error that is shown to a user as one line, without a traceback."""
+
+    exit_code = ENVIRONMENT
+
+
+class UsageError(OmbError):
+    """The input is wrong; the message says the rule or the nearest valid choice."""
+
+    exit_code = USAGE
+
+
+class EnvironmentProblem(OmbError):
+    """This machine or job cannot do what was asked; the message says why and what to do."""
+
+    exit_code = ENVIRONMENT
+
+
+class LaunchFailed(EnvironmentProblem):
+    """A launch ended before its cells were done; the message names rank, host and step."""
+
+
+class Interrupted(OmbError):
+    """The user pressed Ctrl-C."""
+
+    exit_code = INTERRUPTED
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """A tail for an error line: the nearest valid choice, or all of them when few.
+
+    >>> nearest("alreduce", ["allreduce", "bcast"])
+    'did you mean allreduce?'
+    """
+    valid = sorted(set(choices))
+    close = difflib.get_close_matches(word, valid, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]}?"
+    return "valid: " + ", ".join(valid)

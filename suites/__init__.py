@@ -1,0 +1,7 @@
+"""What can be measured: benchmarks by family."""
+
+from __future__ import annotations
+
+from omb_py.suites.registry import BENCHMARKS, find, names
+
+__all__ = ["BENCHMARKS", "find", "names"]

@@ -1,0 +1,49 @@
+"""All benchmarks by name: ours, and those of installed packages (entry-point group ``omb_py.benchmarks``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from types import MappingProxyType
+
+from omb_py.engine.benchmark import Benchmark
+from omb_py.errors import UsageError, nearest
+from omb_py.suites import collective, pt2pt
+
+ENTRY_POINTS = "omb_py.benchmarks"
+
+BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
+    {b.name: b for b in (*pt2pt.BENCHMARKS, *collective.BENCHMARKS)}
+)
+"""The benchmarks that come with omb-py."""
+
+BROKEN: dict[str, str] = {}
+"""Third-party benchmarks that could not be loaded -> why."""
+
+
+@cache
+def _third_party() -> Mapping[str, Benchmark]:
+    found: dict[str, Benchmark] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            loaded = entry.load()
+        except Exception as error:  # a broken plug-in must not break the tool
+            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
+            continue
+        found[loaded.name] = loaded
+    return found
+
+
+def names() -> list[str]:
+    """Names of all benchmarks."""
+    return [*BENCHMARKS, *(n for n in _third_party() if n not in BENCHMARKS)]
+
+
+def find(name: str) -> Benchmark:
+    """The benchmark called `name`, with or without OMB's ``osu_``. Raises UsageError with the nearest name."""
+    short = name.lower().removeprefix("osu_")
+    found = BENCHMARKS.get(short) or _third_party().get(short)
+    if found is None:
+        raise UsageError(f"unknown benchmark {name!r}: {nearest(short, names())}")
+    return found

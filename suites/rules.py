@@ -1,0 +1,29 @@
+"""Sizes, counts, rank rules and metrics that benchmarks share (OMB 7.5, reference section 1.1)."""
+
+from __future__ import annotations
+
+from omb_py.engine.benchmark import Cell, Counts, Metric, RankRule, Sizes
+
+LATENCY_COUNTS = Counts(10000, 100, 1000, 10)
+BANDWIDTH_COUNTS = Counts(100, 10, 20, 2)
+COLLECTIVE_COUNTS = Counts(1000, 100, 100, 10)
+
+PT2PT_SIZES = Sizes(1, 1 << 22)
+COLLECTIVE_SIZES = Sizes(1, 1 << 20)
+REDUCTION_SIZES = Sizes(4, 1 << 20)
+
+EXACTLY_TWO = RankRule("exactly 2 ranks", lambda n: n == 2)
+TWO_OR_MORE = RankRule("2 ranks or more", lambda n: n >= 2)
+
+ONE_WAY = Metric("us", "mean over iterations of lap time / 2, on rank 0", parts=2)
+PER_CALL = Metric("us", "mean over ranks of each rank's mean lap time")
+
+
+def window_bytes(directions: int) -> Metric:
+    """MB/s of a window of messages that travel in one or two directions."""
+
+    def moved(cell: Cell, ranks: int) -> int:
+        return directions * cell.size * cell.window
+
+    factor = "" if directions == 1 else f"{directions} × "
+    return Metric("MB/s", f"{factor}size × window × iterations / sum of laps on rank 0, MB = 10^6 B", bytes_of=moved)
