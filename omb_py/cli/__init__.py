@@ -1,0 +1,72 @@
+"""The command line: ``omb-py``. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from omb_py import __version__
+from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError
+
+__all__ = ["main"]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line with `args` (default: those of the process) and return the exit code.
+
+    A user's error is one line on stderr; ``--debug`` adds the traceback.
+    """
+    words = list(sys.argv[1:] if args is None else args)
+    if words in (["--version"], ["-v"]):
+        print(f"omb-py {__version__}")
+        return OK
+    for stream in (sys.stdout, sys.stderr):  # never die of a character that the terminal cannot show
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        code = _run(words)
+    except BrokenPipeError:
+        code = OK
+    return _flushed(code)
+
+
+def _run(words: list[str]) -> int:
+    debug = "--debug" in words[: words.index("--")] if "--" in words else "--debug" in words
+    try:
+        from omb_py.cli.app import invoke
+
+        return invoke(words)
+    except BrokenPipeError:
+        raise
+    except OmbError as error:
+        return _fail(str(error), error.exit_code, debug)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED, debug)
+    except Exception as error:  # what nobody foresaw still ends in one line
+        hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
+        return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
+
+
+def _fail(text: str, code: int, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    line = " ".join(text.split())
+    print(f"omb-py: error: {line}", file=sys.stderr)
+    return code
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+    return code
+
+
+def _discard_output() -> None:
+    """Whoever read our output has gone, as in ``omb-py list | head``: end quietly."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -85,6 +85,13 @@ class Lap:
 
 
 @dataclass(frozen=True, slots=True)
+class Stamp:
+    """Read the clock into a slot as it is, not as a difference: for measuring clocks and skew."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Repeat:
     """Run the steps `times` times; strided operands move on with each pass."""
 
@@ -100,7 +107,7 @@ class Host:
     call: Callable[[Any], None] = field(compare=False)
 
 
-Node: TypeAlias = "Step | Lap | Repeat | Host"
+Node: TypeAlias = "Step | Lap | Stamp | Repeat | Host"
 Body: TypeAlias = tuple[Node, ...]
 
 
@@ -119,7 +126,7 @@ class Stage:
         names: dict[str, None] = {}
         for variant in self.variants:
             for node, _ in walk(variant):
-                if isinstance(node, Lap) and node.name is not None:
+                if isinstance(node, (Lap, Stamp)) and node.name is not None:
                     names[node.name] = None
         return tuple(names)
 

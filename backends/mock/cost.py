@@ -1,0 +1,78 @@
+"""How long operations take: Hockney's alpha-beta model, and the usual algorithms of collectives on top of it.
+
+``alpha`` is the start-up time of a message, ``beta`` the time per byte, p the number of ranks. As libraries do, a
+collective takes the cheaper of an algorithm for short and one for long messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Times in nanoseconds of operations among `ranks` ranks."""
+
+    alpha: float
+    beta: float
+    ranks: int
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of a doubling algorithm: ceil(log2 p)."""
+        return (self.ranks - 1).bit_length()
+
+    def message(self, nbytes: int) -> float:
+        """From the start of a send to the arrival of its last byte."""
+        return self.alpha + nbytes * self.beta
+
+    def wire(self, nbytes: int) -> float:
+        """How long a message keeps its sender's link busy."""
+        return nbytes * self.beta
+
+    def barrier(self) -> float:
+        """Dissemination."""
+        return self.rounds * self.alpha
+
+    def bcast(self, nbytes: int) -> float:
+        """Binomial tree; or scatter and allgather (van de Geijn)."""
+        p, rounds = self.ranks, self.rounds
+        tree = rounds * self.message(nbytes)
+        scattered = (rounds + p - 1) * self.alpha + 2 * (p - 1) / p * nbytes * self.beta
+        return min(tree, scattered)
+
+    def allreduce(self, nbytes: int) -> float:
+        """Recursive doubling; or reduce-scatter and allgather (Rabenseifner). The arithmetic costs nothing."""
+        p, rounds = self.ranks, self.rounds
+        doubling = rounds * self.message(nbytes)
+        halving = 2 * rounds * self.alpha + 2 * (p - 1) / p * nbytes * self.beta
+        return min(doubling, halving)
+
+    def allgather(self, nbytes: int) -> float:
+        """Recursive doubling, `nbytes` from each rank."""
+        return self.rounds * self.alpha + (self.ranks - 1) * nbytes * self.beta
+
+    def alltoall(self, nbytes: int) -> float:
+        """Bruck; or pairwise exchange. `nbytes` for each destination."""
+        p, rounds = self.ranks, self.rounds
+        bruck = rounds * self.alpha + rounds * p / 2 * nbytes * self.beta
+        pairwise = (p - 1) * self.message(nbytes)
+        return min(bruck, pairwise)
+
+    def collective(self, op: str, nbytes: int) -> float:
+        """The cost of a collective by its name; a non-blocking one costs what its blocking form does.
+
+        `nbytes` is the vector of a reduction or broadcast, the block of one rank otherwise.
+        """
+        match op.removeprefix("i"):
+            case "barrier":
+                return self.barrier()
+            case "bcast":
+                return self.bcast(nbytes)
+            case "allreduce":
+                return self.allreduce(nbytes)
+            case "allgather":
+                return self.allgather(nbytes)
+            case "alltoall":
+                return self.alltoall(nbytes)
+        raise KeyError(op)

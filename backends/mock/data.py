@@ -1,0 +1,130 @@
+"""Buffers of the simulated ranks, and what collectives put into them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.backends.mock.config import Config
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.program import Program, Region
+
+Bytes = NDArray[np.uint8]
+
+SMALL_BYTES: Final = 1 << 18
+"""With ``data=auto`` cells whose buffers have at most this many bytes over all ranks move their data."""
+
+REDUCTIONS: Final[Mapping[str, np.ufunc]] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "band": np.bitwise_and,
+    "bor": np.bitwise_or,
+    "bxor": np.bitwise_xor,
+    "land": np.logical_and,
+    "lor": np.logical_or,
+    "lxor": np.logical_xor,
+}
+
+
+def moves_data(config: Config, cell: Cell, programs: Mapping[int, Program]) -> bool:
+    """Whether bytes are moved: as configured; by itself where somebody looks at them or it costs little."""
+    if config.data != "auto":
+        return config.data == "on"
+    total = sum(buffer.nbytes for program in programs.values() for buffer in program.buffers)
+    return cell.validate or cell.distinct or total <= SMALL_BYTES
+
+
+class Memory:
+    """The buffers of all ranks.
+
+    Ranks with equal buffers have them as rows of one array, so that collectives work on all ranks at once. When
+    no data is moved, all ranks share one scratch buffer for each size, made when somebody asks for it.
+    """
+
+    def __init__(self, programs: Mapping[int, Program], kind: str, moves: bool) -> None:
+        self.moves = moves
+        self._kind = kind
+        self._sizes = {rank: {b.name: b.nbytes for b in program.buffers} for rank, program in programs.items()}
+        self._stacked: dict[str, Bytes] = {}
+        self._single: dict[tuple[int, str], Bytes] = {}
+        self._scratch: dict[int, Bytes] = {}
+        first = self._sizes[0]
+        self.equal = all(sizes == first for sizes in self._sizes.values())
+        if moves and self.equal:
+            ranks = len(self._sizes)
+            self._stacked = {name: self._new(ranks * n).reshape(ranks, n) for name, n in first.items()}
+        elif moves:
+            self._single = {(r, name): self._new(n) for r, sizes in self._sizes.items() for name, n in sizes.items()}
+
+    def of(self, rank: int, name: str) -> Bytes:
+        """All bytes of a buffer of a rank. Raises KeyError."""
+        if not self.moves:
+            return self._shared(self._sizes[rank][name])
+        if self.equal:
+            row: Bytes = self._stacked[name][rank]
+            return row
+        return self._single[rank, name]
+
+    def size(self, rank: int, name: str) -> int:
+        """Bytes of a buffer of a rank. Raises KeyError."""
+        return self._sizes[rank][name]
+
+    def view(self, rank: int, region: Region) -> Bytes | None:
+        """A region of a rank's buffer; None where no data is moved."""
+        if not self.moves:
+            return None
+        return self.of(rank, region.buffer)[region.offset : region.offset + region.nbytes]
+
+    def rows(self, region: Region) -> Bytes | None:
+        """A region of the buffers of all ranks, one row a rank; None where no data is moved."""
+        if not self.moves:
+            return None
+        return self._stacked[region.buffer][:, region.offset : region.offset + region.nbytes]
+
+    def _new(self, nbytes: int) -> Bytes:
+        if self._kind == "bytearray":
+            return np.frombuffer(bytearray(nbytes), np.uint8)
+        return np.zeros(nbytes, np.uint8)
+
+    def _shared(self, nbytes: int) -> Bytes:
+        if nbytes not in self._scratch:
+            self._scratch[nbytes] = self._new(nbytes)
+        return self._scratch[nbytes]
+
+
+def exchange(op: str, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.ufunc | None) -> Bytes:
+    """What ranks receive from an allreduce, allgather or alltoall.
+
+    Args:
+        op: name of the step, blocking or not.
+        sent: what each rank sends, shape (ranks, bytes).
+        dtype: element type of a reduction.
+        reduction: operation of a reduction.
+
+    Returns:
+        One row that every rank receives, or a row for each rank.
+    """
+    ranks, nbytes = sent.shape
+    match op.removeprefix("i"):
+        case "allreduce":
+            assert dtype is not None and reduction is not None
+            values = sent[:, : nbytes - nbytes % dtype.itemsize].view(dtype)
+            result = reduction.reduce(values, axis=0, keepdims=True, dtype=_work_type(reduction, dtype))
+            return np.ascontiguousarray(result.astype(dtype, copy=False)).view(np.uint8)
+        case "allgather":
+            return sent.reshape(1, ranks * nbytes)
+        case "alltoall":
+            block = nbytes // ranks
+            blocks = sent[:, : ranks * block].reshape(ranks, ranks, block)
+            return blocks.transpose(1, 0, 2).reshape(ranks, ranks * block)
+    raise KeyError(op)
+
+
+def _work_type(reduction: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy would widen sums of small integers; MPI does not. Logical operations work on truth values."""
+    return np.dtype(bool) if reduction.__name__.startswith("logical") else dtype

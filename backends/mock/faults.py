@@ -1,0 +1,90 @@
+"""Faults that can be injected, and how a lost rank is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.errors import LaunchFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Where a fault strikes: a rank, and optionally a message size in bytes and an iteration."""
+
+    rank: int
+    size: int | None = None
+    iteration: int | None = None
+
+    def strikes(self, size: int, iteration: int) -> bool:
+        """Whether it strikes in this iteration of a cell of `size` bytes."""
+        return self.size in (None, size) and self.iteration in (None, iteration)
+
+    def first_strike(self, size: int, first: int, count: int) -> int | None:
+        """The first of the iterations ``first … first + count - 1`` in which it strikes."""
+        if count < 1 or self.size not in (None, size):
+            return None
+        at = first if self.iteration is None else self.iteration
+        return at if first <= at < first + count else None
+
+
+class RankLost(LaunchFailed):
+    """A rank of the simulation hangs or died. `iteration` is None in setup and teardown."""
+
+    verb = "is lost"
+    tail = ""
+
+    def __init__(self, rank: int, host: str, step: int, doing: str, iteration: int | None, cell: str) -> None:
+        when = f"iteration {iteration} of {cell}" if iteration is not None else f"set-up or teardown of {cell}"
+        super().__init__(f"rank {rank} ({host}) {self.verb} in step {step} ({doing}), {when}{self.tail}")
+        self.rank, self.host, self.step, self.doing, self.iteration, self.cell = (
+            rank,
+            host,
+            step,
+            doing,
+            iteration,
+            cell,
+        )
+
+
+class RankHangs(RankLost):
+    """A rank waits for something that never comes, by an injected fault or by its program."""
+
+    verb = "hangs"
+    tail = "; nothing can move"
+
+
+class RankDied(RankLost):
+    """A rank died by an injected fault."""
+
+    verb = "died"
+
+
+class Flipper:
+    """Delivers wrong bytes: inverts the first byte of the first delivery to a rank in each struck iteration."""
+
+    def __init__(self, faults: Iterable[Fault], size: int) -> None:
+        self._size = size
+        self._faults = {f.rank: f for f in faults if f.size in (None, size)}
+        self._done: dict[int, int] = {}
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks to which wrong bytes may be delivered."""
+        return tuple(self._faults)
+
+    def restart(self) -> None:
+        """A new loop begins: iteration numbers may come again."""
+        self._done.clear()
+
+    def deliver(self, rank: int, data: NDArray[np.uint8], iteration: int) -> None:
+        """Called with what was just delivered to `rank`."""
+        fault = self._faults.get(rank)
+        if fault is None or not data.size or self._done.get(rank) == iteration:
+            return
+        if fault.strikes(self._size, iteration):
+            self._done[rank] = iteration
+            data[0] ^= 0xFF

@@ -1,0 +1,222 @@
+"""Bodies of a program as flat lists of operations: repeats unrolled, memory found, costs known, errors raised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from omb_py.backends.mock.cost import Costs
+from omb_py.backends.mock.data import REDUCTIONS, Bytes
+from omb_py.engine.describe import count_steps
+from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.engine.program import Body, Host, Lap, Node, Region, Repeat, Request, Requests, Result, Step
+from omb_py.engine.session import StepFailed
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
+
+
+class Code:
+    """What an operation is. Plain integers: an enum's hash is too slow for the event loop."""
+
+    LAP: Final = 0
+    SEND: Final = 1
+    RECV: Final = 2
+    COLLECTIVE: Final = 3
+    WAIT: Final = 4
+    TEST: Final = 5
+    COMPUTE: Final = 6
+    FLIP: Final = 7
+    HOST: Final = 8
+
+
+_CODES: Final = {
+    "send": Code.SEND,
+    "isend": Code.SEND,
+    "recv": Code.RECV,
+    "irecv": Code.RECV,
+    "wait": Code.WAIT,
+    "waitall": Code.WAIT,
+    "test": Code.TEST,
+    "barrier": Code.COLLECTIVE,
+    "ibarrier": Code.COLLECTIVE,
+    "bcast": Code.COLLECTIVE,
+    "allreduce": Code.COLLECTIVE,
+    "iallreduce": Code.COLLECTIVE,
+    "allgather": Code.COLLECTIVE,
+    "alltoall": Code.COLLECTIVE,
+    "compute": Code.COMPUTE,
+    "flip": Code.FLIP,
+}
+COMMUNICATION: Final = frozenset({Code.SEND, Code.RECV, Code.COLLECTIVE, Code.WAIT, Code.TEST})
+
+
+@dataclass(slots=True)
+class Op:
+    """One operation of a rank, or of all ranks in step (then memory has a row for each rank)."""
+
+    code: int
+    """One of :class:`Code`."""
+    number: int = -1
+    """Number of the step (:func:`omb_py.engine.describe.steps_of`)."""
+    step: Step | None = None
+    timed: bool = False
+    """A lap began before it in the body, and a named lap follows."""
+    entry: bool = False
+    """The first communication of the body: where injected faults strike."""
+    slot: int = -1
+    """Of a lap; -1 starts timing."""
+    requests: tuple[int, ...] = ()
+    """Request slots that it starts (one) or completes; none when it blocks."""
+    nbytes: int = 0
+    peer: int = -1
+    tag: int = 0
+    root: int = -1
+    cost: float = 0.0
+    wire: float = 0.0
+    """How long it keeps the sender's link busy, ns."""
+    send: Bytes | None = None
+    recv: Bytes | None = None
+    dtype: np.dtype[Any] | None = None
+    reduction: np.ufunc | None = None
+    ns: int = 0
+    source: Result | None = None
+    """Where the time of a computation comes from, when an earlier stage measured it."""
+    iteration: int = -1
+    call: Callable[[Any], None] | None = None
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What must be equal on all ranks of a collective."""
+        assert self.step is not None
+        return self.step.op, self.nbytes, self.root, self.dtype, self.reduction
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What lowering needs to know about the rank (or all ranks, in step)."""
+
+    costs: Costs
+    scale: float
+    size_of: Callable[[str], int]
+    view: Callable[[Region], Bytes | None]
+
+
+def lower(nodes: Body, laps: Sequence[str], first_number: int, site: Site) -> list[Op]:
+    """The operations of a body, with step numbers from `first_number`.
+
+    Raises:
+        StepFailed: an operand is wrong: a region outside its buffer, a rank that is not there.
+        UsageError: an unknown reduction or type.
+        EnvironmentProblem: a step that the simulation does not know.
+    """
+    flat: list[tuple[Node, int, int]] = []
+    _flatten(nodes, first_number, 0, flat)
+    begins = next((j for j, (n, _, _) in enumerate(flat) if isinstance(n, Lap)), len(flat))
+    ends = max((j for j, (n, _, _) in enumerate(flat) if isinstance(n, Lap) and n.name is not None), default=-1)
+    ops: list[Op] = []
+    entered = False
+    for j, (node, k, number) in enumerate(flat):
+        if isinstance(node, Lap):
+            ops.append(Op(Code.LAP, slot=laps.index(node.name) if node.name is not None else -1))
+        elif isinstance(node, Host):
+            ops.append(Op(Code.HOST, number, call=node.call))
+        else:
+            assert isinstance(node, Step)
+            op = _operation(node, k, number, site)
+            op.timed = begins < j < ends
+            op.entry = not entered and op.code in COMMUNICATION
+            entered = entered or op.entry
+            ops.append(op)
+    return ops
+
+
+def _flatten(nodes: Body, number: int, k: int, into: list[tuple[Node, int, int]]) -> int:
+    """Unroll repeats: (node, pass, step number). Returns the next step number."""
+    for node in nodes:
+        if isinstance(node, Repeat):
+            for pass_ in range(node.times):
+                _flatten(node.body, number, pass_, into)
+            number += count_steps(node.body)
+        else:
+            into.append((node, k, number))
+            number += isinstance(node, Step)
+    return number
+
+
+def _operation(step: Step, k: int, number: int, site: Site) -> Op:
+    """One step in pass k of its repeat."""
+    if step.op not in _CODES:
+        raise EnvironmentProblem(f"mock cannot simulate the step {step.op!r}: {nearest(step.op, _CODES)}")
+    op = Op(_CODES[step.op], number, step)
+    operands: Mapping[str, Any] = step.operands
+    for name in ("send", "recv", "buf"):
+        if name in operands:
+            region = operands[name].at(k)
+            _check(step, number, region, site)
+            view = site.view(region)
+            op.nbytes = region.nbytes
+            if name != "recv":
+                op.send = view
+            if name != "send":
+                op.recv = view
+    for name in ("request", "requests"):
+        match operands.get(name):
+            case Request(index, stride):
+                op.requests = (index + k * stride,)
+            case Requests(first, count):
+                op.requests = tuple(range(first, first + count))
+    if op.code in (Code.SEND, Code.RECV):
+        op.peer = _rank(step, number, operands["peer"], site)
+        op.tag = operands["tag"]
+        op.cost = site.costs.message(op.nbytes) * site.scale
+        op.wire = site.costs.wire(op.nbytes) * site.scale
+    elif op.code == Code.COLLECTIVE:
+        _collective(op, step, number, site)
+    elif op.code == Code.COMPUTE:
+        ns = operands["ns"]
+        op.ns, op.source = (ns, None) if isinstance(ns, int) else (0, ns)
+    elif op.code == Code.FLIP:
+        op.iteration = operands["iteration"]
+    return op
+
+
+def _collective(op: Op, step: Step, number: int, site: Site) -> None:
+    """Fill in what collectives have."""
+    operands, ranks = step.operands, site.costs.ranks
+    if "root" in operands:
+        op.root = _rank(step, number, step["root"], site)
+    if "send" in operands:
+        op.nbytes = step["send"].nbytes
+        needed = op.nbytes * ranks if step.op.endswith("allgather") else op.nbytes
+        if step.op.endswith("alltoall"):
+            op.nbytes //= ranks
+            needed = op.nbytes * ranks
+        if step["recv"].nbytes < needed:
+            text = f"{step.op}: room for {step['recv'].nbytes} B where {needed} B are received"
+            raise StepFailed(number, 1, text)
+    if "op" in operands:
+        if step["op"] not in REDUCTIONS:
+            raise UsageError(f"unknown reduction {step['op']!r}: {nearest(str(step['op']), REDUCTIONS)}")
+        op.reduction = REDUCTIONS[step["op"]]
+        op.dtype = np.dtype(DTYPES[parse_dtype(step["dtype"])].numpy)
+        if op.dtype.kind == "f" and str(step["op"]).startswith("b"):
+            raise UsageError(f"reduction {step['op']} is not defined for {step['dtype']}")
+    op.cost = site.costs.collective(step.op, op.nbytes) * site.scale
+
+
+def _check(step: Step, number: int, region: Region, site: Site) -> None:
+    try:
+        size = site.size_of(region.buffer)
+    except KeyError:
+        raise StepFailed(number, 1, f"{step.op}: there is no buffer {region.buffer!r}") from None
+    if region.offset < 0 or region.nbytes < 0 or region.offset + region.nbytes > size:
+        end = region.offset + region.nbytes
+        raise StepFailed(number, 1, f"{step.op}: bytes {region.offset} to {end} of {region.buffer}, which has {size}")
+
+
+def _rank(step: Step, number: int, rank: int, site: Site) -> int:
+    if not 0 <= rank < site.costs.ranks:
+        raise StepFailed(number, 6, f"{step.op}: there is no rank {rank} among {site.costs.ranks}")
+    return rank

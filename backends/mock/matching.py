@@ -1,0 +1,81 @@
+"""Requests, and the matching of sends and receives by (source, destination, tag) in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from omb_py.backends.mock.data import Bytes
+
+Key: TypeAlias = tuple[int, int, int]
+"""(source, destination, tag)"""
+
+_T = TypeVar("_T")
+
+
+class Handle:
+    """A request of a rank. `done` is the time at which it completes, once that is known."""
+
+    __slots__ = ("done", "owner", "waited")
+
+    def __init__(self, owner: int) -> None:
+        self.owner = owner
+        self.done: int | None = None
+        self.waited = False
+
+
+@dataclass(slots=True)
+class Message:
+    """A send that no receive has matched yet."""
+
+    handle: Handle
+    nbytes: int
+    payload: Bytes | None
+    sent: int
+    """When the send was called, ns."""
+    transit: int
+    wire: int
+    arrival: int | None
+    """When an eager message arrives; None: it waits for its receive (rendezvous)."""
+
+
+@dataclass(slots=True)
+class Posted:
+    """A receive that no send has matched yet."""
+
+    handle: Handle
+    room: Bytes | None
+    nbytes: int
+    posted: int
+    iteration: int
+    number: int
+
+
+class Matcher:
+    """Unmatched sends and receives."""
+
+    def __init__(self) -> None:
+        self._messages: dict[Key, deque[Message]] = {}
+        self._posted: dict[Key, deque[Posted]] = {}
+
+    def receive_for(self, key: Key) -> Posted | None:
+        """Take the oldest receive that matches a send."""
+        return _take(self._posted, key)
+
+    def message_for(self, key: Key) -> Message | None:
+        """Take the oldest message that matches a receive."""
+        return _take(self._messages, key)
+
+    def keep_message(self, key: Key, message: Message) -> None:
+        """No receive is there yet."""
+        self._messages.setdefault(key, deque()).append(message)
+
+    def keep_receive(self, key: Key, posted: Posted) -> None:
+        """No message is there yet."""
+        self._posted.setdefault(key, deque()).append(posted)
+
+
+def _take(queues: dict[Key, deque[_T]], key: Key) -> _T | None:
+    queue = queues.get(key)
+    return queue.popleft() if queue else None

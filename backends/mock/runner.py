@@ -1,0 +1,150 @@
+"""A cell in the simulation: chooses between the event path and the fast path, and hands out the laps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.backends.mock.cost import Costs
+from omb_py.backends.mock.data import Memory, moves_data
+from omb_py.backends.mock.faults import Flipper
+from omb_py.backends.mock.lockstep import Lockstep, symmetric
+from omb_py.backends.mock.lower import Op, Site, lower
+from omb_py.backends.mock.noise import Noise
+from omb_py.backends.mock.simulate import Events, Loop
+from omb_py.backends.mock.timing import Timing
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.describe import count_steps, describe_cell, parts
+from omb_py.engine.program import Program
+
+if TYPE_CHECKING:
+    from omb_py.backends.mock.session import MockSession
+
+_BodyOps = list[list[Op]]
+"""Operations of each part of a stage: setup, variants, teardown."""
+
+
+class MockRunner:
+    """Implements :class:`omb_py.engine.session.Runner` for all ranks."""
+
+    def __init__(self, session: MockSession, cell: Cell, programs: Mapping[int, Program], noise: Noise) -> None:
+        config, ranks = session.config, session.size
+        self._session, self._cell, self._programs = session, cell, programs
+        self.moves = moves_data(config, cell, programs)
+        """Whether bytes are moved; when not, all ranks share scratch memory."""
+        self._memory = Memory(programs, cell.buffer, self.moves)
+        self._costs = Costs(config.alpha, config.beta, ranks)
+        timing = Timing(config, ranks, session.scale, noise)
+        self._noise = noise
+        self._flipper = Flipper(config.flip, cell.size)
+        self.events = Events(config, timing, self._flipper, session.hosts, describe_cell(cell), cell.size, session)
+        self.in_step = config.path == "auto" and symmetric(programs)
+        """Whether the fast path is taken."""
+        self._lockstep = Lockstep(timing, self._flipper, ranks, session)
+        self._shared: list[_BodyOps] = self._lower(0, all_ranks=True) if self.in_step else []
+        self._by_rank: list[list[_BodyOps]] = []
+        self._results: dict[int, Mapping[tuple[str, str], float]] = {}
+        if not self.in_step:
+            self._rank_ops()
+
+    def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
+        """The bytes of a buffer; scratch that ranks share when no data is moved. Raises KeyError."""
+        return self._memory.of(rank, buffer)
+
+    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+        """Simulate iterations of a stage's body; see :class:`omb_py.engine.session.Runner`.
+
+        Raises:
+            RankHangs: nothing can move. RankDied: by an injected fault. StepFailed: a call is wrong.
+        """
+        self._noise.forget()
+        self._flipper.restart()
+        if not self.in_step:
+            return self._run_events(stage, slice(1, -1), first, iterations)
+        together = self._before_fault(first, iterations)
+        slots = len(self._programs[0].stages[stage].laps)
+        variants = self._shared[stage][1:-1]
+        self._session.clocks, out = self._lockstep.run(variants, first, together, slots, self._session.clocks)
+        if together < iterations:  # a rank is about to be lost: let the event path find out who waits for whom
+            self._run_events(stage, slice(1, -1), first + together, iterations - together)
+        return dict(enumerate(out))
+
+    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
+        """Simulate a stage's setup; computations take their times from `results`. Raises KeyError where one lacks."""
+        self._results[stage] = results
+        for ops in (self._shared[stage : stage + 1], *(rank[stage : stage + 1] for rank in self._by_rank)):
+            self._resolve(ops, results)
+        self._once(stage, 0)
+
+    def leave(self, stage: int) -> None:
+        """Simulate a stage's teardown."""
+        self._once(stage, -1)
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) now being simulated; on the event path, of the rank that is furthest behind."""
+        return self._lockstep.position if self.in_step else self.events.position
+
+    def _once(self, stage: int, part: int) -> None:
+        """Run a setup or teardown."""
+        if self.in_step:
+            ops = self._shared[stage][part]
+            self._session.clocks, _ = self._lockstep.run([ops], 0, 1, 0, self._session.clocks)
+        elif any(rank[stage][part] for rank in self._by_rank):
+            where = slice(part, part + 1 or None)
+            self._run_events(stage, where, 0, 1, is_body=False)
+
+    def _run_events(
+        self, stage: int, where: slice, first: int, count: int, is_body: bool = True
+    ) -> dict[int, NDArray[np.int64]]:
+        variants: Sequence[_BodyOps] = [ops[stage][where] for ops in self._rank_ops()]
+        slots = [len(self._programs[rank].stages[stage].laps) for rank in range(len(variants))]
+        loop = Loop(variants, first, count, slots, is_body)
+        clocks, out = self.events.run(loop, self._session.clocks.tolist())
+        self._session.clocks = np.array(clocks, np.int64)
+        return {rank: np.array(laps, np.int64).reshape(count, slots[rank]) for rank, laps in enumerate(out)}
+
+    def _before_fault(self, first: int, count: int) -> int:
+        """How many iterations come before the first in which a rank is lost."""
+        config = self._session.config
+        strikes = [f.first_strike(self._cell.size, first, count) for f in (*config.hang, *config.die)]
+        return min((at - first for at in strikes if at is not None), default=count)
+
+    def _rank_ops(self) -> list[list[_BodyOps]]:
+        """Operations by rank, stage and part; made when first needed."""
+        if not self._by_rank:
+            self._by_rank = [self._lower(rank) for rank in range(self._session.size)]
+            for rank in self._by_rank:
+                for stage, results in self._results.items():
+                    self._resolve(rank[stage : stage + 1], results)
+        return self._by_rank
+
+    def _lower(self, rank: int, all_ranks: bool = False) -> list[_BodyOps]:
+        """Operations of a rank by stage and part."""
+        memory = self._memory
+        site = Site(
+            self._costs,
+            self._session.scale,
+            lambda name: memory.size(rank, name),
+            memory.rows if all_ranks else lambda region: memory.view(rank, region),
+        )
+        stages, number = [], 0
+        for stage in self._programs[rank].stages:
+            bodies = []
+            for part in parts(stage):
+                bodies.append(lower(part, stage.laps, number, site))
+                number += count_steps(part)
+            stages.append(bodies)
+        return stages
+
+    @staticmethod
+    def _resolve(stages: Sequence[_BodyOps], results: Mapping[tuple[str, str], float]) -> None:
+        """Fill in computing times that an earlier stage measured."""
+        for op in (op for bodies in stages for body in bodies for op in body):
+            if op.source is not None:
+                op.ns = round(results[op.source.stage, op.source.lap])

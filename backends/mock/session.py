@@ -1,0 +1,105 @@
+"""A communicator whose ranks all live in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py import __version__
+from omb_py.backends.mock.config import Config, parse
+from omb_py.backends.mock.noise import Noise, launch_factor
+from omb_py.backends.mock.runner import MockRunner
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.program import Program
+from omb_py.errors import UsageError
+
+MAX_RANKS: Final = 4096
+
+
+class MockSession:
+    """Implements :class:`omb_py.engine.session.Session`."""
+
+    backend = "mock"
+    binding = "native"
+    library = "mock"
+    binding_version = __version__
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.size = int(spec["ranks"])
+        if not 1 <= self.size <= MAX_RANKS:
+            raise UsageError(f"mock simulates 1 to {MAX_RANKS} ranks, not {self.size}")
+        self.config: Config = parse(spec.get("mock") or "")
+        self._check()
+        self.local = tuple(range(self.size))
+        nodes = self.config.nodes
+        self.hosts = tuple(f"node{rank * nodes // self.size}" for rank in self.local)
+        self.library_version = self.config.version
+        self.thread_level: str = spec.get("thread_level") or "multiple"
+        self._seed, self._launch_index = int(spec.get("seed") or 0), int(spec.get("launch_index") or 0)
+        self.scale = launch_factor(self.config, self._seed, self._launch_index)
+        """What every operation of this launch is multiplied by."""
+        self.clocks: NDArray[np.int64] = np.zeros(self.size, np.int64)
+        """The simulated clock of each rank, ns."""
+        self._loads = 0
+        self._runner: MockRunner | None = None
+
+    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
+        """Nothing to reserve: each cell allocates what it simulates."""
+
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> MockRunner:
+        """Prepare a cell. `programs` has one program for each rank.
+
+        Raises:
+            StepFailed, UsageError, EnvironmentProblem: a program is wrong (:func:`.lower.lower`).
+        """
+        noise = Noise(self.config, (self._seed, self._launch_index, self._loads), self.size)
+        self._loads += 1
+        self._runner = MockRunner(self, cell, programs, noise)
+        return self._runner
+
+    def barrier(self) -> None:
+        """Set all clocks to the latest."""
+        self.clocks = np.full(self.size, self.clocks.max(), np.int64)
+
+    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """There is one process: the values themselves."""
+        return values.copy()
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """There is one process: the values themselves."""
+        return values.copy()
+
+    def gather(self, value: Any) -> list[Any]:
+        """The object of the one process."""
+        return [value]
+
+    def share(self, value: Any) -> Any:
+        """The object itself."""
+        return value
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) now being simulated."""
+        return self._runner.position() if self._runner else (0, 0)
+
+    def doing(self, step: int) -> str:
+        """Nobody watches a simulation from outside."""
+        return ""
+
+    def skew(self) -> float:
+        """Simulated ranks leave a barrier together: 0 µs."""
+        return 0.0
+
+    def close(self) -> None:
+        """Forget the last cell."""
+        self._runner = None
+
+    def _check(self) -> None:
+        config = self.config
+        for rank in config.ranks_named():
+            if rank >= self.size:
+                raise UsageError(f"mock: there is no rank {rank} among {self.size}")
+        if config.nodes > self.size:
+            raise UsageError(f"mock: nodes={config.nodes} needs at least as many ranks, there are {self.size}")

@@ -1,0 +1,335 @@
+"""The event path: every rank runs its own operations; the rank whose clock is behind goes first.
+
+So what a rank sees never depends on something that happens later. A rank that must wait leaves the queue and
+comes back with the time at which its last request completes. When the queue is empty and a rank is not done,
+nothing can ever move again: a deadlock, found at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from omb_py.backends.mock.config import Config
+from omb_py.backends.mock.data import Bytes
+from omb_py.backends.mock.faults import Flipper, RankDied, RankHangs, RankLost
+from omb_py.backends.mock.lower import Code, Op
+from omb_py.backends.mock.matching import Handle, Matcher, Message, Posted
+from omb_py.backends.mock.meeting import Meeting
+from omb_py.backends.mock.timing import Timing
+from omb_py.engine.describe import describe
+from omb_py.engine.session import StepFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What is run: iterations of a body on every rank, or a setup or teardown once."""
+
+    variants: Sequence[Sequence[Sequence[Op]]]
+    """By rank and variant."""
+    first: int
+    count: int
+    slots: Sequence[int]
+    """Lap slots of each rank."""
+    is_body: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message from the start of its send to the end of its receive, ns."""
+
+    source: int
+    destination: int
+    nbytes: int
+    sent: int
+    received: int
+
+
+class Events:
+    """Simulates all ranks of a cell, event by event."""
+
+    def __init__(
+        self, config: Config, timing: Timing, flipper: Flipper, hosts: Sequence[str], cell: str, size: int, session: Any
+    ) -> None:
+        ranks = len(hosts)
+        self._config, self._timing, self._flipper, self._session = config, timing, flipper, session
+        self._hosts, self._cell, self._size = hosts, cell, size
+        self._faults = [(RankHangs, f) for f in config.hang] + [(RankDied, f) for f in config.die]
+        self._doomed = {fault.rank for _, fault in self._faults}
+        self._matcher = Matcher()
+        self._links = [0] * ranks
+        self._joined = [0] * ranks
+        self._meetings: dict[int, Meeting] = {}
+        self._requests: list[dict[int, Handle]] = [{} for _ in range(ranks)]
+        self._heap: list[tuple[int, int]] = []
+        self._clock = [0] * ranks
+        self._pc = [0] * ranks
+        self._iteration = [0] * ranks
+        self._lap = [0] * ranks
+        self._missing = [0] * ranks
+        self._resume = [0] * ranks
+        self._ops: list[Sequence[Op]] = [()] * ranks
+        self._hung: int | None = None
+        self._act: Mapping[int, Callable[[int, Op], bool]] = {
+            Code.SEND: self._send,
+            Code.RECV: self._receive,
+            Code.COLLECTIVE: self._collective,
+            Code.WAIT: self._wait,
+            Code.TEST: self._test,
+            Code.COMPUTE: self._compute,
+            Code.FLIP: self._flip,
+            Code.HOST: self._host,
+        }
+        self.log: list[Delivery] | None = None
+        """Set to a list to record every message."""
+
+    def run(self, loop: Loop, clocks: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+        """Run a loop from the given clocks.
+
+        Returns:
+            The clocks at the end, and for each rank nanoseconds by iteration and lap slot, flat.
+
+        Raises:
+            RankHangs: nothing can move. RankDied: by an injected fault.
+            StepFailed: a call is wrong: truncation, a request in use, ranks in different collectives.
+        """
+        self._loop, self._clock = loop, list(clocks)
+        self._out = [[0] * (loop.count * slots) for slots in loop.slots]
+        self._left = len(self._clock)
+        self._hung = None
+        for rank in range(self._left):
+            self._begin(rank, 0)
+        self._heap = [(clock, rank) for rank, clock in enumerate(self._clock)]
+        heapify(self._heap)
+        while self._heap:
+            self._advance(heappop(self._heap)[1])
+        if self._left:
+            raise self._deadlock()
+        return self._clock, self._out
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) of the rank that is furthest behind."""
+        places = [(self._iteration[r], self._number(r)) for r in range(len(self._clock))]
+        return min(places)
+
+    def _begin(self, rank: int, index: int) -> bool:
+        """Start an iteration, by its index in the loop. False when there is none left."""
+        loop = self._loop
+        self._pc[rank] = 0
+        self._iteration[rank] = loop.first + index
+        if index >= loop.count:
+            self._ops[rank] = ()
+            return False
+        variants = loop.variants[rank]
+        self._ops[rank] = variants[(loop.first + index) % len(variants)] if variants else ()
+        self._lap[rank] = self._clock[rank]
+        return True
+
+    def _advance(self, rank: int) -> None:
+        """Run a rank until it must wait, another rank is behind it, or it is done."""
+        heap, clock, act = self._heap, self._clock, self._act
+        while True:
+            pc, ops = self._pc[rank], self._ops[rank]
+            if pc == len(ops):
+                if not self._begin(rank, self._iteration[rank] - self._loop.first + 1):
+                    self._left -= 1
+                    return
+                continue
+            op = ops[pc]
+            self._pc[rank] = pc + 1
+            if op.code == Code.LAP:
+                now = clock[rank]
+                if op.slot >= 0:
+                    index = self._iteration[rank] - self._loop.first
+                    self._out[rank][index * self._loop.slots[rank] + op.slot] += now - self._lap[rank]
+                self._lap[rank] = now
+                continue
+            if op.entry and self._doomed and self._strike(rank, op):
+                return
+            if not act[op.code](rank, op):
+                return
+            if heap and heap[0][0] < clock[rank]:
+                heappush(heap, (clock[rank], rank))
+                return
+
+    # -- waiting -----------------------------------------------------------------------------------------------
+
+    def _await(self, rank: int, handles: Sequence[Handle]) -> bool:
+        """Wait for requests; whether the rank can go on at once."""
+        time, missing = self._clock[rank], 0
+        for handle in handles:
+            if handle.done is None:
+                handle.waited = True
+                missing += 1
+            elif handle.done > time:
+                time = handle.done
+        if missing:
+            self._missing[rank], self._resume[rank] = missing, time
+            return False
+        self._clock[rank] = time
+        return True
+
+    def _complete(self, handle: Handle, time: int) -> None:
+        """A request completes at `time`, which is not in the past."""
+        handle.done = time
+        if not handle.waited:
+            return
+        handle.waited = False
+        rank = handle.owner
+        self._resume[rank] = max(self._resume[rank], time)
+        self._missing[rank] -= 1
+        if not self._missing[rank]:
+            self._clock[rank] = self._resume[rank]
+            heappush(self._heap, (self._resume[rank], rank))
+
+    def _start(self, rank: int, op: Op) -> Handle:
+        """The request of an operation, kept when it does not block."""
+        handle = Handle(rank)
+        if op.requests:
+            slot = op.requests[0]
+            if slot in self._requests[rank]:
+                raise StepFailed(op.number, 7, f"rank {rank}: request {slot} is still in use")
+            self._requests[rank][slot] = handle
+        return handle
+
+    def _finish(self, rank: int, op: Op, handle: Handle) -> bool:
+        """Wait for what was started, if the operation blocks."""
+        return bool(op.requests) or self._await(rank, (handle,))
+
+    def _wait(self, rank: int, op: Op) -> bool:
+        active = self._requests[rank]
+        return self._await(rank, [active.pop(slot) for slot in op.requests if slot in active])
+
+    def _test(self, rank: int, op: Op) -> bool:
+        slot = op.requests[0]
+        handle = self._requests[rank].get(slot)
+        if handle and handle.done is not None and handle.done <= self._clock[rank]:
+            del self._requests[rank][slot]
+        return True
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    def _send(self, rank: int, op: Op) -> bool:
+        handle, now = self._start(rank, op), self._clock[rank]
+        transit, wire = self._timing.message(rank, op, self._iteration[rank])
+        message = Message(handle, op.nbytes, op.send, now, transit, wire, None)
+        key = (rank, op.peer, op.tag)
+        posted = self._matcher.receive_for(key)
+        if op.nbytes <= self._config.eager:
+            self._transmit(rank, message, now)
+            if posted is None and message.payload is not None:
+                message.payload = message.payload.copy()
+        if posted is None:
+            self._matcher.keep_message(key, message)
+        else:
+            self._pair(rank, op.peer, message, posted)
+        return self._finish(rank, op, handle)
+
+    def _receive(self, rank: int, op: Op) -> bool:
+        handle = self._start(rank, op)
+        posted = Posted(handle, op.recv, op.nbytes, self._clock[rank], self._iteration[rank], op.number)
+        key = (op.peer, rank, op.tag)
+        message = self._matcher.message_for(key)
+        if message is None:
+            self._matcher.keep_receive(key, posted)
+        else:
+            self._pair(op.peer, rank, message, posted)
+        return self._finish(rank, op, handle)
+
+    def _transmit(self, source: int, message: Message, earliest: int) -> None:
+        """Put a message on the link of its sender; the send is complete when its last byte has left."""
+        start = max(earliest, self._links[source])
+        self._links[source] = start + message.wire
+        message.arrival = start + message.transit
+        self._complete(message.handle, start + message.wire)
+
+    def _pair(self, source: int, destination: int, message: Message, posted: Posted) -> None:
+        """A send and a receive have found each other."""
+        if message.nbytes > posted.nbytes:
+            text = f"rank {destination}: message of {message.nbytes} B truncated to {posted.nbytes} B"
+            raise StepFailed(posted.number, 15, text)
+        if message.arrival is None:
+            self._transmit(source, message, max(message.sent, posted.posted))
+        assert message.arrival is not None
+        if message.payload is not None and posted.room is not None:
+            self._put(destination, posted.room, message.payload, posted.iteration)
+        received = max(posted.posted, message.arrival)
+        if self.log is not None:
+            self.log.append(Delivery(source, destination, message.nbytes, message.sent, received))
+        self._complete(posted.handle, received)
+
+    def _put(self, rank: int, room: Bytes, payload: Bytes, iteration: int) -> None:
+        room[: payload.size] = payload
+        self._flipper.deliver(rank, room[: payload.size], iteration)
+
+    # -- collectives -------------------------------------------------------------------------------------------
+
+    def _collective(self, rank: int, op: Op) -> bool:
+        handle, number = self._start(rank, op), self._joined[rank]
+        self._joined[rank] += 1
+        meeting = self._meetings.setdefault(number, Meeting(op, len(self._hosts)))
+        meeting.check(rank, op)
+        iteration = self._iteration[rank]
+        duration = self._timing.collective(rank, op, iteration)
+        leaving = meeting.join(rank, op, self._clock[rank], duration, iteration, handle)
+        for guest in leaving:
+            data = meeting.received(guest)
+            if data is not None and guest.op.recv is not None:
+                self._put(guest.rank, guest.op.recv, data, guest.iteration)
+            self._complete(guest.handle, guest.leaves)
+        if meeting.over:
+            del self._meetings[number]
+        return self._finish(rank, op, handle)
+
+    # -- local operations --------------------------------------------------------------------------------------
+
+    def _compute(self, rank: int, op: Op) -> bool:
+        self._clock[rank] += op.ns
+        return True
+
+    def _flip(self, rank: int, op: Op) -> bool:
+        if op.recv is not None and op.recv.size and op.iteration in (-1, self._iteration[rank]):
+            np.bitwise_xor(op.recv[:1], 0xFF, out=op.recv[:1])
+        return True
+
+    def _host(self, rank: int, op: Op) -> bool:
+        assert op.call is not None
+        op.call(self._session)
+        return True
+
+    # -- ranks that are lost -----------------------------------------------------------------------------------
+
+    def _strike(self, rank: int, op: Op) -> bool:
+        """Whether the rank hangs here by an injected fault. Raises RankDied."""
+        if not self._loop.is_body:
+            return False
+        for kind, fault in self._faults:
+            if fault.rank == rank and fault.strikes(self._size, self._iteration[rank]):
+                if kind is RankDied:
+                    raise self._lost(RankDied, rank)
+                self._hung = rank
+                return True
+        return False
+
+    def _deadlock(self) -> RankLost:
+        """Names the rank with the fault, else the one that is furthest behind."""
+        if self._hung is not None:
+            return self._lost(RankHangs, self._hung)
+        waiting = [r for r in range(len(self._clock)) if self._iteration[r] < self._loop.first + self._loop.count]
+        return self._lost(RankHangs, min(waiting, key=lambda r: (self._iteration[r], self._number(r), r)))
+
+    def _lost(self, kind: type[RankLost], rank: int) -> RankLost:
+        op = self._ops[rank][self._pc[rank] - 1]
+        assert op.step is not None
+        iteration = self._iteration[rank] if self._loop.is_body else None
+        return kind(rank, self._hosts[rank], op.number, describe(op.step), iteration, self._cell)
+
+    def _number(self, rank: int) -> int:
+        """The number of the step that a rank is in."""
+        ops, pc = self._ops[rank], self._pc[rank]
+        return ops[pc - 1].number if 0 < pc <= len(ops) else 0

@@ -1,0 +1,219 @@
+"""A communicator of real MPI processes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import mpi4py
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.memory import HostMemory
+from omb_py.engine.program import Program, Step, body, request_count, Stage
+from omb_py.engine.session import StepFailed
+from omb_py.errors import EnvironmentProblem
+
+LEVELS = ("single", "funneled", "serialized", "multiple")
+
+
+def initialise(level: str) -> Any:
+    """Load MPI and initialise it at a thread level, unless the program already did. Returns the MPI module."""
+    mpi4py.rc.initialize = False
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentProblem(
+            f"no MPI library can be loaded ({error}); install one: pip install 'omb-py[mpich]'"
+        ) from error
+    if not MPI.Is_initialized():
+        MPI.Init_thread(LEVELS.index(level))
+    return MPI
+
+
+class MpiSession:
+    """The world communicator, one rank a process."""
+
+    backend = "mpi"
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.mpi = initialise(spec.get("thread_level") or "funneled")
+        self.world = self.mpi.COMM_WORLD
+        self.comm = self.world.Dup()  # the engine's own traffic: its tags can never meet the benchmark's
+        self.size: int = self.world.Get_size()
+        self.rank: int = self.world.Get_rank()
+        self.local = (self.rank,)
+        self.hosts: tuple[str, ...] = tuple(self.comm.allgather(socket.gethostname()))
+        self.thread_level = LEVELS[self.mpi.Query_thread()]
+        self.library, self.library_version = vendor(self.mpi)
+        self.binding = "native"
+        self.binding_version = f"mpi4py {mpi4py.__version__}"
+        self._memory: dict[str, HostMemory] = {}
+        self._machine: Any = None
+        self._runner: NativeRunner | BoundRunner | None = None
+
+    @property
+    def machine(self) -> Any:
+        """The interpreter, loaded when first used."""
+        if self._machine is None:
+            from omb_py.engine.native import Machine
+
+            self._machine = Machine()
+        return self._machine
+
+    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
+        """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
+        memory = self._memory.setdefault(kind, HostMemory(kind))
+        for name, nbytes in sizes.items():
+            memory.reserve(name, nbytes)
+
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> NativeRunner | BoundRunner:
+        """Allocate and translate the program of this rank."""
+        program = programs[self.rank]
+        self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
+        memory = self._memory[cell.buffer]
+        runner = NativeRunner if cell.binding == "native" else BoundRunner
+        self._runner = runner(self, program, memory)
+        return self._runner
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) of the loop that runs now."""
+        return self._runner.position() if self._runner else (0, 0)
+
+    def doing(self, step: int) -> str:
+        """What a step of the running program does, in words."""
+        labels = self._runner.labels if self._runner else ()
+        return labels[step] if step < len(labels) else ""
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.comm.Barrier()
+
+    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Element-wise maximum over ranks."""
+        result = np.empty_like(values)
+        self.comm.Allreduce(values, result, self.mpi.MAX)
+        return result
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Element-wise sum over ranks."""
+        result = np.empty_like(values)
+        self.comm.Allreduce(values, result, self.mpi.SUM)
+        return result
+
+    def gather(self, value: Any) -> list[Any]:
+        """One object of each rank, on rank 0."""
+        return self.comm.gather(value) or []
+
+    def share(self, value: Any) -> Any:
+        """Rank 0's object, everywhere."""
+        return self.comm.bcast(value)
+
+    def skew(self) -> float:
+        """Median time in µs between the first and the last rank to leave a barrier."""
+        from omb_py.backends.mpi.skew import barrier_skew
+
+        return barrier_skew(self)
+
+    def close(self) -> None:
+        """Finalise MPI, if this session initialised it or not: nothing may follow."""
+        self.comm.Free()
+        if not self.mpi.Is_finalized():
+            self.mpi.Finalize()
+
+
+class _Runner:
+    """What both bindings share."""
+
+    def __init__(self, session: MpiSession, program: Program, memory: HostMemory) -> None:
+        self.session, self.program, self.memory_ = session, program, memory
+        self._nbytes = {b.name: b.nbytes for b in program.buffers}
+        self.labels: tuple[str, ...] = ()
+
+    def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
+        """The bytes of a buffer."""
+        return self.memory_.view(buffer, self._nbytes[buffer])
+
+    def leave(self, stage: int) -> None:
+        """Run the stage's teardown."""
+        self._once(self.program.stages[stage].teardown)
+
+    def _once(self, nodes: tuple[Any, ...]) -> None:
+        """Run setup or teardown: Python calls, and steps one by one through mpi4py."""
+        from omb_py.backends.mpi.bound import Renderer
+        from omb_py.engine.flat import compile_stage
+
+        for node in nodes:
+            if isinstance(node, Step):
+                renderer = Renderer(self.session.world, self.memory_, self.program)
+                compile_stage(Stage(body(node)), renderer, {}).run(0, 1)
+            else:
+                node.call(self.session)
+
+    def close(self) -> None:
+        """Nothing to free: buffers stay for the next size."""
+
+
+class NativeRunner(_Runner):
+    """The compiled interpreter calls the MPI library's own functions."""
+
+    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
+        """Run the setup, then translate the body."""
+        from omb_py.backends.mpi.calls import Resolver
+        from omb_py.engine.native import assemble
+
+        self._once(self.program.stages[stage].setup)
+        self.resolver = Resolver(self.session.world, self.memory_, request_count(self.program))
+        self.table = assemble(self.program.stages[stage], self.resolver, self.resolver.byte, results)
+        self.labels = self.table.labels
+
+    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+        """Run iterations; see :class:`omb_py.engine.session.Runner`."""
+        samples, failed = self.session.machine.run(self.table, first, iterations)
+        if failed:
+            code = int(self.session.machine.word[3])
+            raise StepFailed(failed - 1, code, self.session.mpi.Get_error_string(code))
+        return {self.session.rank: samples}
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step), from the word that the interpreter writes."""
+        word = self.session.machine.word
+        return int(word[1]), int(word[2])
+
+
+class BoundRunner(_Runner):
+    """A flat Python loop of mpi4py calls."""
+
+    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
+        """Run the setup, then translate the body."""
+        from omb_py.backends.mpi.bound import Renderer
+        from omb_py.engine.flat import compile_stage
+
+        self._once(self.program.stages[stage].setup)
+        renderer = Renderer(self.session.world, self.memory_, self.program)
+        self.loop = compile_stage(self.program.stages[stage], renderer, results)
+        self.labels = self.loop.labels
+        self.thread = threading.get_ident()
+
+    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+        """Run iterations; see :class:`omb_py.engine.session.Runner`."""
+        try:
+            return {self.session.rank: self.loop.run(first, iterations)}
+        except self.session.mpi.Exception as error:
+            step = self.loop.failed_step(error)
+            raise StepFailed(step, error.Get_error_code(), error.Get_error_string()) from error
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step), read from the running frame."""
+        if not self.labels:
+            return 0, 0
+        return self.loop.position(self.thread)
+
+
+def vendor(mpi: Any) -> tuple[str, str]:
+    """Name and version of the MPI library, as we store it."""
+    name, version = mpi.get_vendor()
+    return str(name), ".".join(map(str, version))

@@ -1,0 +1,160 @@
+"""The command ``omb-py`` itself: benchmarks by family, tools, and where errors become one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+import click
+
+from omb_py import __version__
+from omb_py.cli.formatting import CONTEXT, ENVIRONMENT, EXIT_CODES, debug_option, write_options, write_sections
+from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
+
+COMPLETE_VAR = "_OMB_PY_COMPLETE"
+TOOLS = {
+    "list": "what can run where, and why the rest cannot",
+    "explain": "what a benchmark does, what is timed, which formula",
+    "doctor": "what this machine can do, and why the rest cannot",
+    "results": "list, show, export and recover what was measured",
+    "completion": "shell completion for bash, zsh and fish",
+}
+"""Command -> one line; the modules are loaded only when a tool is used."""
+FAMILIES = {"pt2pt": "Point-to-point benchmarks", "collective": "Collective benchmarks"}
+
+EXAMPLES = (
+    "omb-py allreduce -n 4                   start 4 ranks here and measure",
+    "mpirun -n 4 omb-py allreduce            join the ranks that a launcher started",
+    "omb-py latency --binding native,mpi4py  what Python adds to a message",
+    "omb-py bw -m 1M:4M -c                   large messages, every byte checked",
+    "omb-py explain allreduce -n 4           what the number means",
+    "omb-py results list                     what has been measured",
+)
+
+
+class Root(click.Group):
+    """The group of all commands; each is made when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Benchmarks, then tools."""
+        from omb_py.suites import names
+
+        return [*names(), *TOOLS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A tool or a benchmark, with or without OMB's ``osu_``; None when there is no such thing."""
+        if cmd_name in TOOLS:
+            from omb_py.cli import tools
+
+            return tools.find(cmd_name)
+        from omb_py.suites import find, names
+
+        if cmd_name.lower().removeprefix("osu_") not in names():
+            return None
+        from omb_py.cli.measure import command
+
+        return command(find(cmd_name))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the nearest name in the error."""
+        name = args[0]
+        command = self.get_command(ctx, name)
+        if command is None and not ctx.resilient_parsing:
+            if name.startswith("-"):
+                raise click.NoSuchOption(name, ctx=ctx)
+            near = nearest(name.lower().removeprefix("osu_"), self.list_commands(ctx))
+            raise UsageError(f"unknown benchmark or command {name!r}: {near}")
+        return command.name if command else None, command, args[1:]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Commands by family."""
+        from omb_py.suites import find, names
+
+        benchmarks = [find(name) for name in names()]
+        for family, title in FAMILIES.items():
+            with formatter.section(title):
+                formatter.write_dl([(b.name, b.summary) for b in benchmarks if b.family == family], col_max=14)
+        with formatter.section("Tools"):
+            formatter.write_dl(list(TOOLS.items()), col_max=14)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Commands first, as in a manual page; then options and the rest."""
+        self.format_commands(ctx, formatter)
+        write_options(self.get_params(ctx), ctx, formatter)
+        write_sections(
+            (
+                ("Examples", [(line, "") for line in EXAMPLES]),
+                ("Exit codes", EXIT_CODES),
+                ("Environment variables", ENVIRONMENT),
+            ),
+            formatter,
+        )
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"omb-py {__version__}")
+        ctx.exit()
+
+
+ROOT = Root(
+    "omb-py",
+    params=[
+        click.Option(
+            ["-v", "--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version,
+            help="Show the version and exit.",
+        ),
+        debug_option(),
+    ],
+    context_settings=dict(CONTEXT),
+    subcommand_metavar="BENCHMARK|COMMAND [OPTIONS]",
+    options_metavar="",
+    no_args_is_help=False,
+    help="Communication benchmarks over MPI, from Python: OSU's numbers, every sample kept.\n\n"
+    "omb-py BENCHMARK --help lists the options of a benchmark. Names may have OMB's osu_ in front.",
+)  # fmt: skip
+
+
+def invoke(words: Sequence[str]) -> int:
+    """Run the command line; the exit code of what was run.
+
+    Raises:
+        OmbError: what the user should read as one line.
+    """
+    instruction = os.environ.get(COMPLETE_VAR)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(ROOT, {}, "omb-py", COMPLETE_VAR, instruction)
+    try:
+        with ROOT.make_context("omb-py", list(words)) as ctx:
+            if not words:
+                click.echo(ROOT.get_help(ctx), err=True)
+                return USAGE
+            result = ROOT.invoke(ctx)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.Abort:
+        raise Interrupted("interrupted") from None
+    except click.UsageError as error:
+        raise UsageError(_line(error)) from error
+    except click.ClickException as error:
+        raise EnvironmentProblem(error.format_message()) from error
+    return result if isinstance(result, int) else OK
+
+
+def _line(error: click.UsageError) -> str:
+    """Click's usage error as one line with the nearest choice, or where to look."""
+    ctx = error.ctx
+    path = ctx.command_path if ctx else "omb-py"
+    if isinstance(error, click.NoSuchOption):
+        options = [name for param in (ctx.command.params if ctx else []) for name in _visible(param)]
+        near = nearest(error.option_name, [name for name in options if name.startswith("--")])
+        known = near.startswith("did you mean") and error.option_name.startswith("--")
+        return f"no such option {error.option_name}: {near if known else f'see {path} --help'}"
+    text = " ".join(error.format_message().rstrip(".").split())
+    return f"{text[:1].lower()}{text[1:]}: see {path} --help"
+
+
+def _visible(param: click.Parameter) -> Iterable[str]:
+    return () if getattr(param, "hidden", False) else param.opts

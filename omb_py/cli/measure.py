@@ -1,0 +1,108 @@
+"""One command for each benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.formatting import EXIT_CODES, Page
+from omb_py.cli.options import measuring_options
+from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.dtypes import OMB_ALL, parse_dtype
+from omb_py.errors import ENVIRONMENT, EnvironmentProblem, UsageError, nearest
+from omb_py.grammar import parse_tags
+from omb_py.orchestrate.choices import GPUS, device_problem, offers_of
+from omb_py.orchestrate.plan import check, takes
+from omb_py.orchestrate.request import Request
+
+_PLACES = ("H", "D", "M", "MD", "MH")
+
+
+def command(benchmark: Benchmark) -> click.Command:
+    """The click command of a benchmark."""
+    params = measuring_options(benchmark)
+    if benchmark.family == "pt2pt":
+        params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[H H]"))
+    return Page(
+        benchmark.name,
+        params=params,
+        callback=lambda **values: _measure(benchmark, values),
+        help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]}, as OMB's osu_{benchmark.name}.\n\n"
+        f"Prints {_metric(benchmark)}.\n\nResults go to stdout, notes and errors to stderr.",
+        short_help=benchmark.summary,
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _examples(benchmark)]), ("Exit codes", EXIT_CODES)),
+    )
+
+
+def _metric(benchmark: Benchmark) -> str:
+    unit = "microseconds" if benchmark.metric.unit == "us" else benchmark.metric.unit
+    return f"{unit}: {benchmark.metric.formula}"
+
+
+def _examples(b: Benchmark) -> list[str]:
+    ranks = next((n for n in (4, 2, 3, 8) if b.ranks.admits(n)), 2)
+    lines = [f"omb-py {b.name} -n {ranks}", f"mpirun -n {ranks} omb-py {b.name}"]
+    if b.sizes is not None:
+        lines.append(f"omb-py {b.name} -n {ranks} -m 8:64K:8 -i 1000 -z50,99")
+    if takes(b, "validation"):
+        lines.append(f"omb-py {b.name} -n {ranks} -c --tag purpose=acceptance")
+    lines.append(f"omb-py {b.name} -n {ranks} --binding native,mpi4py --launches 5")
+    return lines
+
+
+def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
+    """A request from click's parsed values, of which None and () mean: not given. Raises UsageError."""
+    values = dict(values)
+    _check_places(values.pop("places", ()))
+    given: dict[str, Any] = {"benchmark": benchmark.name}
+    if values.pop("no_store"):
+        if click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError("--store and --no-store exclude each other")
+        given["store"] = None
+        values.pop("store")
+    given["tags"] = parse_tags(values.pop("tags"))
+    given["dtypes"] = _dtypes(values.pop("dtypes"))
+    validation = values.pop("validation")
+    if validation is not None:
+        given["validate"] = True
+        given["validation_log"] = validation if isinstance(validation, Path) else None
+    renamed = {"backend": "backends", "binding": "bindings"}
+    given.update({renamed.get(name, name): value for name, value in values.items() if value not in (None, ())})
+    return Request(**given)
+
+
+def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    names: list[str] = []
+    for text in (word for words in lists for word in words):
+        names.extend(OMB_ALL if text == "all" else (parse_dtype(text),))
+    return tuple(names)
+
+
+def _check_places(places: tuple[str, ...]) -> None:
+    """OMB's positional ``H H``: where the sender's and the receiver's buffers live."""
+    for place in places:
+        if place.upper() not in _PLACES:
+            raise UsageError(f"unknown word {place!r}: buffer places are H H (host): {nearest(place, _PLACES)}")
+    if len(places) not in (0, 2):
+        raise UsageError(f"buffer places come in twos, sender and receiver, as H H: got {' '.join(places)}")
+    if any(place.upper() != "H" for place in places):
+        wanted = next((device for device in GPUS), "cuda")
+        reason, _ = device_problem(wanted, "mpi")
+        raise EnvironmentProblem(f"buffers {' '.join(places)} need a GPU: {reason}: use H H")
+
+
+def _measure(benchmark: Benchmark, values: dict[str, Any]) -> int:
+    request = request_of(benchmark, values)
+    check(request, offers_of(request.backends))
+    from omb_py.orchestrate.execute import execute
+
+    try:
+        return execute(request)
+    except BrokenPipeError:
+        # Half a table has been read: not a success, and nothing can be printed.
+        return ENVIRONMENT
+
+

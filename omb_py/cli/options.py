@@ -1,0 +1,252 @@
+"""The options of a measuring command, made from a benchmark's declaration, with the defaults really used."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.formatting import GluedOption, Grouped, debug_option
+from omb_py.cli.words import Parsed, comma_list, whole, word
+from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
+from omb_py.engine.dtypes import DTYPES, OMB_NAMES
+from omb_py.errors import UsageError, nearest
+from omb_py.grammar import DEFAULT_PERCENTILES, parse_duration, parse_fraction, parse_percentiles, parse_warmup
+from omb_py.orchestrate.choices import BUFFERS, DEVICES, LATER, OFFERS, OPS, PROCESS_SYNCS, THREAD_LEVELS
+from omb_py.orchestrate.plan import takes
+from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, LAUNCHERS, Request
+
+VALIDATION_LOG = "validation_output"
+"""Folder of a bare ``-clog``, as in OMB."""
+BARE_PERCENTILES = ",".join(map(str, DEFAULT_PERCENTILES))
+
+
+def human(size: int) -> str:
+    """A size as the size grammar reads it: ``8``, ``4K``, ``1M``."""
+    for letter, power in (("G", 30), ("M", 20), ("K", 10)):
+        if size and size % (1 << power) == 0:
+            return f"{size >> power}{letter}"
+    return str(size)
+
+
+def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
+    """Every option of a measuring command. What the benchmark does not take is hidden; the planner refuses it."""
+    request = Request(benchmark.name)
+    cell = Cell(benchmark.name, request.backends[0], "native", 0)
+    return [
+        *_what(benchmark, request, cell),
+        *_where(benchmark, request),
+        *_how_often(benchmark, request),
+        *_checks(benchmark, request),
+        *_output(benchmark, request),
+        *_storage(),
+        *_other(),
+    ]
+
+
+def _option(
+    heading: str, names: str, metavar: str, text: str, default: str, type: Parsed, name: str | None = None, **more: Any
+) -> click.Option:
+    """An option with a value; `default` is what the help page calls the default."""
+    decls = [*names.split(), *([name] if name else [])]
+    return Grouped(decls, heading=heading, metavar=metavar, help=f"{text} (default: {default})", type=type, **more)
+
+
+def _flag(heading: str, names: str, text: str, hidden: bool = False) -> click.Option:
+    return Grouped(names.split(), heading=heading, is_flag=True, help=f"{text} (default: off)", hidden=hidden)
+
+
+def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
+    heading = "What is measured"
+    kinds = ", ".join(OFFERS)
+    sweep = f"{human(b.sizes.minimum)}:{human(b.sizes.maximum)}, doubling" if b.sizes else ""
+    types = f"{', '.join(DTYPES)}; OMB's {', '.join(OMB_NAMES)}, and all (char, int32, float32)"
+    return [
+        _option(
+            heading, "--backend", "LIST", f"Communication libraries: {kinds}. Several, with commas, take turns.",
+            ",".join(request.backends), comma_list("backend", (*OFFERS, *LATER)),
+        ),
+        _option(
+            heading, "--binding", "LIST", "What issues the calls: native (a compiled loop), mpi4py. Several take turns.",
+            OFFERS[request.backends[0]].bindings[0], comma_list("binding", OFFERS["mpi"].bindings),
+        ),
+        _option(
+            heading, "-m --message-size", "SIZES",
+            "Bytes: MAX, MIN:MAX, MIN:MAX:FACTOR or a list A,B,C, as 4K, 1MiB, 2^20. One size alone is 8:8.",
+            sweep, Parsed("sizes", str), name="sizes", hidden=not takes(b, "sizes"),
+        ),
+        _option(
+            heading, "-T --type", "TYPE", f"Element types: {types}. Repeat it or use commas for several.",
+            b.dtype, comma_list("type", [*DTYPES, *OMB_NAMES, "all"]), name="dtypes", multiple=True,
+            hidden=not takes(b, "type"),
+        ),
+        _option(
+            heading, "--op", "OP", f"Reduction: {', '.join(OPS)}.", cell.op,
+            Parsed("operation", lambda text: text.strip().lower().removeprefix("mpi_"), OPS), hidden=not takes(b, "op"),
+        ),
+        _option(
+            heading, "-W --window-size", "N", "Messages in flight.", str(cell.window),
+            whole("window size", 1), name="window", hidden=not takes(b, "window"),
+        ),
+        _option(
+            heading, "--process-sync", "KIND", "After each call, outside the timer: barrier or none.",
+            cell.process_sync, word("process synchronisation", PROCESS_SYNCS), hidden=not takes(b, "process_sync"),
+        ),
+    ]  # fmt: skip
+
+
+def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
+    heading = "Where"
+    return [
+        _option(
+            heading, "-n --ranks", "N", f"Number of ranks; {b.name} takes {b.ranks.text}.",
+            f"{DEFAULT_RANKS}, or what the launcher around omb-py started", whole("ranks", 1),
+        ),
+        _option(
+            heading, "-d --device", "DEVICE", f"Where buffers live: {', '.join(DEVICES)}.", request.device,
+            word("device", DEVICES),
+        ),
+        _option(
+            heading, "--buffer", "KIND", f"What holds the bytes: {', '.join(BUFFERS)}.", request.buffer,
+            word("buffer", BUFFERS),
+        ),
+        _option(
+            heading, "--hosts", "LIST", "Hosts to start ranks on, with commas.", "this one, or those of the batch job",
+            comma_list("host", keep_case=True),
+        ),
+        _option(
+            heading, "--launcher", "NAME", f"What starts the ranks: {', '.join(LAUNCHERS)}.", request.launcher,
+            word("launcher", LAUNCHERS),
+        ),
+        _option(
+            heading, "--launcher-args", "TEXT", "Words for the launcher, as one text: '--bind-to none'.", "none",
+            Parsed("text", _shell_words),
+        ),
+        _option(
+            heading, "--thread-level", "LEVEL", f"MPI thread level to ask for: {', '.join(THREAD_LEVELS)}.",
+            f"{b.needs.thread_level}; with binding mpi4py multiple", word("thread level", THREAD_LEVELS),
+        ),
+    ]  # fmt: skip
+
+
+def _how_often(b: Benchmark, request: Request) -> list[click.Parameter]:
+    heading = "How often"
+    count = b.counts
+    above = f"above {human(LARGE_MESSAGE_BYTES)} "
+    most = f"{count.small}, {above}{count.large}" if b.sizes else str(count.small)
+    warmup = f"{count.small_warmup}, {above}{count.large_warmup}" if b.sizes else str(count.small_warmup)
+    return [
+        _option(
+            heading, "-i --iterations", "COUNT",
+            "auto may stop before OMB's count, once the median is known to --precision. N is exact; so is "
+            "SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones.",
+            f"{request.iterations}, at most {most}", Parsed("count", str),
+        ),
+        _option(
+            heading, "-x --warmup", "N", "Iterations before the timed ones.", warmup, Parsed("count", parse_warmup)
+        ),
+        _option(
+            heading, "--precision", "P", "Half-width of the 95 % interval of the median at which auto stops.",
+            f"{request.precision:.0%}", Parsed("fraction", parse_fraction),
+        ),
+        _option(
+            heading, "--time-limit", "TIME", "Longest loop of one message size with auto: 30, 500ms, 2m.", "none",
+            Parsed("duration", parse_duration),
+        ),
+        _option(
+            heading, "--launches", "N", "Start the ranks N times; several backends or bindings take turns.",
+            str(request.launches), whole("launches", 1),
+        ),
+        _option(heading, "--seed", "N", "For everything random.", "drawn, and stored", whole("seed", 0)),
+    ]  # fmt: skip
+
+
+def _checks(b: Benchmark, request: Request) -> list[click.Parameter]:
+    heading = "Checks"
+    return [
+        GluedOption(
+            ["-c", "--validation"], "on", lambda text: text.startswith("log"), heading=heading, metavar="log[:DIR]",
+            hidden=not takes(b, "validation"), type=Parsed("log", parse_validation),
+            help=f"Check every byte of every message. log writes what was wrong to DIR ({VALIDATION_LOG}), which must "
+            "not exist. (default: off)",
+        ),
+        _option(
+            heading, "--timeout", "TIME", "End the run when a rank makes no progress for so long.",
+            f"{request.timeout:g}s", Parsed("duration", parse_duration),
+        ),
+    ]  # fmt: skip
+
+
+def _output(b: Benchmark, request: Request) -> list[click.Parameter]:
+    heading = "Output"
+    return [
+        _flag(heading, "-f --full", "Print minimum and maximum over ranks and iterations too.", not takes(b, "full")),
+        GluedOption(
+            ["-z", "--tail-lat", "percentiles"], BARE_PERCENTILES, lambda text: text[0].isdigit(), heading=heading,
+            metavar="P,P", type=Parsed("percentiles", parse_percentiles),
+            help=f"Print percentiles, at most five; a bare -z means {BARE_PERCENTILES}. (default: off)",
+        ),
+        _option(
+            heading, "--format", "FORM", f"Form of the results: {', '.join(FORMATS)}.",
+            f"{request.format}; table with several backends or bindings", word("format", FORMATS),
+        ),
+        _flag(heading, "--quiet", "No progress and no notes on stderr."),
+    ]  # fmt: skip
+
+
+def _storage() -> list[click.Parameter]:
+    heading = "Storage"
+    return [
+        store_option(heading),
+        _flag(heading, "--no-store", "Store nothing."),
+        _option(
+            heading, "--tag", "K=V", "Store a tag with every row; repeat it for several.", "none",
+            Parsed("tag", str), name="tags", multiple=True,
+        ),
+    ]  # fmt: skip
+
+
+def _other() -> list[click.Parameter]:
+    heading = "Other options"
+    return [
+        _option(heading, "--mock", "TEXT", "Settings of the simulated cluster of --backend mock.", "none",
+                Parsed("text", str)),
+        _option(heading, "--inject", "TEXT", "Faults to inject.", "none", Parsed("text", str), hidden=True),
+        debug_option(),
+    ]  # fmt: skip
+
+
+def store_option(heading: str = "Storage") -> click.Option:
+    """``--store DIR``."""
+    return _option(
+        heading, "--store", "DIR", "Folder of the Parquet files.", f"./{DEFAULT_STORE}",
+        Parsed("folder", _folder), envvar="OMB_PY_STORE",
+    )  # fmt: skip
+
+
+def parse_validation(text: str) -> Path | bool:
+    """True for a bare ``-c``, else the folder of ``log`` or ``log:DIR``. Raises UsageError."""
+    if text == "on":
+        return True
+    kind, colon, folder = text.partition(":")
+    if kind != "log" or (colon and not folder):
+        raise UsageError(f"-c{text}: {nearest(kind, ['log'])} write -c, -clog or -clog:DIR")
+    path = Path(folder or VALIDATION_LOG)
+    if path.exists():
+        raise UsageError(f"-c{text}: folder {path} exists already: choose another with -clog:DIR")
+    return path
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise UsageError(f"--store needs a folder, as ./{DEFAULT_STORE}; to store nothing, --no-store")
+    return Path(text).expanduser()
+
+
+def _shell_words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"launcher arguments {text!r}: {error}") from None

@@ -1,0 +1,71 @@
+"""Types of option values: text that is parsed by a pure function, and words with a nearest choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from omb_py.errors import UsageError, nearest
+
+
+class Parsed(click.ParamType):
+    """A value made by a function that raises UsageError."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any], choices: Sequence[str] = ()) -> None:
+        self.name = name
+        self.parse = parse
+        self.choices = choices
+        """Offered by shell completion."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse text; a value that is no text is a default and stays as it is."""
+        return self.parse(value) if isinstance(value, str) else value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The choices; after a comma too."""
+        head, comma, tail = incomplete.rpartition(",")
+        return [CompletionItem(head + comma + word) for word in self.choices if word.startswith(tail)]
+
+
+def word(what: str, choices: Sequence[str], strict: bool = True) -> Parsed:
+    """One of `choices`; not `strict` leaves the check, and its message, to the planner."""
+
+    def parse(text: str) -> str:
+        chosen = text.strip().lower()
+        if strict and chosen not in choices:
+            raise UsageError(f"unknown {what} {text!r}: {nearest(chosen, choices)}")
+        return chosen
+
+    return Parsed(what, parse, choices)
+
+
+def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) -> Parsed:
+    """Words separated by commas, as a tuple; empty places are refused."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        words = tuple(part.strip() for part in text.split(","))
+        if not all(words):
+            raise UsageError(f"{what} list {text!r} has an empty place")
+        return words if keep_case else tuple(part.lower() for part in words)
+
+    return Parsed(what, parse, choices)
+
+
+def whole(what: str, smallest: int) -> Parsed:
+    """A whole number of at least `smallest`."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text, 10)
+        except ValueError:
+            raise UsageError(f"{what} {text!r} is not a whole number") from None
+        if value < smallest:
+            raise UsageError(f"{what} must be {smallest} or more, not {value}")
+        if value > 2**53:
+            raise UsageError(f"{what} {value} is too large")
+        return value
+
+    return Parsed(what, parse)

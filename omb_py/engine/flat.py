@@ -1,0 +1,160 @@
+"""Translation for Python bindings: a stage becomes the source of one flat loop of bound calls.
+
+Nothing stands between two laps but the calls: the watchdog reads the running frame's line number and loop
+variable from outside, so that being watched costs the loop nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.describe import describe
+from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+
+FILENAME = "<omb-py program>"
+
+
+@dataclass(slots=True)
+class Names:
+    """Objects that the generated source refers to, by the names it uses."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def bind(self, value: Any, prefix: str = "v") -> str:
+        """A name for `value`; the same object gets the same name."""
+        for name, known in self.values.items():
+            if known is value:
+                return name
+        name = f"{prefix}{len(self.values)}"
+        self.values[name] = value
+        return name
+
+
+Render = Callable[[Step, Names, bool], str]
+"""(step, names, inside a repeat) -> one statement; ``k`` is the pass of the repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A compiled stage."""
+
+    source: str
+    function: Callable[..., None]
+    laps: tuple[str, ...]
+    labels: tuple[str, ...]
+    step_of_line: Mapping[int, int]
+
+    def run(self, first: int, iterations: int) -> NDArray[np.int64]:
+        """Nanoseconds, shape (iterations, laps)."""
+        slots = [[0] * iterations for _ in self.laps]
+        self.function(first, iterations, *slots)
+        return np.array(slots, np.int64).T.reshape(iterations, len(self.laps))
+
+    def position(self, thread: int) -> tuple[int, int]:
+        """(iteration, step) that `thread` runs now; (0, 0) when it is not in the loop."""
+        frame: FrameType | None = sys._current_frames().get(thread)
+        while frame is not None:
+            if frame.f_code is self.function.__code__:
+                return int(frame.f_locals.get("i", 0)), self.step_of_line.get(frame.f_lineno, 0)
+            frame = frame.f_back
+        return 0, 0
+
+    def failed_step(self, error: BaseException) -> int:
+        """The step that raised `error`."""
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code is self.function.__code__:
+                return self.step_of_line.get(trace.tb_lineno, 0)
+            trace = trace.tb_next
+        return 0
+
+
+class Writer:
+    """Writes the source of a stage line by line and remembers which line is which step."""
+
+    def __init__(self, stage: Stage, render: Render, results: Mapping[tuple[str, str], float]) -> None:
+        self.slot = {name: k for k, name in enumerate(stage.laps)}
+        self.render, self.results = render, results
+        self.names = Names()
+        self.lines: list[str] = []
+        self.labels: list[str] = []
+        self.step_of_line: dict[int, int] = {}
+
+    def line(self, indent: int, text: str) -> None:
+        """Append a line of source."""
+        self.lines.append("    " * indent + text)
+
+    def add(self, nodes: Body, indent: int, inside: bool = False) -> None:
+        """Append the source of some nodes."""
+        for node in nodes:
+            if isinstance(node, Lap):
+                if node.name is None:
+                    self.line(indent, "t = clock()")
+                else:
+                    self.line(indent, "u = clock()")
+                    self.line(indent, f"s{self.slot[node.name]}[i - first] += u - t")
+                    self.line(indent, "t = u")
+            elif isinstance(node, Stamp):
+                self.line(indent, f"s{self.slot[node.name]}[i - first] = clock()")
+            elif isinstance(node, Repeat):
+                self.line(indent, f"for k in range({node.times}):")
+                self.add(node.body, indent + 1, True)
+            elif isinstance(node, Host):
+                raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
+            else:
+                self.labels.append(describe(node))
+                self.line(indent, self.statement(node, inside))
+                self.step_of_line[len(self.lines)] = len(self.labels) - 1
+
+    def statement(self, step: Step, inside: bool) -> str:
+        """The source of one step."""
+        if step.op == "compute":
+            ns = step["ns"]
+            value = int(self.results[ns.stage, ns.lap] if isinstance(ns, Result) else ns)
+            return f"{self.names.bind(_compute, 'compute')}({value})"
+        return self.render(step, self.names, inside)
+
+
+def _compute(nanoseconds: int) -> None:
+    """Keep the processor busy in small matrix-vector products."""
+    until = time.perf_counter_ns() + nanoseconds
+    while time.perf_counter_ns() < until:
+        _MATRIX @ _VECTOR
+
+
+_MATRIX = np.ones((25, 25), np.float32)
+_VECTOR = np.ones(25, np.float32)
+
+
+def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str], float]) -> Loop:
+    """Translate a stage's body into a compiled loop; arguments as in :func:`omb_py.engine.native.assemble`."""
+    work = Writer(stage, render, results)
+    slots = "".join(f", s{k}" for k in range(len(stage.laps)))
+    work.line(0, f"def loop(first, count{slots}):")
+    work.line(1, "for i in range(first, first + count):")
+    many = len(stage.variants) > 1
+    for number, variant in enumerate(stage.variants):
+        if many:
+            work.line(2, f"{'el' if number else ''}if i % {len(stage.variants)} == {number}:")
+        before = len(work.lines)
+        work.add(variant, 3 if many else 2)
+        if len(work.lines) == before:
+            work.line(3 if many else 2, "pass")
+    source = "\n".join(work.lines) + "\n"
+    namespace: dict[str, Any] = {"clock": time.perf_counter_ns, **work.names.values}
+    # names become locals of an enclosing function: faster to read than globals
+    parameters = ", ".join(namespace)
+    wrapped = f"def make({parameters}):\n" + "".join(f"    {text}\n" for text in work.lines) + "    return loop\n"
+    made: dict[str, Any] = {}
+    exec(compile(wrapped, FILENAME, "exec"), made)
+    function = made["make"](**namespace)
+    lines = {line + 1: step for line, step in work.step_of_line.items()}
+    return Loop(source, function, stage.laps, tuple(work.labels), lines)

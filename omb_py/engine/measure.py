@@ -1,0 +1,229 @@
+"""Measuring one cell: warm-up, the timed loop, when to stop, and the reductions over ranks.
+
+Design: every iteration of every rank is one time.  After the loop two vector reductions give two series, the
+maximum over the ranks that the benchmark times and their average (docs/statistics.md).
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.program import program_hash
+from omb_py.engine.session import Runner, Session
+from omb_py.engine.statistics import checkpoints, relative_half_width
+from omb_py.engine.validate import TIMED_LOOP, Checker, Log, checkable, validate
+
+Floats = NDArray[np.float64]
+
+AFTER_CHECKPOINT = 5
+"""Iterations dropped after each checkpoint: the ranks were apart, and caches held other data."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """A finished cell, complete on the process that holds rank 0."""
+
+    cell: Cell
+    iterations: int
+    stop_reason: str
+    program_hash: str
+    series: dict[str, dict[str, Floats]] = field(default_factory=dict)
+    """lap -> {"max", "avg"} over the timed ranks, µs per iteration."""
+    laps: dict[str, list[float]] = field(default_factory=dict)
+    """lap -> mean of each timed rank, µs."""
+    slowest_rank_share: list[float] = field(default_factory=list)
+    validated: bool | None = None
+    wrong_bytes: int | None = None
+    elapsed_s: float = 0.0
+    bytes_moved: int | None = None
+
+
+Phase = Callable[[str], None]
+"""Told what is being done, for the watchdog: validate, warmup, loop, write."""
+
+
+def worlds_of(session: Session) -> dict[int, World]:
+    """The place of each local rank."""
+    return {rank: World(rank, session.size, session.hosts) for rank in session.local}
+
+
+def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
+    """Hash of what the first two ranks and the last one do: the version of the benchmark."""
+    ranks = sorted({0, 1 % session.size, session.size - 1})
+    return program_hash(*(benchmark.program(World(r, session.size, session.hosts), cell) for r in ranks))
+
+
+class Sampler:
+    """Runs a stage in pieces and keeps the samples of the local ranks that the benchmark times."""
+
+    def __init__(self, session: Session, benchmark: Benchmark, runner: Runner, stage: int, laps: int) -> None:
+        self.session, self.runner, self.stage, self.laps = session, runner, stage, laps
+        self.timed = [r for r in session.local if benchmark.timed == "all" or r == 0]
+        self.ranks_timed = session.size if benchmark.timed == "all" else 1
+        self.parts = benchmark.metric.parts
+        self.kept = 0
+        self._done = 0
+        self._pieces: list[dict[int, NDArray[np.int64]]] = []
+
+    def run(self, iterations: int, keep: bool = True) -> None:
+        """Run some iterations; the samples of those not kept are dropped."""
+        samples = self.runner.run(self.stage, self._done, iterations)
+        self._done += iterations
+        if keep:
+            self.kept += iterations
+            self._pieces.append({rank: samples[rank] for rank in self.timed})
+
+    def local(self) -> Floats:
+        """Samples of the local timed ranks in µs, shape (ranks, iterations, laps)."""
+        joined = [np.concatenate([piece[rank] for piece in self._pieces]) for rank in self.timed]
+        return np.array(joined, np.float64).reshape(-1, self.kept, self.laps) / (1000.0 * self.parts)
+
+    def slowest(self) -> Floats:
+        """Maximum over the timed ranks, shape (iterations, laps), on every process."""
+        # a process without a timed rank contributes zeros: times are never negative
+        return self.session.maximum(np.ascontiguousarray(self.local().max(axis=0, initial=0.0)))
+
+    def average(self) -> Floats:
+        """Average over the timed ranks, shape (iterations, laps), on every process."""
+        return self.session.total(np.ascontiguousarray(self.local().sum(axis=0))) / self.ranks_timed
+
+
+def measure(
+    session: Session,
+    benchmark: Benchmark,
+    cell: Cell,
+    phase: Phase = lambda name: None,
+    log: Log | None = None,
+) -> Measured:
+    """Measure one cell on all ranks.
+
+    Returns:
+        The finished cell; series and lists are complete where rank 0 is.
+
+    Raises:
+        StepFailed: a library call returned an error.
+    """
+    started = time.monotonic()
+    worlds = worlds_of(session)
+    wrong: int | None = None
+    if cell.validate and checkable(benchmark):
+        phase("validate")
+        wrong = validate(session, benchmark, cell, worlds, log)
+    programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}
+    checker = Checker(cell, worlds, programs, log) if wrong is not None else None
+    runner = session.load(cell, programs)
+    result = Measured(cell, 0, "", version_of(benchmark, cell, session), wrong_bytes=wrong)
+    stages = next(iter(programs.values())).stages
+    known: dict[tuple[str, str], float] = {}
+    for number, stage in enumerate(stages):
+        runner.enter(number, known)
+        if checker and number == 0:
+            checker.fill(runner, TIMED_LOOP)
+        sampler = Sampler(session, benchmark, runner, number, len(stage.laps))
+        phase("warmup")
+        session.barrier()
+        if cell.warmup:
+            runner.run(number, 0, cell.warmup)
+        phase("loop")
+        gc.disable()
+        try:
+            stop = _loop(session, cell, sampler, stage.laps.index(benchmark.metric.lap) if benchmark.metric.lap in stage.laps else 0)
+        finally:
+            gc.enable()
+        phase("write")
+        if checker and number == 0:
+            late = session.total(np.array([float(checker.wrong(runner, TIMED_LOOP))]))
+            result.wrong_bytes = (result.wrong_bytes or 0) + int(late[0])
+        runner.leave(number)
+        _reduce(session, sampler, stage.name, stage.laps, len(stages) > 1, benchmark, result)
+        if sampler.timed:
+            means = sampler.local().mean(axis=(0, 1)) * 1000.0 * sampler.parts
+            known.update({(stage.name, lap): float(mean) for lap, mean in zip(stage.laps, means, strict=True)})
+        result.iterations, result.stop_reason = sampler.kept, stop
+    runner.close()
+    if result.wrong_bytes is not None:
+        result.validated = result.wrong_bytes == 0
+    if benchmark.metric.bytes_of:
+        result.bytes_moved = benchmark.metric.bytes_of(cell, session.size)
+    result.elapsed_s = time.monotonic() - started
+    return result
+
+
+def _loop(session: Session, cell: Cell, sampler: Sampler, lap: int) -> str:
+    """Run the timed iterations; returns why it stopped: fixed, count, precision or time."""
+    began = time.monotonic()
+    if not cell.auto and cell.time_limit is None:
+        sampler.run(cell.iterations)
+        return "fixed"
+    first = min(100, cell.iterations)
+    for goal in checkpoints(cell.iterations, first):
+        if sampler.kept:
+            sampler.run(AFTER_CHECKPOINT, keep=False)
+        sampler.run(goal - sampler.kept)
+        if goal >= cell.iterations:
+            break
+        reached = cell.auto and relative_half_width(sampler.slowest()[:, lap]) <= cell.precision
+        late = cell.time_limit is not None and time.monotonic() - began >= cell.time_limit
+        verdict: str = session.share("precision" if reached else "time" if late else "")
+        if verdict:
+            return verdict
+    return "count" if cell.auto else "fixed"
+
+
+def _reduce(
+    session: Session,
+    sampler: Sampler,
+    stage: str,
+    laps: tuple[str, ...],
+    several: bool,
+    benchmark: Benchmark,
+    result: Measured,
+) -> None:
+    """The two series of each lap, the ranks' means, and how often each rank was the slowest."""
+    slowest, average, local = sampler.slowest(), sampler.average(), sampler.local()
+    primary = laps.index(benchmark.metric.lap) if benchmark.metric.lap in laps else 0
+    share = (local[:, :, primary] >= slowest[:, primary]).mean(axis=1)
+    mine = list(zip(sampler.timed, local.mean(axis=1).tolist(), share.tolist(), strict=True))
+    everyone: list[tuple[int, list[float], float]] = sorted(part for parts in session.gather(mine) for part in parts)
+    for column, lap in enumerate(laps):
+        name = f"{stage}.{lap}" if several else lap
+        result.series[name] = {"max": slowest[:, column], "avg": average[:, column]}
+        result.laps[name] = [means[column] for _, means, _ in everyone]
+    result.slowest_rank_share = [part for _, _, part in everyone]
+
+
+def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[str, Any]:
+    """A finished cell as the JSON message that is streamed to the parent."""
+    return {
+        "cell": {name: getattr(measured.cell, name) for name in Cell.__dataclass_fields__},
+        "iterations": measured.iterations,
+        "warmup": measured.cell.warmup,
+        "stop_reason": measured.stop_reason,
+        "program_hash": measured.program_hash,
+        "series": {lap: {k: encode(v) for k, v in pair.items()} for lap, pair in measured.series.items()},
+        "laps": measured.laps,
+        "slowest_rank_share": measured.slowest_rank_share,
+        "validated": measured.validated,
+        "wrong_bytes": measured.wrong_bytes,
+        "elapsed_s": measured.elapsed_s,
+        "bytes_moved": measured.bytes_moved,
+    }
+
+
+def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World) -> dict[str, int]:
+    """Largest size of each buffer over the cells of a sweep, in bytes, validation included."""
+    needed: dict[str, int] = {}
+    for cell in cells:
+        variants = [cell, replace(cell, distinct=True)] if cell.validate else [cell]
+        for variant in variants:
+            for buffer in benchmark.program(world, variant).buffers:
+                needed[buffer.name] = max(needed.get(buffer.name, 0), buffer.nbytes)
+    return needed

@@ -1,0 +1,136 @@
+"""What every buffer must hold: known payloads for each step, so that every byte can be checked on every rank.
+
+A payload varies with iteration, slot of the window, sender, receiver and position.  Copies carry bytes; reductions
+carry small integers that stay exact in their type, and whose reduction over any number of ranks is known in closed
+form: with ``q`` a fixed function of the position and ``h_r`` a number of rank r, rank r holds ``(q + h_r) mod m``, so
+the result depends on the position through q alone and a table of m entries holds it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.benchmark import World
+from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.program import Body, Region, Step, walk
+
+Bytes = NDArray[np.uint8]
+
+
+def mix(*key: int) -> int:
+    """A 32-bit number that looks random, the same on every rank."""
+    return zlib.crc32(np.array(key, "<i8").tobytes())
+
+
+@lru_cache(maxsize=8)
+def _ramp(nbytes: int) -> Bytes:
+    """Bytes that depend on the position with no short period: a shifted or swapped block does not match."""
+    position = np.arange(nbytes, dtype=np.uint32)
+    return ((position * 167) ^ (position >> 8) * 13 ^ (position >> 16) * 101).astype(np.uint8)
+
+
+def pattern(nbytes: int, *key: int) -> Bytes:
+    """The bytes of a message identified by `key`."""
+    number = mix(*key)
+    return (_ramp(nbytes) ^ np.uint8(number & 0xFF)) + np.uint8(number >> 8 & 0xFF)
+
+
+@lru_cache(maxsize=8)
+def _place(count: int, m: int) -> NDArray[np.int64]:
+    position = np.arange(count, dtype=np.int64)
+    return (7 * position + 3 * (position // m)) % m
+
+
+def modulus(dtype: str, ranks: int) -> int:
+    """How many values a reduction's payload takes: as many as keep a sum over the ranks exact, 2 to 97."""
+    return max(2, min(97, DTYPES[dtype].exact // max(1, ranks)))
+
+
+def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int) -> Bytes:
+    """What `rank` puts into a reduction of `count` elements."""
+    m = modulus(dtype, ranks)
+    place = _place(count, m)
+    if op == "prod":  # one rank holds 2 or 3 at each position, the others 1: the product is exact in every type
+        values = np.where((place + mix(*key)) % ranks == rank, 2 + place % 2, 1)
+    else:
+        values = (place + mix(rank, *key)) % m
+    return values.astype(DTYPES[dtype].numpy).view(np.uint8)
+
+
+def reduced(count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
+    """What a reduction over all ranks must give."""
+    m = modulus(dtype, ranks)
+    place = _place(count, m)
+    if op == "prod":
+        values = 2 + place % 2
+    else:
+        held = (np.arange(m)[:, None] + np.array([mix(r, *key) % m for r in range(ranks)])[None, :]) % m
+        table = {"sum": held.sum(axis=1), "min": held.min(axis=1), "max": held.max(axis=1)}[op]
+        values = table[place]
+    # beyond the exact range (int8 on more than 63 ranks) integers wrap as the libraries' do
+    return values.astype(DTYPES[dtype].numpy).view(np.uint8)
+
+
+def _slot(region: Region, k: int) -> int:
+    return k if region.stride else 0
+
+
+def _blocks(nbytes: int, ranks: int, *keys: tuple[int, ...]) -> Bytes:
+    return np.concatenate([pattern(nbytes // ranks, *key) for key in keys])
+
+
+def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[tuple[Region, Bytes]]:
+    """What a step reads on this rank: (region, bytes to put there before the iteration)."""
+    me, n, op = world.rank, world.size, step.op.removeprefix("i")
+    if op == "send":
+        region: Region = step["send"]
+        yield region.at(k), pattern(region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
+    elif op == "bcast" and step["root"] == me:
+        yield step["buf"].at(k), pattern(step["buf"].nbytes, iteration, me, _slot(step["buf"], k))
+    elif op == "allreduce":
+        region = step["send"]
+        count = region.nbytes // DTYPES[step["dtype"]].itemsize
+        yield region.at(k), contribution(count, step["dtype"], step["op"], n, me, iteration, _slot(region, k))
+    elif op == "allgather":
+        yield step["send"].at(k), pattern(step["send"].nbytes, iteration, me, _slot(step["send"], k))
+    elif op == "alltoall":
+        region = step["send"]
+        yield region.at(k), _blocks(region.nbytes, n, *((iteration, me, d, _slot(region, k)) for d in range(n)))
+
+
+def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[tuple[Region, Bytes]]:
+    """What a step leaves on this rank: (region, bytes that must be there after the iteration)."""
+    me, n, op = world.rank, world.size, step.op.removeprefix("i")
+    if op == "recv":
+        region: Region = step["recv"]
+        yield region.at(k), pattern(region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
+    elif op == "bcast":
+        yield step["buf"].at(k), pattern(step["buf"].nbytes, iteration, step["root"], _slot(step["buf"], k))
+    elif op == "allreduce":
+        region = step["recv"]
+        count = region.nbytes // DTYPES[step["dtype"]].itemsize
+        yield region.at(k), reduced(count, step["dtype"], step["op"], n, iteration, _slot(region, k))
+    elif op == "allgather":
+        region = step["recv"]
+        yield region.at(k), _blocks(region.nbytes, n, *((iteration, s, _slot(region, k)) for s in range(n)))
+    elif op == "alltoall":
+        region = step["recv"]
+        yield region.at(k), _blocks(region.nbytes, n, *((iteration, s, me, _slot(region, k)) for s in range(n)))
+
+
+def expectations(
+    nodes: Body, world: World, iteration: int
+) -> tuple[list[tuple[Region, Bytes]], list[tuple[Region, Bytes]]]:
+    """All inputs and all outputs of a body on this rank. A region that is written twice keeps its last content."""
+    before: dict[Region, Bytes] = {}
+    after: dict[Region, Bytes] = {}
+    for node, k in walk(nodes):
+        if isinstance(node, Step):
+            before.update(inputs(node, k, world, iteration))
+            after.update(outputs(node, k, world, iteration))
+    return list(before.items()), list(after.items())

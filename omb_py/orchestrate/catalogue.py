@@ -1,0 +1,123 @@
+"""What can run where: the data of ``omb-py list``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.session import Probe
+from omb_py.orchestrate.choices import GPUS, LATER, device_problem
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One benchmark on one backend, binding and device."""
+
+    benchmark: str
+    family: str
+    backend: str
+    binding: str
+    """Empty where the backend has none to offer."""
+    device: str
+    available: bool
+    reason: str = ""
+    """Why not."""
+    fix: str = ""
+    """What to install, set or use instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One backend, binding and device, the same for every benchmark."""
+
+    backend: str
+    binding: str
+    device: str
+    reason: str = ""
+    fix: str = ""
+
+    @property
+    def available(self) -> bool:
+        """Nothing stands against it."""
+        return not self.reason
+
+
+def probes() -> list[Probe]:
+    """Every backend's probe, in the order of the registry."""
+    from omb_py.backends.registry import backends
+
+    return [backend.probe() for backend in backends().values()]
+
+
+def places(found: Iterable[Probe], later: Mapping[str, str] = LATER) -> list[Place]:
+    """Where anything can run, and why the rest cannot.
+
+    Args:
+        found: what the backends said of themselves.
+        later: backends known by name only -> why.
+    """
+    out: list[Place] = []
+    known = []
+    for probe in found:
+        known.append(probe.backend)
+        for binding, why in (probe.bindings or {"": ""}).items():
+            out.append(_place(probe, binding, "cpu", probe.devices.get("cpu", "") or why))
+            for device in GPUS:
+                reason, fix = device_problem(device, probe.backend)
+                if probe.devices.get(device) == "":
+                    reason, fix = why, ""
+                out.append(_place(probe, binding, device, probe.devices.get(device) or reason, fix))
+    for name, why in later.items():
+        if name not in known:
+            out.extend(Place(name, "", device, why, "use --backend mpi") for device in ("cpu", *GPUS))
+    return out
+
+
+def _place(probe: Probe, binding: str, device: str, reason: str, fix: str = "") -> Place:
+    if not probe.available:
+        return Place(probe.backend, binding, device, probe.reason or "it did not say why", probe.fix)
+    return Place(probe.backend, binding, device, reason, fix)
+
+
+def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[Place]) -> list[Entry]:
+    """Every benchmark at every place."""
+    return [
+        Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix)
+        for b in benchmarks
+        for p in where
+    ]
+
+
+def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON form of ``omb-py list``."""
+    return {"entries": [asdict(entry) for entry in entries], "broken_benchmarks": dict(broken)}
+
+
+def as_table(benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Mapping[str, str]) -> str:
+    """A table with a line for each benchmark, a column for each backend and binding; gaps as numbered reasons."""
+    gaps: dict[str, int] = {}
+
+    def mark(place: Place) -> str:
+        if place.available:
+            return "yes"
+        text = f"{place.reason}: {place.fix}" if place.fix else place.reason
+        return f"[{gaps.setdefault(text, len(gaps) + 1)}]"
+
+    devices = list(dict.fromkeys(p.device for p in where))
+    columns: dict[str, dict[str, str]] = {}
+    for place in where:
+        label = f"{place.backend}/{place.binding}" if place.binding else place.backend
+        columns.setdefault(label, {})[place.device] = mark(place)
+    head = ["benchmark", *columns]
+    text = " ".join(devices)
+    cells = [" ".join(f"{marks.get(d, '-'):<{len(d)}}" for d in devices).rstrip() for marks in columns.values()]
+    rows = [["", *[text for _ in columns]], *([b.name, *cells] for b in benchmarks)]
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    lines = ["  ".join(f"{word:<{w}}" for word, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]]
+    for why, number in gaps.items():
+        lines.append(f"{'' if number > 1 else chr(10)}[{number}] {why}")
+    for name, why in broken.items():
+        lines.append(f"benchmark {name} of an installed package cannot be loaded: {why}")
+    return "\n".join(lines)

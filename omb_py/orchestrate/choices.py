@@ -1,0 +1,111 @@
+"""The words that a request may hold: backends, bindings, devices, buffers, operations, thread levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omb_py.engine.dtypes import parse_dtype
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.orchestrate.request import FORMATS, LAUNCHERS, SILENT, Request
+
+BINDINGS = ("native", "mpi4py")
+BUFFERS = ("numpy", "bytearray")
+OPS = ("sum", "prod", "min", "max")
+THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
+PROCESS_SYNCS = ("barrier", "none")
+GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
+"""Device -> (maker, files that are there when its driver is)."""
+DEVICES = ("cpu", *GPUS)
+LATER = {
+    "nccl": "NCCL and RCCL are not in this version of omb-py",
+    "gloo": "Gloo is not in this version of omb-py",
+}
+"""Backends that omb-py knows by name only -> why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a backend admits; the first binding is the default."""
+
+    bindings: tuple[str, ...] = BINDINGS
+    buffers: tuple[str, ...] = BUFFERS
+
+
+OFFERS: Mapping[str, Offer] = {"mpi": Offer(), "mock": Offer(("native",))}
+"""Backends that come with omb-py."""
+
+
+def offers_of(names: Iterable[str]) -> Mapping[str, Offer]:
+    """Offers of the backends called `names`: ours, and those of installed packages where one is named."""
+    if all(name in OFFERS or name in LATER for name in names):
+        return OFFERS
+    from omb_py.backends.registry import backends
+
+    found = dict(OFFERS)
+    for name, backend in backends().items():
+        if name in names and name not in found:
+            probe = backend.probe()
+            found[name] = Offer(tuple(probe.bindings) or ("native",), probe.buffers or BUFFERS)
+    return found
+
+
+def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:
+    """Is the driver of a GPU of this kind loaded on this machine?"""
+    return any(exists(Path(name)) for name in GPUS[device][1])
+
+
+def device_problem(device: str, backend: str) -> tuple[str, str]:
+    """(reason, fix) why a backend cannot use buffers on a GPU of this kind in this version."""
+    maker, files = GPUS[device]
+    if not gpu_here(device):
+        return f"no {maker} GPU found here ({files[0]} is missing)", "use --device cpu"
+    return f"backend {backend} has no device buffers in this version of omb-py", "use --device cpu"
+
+
+def one_of(what: str, word: str, choices: Iterable[str]) -> None:
+    """Raises UsageError with the nearest choice when `word` is none of them."""
+    if word not in choices:
+        raise UsageError(f"unknown {what} {word!r}: {nearest(word, choices)}")
+
+
+def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
+    """Every word of a request.
+
+    Raises:
+        UsageError: unknown, or given twice.
+        EnvironmentProblem: known, but not to be had here.
+    """
+    for what, words in (("backend", request.backends), ("binding", request.bindings), ("type", request.dtypes)):
+        twice = next((word for word in words if words.count(word) > 1), None)
+        if twice is not None:
+            raise UsageError(f"{what} {twice!r} is given twice")
+    if not request.backends:
+        raise UsageError("no backend given: " + nearest("", offers))
+    for backend in request.backends:
+        one_of("backend", backend, {*offers, *LATER})
+        if backend in LATER:
+            raise EnvironmentProblem(f"backend {backend}: {LATER[backend]}: use --backend mpi")
+        for binding in request.bindings:
+            if binding not in offers[backend].bindings:
+                valid = nearest(binding, offers[backend].bindings)
+                raise UsageError(f"unknown binding {binding!r} for backend {backend}: {valid}")
+        if request.buffer not in offers[backend].buffers:
+            valid = nearest(request.buffer, offers[backend].buffers)
+            raise UsageError(f"unknown buffer {request.buffer!r} for backend {backend}: {valid}")
+    one_of("device", request.device, DEVICES)
+    if request.device in GPUS:
+        reason, fix = device_problem(request.device, request.backends[0])
+        raise EnvironmentProblem(f"--device {request.device}: {reason}: {fix}")
+    for what, word, choices in (
+        ("operation", request.op, OPS),
+        ("process synchronisation", request.process_sync, PROCESS_SYNCS),
+        ("thread level", request.thread_level, THREAD_LEVELS),
+        ("format", request.format, (*FORMATS, SILENT)),
+        ("launcher", request.launcher, LAUNCHERS),
+    ):
+        if word is not None:
+            one_of(what, word, choices)
+    for dtype in request.dtypes:
+        parse_dtype(dtype)

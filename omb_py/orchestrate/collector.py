@@ -1,0 +1,112 @@
+"""The parent's side of a launch: every finished cell goes to the journal first, then on the screen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from omb_py.orchestrate.plan import LaunchPlan
+from omb_py.orchestrate.printing import Printer
+from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.rows import Identity, make_row
+from omb_py.results.journal import Journal
+from omb_py.results.keys import environment_key
+from omb_py.results.redact import redact_words
+
+
+@dataclass(slots=True)
+class Run:
+    """One invocation: what its launches share."""
+
+    run_id: str
+    seed: int
+    request: Request
+    printer: Printer
+    tool: Mapping[str, Any]
+    files: list[Path] = field(default_factory=list)
+    cells: int = 0
+    failed: bool = False
+    """A row did not validate."""
+    note: Callable[[str], None] = lambda text: None
+    later: list[str] = field(default_factory=list)
+    """Notes that wait until the results are printed."""
+
+
+class Collector:
+    """Takes the messages of one launch."""
+
+    def __init__(self, run: Run, plan: LaunchPlan, launcher: Mapping[str, Any]) -> None:
+        self.run, self.plan, self.launcher = run, plan, launcher
+        self.launch_id = f"{run.run_id}-{plan.index}"
+        self.started_at = now()
+        self.journal: Journal | None = None
+        self.identity: Identity | None = None
+        self.provenance: dict[str, Any] = {}
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """What rank 0 says of the launch: once before the first cell, once more after the last."""
+        self.provenance = {
+            "run": {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)},
+            "launch": {
+                "launch_id": self.launch_id, "index": self.plan.index, "started_at": self.started_at,
+                "thread_level_asked": self.plan.thread_level, **self.launcher,
+            },
+            **facts,
+        }  # fmt: skip
+        self.identity = Identity(
+            self.run.run_id, self.launch_id, self.plan.index, self.started_at, facts,
+            environment_key(self.provenance), self.run.request.tags,
+        )  # fmt: skip
+        if self.run.request.store is None:
+            return
+        if self.journal is None:
+            header = {"run_id": self.run.run_id, "started_at": self.started_at, "provenance": self.provenance}
+            self.journal = Journal(self.run.request.store, self.launch_id, header)
+        else:
+            self.journal.provenance(self.provenance)
+
+    def cell(self, message: Mapping[str, Any]) -> None:
+        """A finished cell: kept, then shown."""
+        assert self.identity is not None, "rank 0 sends its facts before its cells"
+        row = make_row(self.identity, message)
+        if self.journal is not None:
+            self.journal.append(row)
+        self.run.cells += 1
+        self.run.failed |= row["validated"] is False
+        self.run.printer.row(row)
+
+    def close(self) -> None:
+        """Turn what was journaled into the launch's Parquet file. Raises EnvironmentProblem; the journal stays."""
+        if self.journal is not None:
+            path = self.journal.finish()
+            if path is not None:
+                self.run.files.append(path)
+            self.journal = None
+
+
+def now() -> str:
+    """The time as ISO 8601 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def tool_facts() -> dict[str, Any]:
+    """Version of omb-py, its command line, and the revision when it runs from a checkout."""
+    import omb_py
+
+    root = Path(omb_py.__file__).resolve().parent.parent
+    facts: dict[str, Any] = {"version": omb_py.__version__, "command_line": redact_words(sys.argv), "executable": sys.executable}
+    if (root / ".git").exists():
+        try:
+            told = subprocess.run(
+                ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
+                capture_output=True, text=True, timeout=5, check=False,
+            )  # fmt: skip
+            facts["revision"] = told.stdout.strip() or None
+        except (OSError, subprocess.TimeoutExpired):
+            facts["revision"] = None
+    return facts

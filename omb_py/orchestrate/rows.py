@@ -1,0 +1,103 @@
+"""From a finished cell, as a rank streams it, to a row of the store."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.dtypes import DTYPES, reduction_dtype
+from omb_py.results.bandwidth import bandwidth
+from omb_py.results.keys import comparability_key
+from omb_py.results.schema import SCHEMA_VERSION, blank_row
+from omb_py.results.summary import summarise
+from omb_py.suites.registry import find
+
+TEXT_DIALECT = "omb-7.5"
+SYNC_LIMIT = 3.0
+"""A cell whose median is under this many barrier skews is limited by the synchronisation (docs/statistics.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What all rows of a launch share."""
+
+    run_id: str
+    launch_id: str
+    launch_index: int
+    started_at: str
+    facts: Mapping[str, Any]
+    environment_key: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def decode(value: Mapping[str, str]) -> NDArray[np.float64]:
+    """An array from base64 of little-endian float64."""
+    return np.frombuffer(base64.b64decode(value["f8"]), "<f8")
+
+
+def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the store: one cell of one launch (columns: docs/store.md)."""
+    cell, facts = message["cell"], identity.facts
+    benchmark = find(cell["benchmark"])
+    metric, ranks = benchmark.metric, int(facts["ranks"])
+    series = message["series"]
+    primary = metric.lap if metric.lap in series else next(iter(series))
+    slowest, average = decode(series[primary]["max"]), decode(series[primary]["avg"])
+    means: list[float] = message["laps"][primary]
+    hosts = list(facts["hosts"])
+    nodes = len(set(hosts))
+    dtype = reduction_dtype(cell["dtype"]) if "op" in benchmark.options else cell["dtype"]
+    mean = float(np.mean(means))
+    moved = message.get("bytes_moved")
+    value = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
+    total = benchmark.bytes_total(cell["size"], ranks)
+    algbw, busbw = bandwidth(benchmark.bandwidth, total, ranks, mean * 1e-6) if benchmark.bandwidth else (None, None)
+    statistics = summarise(slowest)
+    skew = message.get("skew_us")
+    row = blank_row()
+    row.update(
+        run_id=identity.run_id, launch_id=identity.launch_id, launch_index=identity.launch_index,
+        started_at=identity.started_at, schema_version=SCHEMA_VERSION, source="omb-py",
+        benchmark=benchmark.name, family=benchmark.family, backend=cell["backend"],
+        library=facts["library"], library_version=facts["library_version"],
+        binding=cell["binding"], binding_version=facts["binding_version"],
+        device=cell["device"], device_name=facts.get("device_name") or None, buffer=cell["buffer"], dtype=dtype,
+        op=cell["op"] if "op" in benchmark.options else None,
+        in_place=False, root=cell["root"] if benchmark.name == "bcast" else None,
+        process_sync=cell["process_sync"] if benchmark.family == "collective" else "none",
+        timing="local_max", cache="hot", thread_level=facts["thread_level"],
+        window=cell["window"] if "window" in benchmark.options else None,
+        threads=1, datatype_layout="contiguous", batch=1,
+        ranks=ranks, nodes=nodes, ranks_per_node=ranks // nodes if ranks % nodes == 0 else None, devices=0,
+        size_bytes=cell["size"], bytes_per_rank=cell["size"], bytes_total=total,
+        count=cell["size"] // DTYPES[dtype].itemsize,
+        metric="bandwidth" if metric.unit == "MB/s" else "latency", unit=metric.unit, value=value,
+        skew_us=skew,
+        sync_limited=None if skew is None or benchmark.timed != "all" else bool(
+            statistics["median_us"] < SYNC_LIMIT * skew
+        ),
+        algbw_gbps=algbw, busbw_gbps=busbw, bw_formula=f"nccl-tests:{benchmark.bandwidth}" if benchmark.bandwidth else None,
+        metrics=_metrics(message, moved), samples_us=slowest.tolist(), samples_avg_us=average.tolist(),
+        rank_mean_us=means, slowest_rank_share=message["slowest_rank_share"],
+        iterations=message["iterations"], warmup=message["warmup"], stop_reason=message["stop_reason"],
+        validated=message["validated"], wrong_bytes=message["wrong_bytes"],
+        environment_key=identity.environment_key, text_dialect=TEXT_DIALECT,
+        tags=dict(identity.tags), hosts=hosts,
+        **statistics,
+    )  # fmt: skip
+    row["comparability_key"] = comparability_key(row, message["program_hash"])
+    return row
+
+
+def _metrics(message: Mapping[str, Any], moved: int | None) -> dict[str, float]:
+    """Everything that the benchmark's text needs besides value and samples: means of the other laps, bytes moved."""
+    means = {lap: float(np.mean(per_rank)) for lap, per_rank in message["laps"].items()}
+    out = {name: mean for name, mean in means.items() if len(means) > 1}
+    if moved is not None:
+        out["bytes_moved"] = float(moved)
+    return out

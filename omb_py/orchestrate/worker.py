@@ -1,0 +1,223 @@
+"""A rank process: join, measure the cells of a launch, stream what is finished. Loads no analysis package."""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+from omb_py.engine import compiled
+from omb_py.errors import EnvironmentProblem, OmbError, UsageError
+
+class Channel(Protocol):
+    """Where a rank's messages go: a link to the parent, or a function in the same process."""
+
+    def send(self, type: str, **fields: Any) -> None:
+        """Send one message."""
+
+
+class Position:
+    """What this rank is doing, as its watchdog reports it."""
+
+    def __init__(self) -> None:
+        self.phase, self.cell, self.label = "start", -1, ""
+        self.session: Any = None
+
+    def __call__(self) -> dict[str, Any]:
+        iteration, step, doing = 0, 0, self.phase
+        if self.session is not None and self.phase in ("validate", "warmup", "loop"):
+            iteration, step = self.session.position()
+            doing = self.session.doing(step)
+        return {
+            "phase": self.phase, "cell": self.cell, "label": self.label,
+            "iteration": iteration, "step": step, "doing": doing,
+        }  # fmt: skip
+
+
+def encode(values: Any) -> dict[str, str]:
+    """An array as base64 of little-endian float64."""
+    return {"f8": base64.b64encode(values.astype("<f8").tobytes()).decode()}
+
+
+def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
+    """Measure the cells of a launch in order; the process with rank 0 streams each one when it is done."""
+    from omb_py.engine.benchmark import cell_from
+    from omb_py.engine.faults import parse_fault, with_fault
+    from omb_py.engine.measure import as_message, measure, worlds_of
+    from omb_py.engine.validate import Log
+    from omb_py.suites.registry import find
+
+    cells = [cell_from(cell) for cell in spec["cells"]]
+    fault = parse_fault(spec.get("inject") or "")
+    log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
+    root = 0 in session.local
+    reserve(session, cells, worlds_of(session))
+    skew = session.skew()
+    facts = launch_facts(session, spec)
+    if root:
+        channel.send("launch", facts={**facts, "skew_us": skew})
+    index = 0
+    for name, group in groupby(cells, key=lambda cell: cell.benchmark):
+        benchmark = with_fault(find(name), fault)
+        for cell in group:
+            position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
+
+            def phase(what: str) -> None:
+                position.phase = what
+
+            measured = measure(session, benchmark, cell, phase, log)
+            if root:
+                channel.send("cell", index=index, skew_us=skew, **as_message(measured, encode))
+            position.phase = "start"
+            index += 1
+            if session.share(measured.validated) is False:
+                break  # as OMB: a size that fails ends the sweep
+    position.phase = "done"
+    _late_facts(session, facts, skew, channel)
+
+
+def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
+    """Check on all ranks that the largest cell fits, then allocate. Raises UsageError on every rank alike."""
+    import numpy as np
+
+    from omb_py.engine.measure import buffers_needed
+    from omb_py.engine.memory import available_bytes
+    from omb_py.suites.registry import find
+
+    kinds: dict[str, dict[str, int]] = {}
+    for name in {cell.benchmark for cell in cells}:
+        mine = [cell for cell in cells if cell.benchmark == name]
+        for world in worlds.values():
+            for buffer, nbytes in buffers_needed(find(name), mine, world).items():
+                for cell in mine:
+                    sizes = kinds.setdefault(cell.buffer, {})
+                    sizes[buffer] = max(sizes.get(buffer, 0), nbytes)
+    rank = min(session.local)
+    needed = sum(sum(sizes.values()) for sizes in kinds.values())
+    neighbours = max(1, session.hosts.count(session.hosts[rank]))
+    fits = available_bytes() // neighbours
+    short = float(needed > fits) if len(session.local) == 1 else float(needed * len(session.local) > available_bytes())
+    if session.total(np.array([short]))[0]:
+        report = session.share(_shortest(session.gather((fits, needed, rank, session.hosts[rank]))))
+        raise UsageError(report)
+    for kind, sizes in kinds.items():
+        session.reserve(kind, sizes)
+
+
+def _shortest(parts: list[tuple[int, int, int, str]]) -> str:
+    if not parts:
+        return ""
+    fits, needed, rank, host = min(parts, key=lambda part: part[0] - part[1])
+    return (
+        f"the largest message needs {needed / 2**20:,.0f} MiB of buffers on rank {rank} ({host}), "
+        f"which has {fits / 2**20:,.0f} MiB free for it: choose a smaller -m or fewer ranks on a node"
+    )
+
+
+def launch_facts(session: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What was provided, and facts of each rank and node; complete where rank 0 is."""
+    from omb_py.engine.facts import node_facts, rank_facts, software
+    from omb_py.results.redact import allowed_environment
+
+    hosts = list(session.hosts)
+    mine = [rank_facts(rank, hosts[:rank].count(hosts[rank])) for rank in session.local]
+    first = [rank for rank in session.local if hosts.index(hosts[rank]) == rank]
+    nodes = [node_facts()] if first else []
+    gathered = session.gather((mine, nodes))
+    return {
+        "ranks": session.size,
+        "hosts": hosts,
+        "library": session.library,
+        "library_version": session.library_version,
+        "library_string": getattr(session, "library_string", ""),
+        "binding_version": session.binding_version,
+        "thread_level": session.thread_level,
+        "device_name": "",
+        "rank_facts": [fact for part, _ in gathered for fact in part],
+        "node_facts": [fact for _, part in gathered for fact in part],
+        "software": software({"library": f"{session.library} {session.library_version}"}),
+        "environment": allowed_environment(os.environ) if 0 in session.local else {},
+    }
+
+
+def _late_facts(session: Any, facts: dict[str, Any], skew: float, channel: Channel) -> None:
+    """The list of loaded libraries, read after the last measurement because it takes a while."""
+    from omb_py.engine.facts import loaded_libraries
+
+    if 0 in session.local:
+        channel.send("launch", facts={**facts, "skew_us": skew, "loaded_libraries": loaded_libraries()})
+
+
+def serve(link: Any) -> int:
+    """The life of a rank process that omb-py started; returns its exit code."""
+    from omb_py.backends.registry import find
+
+    spec = link.hello()
+    position = Position()
+    link.watch(position)
+    return _measured(link, spec, position, lambda: find(spec["backend"]).connect(spec))
+
+
+def measure_on(link: Any, session: Any) -> int:
+    """The same for a process that a foreign launcher started and that has joined its world already."""
+    spec = link.hello()
+    position = Position()
+    link.watch(position)
+    return _measured(link, spec, position, lambda: session)
+
+
+def _measured(link: Any, spec: Mapping[str, Any], position: Position, connect: Callable[[], Any]) -> int:
+    try:
+        session = connect()
+        position.session = session
+        link.joined(min(session.local), session.size)
+        if session.size != spec["ranks"]:
+            return int(link.done())  # the parent says what is wrong
+        run_cells(session, spec, link, position)
+        code = int(link.done())
+        session.close()
+        return code
+    except OmbError as error:
+        link.send("error", code=error.exit_code, text=str(error))
+    except Exception as error:
+        if spec.get("debug"):
+            import traceback
+
+            traceback.print_exc()
+        link.send("error", code=EnvironmentProblem.exit_code, text=_explain(error, position))
+    link.done()
+    # MPI may be in any state now: leave without its finalisation, the parent ends the others
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EnvironmentProblem.exit_code)
+
+
+def _explain(error: Exception, position: Position) -> str:
+    from omb_py.engine.session import StepFailed
+
+    where = f" in {position.label} ({position.phase})" if position.label else ""
+    if isinstance(error, StepFailed) and position.session is not None:
+        return f"{position.session.doing(error.step)} failed{where}: {error.text}"
+    return f"a rank failed{where}: {type(error).__name__}: {error}"
+
+
+def main() -> int:
+    """Entry of a rank process that omb-py started."""
+    compiled.without_scipy()
+    from omb_py.engine.link import Link
+
+    link = Link.from_environment(timeout=60)
+    if link is None:
+        print("omb-py: this module is started by omb-py, not by hand; try: omb-py --help", file=sys.stderr)
+        return UsageError.exit_code
+    return serve(link)
+
+
+Handler = Callable[[dict[str, Any]], None]
+
+if __name__ == "__main__":
+    sys.exit(main())

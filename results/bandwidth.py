@@ -1,0 +1,75 @@
+"""Algorithm and bus bandwidth, by the formulas of nccl-tests. GB = 10^9 bytes.
+
+*algbw* is the size of the operation over its time. *busbw* scales it by what a ring sends over each link, so that the
+number can be held against the link's speed whatever the number of ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+def _one(ranks: int) -> float:
+    return 1.0
+
+
+def _others(ranks: int) -> float:
+    return (ranks - 1) / ranks
+
+
+def _twice_others(ranks: int) -> float:
+    return 2 * (ranks - 1) / ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Both bandwidths of a collective; `text` is for a reader (S: bytes_total, n: ranks, t: seconds)."""
+
+    algorithm: Callable[[int], float]
+    """Share of bytes_total that counts for algbw."""
+    bus: Callable[[int], float]
+    """busbw / algbw."""
+    text: str
+
+
+_VECTOR = Formula(_one, _one, "algbw = S / t; busbw = algbw")
+_BLOCKS = Formula(_one, _others, "algbw = S / t; busbw = algbw · (n-1)/n")
+
+FORMULAS: Mapping[str, Formula] = MappingProxyType(
+    {
+        "all_reduce": Formula(_one, _twice_others, "algbw = S / t; busbw = algbw · 2(n-1)/n"),
+        "all_gather": _BLOCKS,
+        "reduce_scatter": _BLOCKS,
+        "alltoall": _BLOCKS,
+        "alltoallv": _BLOCKS,
+        "gather": _BLOCKS,
+        "scatter": _BLOCKS,
+        "broadcast": _VECTOR,
+        "reduce": _VECTOR,
+        "sendrecv": _VECTOR,
+        "hypercube": Formula(_others, _one, "algbw = S · (n-1)/n / t; busbw = algbw"),
+    }
+)
+"""Names as in nccl-tests."""
+
+
+def bandwidth(name: str, bytes_total: int, ranks: int, seconds: float) -> tuple[float, float | None]:
+    """(algbw_gbps, busbw_gbps) of an operation.
+
+    Args:
+        name: one of :data:`FORMULAS`; ValueError on another.
+        bytes_total: bytes of the whole operation: the *size* column of nccl-tests (the vector of an all_reduce or
+            broadcast, all ranks' blocks together otherwise).
+        ranks: number of ranks; with one, no bytes cross a link and busbw is None.
+        seconds: time of one operation; algbw is NaN and busbw None when it is not positive.
+    """
+    formula = FORMULAS.get(name)
+    if formula is None:
+        raise ValueError(f"no bandwidth formula {name!r}; there are {', '.join(FORMULAS)}")
+    if not seconds > 0:
+        return math.nan, None
+    algbw = bytes_total * formula.algorithm(ranks) / seconds / 1e9
+    return algbw, algbw * formula.bus(ranks) if ranks > 1 else None

@@ -1,0 +1,125 @@
+"""Two hashes of a row: what was measured, and under which software, hardware and settings.
+
+**Comparability key.** Two rows with equal keys measure the same thing and may be compared; with different keys the
+answer is NOT COMPARABLE. It holds everything that changes *what* is measured (:data:`COMPARED`), the hash of the
+program of steps, which versions the benchmark itself, and the placement policy. It leaves out, on purpose:
+
+- ``backend`` and ``binding``: comparing NCCL with MPI, or mpi4py with the compiled loop, is a question that people
+  ask. A comparison inside one backend filters by it.
+- the iteration rule (fixed or auto) and the counts: they change how well the same thing is known, not what it is.
+- library, versions, host names, thread level: they are what a comparison is about. Versions and host facts belong to
+  the environment key.
+
+**Environment key.** Everything in the provenance that is about software, hardware and settings, and nothing that
+changes from launch to launch: ids, times, process numbers, host names, load. Equal descriptions of several nodes or
+ranks count once, so that the key does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+COMPARED: tuple[str, ...] = (
+    "benchmark", "metric", "unit", "timing", "process_sync", "device", "buffer", "cache", "dtype", "datatype_layout",
+    "op", "in_place", "root", "ranks", "nodes", "ranks_per_node", "window", "threads", "batch", "size_bytes",
+)  # fmt: skip
+"""Columns that must be equal for two rows to be compared."""
+
+_DROPPED_SECTIONS = frozenset(
+    {"run", "job", "tags", "config", "effective_config", "measure", "ranks", "load", "clocks"}
+)
+"""Parts of a provenance, at any depth, that tell about this launch and not about where it ran."""
+
+_DROPPED_FACTS = frozenset({
+    "run_id", "launch_id", "launch_index", "run_uuid", "uuid", "id", "job_id", "jobid", "step_id", "seed", "reason",
+    "started_at", "ended_at", "start", "end", "started", "ended", "time", "timestamp", "date", "launchdate",
+    "elapsed", "elapsed_s", "walltime", "pid", "pids", "ppid", "tid", "user", "username", "rank", "local_rank",
+    "world_rank", "node", "node_rank", "affinity", "argv", "command", "command_line", "config_hash", "store", "cwd",
+    "workdir", "host", "hosts", "hostname", "hostnames", "hostlist", "nodelist", "node_list", "numhosts",
+    "nodes_used", "address", "port", "load_before", "loadavg", "load_1", "load_5", "load_15", "uptime", "uptime_s",
+    "boot_time", "available_bytes", "free_bytes", "memory_available_bytes", "memory_free_bytes", "temperature",
+    "temperature_c", "power_w", "clock_mhz", "skew_us", "barrier_us",
+})  # fmt: skip
+"""Single facts, at any depth, that change from launch to launch or name a thing instead of describing it."""
+
+_VOLATILE_VARIABLE = re.compile(
+    r"""
+      ^PMIX_(?!MCA_) | ^PRTE_(?!MCA_) | ^PMI_ | ^PALS_ | ^FLUX_ | ^PBS_ | ^LSB_
+    | ^SLURM_(?!MPI_TYPE$|CPU_BIND|DISTRIBUTION|THREADS_PER_CORE|HINT|CPUS_PER_TASK|MEM_BIND)
+    | ^OMPI_(?!MCA_) | ^OMPI_MCA_(orte_|ess_|prte_|pmix_)
+    | ^MPI_LOCAL | ^I_MPI_HYDRA_(?!BOOTSTRAP$) | ^MV2_COMM_WORLD_
+    | (^|_)(RANK|RANKID|PROCID|LOCALID|NODEID|JOBID|PID|APPNUM|HOSTS?|HOSTNAME|NODELIST)$
+    """,
+    re.VERBOSE,
+)
+"""Environment variables that launchers set anew for each job or rank. Settings made by people stay in the key."""
+
+_ENVIRONMENT_SECTIONS = ("environment", "env")
+
+
+def digest(value: Any) -> str:
+    """32 hex digits of the SHA-256 of the canonical JSON of `value`."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def comparability_key(row: Mapping[str, Any], program_hash: str, placement: str = "default") -> str:
+    """The key that must match for two rows to be compared.
+
+    Args:
+        row: needs the columns in :data:`COMPARED`; a missing one counts as null.
+        program_hash: hash of the lowered program without addresses.
+        placement: the policy by which ranks were put on nodes and cores, for example ``block/core``.
+    """
+    facts = {name: _plain(row.get(name)) for name in COMPARED}
+    return digest({**facts, "program_hash": program_hash, "placement": placement})
+
+
+def environment_key(provenance: Mapping[str, Any]) -> str:
+    """The key of the software, hardware and settings of a launch."""
+    return digest(environment_facts(provenance))
+
+
+def environment_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a provenance goes into the environment key: for a list of what changed between two launches."""
+    reduced = _reduce(provenance)
+    assert isinstance(reduced, dict)
+    return reduced
+
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar as the Python value it is, so that the key does not depend on where a row came from."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _is_section(value: Any) -> bool:
+    """``{"host": {"cpu": …}}`` describes a host; ``{"host": "n1"}`` only names it."""
+    return isinstance(value, Mapping) or (
+        isinstance(value, (list, tuple)) and bool(value) and all(isinstance(v, Mapping) for v in value)
+    )
+
+
+def _reduce(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        out: dict[str, Any] = {}
+        for key, inner in value.items():
+            name = str(key)
+            lower = name.lower()
+            if lower in _DROPPED_SECTIONS or (lower in _DROPPED_FACTS and not _is_section(inner)):
+                continue
+            if lower in _ENVIRONMENT_SECTIONS and isinstance(inner, Mapping):
+                out[name] = {str(k): v for k, v in inner.items() if not _VOLATILE_VARIABLE.search(str(k))}
+            else:
+                out[name] = _reduce(inner)
+        return out
+    if isinstance(value, (list, tuple)):
+        inner_values = [_reduce(v) for v in value]
+        if inner_values and all(isinstance(v, dict) for v in inner_values):
+            distinct = {digest(v): v for v in inner_values}
+            return [distinct[k] for k in sorted(distinct)]
+        return inner_values
+    return value

@@ -1,0 +1,197 @@
+"""OMB 7.5's text, to the character: what people's scripts already read.
+
+A table is a blank line (for some), the title, special lines, ``# Datatype:``, the head, then one row a size: the size
+in 10 left-aligned places, values in 18, Iterations in 12.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omb_py.engine.dtypes import DTYPES, reduction_dtype
+from omb_py.errors import UsageError, nearest
+from omb_py.results.titles import TITLES, Layout, Title
+
+VERSION = "7.5"
+DIALECT = f"omb-{VERSION}"
+
+_FIELD = 18
+_SIZE = 10
+_COUNT = 12
+
+_OVERLAP_LINES = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
+
+_OVERLAP = (("Overall(us)", "overall"), ("Compute(us)", "compute"))
+_OVERLAP_FULL = (("Coll. Init(us)", "init"), ("MPI_Test(us)", "test"), ("MPI_Wait(us)", "wait"))
+_OVERLAP_SPREAD = (("Min Comm.(us)", "min_comm"), ("Max Comm.(us)", "max_comm"))
+
+_VALUE_HEAD: Mapping[Layout, str] = {
+    "latency": "Avg Latency(us)",
+    "bandwidth": "Bandwidth (MB/s)",
+    "barrier": "# Avg Latency(us)",
+    "one_sided": "Latency (us)",
+    "one_sided_bandwidth": "Bandwidth (MB/s)",
+}
+_FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13}
+"""Tables without a size: their first column is as wide as its head with the ``#``."""
+
+
+@dataclass(frozen=True, slots=True)
+class OsuText:
+    """The text of one benchmark. Raises UsageError when OMB has no such table."""
+
+    benchmark: str
+    full: bool = False
+    """``-f``: Min, Max (over ranks' means) and Iterations."""
+    validation: bool = False
+    """``-c``: Pass or Fail."""
+    percentiles: Sequence[float] = ()
+    """``-z``: which, 0 to 100."""
+    accel: str = ""
+    """``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
+    details: Sequence[str] = ()
+    """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
+
+    def __post_init__(self) -> None:
+        if self.benchmark not in TITLES:
+            raise UsageError(f"OMB has no text for {self.benchmark!r}: {nearest(self.benchmark, TITLES)}")
+        if self._title.layout in ("init", "hello"):
+            raise UsageError(f"{self.benchmark} has no table of sizes; use --format table")
+
+    @property
+    def _title(self) -> Title:
+        return TITLES[self.benchmark]
+
+    def header(self, dtype: str | None, first: bool = True) -> str:
+        """The lines before the rows, each ended.
+
+        Args:
+            dtype: our name of the element type (``int32``); None leaves out the Datatype line.
+            first: False for the second and later types of ``-T all``: only the Datatype line and the head again.
+        """
+        lines: list[str] = []
+        if first:
+            if self._title.blank_first:
+                lines.append("")
+            lines.append(self._title.line(self.accel, VERSION))
+            lines += self.details
+            if self._title.layout in ("overlap", "overlap_barrier"):
+                lines += _OVERLAP_LINES
+        if dtype is not None and self._title.datatype_line:
+            name = reduction_dtype(dtype) if self._title.reduces else dtype
+            lines.append(f"# Datatype: {DTYPES[name].mpi}.")
+        lines.append(self._head())
+        return "".join(f"{line}\n" for line in lines)
+
+    def row(self, row: Mapping[str, Any]) -> str:
+        """The line of one cell, ended. A value that was not measured is printed as ``nan``."""
+        layout = self._title.layout
+        cells: list[str] = []
+        if layout not in _FIRST_WIDTH:
+            cells.append(f"{row['size_bytes'] or 0:<{_SIZE}d}")
+        values = self._values(row)
+        cells += [f"{v:{self._width(i)}.2f}" for i, v in enumerate(values)]
+        if self.full and self._has_spread:
+            means = _numbers(row.get("rank_mean_us")) or [_number(row.get("value"))]
+            cells += [f"{min(means):{_FIELD}.2f}", f"{max(means):{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]
+        if self._has_validation:
+            cells.append(f"{_verdict(row.get('validated')):>{_FIELD}}")
+        if self._has_percentiles:
+            cells += [f"{v:{_FIELD}.2f}" for v in self._tail(row)]
+        return "".join(cells) + "\n"
+
+    def failure(self, size: int | None, program: str = "omb-py") -> str:
+        """The line that ends a run after a row with Fail."""
+        return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {size or 0}.\n"
+
+    @property
+    def _is_overlap(self) -> bool:
+        return self._title.layout in ("overlap", "overlap_barrier", "partitioned")
+
+    @property
+    def _has_spread(self) -> bool:
+        """OMB's point-to-point and one-sided tables have no ``-f``."""
+        return self._title.layout in ("latency", "barrier")
+
+    @property
+    def _has_validation(self) -> bool:
+        return self.validation and self._title.layout not in ("barrier", "overlap_barrier")
+
+    @property
+    def _has_percentiles(self) -> bool:
+        return bool(self.percentiles) and not self._is_overlap
+
+    def _width(self, column: int) -> int:
+        return _FIRST_WIDTH.get(self._title.layout, _FIELD) if column == 0 else _FIELD
+
+    def _overlap_columns(self) -> list[tuple[str, str]]:
+        full = self.full and self._title.layout != "partitioned"
+        columns = [*_OVERLAP, *(_OVERLAP_FULL if full else ()), ("Pure Comm.(us)", "pure")]
+        return [*columns, *(_OVERLAP_SPREAD if full else ()), ("Overlap(%)", "overlap_pct")]
+
+    def _head(self) -> str:
+        layout = self._title.layout
+        if self._is_overlap:
+            heads = [head for head, _ in self._overlap_columns()]
+            if layout == "overlap_barrier":
+                heads[0] = f"# {heads[0]}"
+        elif layout == "rate":
+            heads = ["MB/s", "Messages/s"]
+        else:
+            heads = [_VALUE_HEAD[layout]]
+        cells = [] if layout in _FIRST_WIDTH else [f"{'# Size':<{_SIZE}}"]
+        cells += [f"{head:>{self._width(i)}}" for i, head in enumerate(heads)]
+        if self.full and self._has_spread:
+            cells += [f"{'Min Latency(us)':>{_FIELD}}", f"{'Max Latency(us)':>{_FIELD}}", f"{'Iterations':>{_COUNT}}"]
+        if self._has_validation:
+            cells.append(f"{'Validation':>{_FIELD}}")
+        if self._has_percentiles:
+            what = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
+            cells += [f"{f'P{p:g} Tail {what}':>{_FIELD}}" for p in self.percentiles]
+        return "".join(cells)
+
+    @property
+    def _is_bandwidth(self) -> bool:
+        return self._title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
+
+    def _values(self, row: Mapping[str, Any]) -> list[float]:
+        metrics: Mapping[str, float] = row.get("metrics") or {}
+        if self._is_overlap:
+            return [_number(metrics.get(key)) for _, key in self._overlap_columns()]
+        value = _number(row.get("value"))
+        if self._title.layout == "rate":
+            size = row["size_bytes"] or 0
+            return [value, value * 1e6 / size if size else math.nan]
+        return [value]
+
+    def _tail(self, row: Mapping[str, Any]) -> list[float]:
+        """OMB's percentiles: of the average over ranks; for bandwidth of each iteration's MB/s, the best last."""
+        import numpy as np
+
+        from omb_py.engine.statistics import omb_percentile
+
+        samples = np.asarray(_numbers(row.get("samples_avg_us")), dtype=np.float64)
+        if samples.size == 0:
+            return [math.nan] * len(self.percentiles)
+        if self._is_bandwidth:
+            moved = _number((row.get("metrics") or {}).get("bytes_moved"))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                samples = moved / samples  # bytes per µs are MB/s
+        return [omb_percentile(samples, p) for p in self.percentiles]
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _numbers(values: Any) -> list[float]:
+    return [] if values is None else [float(v) for v in values]
+
+
+def _verdict(validated: Any) -> str:
+    if validated is None:
+        return "-"
+    return "Pass" if validated else "Fail"

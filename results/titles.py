@@ -1,0 +1,122 @@
+"""Every benchmark of OMB 7.5: its title and the layout of its table.
+
+The odd spellings are OMB's own; a reader of OMB's text needs them as much as a writer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+Layout = Literal[
+    "latency", "bandwidth", "barrier", "overlap", "overlap_barrier", "one_sided", "one_sided_bandwidth",
+    "rate", "partitioned", "init", "hello",
+]  # fmt: skip
+"""``latency``: size, Avg; ``bandwidth``: size, MB/s; ``barrier``: Avg without a size; ``overlap``: the columns of
+non-blocking collectives; ``one_sided``: size, ``Latency (us)``; ``rate``: MB/s and Messages/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """How OMB introduces a benchmark."""
+
+    text: str
+    """Between ``# OSU `` and `` Test v7.5``; ``{accel}`` stands where ``-CUDA`` and its like go."""
+    layout: Layout
+    reduces: bool = False
+    """A reduction: MPI_CHAR becomes MPI_SIGNED_CHAR."""
+
+    @property
+    def blank_first(self) -> bool:
+        """A blank line comes before the title."""
+        return self.layout in ("latency", "bandwidth", "barrier", "overlap", "overlap_barrier", "partitioned")
+
+    @property
+    def datatype_line(self) -> bool:
+        """A ``# Datatype:`` line comes before the head of the table."""
+        return self.layout not in ("barrier", "overlap_barrier", "init", "hello")
+
+    def line(self, accel: str = "", version: str = "7.5") -> str:
+        """The title line, without its end; `accel` is ``""``, ``"-CUDA"``, …"""
+        return f"# OSU {self.text.format(accel=accel)} Test v{version}"
+
+
+_SPOKEN = {
+    "allgather": "Allgather", "allgatherv": "Allgatherv", "allreduce": "Allreduce", "barrier": "Barrier",
+    "bcast": "Broadcast", "gather": "Gather", "gatherv": "Gatherv", "reduce": "Reduce",
+    "reduce_scatter": "Reduce_scatter", "reduce_scatter_block": "Reduce_scatter_block",
+    "scatter": "Scatter", "scatterv": "Scatterv",
+}  # fmt: skip
+
+_EXCHANGE = {"alltoall": "All-to-All", "alltoallv": "All-to-Allv", "alltoallw": "All-to-Allw"}
+
+_REDUCTIONS = frozenset({"allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"})
+
+_NEIGHBORHOOD = {
+    "neighbor_allgather": "Neighborhood Allgather",
+    "neighbor_allgatherv": "Neighborhood Allgatherv",
+    "neighbor_alltoall": "Neighborhood Alltoall",
+    "neighbor_alltoallv": "Neighborhood All-to-Allv",
+    "neighbor_alltoallw": "All-to-Allw Personalized Exchange",
+    "ineighbor_allgather": "Non-blocking Neighborhood Allgather",
+    "ineighbor_allgatherv": "Non-blocking Neighbor Allgatherv",
+    "ineighbor_alltoall": "Non-blocking Neighborhood Alltoall",
+    "ineighbor_alltoallv": "Non-blocking Neighborhood All-to-Allv",
+    "ineighbor_alltoallw": "Non-blocking Neighborhood All-to-Allw",
+}
+
+_POINT_TO_POINT = {
+    "latency": Title("MPI{accel} Latency", "latency"),
+    "latency_mt": Title("MPI{accel} Multi-threaded Latency", "latency"),
+    "latency_mp": Title("MPI{accel} Multi-process Latency", "latency"),
+    "multi_lat": Title("MPI Multi Latency", "latency"),
+    "bw": Title("MPI{accel} Bandwidth", "bandwidth"),
+    "bibw": Title("MPI{accel} Bi-Directional Bandwidth", "bandwidth"),
+    "mbw_mr": Title("MPI Multiple Bandwidth / Message Rate", "rate"),
+    "partitioned_latency": Title("MPI{accel} Partitioned Latency", "partitioned"),
+    "latency_persistent": Title("MPI{accel} Latency Persistent", "latency"),
+    "bw_persistent": Title("MPI{accel} Bandwidth Persistent", "bandwidth"),
+    "bibw_persistent": Title("MPI{accel} Bi-Directional Bandwidth Persistent", "bandwidth"),
+    "bw_fan_in": Title("MPI{accel} Bandwidth", "bandwidth"),
+    "bw_fan_out": Title("MPI{accel} Bandwidth", "bandwidth"),
+}
+
+_ONE_SIDED = {
+    "put_latency": Title("MPI_Put{accel} Latency", "one_sided"),
+    "get_latency": Title("MPI_Get{accel} latency", "one_sided"),
+    "acc_latency": Title("MPI_Accumulate{accel} latency", "one_sided"),
+    "get_acc_latency": Title("MPI_Get_accumulate latency", "one_sided"),
+    "cas_latency": Title("MPI_Compare_and_swap{accel} latency", "one_sided"),
+    "fop_latency": Title("MPI_Fetch_and_op{accel} latency", "one_sided"),
+    "put_bw": Title("MPI_Put{accel} Bandwidth", "one_sided_bandwidth"),
+    "get_bw": Title("MPI_Get{accel} Bandwidth", "one_sided_bandwidth"),
+    "put_bibw": Title("MPI_Put{accel} Bi-directional Bandwidth", "one_sided_bandwidth"),
+}
+
+_STARTUP = {"init": Title("MPI Init", "init"), "hello": Title("MPI Hello World", "hello")}
+
+
+def _collectives() -> Iterator[tuple[str, Title]]:
+    for name in (*_SPOKEN, *_EXCHANGE):
+        blocking = _SPOKEN.get(name) or f"{_EXCHANGE[name]} Personalized Exchange"
+        # osu_ialltoall alone has no "Personalized Exchange"; osu_ibcast alone has a capital B
+        later = "All-to-All" if name == "alltoall" else blocking
+        non = "Non-Blocking" if name == "bcast" else "Non-blocking"
+        barrier, reduces = name == "barrier", name in _REDUCTIONS
+        yield name, Title(f"MPI{{accel}} {blocking} Latency", "barrier" if barrier else "latency", reduces)
+        yield (
+            f"i{name}",
+            Title(f"MPI{{accel}} {non} {later} Latency", "overlap_barrier" if barrier else "overlap", reduces),
+        )
+        yield (
+            f"{name}_persistent",
+            Title(f"MPI{{accel}} {blocking} Persistent Latency", "barrier" if barrier else "latency", reduces),
+        )
+    for name, spoken in _NEIGHBORHOOD.items():
+        yield name, Title(f"MPI{{accel}} {spoken} Latency", "overlap" if name.startswith("i") else "latency")
+
+
+TITLES: Mapping[str, Title] = MappingProxyType({**_POINT_TO_POINT, **dict(_collectives()), **_ONE_SIDED, **_STARTUP})
+"""By name, without ``osu_``."""
