@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from omb_py.errors import UsageError, nearest
 
@@ -49,8 +50,8 @@ def parse_size(text: str) -> int:
     letters = unit.upper()
     prefix = letters.removesuffix("IB") if letters.endswith("IB") else letters.removesuffix("B")
     if prefix not in _UNITS or (power and unit):
-        suggestion = nearest(unit, ["K", "M", "G", "T", "KiB", "MiB", "GiB"]) if not power else "write 2^20 without a unit"
-        raise UsageError(f"{word!r} is not a message size: {suggestion}")
+        hint = "write 2^20 without a unit" if power else nearest(unit, ["K", "M", "G", "T", "KiB", "MiB", "GiB"])
+        raise UsageError(f"{word!r} is not a message size: {hint}")
     # The lengths are checked first, so that no huge power is ever computed.
     if len(digits) > 19 or (power and (len(power) > 3 or int(power) > 62)):
         raise UsageError(f"message size {word!r} is too large: at most 2^62 bytes")
@@ -203,7 +204,7 @@ def _buckets(word: str) -> Iterations:
         limits.append(parse_size(size))
         counts.append(_count(count, "iterations"))
     used = limits[:-1]  # the last count is for everything larger
-    if any(a >= b for a, b in zip(used, used[1:], strict=False)) or (limits[-1] and limits[-1] <= used[-1]):
+    if any(a >= b for a, b in pairwise(used)) or (limits[-1] and limits[-1] <= used[-1]):
         ordered = sorted(set(used))
         raise UsageError(f"iterations {word!r}: sizes must ascend ({', '.join(map(str, ordered))}), the last may be 0")
     return Iterations(tuple(used), tuple(counts))

@@ -103,9 +103,9 @@ class OsuText:
             cells += [f"{v:{_FIELD}.2f}" for v in self._tail(row)]
         return "".join(cells) + "\n"
 
-    def failure(self, size: int | None, program: str = "omb-py") -> str:
-        """The line that ends a run after a row with Fail."""
-        return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {size or 0}.\n"
+    def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
+        """The line that ends a run after a row with Fail, ended."""
+        return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {row.get('size_bytes') or 0}.\n"
 
     @property
     def _is_overlap(self) -> bool:

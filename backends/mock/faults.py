@@ -68,7 +68,10 @@ class Flipper:
 
     def __init__(self, faults: Iterable[Fault], size: int) -> None:
         self._size = size
-        self._faults = {f.rank: f for f in faults if f.size in (None, size)}
+        self._faults: dict[int, list[Fault]] = {}
+        for fault in faults:
+            if fault.size in (None, size):
+                self._faults.setdefault(fault.rank, []).append(fault)
         self._done: dict[int, int] = {}
 
     @property
@@ -82,9 +85,9 @@ class Flipper:
 
     def deliver(self, rank: int, data: NDArray[np.uint8], iteration: int) -> None:
         """Called with what was just delivered to `rank`."""
-        fault = self._faults.get(rank)
-        if fault is None or not data.size or self._done.get(rank) == iteration:
+        faults = self._faults.get(rank)
+        if faults is None or not data.size or self._done.get(rank) == iteration:
             return
-        if fault.strikes(self._size, iteration):
+        if any(fault.strikes(self._size, iteration) for fault in faults):
             self._done[rank] = iteration
             data[0] ^= 0xFF

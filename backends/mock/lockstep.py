@@ -65,6 +65,8 @@ class Lockstep:
                     if op.slot >= 0:
                         out[index, op.slot] += clock - last
                     last = clock
+                elif op.code == Code.STAMP:
+                    out[index, op.slot] = clock
                 elif op.code == Code.COLLECTIVE:
                     self.position = (iteration, op.number)
                     done = self._collective(op, iteration, draw, clock)

@@ -12,7 +12,7 @@ from omb_py.backends.mock.cost import Costs
 from omb_py.backends.mock.data import REDUCTIONS, Bytes
 from omb_py.engine.describe import count_steps
 from omb_py.engine.dtypes import DTYPES, parse_dtype
-from omb_py.engine.program import Body, Host, Lap, Node, Region, Repeat, Request, Requests, Result, Step
+from omb_py.engine.program import Body, Host, Lap, Node, Region, Repeat, Request, Requests, Result, Stamp, Step
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
@@ -29,6 +29,7 @@ class Code:
     COMPUTE: Final = 6
     FLIP: Final = 7
     HOST: Final = 8
+    STAMP: Final = 9
 
 
 _CODES: Final = {
@@ -59,14 +60,14 @@ class Op:
     code: int
     """One of :class:`Code`."""
     number: int = -1
-    """Number of the step (:func:`omb_py.engine.describe.steps_of`)."""
+    """Number of the step in its stage (:func:`omb_py.engine.describe.steps_of`)."""
     step: Step | None = None
     timed: bool = False
-    """A lap began before it in the body, and a named lap follows."""
+    """It lies between the first and the last reading of the clock in the body."""
     entry: bool = False
     """The first communication of the body: where injected faults strike."""
     slot: int = -1
-    """Of a lap; -1 starts timing."""
+    """Of a lap or stamp; -1 starts timing."""
     requests: tuple[int, ...] = ()
     """Request slots that it starts (one) or completes; none when it blocks."""
     nbytes: int = 0
@@ -113,13 +114,15 @@ def lower(nodes: Body, laps: Sequence[str], first_number: int, site: Site) -> li
     """
     flat: list[tuple[Node, int, int]] = []
     _flatten(nodes, first_number, 0, flat)
-    begins = next((j for j, (n, _, _) in enumerate(flat) if isinstance(n, Lap)), len(flat))
-    ends = max((j for j, (n, _, _) in enumerate(flat) if isinstance(n, Lap) and n.name is not None), default=-1)
+    clocks = [j for j, (node, _, _) in enumerate(flat) if isinstance(node, (Lap, Stamp))]
+    begins, ends = (clocks[0], clocks[-1]) if clocks else (0, 0)
     ops: list[Op] = []
     entered = False
     for j, (node, k, number) in enumerate(flat):
         if isinstance(node, Lap):
             ops.append(Op(Code.LAP, slot=laps.index(node.name) if node.name is not None else -1))
+        elif isinstance(node, Stamp):
+            ops.append(Op(Code.STAMP, slot=laps.index(node.name)))
         elif isinstance(node, Host):
             ops.append(Op(Code.HOST, number, call=node.call))
         else:

@@ -74,6 +74,8 @@ class Events:
         self._resume = [0] * ranks
         self._ops: list[Sequence[Op]] = [()] * ranks
         self._hung: int | None = None
+        self.named = 0
+        """The rank of the last position or error."""
         self._act: Mapping[int, Callable[[int, Op], bool]] = {
             Code.SEND: self._send,
             Code.RECV: self._receive,
@@ -114,8 +116,8 @@ class Events:
     @property
     def position(self) -> tuple[int, int]:
         """(iteration, step) of the rank that is furthest behind."""
-        places = [(self._iteration[r], self._number(r)) for r in range(len(self._clock))]
-        return min(places)
+        iteration, step, self.named = min((self._iteration[r], self._number(r), r) for r in range(len(self._clock)))
+        return iteration, step
 
     def _begin(self, rank: int, index: int) -> bool:
         """Start an iteration, by its index in the loop. False when there is none left."""
@@ -148,6 +150,10 @@ class Events:
                     index = self._iteration[rank] - self._loop.first
                     self._out[rank][index * self._loop.slots[rank] + op.slot] += now - self._lap[rank]
                 self._lap[rank] = now
+                continue
+            if op.code == Code.STAMP:
+                index = self._iteration[rank] - self._loop.first
+                self._out[rank][index * self._loop.slots[rank] + op.slot] = clock[rank]
                 continue
             if op.entry and self._doomed and self._strike(rank, op):
                 return
@@ -193,6 +199,7 @@ class Events:
         if op.requests:
             slot = op.requests[0]
             if slot in self._requests[rank]:
+                self.named = rank
                 raise StepFailed(op.number, 7, f"rank {rank}: request {slot} is still in use")
             self._requests[rank][slot] = handle
         return handle
@@ -251,6 +258,7 @@ class Events:
     def _pair(self, source: int, destination: int, message: Message, posted: Posted) -> None:
         """A send and a receive have found each other."""
         if message.nbytes > posted.nbytes:
+            self.named = destination
             text = f"rank {destination}: message of {message.nbytes} B truncated to {posted.nbytes} B"
             raise StepFailed(posted.number, 15, text)
         if message.arrival is None:
@@ -273,6 +281,7 @@ class Events:
         handle, number = self._start(rank, op), self._joined[rank]
         self._joined[rank] += 1
         meeting = self._meetings.setdefault(number, Meeting(op, len(self._hosts)))
+        self.named = rank
         meeting.check(rank, op)
         iteration = self._iteration[rank]
         duration = self._timing.collective(rank, op, iteration)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +31,10 @@ def initialise(level: str) -> Any:
             f"no MPI library can be loaded ({error}); install one: pip install 'omb-py[mpich]'"
         ) from error
     if not MPI.Is_initialized():
-        MPI.Init_thread(LEVELS.index(level))
+        with warnings.catch_warnings():
+            # mpi4py suspects a foreign launcher; we count the ranks of the world and say it in one line
+            warnings.filterwarnings("ignore", "suspicious MPI execution environment", RuntimeWarning)
+            MPI.Init_thread(LEVELS.index(level))
     return MPI
 
 

@@ -55,7 +55,9 @@ class Root(click.Group):
 
         return command(find(cmd_name))
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, with the nearest name in the error."""
         name = args[0]
         command = self.get_command(ctx, name)
@@ -137,16 +139,16 @@ def invoke(words: Sequence[str]) -> int:
     except click.Abort:
         raise Interrupted("interrupted") from None
     except click.UsageError as error:
-        raise UsageError(_line(error)) from error
+        raise UsageError(_line(error, words)) from error
     except click.ClickException as error:
         raise EnvironmentProblem(error.format_message()) from error
     return result if isinstance(result, int) else OK
 
 
-def _line(error: click.UsageError) -> str:
+def _line(error: click.UsageError, words: Sequence[str]) -> str:
     """Click's usage error as one line with the nearest choice, or where to look."""
     ctx = error.ctx
-    path = ctx.command_path if ctx else "omb-py"
+    path = ctx.command_path if ctx else " ".join(["omb-py", *words[:1]])
     if isinstance(error, click.NoSuchOption):
         options = [name for param in (ctx.command.params if ctx else []) for name in _visible(param)]
         near = nearest(error.option_name, [name for name in options if name.startswith("--")])

@@ -43,11 +43,11 @@ class GluedOption(Grouped):
         self.glued = Glued(long, bare, is_value)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """As ``-z, --tail-lat[=P,P]``, since no blank may stand before the value."""
+        """As ``-z[P,P], --tail-lat[=P,P]``: no blank may stand before the value."""
         if self.hidden:
             return None
-        names = ", ".join(sorted(self.opts, key=len))
-        return f"{names}[={self.metavar}]", self.help or ""
+        short, long = sorted(self.opts, key=len)
+        return f"{short}[{self.metavar}], {long}[={self.metavar}]", self.help or ""
 
 
 class Page(click.Command):
@@ -87,9 +87,7 @@ def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatt
             formatter.write_dl(headings[heading])
 
 
-def write_sections(
-    sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], formatter: click.HelpFormatter
-) -> None:
+def write_sections(sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], formatter: click.HelpFormatter) -> None:
     """Sections of (term, meaning) pairs; pairs without a meaning are lines shown as they are."""
     for title, pairs in sections:
         with formatter.section(title):

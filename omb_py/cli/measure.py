@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from omb_py.cli.formatting import EXIT_CODES, Page
 from omb_py.cli.options import measuring_options
 from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.dtypes import OMB_ALL, parse_dtype
-from omb_py.errors import ENVIRONMENT, EnvironmentProblem, UsageError, nearest
+from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError, nearest
 from omb_py.grammar import parse_tags
 from omb_py.orchestrate.choices import GPUS, device_problem, offers_of
+from omb_py.orchestrate.joining import joined_environment
 from omb_py.orchestrate.plan import check, takes
 from omb_py.orchestrate.request import Request
 
@@ -95,8 +97,14 @@ def _check_places(places: tuple[str, ...]) -> None:
 
 
 def _measure(benchmark: Benchmark, values: dict[str, Any]) -> int:
-    request = request_of(benchmark, values)
-    check(request, offers_of(request.backends))
+    try:
+        request = request_of(benchmark, values)
+        check(request, offers_of(request.backends))
+    except OmbError as error:
+        joined = joined_environment(os.environ)
+        if joined is not None and joined.rank > 0:
+            return error.exit_code  # rank 0 says the same; once is enough
+        raise
     from omb_py.orchestrate.execute import execute
 
     try:
@@ -104,5 +112,3 @@ def _measure(benchmark: Benchmark, values: dict[str, Any]) -> int:
     except BrokenPipeError:
         # Half a table has been read: not a success, and nothing can be printed.
         return ENVIRONMENT
-
-

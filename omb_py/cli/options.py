@@ -69,7 +69,8 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             ",".join(request.backends), comma_list("backend", (*OFFERS, *LATER)),
         ),
         _option(
-            heading, "--binding", "LIST", "What issues the calls: native (a compiled loop), mpi4py. Several take turns.",
+            heading, "--binding", "LIST",
+            "Who issues the calls: native (a compiled loop), mpi4py. Several take turns.",
             OFFERS[request.backends[0]].bindings[0], comma_list("binding", OFFERS["mpi"].bindings),
         ),
         _option(
@@ -179,15 +180,25 @@ def _checks(b: Benchmark, request: Request) -> list[click.Parameter]:
     ]  # fmt: skip
 
 
+def full_option(hidden: bool = False) -> click.Option:
+    """``-f``."""
+    return _flag("Output", "-f --full", "Print minimum and maximum over ranks and iterations too.", hidden)
+
+
+def tails_option() -> click.Option:
+    """``-z``."""
+    return GluedOption(
+        ["-z", "--tail-lat", "percentiles"], BARE_PERCENTILES, lambda text: text[0].isdigit(), heading="Output",
+        metavar="P,P", type=Parsed("percentiles", parse_percentiles),
+        help=f"Print percentiles, at most five; a bare -z means {BARE_PERCENTILES}. (default: off)",
+    )  # fmt: skip
+
+
 def _output(b: Benchmark, request: Request) -> list[click.Parameter]:
     heading = "Output"
     return [
-        _flag(heading, "-f --full", "Print minimum and maximum over ranks and iterations too.", not takes(b, "full")),
-        GluedOption(
-            ["-z", "--tail-lat", "percentiles"], BARE_PERCENTILES, lambda text: text[0].isdigit(), heading=heading,
-            metavar="P,P", type=Parsed("percentiles", parse_percentiles),
-            help=f"Print percentiles, at most five; a bare -z means {BARE_PERCENTILES}. (default: off)",
-        ),
+        full_option(not takes(b, "full")),
+        tails_option(),
         _option(
             heading, "--format", "FORM", f"Form of the results: {', '.join(FORMATS)}.",
             f"{request.format}; table with several backends or bindings", word("format", FORMATS),

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from omb_py.errors import UsageError, nearest
 
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType  # older versions of click know no type argument
 
-class Parsed(click.ParamType):
+
+class Parsed(_Type):
     """A value made by a function that raises UsageError."""
 
     def __init__(self, name: str, parse: Callable[[str], Any], choices: Sequence[str] = ()) -> None:

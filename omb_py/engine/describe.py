@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.program import Body, Program, Region, Repeat, Request, Requests, Result, Stage, Step
+from omb_py.engine.program import Body, Region, Repeat, Request, Requests, Result, Stage, Step
 
 
 def describe(step: Step) -> str:
@@ -24,18 +24,18 @@ def describe_cell(cell: Cell) -> str:
     return f"{cell.benchmark} {cell.size} B" if cell.size else cell.benchmark
 
 
-def steps_of(program: Program) -> tuple[Step, ...]:
-    """The steps of a program by number.
+def steps_of(stage: Stage) -> tuple[Step, ...]:
+    """The steps of a stage by number.
 
-    Numbers start at 0 and run through the stages; in a stage through setup, variants and teardown. A step inside
-    a repeat has one number for all passes; laps and host calls have none.
+    Numbers start at 0 and run through the variants of the body, as the bindings number them; then through setup
+    and teardown. A step inside a repeat has one number for all passes; laps and host calls have none.
     """
-    return tuple(step for stage in program.stages for part in parts(stage) for step in _steps(part))
+    return tuple(step for part in parts(stage) for step in _steps(part))
 
 
 def parts(stage: Stage) -> tuple[Body, ...]:
-    """The bodies of a stage in the order of their step numbers: setup, variants, teardown."""
-    return (stage.setup, *stage.variants, stage.teardown)
+    """The bodies of a stage in the order of their step numbers: variants, setup, teardown."""
+    return (*stage.variants, stage.setup, stage.teardown)
 
 
 def count_steps(nodes: Body) -> int:

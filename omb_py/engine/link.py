@@ -12,7 +12,6 @@ import os
 import queue
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -191,7 +190,7 @@ class Link:
         threading.Thread(target=self._beat, args=(position, every), name="omb-beat", daemon=True).start()
 
     def done(self) -> int:
-        """Say that all is finished, wait until every rank has said so, and return the exit code."""
+        """Say that all is finished, wait until every rank has said so, and return the exit code (0)."""
         self.send("done")
         while True:
             message = self._inbox.get()
@@ -218,6 +217,8 @@ class Link:
                 for line in lines:
                     message = json.loads(line)
                     if message.get("type") == "exit":
+                        if message.get("code"):
+                            _end_process(int(message["code"]))
                         self._ended.set()
                     self._inbox.put(message)
         except (OSError, ValueError):
@@ -277,9 +278,6 @@ def _tune(connection: socket.socket) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, option, seconds)
 
 
-def _end_process() -> NoReturn:
-    # Not sys.exit: only os._exit ends a process whose main thread is blocked in a native call.
-    try:
-        sys.stderr.flush()
-    finally:
-        os._exit(LOST)
+def _end_process(code: int = LOST) -> NoReturn:
+    # Only this ends a process whose main thread is blocked in a native call.
+    os._exit(code)

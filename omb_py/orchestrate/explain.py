@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World
 from omb_py.engine.describe import describe
@@ -41,10 +42,9 @@ def explain(
     item = DTYPES[benchmark.dtype].itemsize
     if 0 < nbytes < item:
         raise UsageError(f"{nbytes} bytes hold no element of {benchmark.dtype} ({item} bytes): use {item} or more")
-    cell = Cell(
-        benchmark.name, backend, "native", nbytes, benchmark.dtype,
-        **({} if window is None else {"window": window}),
-    )  # fmt: skip
+    cell = Cell(benchmark.name, backend, "native", nbytes, benchmark.dtype)
+    if window is not None:
+        cell = replace(cell, window=window)
     programs = [benchmark.program(World(rank, ranks), cell) for rank in range(ranks)]
     head = f"{benchmark.name}: {benchmark.summary} (OMB's osu_{benchmark.name})"
     message = f", messages of {nbytes} B ({nbytes // item} × {benchmark.dtype})" if benchmark.sizes else ""

@@ -70,6 +70,11 @@ class CollectorProcess:
         with os.fdopen(reader) as pipe:
             self.address, self.token = (pipe.readline().split() + ["", ""])[:2]
 
+    def stop(self) -> None:
+        """The ranks never joined: nothing will come."""
+        self._child.kill()
+        self._child.wait()
+
     def wait(self) -> int:
         """Exit code of the run."""
         return self._child.wait()
@@ -81,9 +86,14 @@ def _join(request: Request, joined: Joined, launch: LaunchPlan, notes: list[str]
     from omb_py.orchestrate.worker import measure_on
 
     collector = CollectorProcess(request, launch, joined.launcher, notes) if joined.rank == 0 else None
-    session = find(launch.backend).connect({"thread_level": launch.thread_level, "ranks": launch.ranks})
-    if joined.size not in (None, session.size):
-        raise unjoined(joined, session.size)
+    try:
+        session = find(launch.backend).connect({"thread_level": launch.thread_level, "ranks": launch.ranks})
+        if joined.size not in (None, session.size):
+            raise unjoined(joined, session.size)
+    except OmbError:
+        if collector is not None:
+            collector.stop()
+        raise
     address, token = session.share((collector.address, collector.token) if collector else None)
     link = Link.connect(address, token)
     code = measure_on(link, session)

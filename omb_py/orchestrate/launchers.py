@@ -50,9 +50,10 @@ class Wanted:
 class LaunchCommand:
     """How ranks are started."""
 
-    launcher: str
-    """For messages: ``mpiexec (MPICH 5.0.2)``."""
-    argv: tuple[str, ...]
+    name: str
+    """The launcher, for messages: ``mpiexec (MPICH 5.0.2)``."""
+    words: tuple[str, ...]
+    """The command line."""
     environ: Mapping[str, str]
     """The whole environment for it."""
     local: bool
@@ -86,11 +87,11 @@ class Launcher:
     """Raises EnvironmentProblem or UsageError."""
 
 
-def launch_command(
+def command_for(
+    launcher: str,
     program: Sequence[str],
     ranks: int,
     *,
-    launcher: str = "auto",
     hosts: Sequence[str] = (),
     extra: Sequence[str] = (),
     pass_names: Sequence[str] = (),
@@ -100,9 +101,9 @@ def launch_command(
     """The command that starts `ranks` processes of `program`.
 
     Args:
+        launcher: ``auto`` or a name of :data:`LAUNCHERS`.
         program: command line of one rank.
         ranks: how many.
-        launcher: ``auto`` or a name of :data:`LAUNCHERS`.
         hosts: where; none for this machine, or for what a batch system has allocated.
         extra: the user's own arguments for the launcher.
         pass_names: further environment variables that ranks on other nodes need.
@@ -182,8 +183,8 @@ def _mpiexec(wanted: Wanted, context: Context) -> LaunchCommand:
     builder = {OPEN_MPI: _open_mpi, INTEL: _intel}.get(found.vendor, _mpich)
     options, more = builder(found, wanted, context, placed, local)
     return LaunchCommand(
-        launcher=f"mpiexec ({found.vendor} {found.version})",
-        argv=(found.path, "-n", str(wanted.ranks), *options, *wanted.extra, *wanted.program),
+        name=f"mpiexec ({found.vendor} {found.version})",
+        words=(found.path, "-n", str(wanted.ranks), *options, *wanted.extra, *wanted.program),
         environ=_environ(context, more),
         local=local,
         oversubscribed=placed.oversubscribed,
@@ -266,8 +267,8 @@ def _srun(wanted: Wanted, context: Context) -> LaunchCommand:
         elif offered:
             notes = (f"srun offers no --mpi type for {library.vendor} (it has {', '.join(offered)})",)
     return LaunchCommand(
-        launcher="srun",
-        argv=(srun, *options, *wanted.extra, *wanted.program),
+        name="srun",
+        words=(srun, *options, *wanted.extra, *wanted.program),
         environ=_environ(context),
         local=False,
         notes=notes,
@@ -304,9 +305,9 @@ def _torchrun(wanted: Wanted, context: Context) -> LaunchCommand:
     if wanted.hosts:
         raise UsageError("torchrun starts ranks on this machine only: start it on each host yourself, or use mpiexec")
     placed = place(wanted.ranks, context.here)
-    argv = (context.python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={wanted.ranks}",
+    words = (context.python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={wanted.ranks}",
             "--max-restarts=0", "--no-python", *wanted.extra, *wanted.program)  # fmt: skip
-    return LaunchCommand("torchrun", argv, _environ(context), True, placed.oversubscribed, placed.notes)
+    return LaunchCommand("torchrun", words, _environ(context), True, placed.oversubscribed, placed.notes)
 
 
 def _no_torch(context: Context) -> str:

@@ -128,16 +128,16 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> 
             level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
             groups.setdefault((backend, level), []).extend(_cells(request, benchmark, backend, binding))
     turns = [(key, tuple(cells)) for _ in range(request.launches) for key, cells in groups.items()]
-    return [
-        LaunchPlan(backend, level, ranks, index, cells) for index, ((backend, level), cells) in enumerate(turns)
-    ]
+    return [LaunchPlan(backend, level, ranks, index, cells) for index, ((backend, level), cells) in enumerate(turns)]
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
     """Message sizes in bytes of a request for a benchmark; one 0 for a benchmark without a size."""
     if benchmark.sizes is None:
         return (0,)
-    return parse_sizes(text, benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size)
+    return parse_sizes(
+        None if text is None else str(text), benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size
+    )
 
 
 def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
@@ -145,7 +145,7 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
 
 
 def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -> Iterator[Cell]:
-    counts = parse_iterations(request.iterations)
+    counts = parse_iterations(str(request.iterations))
     extra = {
         name: value
         for name in ("op", "window", "process_sync")

@@ -68,6 +68,17 @@ def holders(token: str) -> list[Process]:
     return found
 
 
+def gone(processes: Iterable[Process], within: float) -> bool:
+    """Wait until none of the processes is alive; False when `within` seconds did not suffice."""
+    deadline = time.monotonic() + within
+    left = list(processes)
+    while left := [process for process in left if alive(process)]:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
 def end(token: str, known: Iterable[Process], within: float) -> list[Process]:
     """Kill the known processes and all that hold the token, until none is left.
 

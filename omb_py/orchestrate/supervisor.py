@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message
-from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageError
+from omb_py.errors import ENVIRONMENT, INTERRUPTED, EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
 from omb_py.orchestrate import control, failures, lastwords, processes
 from omb_py.orchestrate.child import Child
 from omb_py.orchestrate.control import Connection, Garbage, Output
@@ -179,19 +179,14 @@ class Supervisor:
                 self._child = Child(self._command, environ, self._output, self._selector, self._launcher_ended)
             while not self._finished():
                 self._turn()
-            return self._outcome()
-        except LaunchFailed as failure:
-            self._take_in()
-            lines = self._output.last_lines(12)
-            if lines:
-                failure.add_note("\n  ".join(["last words of the launch:", *lines]))
-            raise
-        except (UsageError, EnvironmentProblem, KeyboardInterrupt):
-            self._take_in()
-            raise
-        finally:
+            outcome = self._outcome()
             self._signals.hold()
-            self._stop()
+            self._stop(failed=False)
+            return outcome
+        except BaseException as problem:
+            self._signals.hold()
+            self._give_up(problem)
+            raise
 
     # one turn of the loop
 
@@ -381,7 +376,11 @@ class Supervisor:
         if self._finish_by is None:
             return False
         late = [state for state in self._states.values() if not state.lost]
-        gone = self._child.status is not None if self._child is not None else not late
+        if self._child is None:
+            # Ranks of a foreign launcher go on by themselves once each has been told.
+            gone = not any(connection.waiting for connection in self._states)
+        else:
+            gone = self._child.status is not None
         if not gone and self._clock >= self._finish_by:
             who = names(late) if late else f"the launcher {self._launcher}"
             self._notes.append(f"{who} did not end within {_FINISH_S:g} s of the last cell and was killed")
@@ -397,13 +396,30 @@ class Supervisor:
         ordered = sorted(self._states.values(), key=lambda state: state.rank or 0)
         return Outcome(self.output, status, tuple(state.host for state in ordered), tuple(self._notes))
 
-    def _stop(self) -> None:
+    def _give_up(self, problem: BaseException) -> None:
+        """Take in what has arrived, tell all ranks to end with the problem's exit code, and end what is left."""
+        try:
+            if isinstance(problem, (OmbError, KeyboardInterrupt)):  # else a handler failed: call none again
+                self._take_in()
+        finally:
+            code = INTERRUPTED if isinstance(problem, KeyboardInterrupt) else getattr(problem, "exit_code", ENVIRONMENT)
+            line = control.encode({"type": "exit", "code": code})
+            for connection in self._states:
+                if not connection.closed:
+                    connection.send(line)
+            self._stop(failed=True)
+        lines = self._output.last_lines(12)
+        if lines and isinstance(problem, LaunchFailed):
+            problem.add_note("\n  ".join(["last words of the launch:", *lines]))
+
+    def _stop(self, failed: bool) -> None:
         for connection in (*self._states, *self._strangers):
             connection.close()
         here = socket.gethostname()
         known = [(s.pid, s.ticks) for s in self._states.values() if s.host == here and s.ticks is not None]
         if self._child is not None:
             self._child.stop(self.token, known)
-        else:
+        elif failed:
+            processes.gone(known, within=_GRACE_S)
             processes.end(self.token, known, within=1.0)
         self.close()

@@ -1,0 +1,201 @@
+"""``omb-py results``: what lies in the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.options import full_option, store_option, tails_option
+from omb_py.cli.words import Parsed, word
+from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
+from omb_py.grammar import parse_tags
+from omb_py.orchestrate.request import DEFAULT_STORE
+
+ALL = "all"
+"""Instead of a run's id: every run of the store."""
+
+
+class Verbs(click.Group):
+    """A group whose unknown verb names the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the nearest verb in the error."""
+        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise UsageError(f"unknown verb {args[0]!r} of results: {nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def group() -> click.Command:
+    """``omb-py results``."""
+    run = Parsed("run", str)
+    form = ("osu", "table", "csv", "json")
+    verbs = (
+        _verb("list", run_list, "The runs in the store, oldest first.", (_format(("table", "json"), "table"),)),
+        _verb(
+            "show", run_show, "One run: its id, the beginning of it, or last.",
+            (click.Argument(["run"], required=False, default="last", type=run, metavar="[RUN]"),
+             _format(form, "osu"), full_option(), tails_option()),
+            "omb-py results show", "omb-py results show 20261121 --format table", "omb-py results show last -f -z",
+        ),
+        _verb(
+            "export", run_export, "Runs as CSV, JSON or OMB's text, to stdout or to a file. JSON has every sample.",
+            (click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
+             _format(("csv", "json", "osu"), "csv"),
+             Grouped(["-o", "--output"], heading="Output", metavar="FILE", type=Parsed("file", Path),
+                     help="Write here, all or nothing. (default: stdout)"),
+             Grouped(["--where"], heading="What is exported", metavar="COLUMN=VALUE", type=Parsed("filter", str),
+                     multiple=True, help="Only rows with this value; repeat it for several columns. (default: all)")),
+            "omb-py results export last > last.csv", "omb-py results export all --where benchmark=allreduce -o a.csv",
+        ),
+        _verb("recover", run_recover, "Store what killed runs had finished, from their journals.", ()),
+    )  # fmt: skip
+    return Verbs(
+        "results",
+        commands=verbs,
+        context_settings=dict(CONTEXT),
+        params=[debug_option()],
+        help="List, show, export and recover what was measured.",
+    )
+
+
+def _verb(
+    name: str, callback: Callable[..., int], text: str, params: Sequence[click.Parameter], *examples: str
+) -> click.Command:
+    sections: list[tuple[str, Sequence[tuple[str, str]]]] = [("Exit codes", EXIT_CODES)]
+    if examples:
+        sections.insert(0, ("Examples", [(line, "") for line in examples]))
+    more = [store_option("Store"), debug_option()]
+    return Page(name, params=[*params, *more], callback=callback, help=text, sections=sections)
+
+
+def _format(forms: Sequence[str], default: str) -> click.Option:
+    return Grouped(
+        ["--format", "form"], heading="Output", metavar="FORM", type=word("format", forms), default=default,
+        help=f"{', '.join(forms)}. (default: {default})",
+    )  # fmt: skip
+
+
+def _skipped(path: Path, why: str) -> None:
+    click.echo(f"omb-py: skipped {path}: {why}", err=True)
+
+
+def run_list(form: str, store: Path | None) -> int:
+    """Print one line a run."""
+    from omb_py.results.runs import runs
+
+    found = runs(_store(store), on_skip=_skipped)
+    if form == "json":
+        click.echo(json.dumps([asdict(run) for run in found], indent=1))
+        return OK
+    rows = [
+        (
+            run.run_id, run.started_at[:19].replace("T", " "), ",".join(run.benchmarks), ",".join(run.backends),
+            ", ".join(run.libraries), ",".join(map(str, run.ranks)), str(run.launches), str(run.cells),
+            str(run.failed or "-"),
+        )
+        for run in found
+    ]  # fmt: skip
+    head = ("run", "started (UTC)", "benchmark", "backend", "library", "ranks", "launches", "cells", "failed")
+    click.echo(columns([head, *rows]))
+    return OK
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of words under each other, two blanks apart."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def run_show(run: str, form: str, full: bool, percentiles: tuple[int, ...] | None, store: Path | None) -> int:
+    """Print the rows of a run."""
+    from omb_py.results.runs import show
+
+    rows = show(_store(store), run, on_skip=_skipped)
+    if form == "osu":
+        from omb_py.results.export import to_osu
+
+        click.echo(to_osu(rows, percentiles or (), full), nl=False)
+        return OK
+    from omb_py.orchestrate.printing import AtEnd
+
+    printer = AtEnd(form)
+    for row in rows:
+        printer.row(row)
+    printer.close()
+    return OK
+
+
+def run_export(
+    runs: tuple[str, ...], form: str, output: Path | None, where: tuple[str, ...], store: Path | None
+) -> int:
+    """Write rows to stdout or a file."""
+    from omb_py.results.export import export
+
+    rows = _rows(_store(store), runs, _filters(where))
+    text = export(rows, form)
+    if output is None:
+        click.echo(text, nl=False)
+        return OK
+    _write(output, text)
+    click.echo(f"omb-py: {len(rows)} rows written to {output}", err=True)
+    return OK
+
+
+def _filters(where: Sequence[str]) -> Mapping[str, str]:
+    try:
+        return parse_tags(where)
+    except UsageError as error:
+        raise UsageError(f"--where takes COLUMN=VALUE: {error}".replace("tag ", "")) from None
+
+
+def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[dict[str, Any]]:
+    from omb_py.results.reading import load_table, to_rows
+    from omb_py.results.runs import find_run
+
+    wanted: dict[str, Any] = dict(filters)
+    if which and ALL not in which:
+        if "run_id" in wanted:
+            raise UsageError("name runs either as arguments or with --where run_id=…, not both")
+        wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None).run_id for name in which]
+    return to_rows(load_table(store, on_skip=_skipped, **wanted))
+
+
+def _write(output: Path, text: str) -> None:
+    """Write a file whole or not at all. Raises EnvironmentProblem."""
+    part = output.with_name(f".{output.name}.part")
+    try:
+        part.write_text(text)
+        part.replace(output)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise EnvironmentProblem(f"cannot write {output}: {error.strerror}") from error
+
+
+def run_recover(store: Path | None) -> int:
+    """Recover every journal and say what became of it."""
+    from omb_py.results.recovery import recover
+
+    place = _store(store)
+    found = recover(place)
+    for one in found:
+        cells = f"{one.cells} cell{'' if one.cells == 1 else 's'}"
+        note = f": {one.note}" if one.note else ""
+        click.echo(f"{one.state}: {one.launch_id}, {cells}, {one.path}{note}")
+    if not found:
+        click.echo(f"nothing to recover in {place}")
+    bad = [one for one in found if one.state in ("unreadable", "failed")]
+    if bad:
+        raise EnvironmentProblem(f"{len(bad)} of {len(found)} journals could not be recovered: {bad[0].path}")
+    return OK
+
+
+def _store(store: Path | None) -> Path:
+    return store or DEFAULT_STORE

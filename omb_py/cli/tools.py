@@ -1,0 +1,160 @@
+"""The tools: list, explain, doctor, completion. Each loads what it needs when it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.options import store_option
+from omb_py.cli.words import Parsed, whole, word
+from omb_py.errors import ENVIRONMENT, OK
+from omb_py.grammar import parse_size
+from omb_py.orchestrate.choices import OFFERS
+from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE
+
+SHELLS = ("bash", "zsh", "fish")
+_LINES = {
+    "bash": 'eval "$(omb-py completion bash)"     in ~/.bashrc',
+    "zsh": 'eval "$(omb-py completion zsh)"      in ~/.zshrc',
+    "fish": "omb-py completion fish > ~/.config/fish/completions/omb-py.fish",
+}
+
+
+def find(name: str) -> click.Command:
+    """A tool by name."""
+    if name == "results":
+        from omb_py.cli.results import group
+
+        return group()
+    makers = {"list": list_command, "explain": explain_command, "doctor": doctor_command}
+    return makers.get(name, completion_command)()
+
+
+def _format() -> click.Option:
+    return Grouped(
+        ["--format", "form"], heading="Output", metavar="FORM", type=word("format", ("table", "json")), default="table",
+        help="table or json. (default: table)",
+    )  # fmt: skip
+
+
+def list_command() -> click.Command:
+    """``omb-py list``."""
+    return Page(
+        "list",
+        params=[_format(), debug_option()],
+        callback=run_list,
+        help="What can run where: each benchmark with each backend, binding and device, and why the rest cannot.",
+        sections=(("Exit codes", EXIT_CODES),),
+    )
+
+
+def run_list(form: str) -> int:
+    """Print the catalogue."""
+    from omb_py.orchestrate import catalogue
+    from omb_py.suites import find as find_benchmark
+    from omb_py.suites import names
+    from omb_py.suites.registry import BROKEN
+
+    benchmarks = [find_benchmark(name) for name in names()]
+    where = catalogue.places(catalogue.probes())
+    if form == "json":
+        click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), BROKEN), indent=1))
+    else:
+        click.echo(catalogue.as_table(benchmarks, where, BROKEN))
+    return OK
+
+
+def explain_command() -> click.Command:
+    """``omb-py explain``."""
+    heading = "What is explained"
+    return Page(
+        "explain",
+        params=[
+            click.Argument(["name"], metavar="BENCHMARK", shell_complete=_benchmarks),
+            Grouped(["-n", "--ranks"], heading=heading, metavar="N", type=whole("ranks", 1), default=DEFAULT_RANKS,
+                    help=f"Number of ranks. (default: {DEFAULT_RANKS})"),
+            Grouped(["-m", "--message-size", "size"], heading=heading, metavar="SIZE", type=Parsed("size", parse_size),
+                    help="One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)"),
+            Grouped(["-W", "--window-size", "window"], heading=heading, metavar="N", type=whole("window size", 1),
+                    help="Messages in flight. (default: 64)"),
+            Grouped(["--backend"], heading=heading, metavar="NAME", type=word("backend", tuple(OFFERS)), default="mpi",
+                    help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)"),
+            debug_option(),
+        ],
+        callback=run_explain,
+        help="What a benchmark does: for each rank the steps, which of them are timed, and how the number is made.",
+        sections=(
+            ("Examples", [("omb-py explain latency", ""), ("omb-py explain allreduce -n 4 -m 1M", "")]),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )  # fmt: skip
+
+
+def run_explain(name: str, ranks: int, size: int | None, window: int | None, backend: str) -> int:
+    """Print the explanation."""
+    from omb_py.orchestrate.explain import explain
+    from omb_py.orchestrate.plan import check
+    from omb_py.orchestrate.request import Request
+    from omb_py.suites import find as find_benchmark
+
+    benchmark = find_benchmark(name)
+    check(Request(benchmark.name, backends=(backend,), ranks=ranks, window=window,
+                  sizes=None if size is None else f"{size}:{size}"))  # fmt: skip
+    click.echo(explain(benchmark, ranks, size, window, backend))
+    return OK
+
+
+def _benchmarks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from omb_py.suites import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def doctor_command() -> click.Command:
+    """``omb-py doctor``."""
+    return Page(
+        "doctor",
+        params=[_format(), store_option(), debug_option()],
+        callback=run_doctor,
+        help="What this machine can do, and why the rest cannot: each line is ok, warn or no, with what to do.\n\n"
+        "Exit code 0 when at least one backend other than mock works, else 3.",
+        sections=(("Exit codes", EXIT_CODES),),
+    )
+
+
+def run_doctor(form: str, store: Path | None) -> int:
+    """Print the report."""
+    from omb_py.orchestrate import catalogue, doctor
+
+    found = catalogue.probes()
+    findings = doctor.report(found, catalogue.places(found), store or DEFAULT_STORE, os.environ)
+    usable = doctor.exit_ok(found)
+    click.echo(json.dumps(doctor.as_json(findings, usable), indent=1) if form == "json" else doctor.as_text(findings))
+    return OK if usable else ENVIRONMENT
+
+
+def completion_command() -> click.Command:
+    """``omb-py completion``."""
+    return Page(
+        "completion",
+        params=[click.Argument(["shell"], type=word("shell", SHELLS), metavar="|".join(SHELLS)), debug_option()],
+        callback=run_completion,
+        help="Print the completion script of a shell: commands, options and their words.",
+        sections=(("To install it", [(line, "") for line in _LINES.values()]),),
+    )
+
+
+def run_completion(shell: str) -> int:
+    """Print the script."""
+    from click.shell_completion import get_completion_class
+
+    from omb_py.cli.app import COMPLETE_VAR, ROOT
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo((found.source_template % found(ROOT, {}, "omb-py", COMPLETE_VAR).source_vars()).strip())
+    return OK

@@ -1,0 +1,246 @@
+"""`make bench-fidelity`: does omb-py measure what C loops with OSU's formulas measure?
+
+Two questions, each answered by launches of two ranks in which both sides run in the same processes, on the same
+communicator and buffers, with the same warm-up, window, iterations and barriers, in alternation:
+
+- ``native``: our native binding (A) against the C reference (B), bar ±3 %;
+- ``mpi4py``: our mpi4py binding (A) against the barest mpi4py loop (B), at thread levels single and multiple,
+  bar ±5 %; the native binding's number stands beside it, so that the cost of Python is seen.
+
+Every launch is printed, none is discarded. Exit code 0: every cell inside its bar; 1: one is not; 3: cannot run here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bench.ratios import Verdict, judge, launch_log_ratio, quad_log_ratio
+from tests.bench.reference import NoCompiler, beside_python, compile_reference
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ("latency", "bw", "allreduce", "bcast")
+SIZES = (8, 1024, 65536, 1 << 20)
+LAUNCH_TIMEOUT_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One question: sides A and B, the thread level, the bar, and a third side that is only shown."""
+
+    name: str
+    sides: tuple[str, str, str | None]
+    thread_level: str
+    bar: float
+    share: float = 1.0
+    """Part of the usual number of quads."""
+
+
+NATIVE = (Series("native", ("native", "c", None), "funneled", 0.03),)
+MPI4PY = tuple(Series(f"mpi4py {level}", ("mpi4py", "bare", "native"), level, 0.05, 0.5) for level in ("single", "multiple"))
+CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03),)
+SERIES = {"native": NATIVE, "mpi4py": MPI4PY, "control": CONTROL, "all": NATIVE + MPI4PY}
+
+
+def counts(benchmark: str, size: int) -> tuple[int, int, int]:
+    """(iterations, warm-ups, quads): OMB's counts where a block then takes milliseconds, else fewer.
+
+    Short blocks alternated often cancel drift better than long ones.
+    """
+    if size <= 8192:
+        return (100, 10, 40) if benchmark == "bw" else (1000, 100, 40)
+    if size <= 1 << 18:
+        return (20, 2, 20) if benchmark == "bw" else (100, 10, 40)
+    return (5, 1, 8) if benchmark == "bw" else (20, 2, 16)
+
+
+def plan(series: Series, benchmarks: Sequence[str], sizes: Sequence[int], effort: float) -> list[dict[str, Any]]:
+    """The cells of a launch."""
+    cells = []
+    for benchmark in benchmarks:
+        for size in sizes:
+            iterations, warmup, quads = counts(benchmark, size)
+            quads = max(2, 2 * round(quads * effort * series.share / 2))
+            cells.append(
+                {"benchmark": benchmark, "size": size, "iterations": iterations, "warmup": warmup, "quads": quads}
+            )
+    return cells
+
+
+def mpiexec() -> list[str]:
+    """The launcher of this environment with binding to cores."""
+    program = beside_python("mpiexec")
+    if program is None:
+        raise NoCompiler(f"no mpiexec beside {sys.executable} nor on the PATH")
+    version = subprocess.run([str(program), "--version"], capture_output=True, text=True, timeout=60, env=environment())
+    binding = "--bind-to" if "Open MPI" in version.stdout or "open-mpi" in version.stdout else "-bind-to"
+    return [str(program), "-n", "2", binding, "core"]
+
+
+def environment() -> dict[str, str]:
+    """Ours, with the repository importable, and Open MPI told that root may launch where we are root."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+    if os.getuid() == 0:
+        env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return env
+
+
+def launch(launcher: Sequence[str], series: Series, cells: list[dict[str, Any]], reference: Path | None) -> dict[str, Any]:
+    """Run one launch; returns what rank 0 wrote. Raises RuntimeError when it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        output, described = Path(folder) / "launch.json", Path(folder) / "plan.json"
+        described.write_text(
+            json.dumps(
+                {
+                    "cells": cells, "sides": series.sides, "thread_level": series.thread_level,
+                    "reference": str(reference) if reference else None, "output": str(output),
+                }
+            )
+        )  # fmt: skip
+        command = [*launcher, sys.executable, "-m", "tests.bench.fidelity_rank", str(described)]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LAUNCH_TIMEOUT_S
+        )
+        if done.returncode or not output.exists():
+            raise RuntimeError(f"a launch ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        result: dict[str, Any] = json.loads(output.read_text())
+        return result
+
+
+def cell_ratio(cell: Mapping[str, Any]) -> float:
+    """The launch's log ratio of a cell."""
+    return launch_log_ratio([quad_log_ratio(run["order"], run["values"]) for run in cell["runs"]])
+
+
+def side_value(cell: Mapping[str, Any], side: str) -> float:
+    """Median over the blocks of a side (A or B) of what it prints."""
+    return statistics.median(
+        v for run in cell["runs"] for s, v in zip(run["order"], run["values"], strict=True) if s == side
+    )
+
+
+def unit(benchmark: str) -> str:
+    """Of the printed number."""
+    return "MB/s" if benchmark in ("bw", "bibw") else "us"
+
+
+def show_launch(number: int, series: Series, result: Mapping[str, Any]) -> None:
+    """Print one launch."""
+    a, b, extra = series.sides
+    print(
+        f"\n{series.name}: launch {number} · {result['library']} {result['library_version']} · thread level "
+        f"{result['thread_level']} · {result['ranks']} ranks · {result['seconds']:.1f} s · load {os.getloadavg()[0]:.1f}"
+    )
+    head = f"{'benchmark':<10}{'size':>8}{'unit':>6}{a + ' (A)':>14}{b + ' (B)':>14}{'A/B - 1':>10}"
+    print(head + (f"{extra:>12}{'A - ' + extra:>14}" if extra else "") + f"{'iterations':>12}{'quads':>7}")
+    for cell in result["cells"]:
+        line = f"{cell['benchmark']:<10}{cell['size']:>8}{unit(cell['benchmark']):>6}"
+        line += f"{side_value(cell, 'A'):>14.3f}{side_value(cell, 'B'):>14.3f}{100 * cell_ratio(cell):>9.2f}%"
+        if extra:
+            other = statistics.median(cell["extra_values"])
+            line += f"{other:>12.3f}{cost_us(cell):>11.3f} us"
+        print(line + f"{cell['iterations']:>12}{len(cell['runs']):>7}", flush=True)
+
+
+def cost_us(cell: Mapping[str, Any]) -> float:
+    """What the mpi4py binding adds to the native one, in µs a call (bw: a message of the window)."""
+    ours, native = side_value(cell, "A"), statistics.median(cell["extra_values"])
+    if unit(cell["benchmark"]) == "us":
+        return ours - native
+    return cell["size"] / ours - cell["size"] / native  # bytes per MB/s are µs
+
+
+def verdicts(series: Series, results: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Verdict]]:
+    """A verdict on every cell over all launches."""
+    columns: Iterable[tuple[Mapping[str, Any], ...]] = zip(*(r["cells"] for r in results), strict=True)
+    return [(cells[0], judge([cell_ratio(c) for c in cells], series.bar)) for cells in columns]
+
+
+def show_verdicts(series: Series, results: Sequence[Mapping[str, Any]]) -> bool:
+    """Print the verdict on every cell; returns whether all passed."""
+    first, (a, b, extra) = results[0], series.sides
+    print(
+        f"\n{series.name}: verdict over {len(results)} launches · {first['library']} {first['library_version']} · "
+        f"{a} against {b} · bar ±{100 * series.bar:g} %"
+    )
+    head = f"{'benchmark':<10}{'size':>8}{'mean A/B - 1':>14}{'95 % interval':>22}{'':>4}"
+    print(head + (f"{'A - ' + extra + ' (us)':>20}" if extra else ""))
+    everything = True
+    for index, (cell, verdict) in enumerate(verdicts(series, results)):
+        everything &= verdict.inside
+        line = f"{cell['benchmark']:<10}{cell['size']:>8}{100 * verdict.ratio:>13.2f}%"
+        interval = f"{100 * verdict.low:+.2f} … {100 * verdict.high:+.2f} %"
+        line += f"{interval:>22}  {'PASS' if verdict.inside else 'FAIL'}"
+        if extra:
+            line += f"{statistics.median(cost_us(r['cells'][index]) for r in results):>18.3f}"
+        print(line, flush=True)
+    return everything
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.fidelity", description=__doc__.partition("\n")[0])
+    parser.add_argument("--mode", choices=SERIES, default="all", help="control: the C reference against itself")
+    parser.add_argument("--launches", type=int, default=10, metavar="N")
+    parser.add_argument("--sizes", type=lambda text: [int(s) for s in text.split(",")], default=SIZES, metavar="B,B,…")
+    parser.add_argument(
+        "--benchmarks", type=lambda text: text.split(","), default=BENCHMARKS, metavar="NAME,NAME,…",
+        help=f"of {', '.join(BENCHMARKS)}; native alone also bibw, barrier, allgather, alltoall",
+    )  # fmt: skip
+    parser.add_argument("--effort", type=float, default=1.0, metavar="F", help="times the usual number of blocks")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="every block of every launch")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run it; returns the exit code."""
+    options = parse(argv)
+    try:
+        launcher = mpiexec()
+        reference = compile_reference()
+    except NoCompiler as error:
+        print(f"bench-fidelity cannot run here: {error}", file=sys.stderr)
+        return 3
+    if (os.cpu_count() or 1) < 2:
+        print("bench-fidelity cannot run here: two ranks need two cores", file=sys.stderr)
+        return 3
+    print(f"{cpu_model()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.release()}")
+    fine, everything = True, []
+    for series in SERIES[options.mode]:
+        cells = plan(series, options.benchmarks, options.sizes, options.effort)
+        results = []
+        for number in range(1, options.launches + 1):
+            try:
+                results.append(launch(launcher, series, cells, reference))
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                print(f"bench-fidelity: {error}", file=sys.stderr)
+                return 3
+            show_launch(number, series, results[-1])
+        fine &= show_verdicts(series, results)
+        everything.append({"series": series.name, "sides": series.sides, "bar": series.bar, "launches": results})
+    if options.json:
+        options.json.write_text(json.dumps(everything))
+    return 0 if fine else 1
+
+
+def cpu_model() -> str:
+    """As the kernel names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
