@@ -203,6 +203,7 @@ def _column(name: str) -> schema.Column:
 
 
 def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     combined: ds.Expression | None = None
@@ -212,21 +213,21 @@ def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
             raise UsageError(f"cannot filter by {name}, which holds a {column.arrow}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
         known = [_value(column, v) for v in values if v is not None]
-        part = ds.field(name).isin(known)
+        part = ds.field(name).isin(pa.array(known, type=schema.arrow_type(column.kind)))
         if len(known) < len(values):
             part = part | ds.field(name).is_null()
         combined = part if combined is None else combined & part
     return combined
 
 
-def _value(column: schema.Column, value: Any) -> pa.Scalar:
+def _value(column: schema.Column, value: Any) -> Any:
     """A filter's value in the column's type."""
     import pyarrow as pa
 
     kind = schema.arrow_type(column.kind)
     try:
         if isinstance(value, str) and column.kind != "string":
-            return pa.scalar(value).cast(kind)
-        return pa.scalar(value, type=kind)
+            return pa.scalar(value).cast(kind).as_py()
+        return pa.scalar(value, type=kind).as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise UsageError(f"{column.name} holds {column.arrow}, which {value!r} is not") from None

@@ -104,13 +104,16 @@ class Site:
     view: Callable[[Region], Bytes | None]
 
 
-def lower(nodes: Body, laps: Sequence[str], first_number: int, site: Site) -> list[Op]:
+def lower(nodes: Body, laps: Sequence[str] | None, first_number: int, site: Site) -> list[Op]:
     """The operations of a body, with step numbers from `first_number`.
+
+    Without `laps` it is a setup or teardown: the clock is not read, and calls into Python may stand in it.
 
     Raises:
         StepFailed: an operand is wrong: a region outside its buffer, a rank that is not there.
         UsageError: an unknown reduction or type.
         EnvironmentProblem: a step that the simulation does not know.
+        ValueError: a call into Python in a timed body.
     """
     flat: list[tuple[Node, int, int]] = []
     _flatten(nodes, first_number, 0, flat)
@@ -119,11 +122,17 @@ def lower(nodes: Body, laps: Sequence[str], first_number: int, site: Site) -> li
     ops: list[Op] = []
     entered = False
     for j, (node, k, number) in enumerate(flat):
+        if isinstance(node, (Lap, Stamp)) and laps is None:
+            continue
         if isinstance(node, Lap):
+            assert laps is not None
             ops.append(Op(Code.LAP, slot=laps.index(node.name) if node.name is not None else -1))
         elif isinstance(node, Stamp):
+            assert laps is not None
             ops.append(Op(Code.STAMP, slot=laps.index(node.name)))
         elif isinstance(node, Host):
+            if laps is not None:
+                raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
             ops.append(Op(Code.HOST, number, call=node.call))
         else:
             assert isinstance(node, Step)

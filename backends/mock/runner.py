@@ -17,14 +17,19 @@ from omb_py.backends.mock.noise import Noise
 from omb_py.backends.mock.simulate import Events, Loop
 from omb_py.backends.mock.timing import Timing
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.describe import count_steps, describe_cell, parts
+from omb_py.engine.describe import count_steps, describe, describe_cell, parts, steps_of
 from omb_py.engine.program import Program
+from omb_py.errors import UsageError
 
 if TYPE_CHECKING:
     from omb_py.backends.mock.session import MockSession
 
 _BodyOps = list[list[Op]]
-"""Operations of each part of a stage: setup, variants, teardown."""
+"""Operations of each part of a stage: variants, setup, teardown."""
+
+_BODY = slice(0, -2)
+_SETUP = slice(-2, -1)
+_TEARDOWN = slice(-1, None)
 
 
 class MockRunner:
@@ -33,6 +38,8 @@ class MockRunner:
     def __init__(self, session: MockSession, cell: Cell, programs: Mapping[int, Program], noise: Noise) -> None:
         config, ranks = session.config, session.size
         self._session, self._cell, self._programs = session, cell, programs
+        if cell.validate and config.data == "off":
+            raise UsageError("mock: with data=off there is nothing to validate; leave out data=off or -c")
         self.moves = moves_data(config, cell, programs)
         """Whether bytes are moved; when not, all ranks share scratch memory."""
         self._memory = Memory(programs, cell.buffer, self.moves)
@@ -43,9 +50,11 @@ class MockRunner:
         self.events = Events(config, timing, self._flipper, session.hosts, describe_cell(cell), cell.size, session)
         self.in_step = config.path == "auto" and symmetric(programs)
         """Whether the fast path is taken."""
+        self._by_event = not self.in_step
         self._lockstep = Lockstep(timing, self._flipper, ranks, session)
         self._shared: list[_BodyOps] = self._lower(0, all_ranks=True) if self.in_step else []
         self._by_rank: list[list[_BodyOps]] = []
+        self._stage = 0
         self._results: dict[int, Mapping[tuple[str, str], float]] = {}
         if not self.in_step:
             self._rank_ops()
@@ -63,45 +72,52 @@ class MockRunner:
         self._noise.forget()
         self._flipper.restart()
         if not self.in_step:
-            return self._run_events(stage, slice(1, -1), first, iterations)
+            return self._run_events(stage, _BODY, first, iterations)
         together = self._before_fault(first, iterations)
         slots = len(self._programs[0].stages[stage].laps)
-        variants = self._shared[stage][1:-1]
+        variants = self._shared[stage][_BODY]
         self._session.clocks, out = self._lockstep.run(variants, first, together, slots, self._session.clocks)
-        if together < iterations:  # a rank is about to be lost: let the event path find out who waits for whom
-            self._run_events(stage, slice(1, -1), first + together, iterations - together)
-        return dict(enumerate(out))
+        if together == iterations:
+            return dict(enumerate(out))
+        # a rank is about to be lost: let the event path find out
+        rest = self._run_events(stage, _BODY, first + together, iterations - together)
+        return {rank: np.concatenate([laps, rest[rank]]) for rank, laps in enumerate(out)}
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
         """Simulate a stage's setup; computations take their times from `results`. Raises KeyError where one lacks."""
         self._results[stage] = results
         for ops in (self._shared[stage : stage + 1], *(rank[stage : stage + 1] for rank in self._by_rank)):
             self._resolve(ops, results)
-        self._once(stage, 0)
+        self._stage = stage
+        self._once(stage, _SETUP)
 
     def leave(self, stage: int) -> None:
         """Simulate a stage's teardown."""
-        self._once(stage, -1)
+        self._once(stage, _TEARDOWN)
 
     def close(self) -> None:
         """Nothing to free."""
 
     def position(self) -> tuple[int, int]:
         """(iteration, step) now being simulated; on the event path, of the rank that is furthest behind."""
-        return self._lockstep.position if self.in_step else self.events.position
+        return self.events.position if self._by_event else self._lockstep.position
 
-    def _once(self, stage: int, part: int) -> None:
+    def doing(self, step: int) -> str:
+        """What a step of the stage that runs now does, on the rank of the last position or error."""
+        steps = steps_of(self._programs[self.events.named].stages[self._stage])
+        return describe(steps[step]) if step < len(steps) else ""
+
+    def _once(self, stage: int, part: slice) -> None:
         """Run a setup or teardown."""
         if self.in_step:
-            ops = self._shared[stage][part]
-            self._session.clocks, _ = self._lockstep.run([ops], 0, 1, 0, self._session.clocks)
-        elif any(rank[stage][part] for rank in self._by_rank):
-            where = slice(part, part + 1 or None)
-            self._run_events(stage, where, 0, 1, is_body=False)
+            self._session.clocks, _ = self._lockstep.run(self._shared[stage][part], 0, 1, 0, self._session.clocks)
+        elif any(ops for rank in self._by_rank for ops in rank[stage][part]):
+            self._run_events(stage, part, 0, 1, is_body=False)
 
     def _run_events(
         self, stage: int, where: slice, first: int, count: int, is_body: bool = True
     ) -> dict[int, NDArray[np.int64]]:
+        self._by_event = True
         variants: Sequence[_BodyOps] = [ops[stage][where] for ops in self._rank_ops()]
         slots = [len(self._programs[rank].stages[stage].laps) for rank in range(len(variants))]
         loop = Loop(variants, first, count, slots, is_body)
@@ -133,11 +149,12 @@ class MockRunner:
             lambda name: memory.size(rank, name),
             memory.rows if all_ranks else lambda region: memory.view(rank, region),
         )
-        stages, number = [], 0
+        stages = []
         for stage in self._programs[rank].stages:
-            bodies = []
-            for part in parts(stage):
-                bodies.append(lower(part, stage.laps, number, site))
+            bodies, number = [], 0
+            for j, part in enumerate(parts(stage)):
+                laps = stage.laps if j < len(stage.variants) else None
+                bodies.append(lower(part, laps, number, site))
                 number += count_steps(part)
             stages.append(bodies)
         return stages
@@ -147,4 +164,4 @@ class MockRunner:
         """Fill in computing times that an earlier stage measured."""
         for op in (op for bodies in stages for body in bodies for op in body):
             if op.source is not None:
-                op.ns = round(results[op.source.stage, op.source.lap])
+                op.ns = int(results[op.source.stage, op.source.lap])

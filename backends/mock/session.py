@@ -10,13 +10,20 @@ from numpy.typing import NDArray
 
 from omb_py import __version__
 from omb_py.backends.mock.config import Config, parse
+from omb_py.backends.mock.cost import Costs
+from omb_py.backends.mock.faults import Flipper
+from omb_py.backends.mock.lockstep import Lockstep
+from omb_py.backends.mock.lower import Site, lower
 from omb_py.backends.mock.noise import Noise, launch_factor
 from omb_py.backends.mock.runner import MockRunner
+from omb_py.backends.mock.timing import Timing
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.program import Program
+from omb_py.engine.program import Program, Stamp
+from omb_py.engine.steps import barrier
 from omb_py.errors import UsageError
 
 MAX_RANKS: Final = 4096
+SKEW_ROUNDS: Final = 200
 
 
 class MockSession:
@@ -37,6 +44,7 @@ class MockSession:
         nodes = self.config.nodes
         self.hosts = tuple(f"node{rank * nodes // self.size}" for rank in self.local)
         self.library_version = self.config.version
+        self.library_string = f"mock {self.config.version} (a simulation: nothing is measured)"
         self.thread_level: str = spec.get("thread_level") or "multiple"
         self._seed, self._launch_index = int(spec.get("seed") or 0), int(spec.get("launch_index") or 0)
         self.scale = launch_factor(self.config, self._seed, self._launch_index)
@@ -47,7 +55,7 @@ class MockSession:
         self._runner: MockRunner | None = None
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Nothing to reserve: each cell allocates what it simulates."""
+        """Nothing to do: simulated time does not depend on pages, so memory is made for each cell."""
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> MockRunner:
         """Prepare a cell. `programs` has one program for each rank.
@@ -85,12 +93,18 @@ class MockSession:
         return self._runner.position() if self._runner else (0, 0)
 
     def doing(self, step: int) -> str:
-        """Nobody watches a simulation from outside."""
-        return ""
+        """What a step of the running program does, in words."""
+        return self._runner.doing(step) if self._runner else ""
 
     def skew(self) -> float:
-        """Simulated ranks leave a barrier together: 0 µs."""
-        return 0.0
+        """Median time in µs between the first and the last rank to leave a barrier: 0 without noise."""
+        noise = Noise(self.config, (self._seed, self._launch_index, -1), self.size)
+        timing = Timing(self.config, self.size, self.scale, noise)
+        site = Site(Costs(self.config.alpha, self.config.beta, self.size), self.scale, lambda name: 0, lambda r: None)
+        ops = lower((barrier(), Stamp("exit")), ("exit",), 0, site)
+        ranks = Lockstep(timing, Flipper((), 0), self.size, self)
+        _, exits = ranks.run([ops], 0, SKEW_ROUNDS, 1, np.zeros(self.size, np.int64))
+        return float(np.median(exits.max(axis=0) - exits.min(axis=0))) / 1000
 
     def close(self) -> None:
         """Forget the last cell."""

@@ -134,26 +134,27 @@ class Events:
 
     def _advance(self, rank: int) -> None:
         """Run a rank until it must wait, another rank is behind it, or it is done."""
-        heap, clock, act = self._heap, self._clock, self._act
+        heap, clock, act, counter = self._heap, self._clock, self._act, self._pc
+        first, slots, out = self._loop.first, self._loop.slots[rank], self._out[rank]
+        ops = self._ops[rank]
         while True:
-            pc, ops = self._pc[rank], self._ops[rank]
+            pc = counter[rank]
             if pc == len(ops):
-                if not self._begin(rank, self._iteration[rank] - self._loop.first + 1):
+                if not self._begin(rank, self._iteration[rank] - first + 1):
                     self._left -= 1
                     return
+                ops = self._ops[rank]
                 continue
             op = ops[pc]
-            self._pc[rank] = pc + 1
+            counter[rank] = pc + 1
             if op.code == Code.LAP:
                 now = clock[rank]
                 if op.slot >= 0:
-                    index = self._iteration[rank] - self._loop.first
-                    self._out[rank][index * self._loop.slots[rank] + op.slot] += now - self._lap[rank]
+                    out[(self._iteration[rank] - first) * slots + op.slot] += now - self._lap[rank]
                 self._lap[rank] = now
                 continue
             if op.code == Code.STAMP:
-                index = self._iteration[rank] - self._loop.first
-                self._out[rank][index * self._loop.slots[rank] + op.slot] = clock[rank]
+                out[(self._iteration[rank] - first) * slots + op.slot] = clock[rank]
                 continue
             if op.entry and self._doomed and self._strike(rank, op):
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -62,6 +63,7 @@ def group() -> click.Command:
         commands=verbs,
         context_settings=dict(CONTEXT),
         params=[debug_option()],
+        no_args_is_help=False,
         help="List, show, export and recover what was measured.",
     )
 
@@ -95,23 +97,16 @@ def run_list(form: str, store: Path | None) -> int:
     if form == "json":
         click.echo(json.dumps([asdict(run) for run in found], indent=1))
         return OK
-    rows = [
-        (
-            run.run_id, run.started_at[:19].replace("T", " "), ",".join(run.benchmarks), ",".join(run.backends),
-            ", ".join(run.libraries), ",".join(map(str, run.ranks)), str(run.launches), str(run.cells),
-            str(run.failed or "-"),
-        )
-        for run in found
-    ]  # fmt: skip
-    head = ("run", "started (UTC)", "benchmark", "backend", "library", "ranks", "launches", "cells", "failed")
-    click.echo(columns([head, *rows]))
+    if not found:
+        click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
+        return OK
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal import runs_table
+
+    # In a pipe nothing is folded, so that grep and awk see a run in one line.
+    Console(width=None if sys.stdout.isatty() else 1000).print(runs_table(found))
     return OK
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of words under each other, two blanks apart."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 def run_show(run: str, form: str, full: bool, percentiles: tuple[int, ...] | None, store: Path | None) -> int:

@@ -45,10 +45,16 @@ class Place:
 
 
 def probes() -> list[Probe]:
-    """Every backend's probe, in the order of the registry."""
+    """Every backend's probe, in the order of the registry; one that fails, against its contract, says so."""
     from omb_py.backends.registry import backends
 
-    return [backend.probe() for backend in backends().values()]
+    found = []
+    for name, backend in backends().items():
+        try:
+            found.append(backend.probe())
+        except Exception as error:  # a broken plug-in must not hide what the others say
+            found.append(Probe(name, False, f"its probe failed: {type(error).__name__}: {error}", "report this"))
+    return found
 
 
 def places(found: Iterable[Probe], later: Mapping[str, str] = LATER) -> list[Place]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omb_py import __version__
-from omb_py.errors import EnvironmentProblem
 from omb_py.engine.session import Probe
+from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.catalogue import Place
-from omb_py.orchestrate.choices import GPUS
+from omb_py.orchestrate.choices import GPUS, device_problem
 from omb_py.orchestrate.joining import joined_environment
 from omb_py.orchestrate.launchers import launcher_report
 from omb_py.orchestrate.mpilibrary import find_mpiexec, mpi_library
@@ -39,7 +39,7 @@ class Finding:
     """What to do, where it is not ok."""
 
 
-def report(found: Sequence[Probe], where: Iterable[Place], store: Path, environ: Mapping[str, str]) -> list[Finding]:
+def report(found: Sequence[Probe], where: Sequence[Place], store: Path, environ: Mapping[str, str]) -> list[Finding]:
     """All findings, most important first.
 
     Args:
@@ -131,17 +131,18 @@ def _mpiexec() -> str:
     return f"{found.path} ({found.vendor} {found.version})"
 
 
-def others(where: Iterable[Place], probed: Sequence[str]) -> list[Finding]:
-    """Backends that are known by name only, and GPUs."""
-    findings: dict[str, Finding] = {}
-    for place in where:
-        if place.backend not in probed:
-            subject = f"backend {place.backend}"
-            findings.setdefault(subject, Finding(subject, "no", place.reason, place.fix))
-        elif place.device in GPUS and not place.available:
-            subject = f"device {place.device}"
-            findings.setdefault(subject, Finding(subject, "no", place.reason, place.fix))
-    return list(findings.values())
+def others(where: Sequence[Place], probed: Sequence[str]) -> list[Finding]:
+    """GPUs, and the backends that are known by name only."""
+    findings = []
+    for device in GPUS:
+        users = sorted({place.backend for place in where if place.device == device and place.available})
+        reason, fix = device_problem(device, ", ".join(probed))
+        subject = f"device {device}"
+        findings.append(
+            Finding(subject, "ok", f"for {', '.join(users)}") if users else Finding(subject, "no", reason, fix)
+        )
+    later = {place.backend: place for place in where if place.backend not in probed}
+    return [*findings, *(Finding(f"backend {name}", "no", p.reason, p.fix) for name, p in later.items())]
 
 
 def root_variables(found: Iterable[Probe], user: int, environ: Mapping[str, str]) -> list[Finding]:

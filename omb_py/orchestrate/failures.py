@@ -10,26 +10,44 @@ from omb_py.orchestrate.ranks import RankState, behind, doing, names, numbers, p
 _RAISE_IT = "or raise --timeout if one step may take that long"
 
 
-def died(first: Sequence[RankState], output: str) -> str:
+def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, output: str) -> str:
     """Rank processes ended too early.
 
     Args:
-        first: those that ended first; several when one turn of the loop saw them together.
+        first: those whose connection closed first; several when one turn of the loop saw them together.
+        states: all ranks that have reported.
+        ranks: how many should have.
         output: what the launcher printed.
     """
-    # Of several, believe the launcher if it names some of them.
-    named = [state for state in first if lastwords.cause(state, output)] or list(first)
+    named = _guilty(first, states, output)
     state = min(named, key=position)
     why = lastwords.cause(state, output)
     ended = f"died ({why})" if why else "died"
+    when = "before the launch was done"
+    if len(states) < ranks:
+        # One that was never heard of may have died before, and the launcher then ended this one.
+        told = lastwords.told(output)
+        when = f"when {len(states)} of {ranks} ranks had reported{_missing(states, ranks, 'had not')}"
+        when += f"; the launcher reports {told}" if told and not why else ""
     return (
-        f"{names(named)} {ended} before the launch was done; last seen in: {doing(state)}. "
-        f"What to do: {lastwords.advice(why, state.host)}"
+        f"{names(named)} {ended} {when}; last seen in: {doing(state)}. What to do: {lastwords.advice(why, state.host)}"
     )
 
 
-def launcher_ended(launcher: str, status: int, states: Sequence[RankState], ranks: int, said: str) -> str:
-    """The launcher ended before its ranks were done. `status` as subprocess gives it."""
+def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str) -> Sequence[RankState]:
+    reported = [(state, lastwords.about(state, output)) for state in states]
+    sure = [state for state, report in reported if report and report.first]
+    return sure or [state for state, report in reported if report and state in first] or first
+
+
+def _missing(states: Sequence[RankState], ranks: int, verb: str) -> str:
+    known = {state.number for state in states if state.number is not None}
+    missing = set(range(ranks)) - known
+    return f" ({numbers(missing)} {verb})" if states and missing and len(known) == len(states) else ""
+
+
+def launcher_ended(launcher: str, status: int, states: Sequence[RankState], ranks: int, lines: Sequence[str]) -> str:
+    """The launcher ended before its ranks were done. `status` as subprocess gives it, `lines` its last words."""
     how = lastwords.how_ended(status)
     came = f"{len(states)} of {ranks} ranks"
     if status < 0:
@@ -37,7 +55,8 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
             f"the launcher {launcher} {how} with {came} present. "
             "What to do: find out who killed it (a job limit, short memory, a person), then start again"
         )
-    words = f"; it said: {said}" if said else ""
+    parts = (lastwords.told("\n".join(lines)), lastwords.said(lines))
+    words = "; it said: " + "; ".join(part for part in parts if part) if any(parts) else ""
     if len(states) < ranks:
         return (
             f"the launcher {launcher} {how} when {came} had reported{words}. "
@@ -47,15 +66,12 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
     return f"the launcher {launcher} {how} before {state.name} was done, last seen in: {doing(state)}{words}"
 
 
-def absent(states: Sequence[RankState], ranks: int, timeout: float, address: str, said: str) -> str:
-    """Not all ranks reported in time."""
-    came = [state.number for state in states]
-    known = {number for number in came if number is not None}
-    missing = set(range(ranks)) - known
-    who = f" ({numbers(missing)} did not)" if came and len(known) == len(came) else ""
+def absent(states: Sequence[RankState], ranks: int, timeout: float, address: str, lines: Sequence[str]) -> str:
+    """Not all ranks reported in time; `lines` are the launcher's last words."""
+    said = lastwords.said(lines)
     words = f"; the launcher said: {said}" if said else ""
     return (
-        f"{len(came)} of {ranks} ranks reported within {timeout:g} s{who}{words}. "
+        f"{len(states)} of {ranks} ranks reported within {timeout:g} s{_missing(states, ranks, 'did not')}{words}. "
         "What to do: check that every host can start Python with omb-py and reach this one by TCP "
         f"({address.split(',')[0]}), or raise --timeout"
     )

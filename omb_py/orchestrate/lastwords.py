@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from omb_py.orchestrate.ranks import RankState
@@ -29,8 +30,17 @@ class Report:
     rank: int | None
     signal: int | None
     status: int | None
+    first: bool = False
+    """This launcher names the process that died first; others name one that they may have ended themselves."""
+
+    @property
+    def how(self) -> str:
+        """How the process ended, in words."""
+        return f"killed by signal {_signal(self.signal)}" if self.signal is not None else f"exit status {self.status}"
 
 
+_FIRST = 2
+"""So many of the patterns below are of a launcher that names the first to die."""
 _REPORTS = (
     # Open MPI
     (
@@ -56,13 +66,9 @@ _WORDS = {
 
 
 def reports(output: str) -> list[Report]:
-    """What the launchers' last words tell about processes, in the order of :data:`_REPORTS`.
-
-    A launcher names the process that it noticed first, which need not be the one that died first: only what it
-    tells about a rank that is known to have died first is used.
-    """
+    """What the launchers' last words tell about processes, in the order of :data:`_REPORTS`."""
     found = []
-    for pattern, flags in _REPORTS:
+    for index, (pattern, flags) in enumerate(_REPORTS):
         for match in re.finditer(pattern, output, flags):
             part = {name: value for name, value in match.groupdict().items() if value is not None}
             status, number = _optional(part.get("status")), _optional(part.get("signal"))
@@ -71,7 +77,8 @@ def reports(output: str) -> list[Report]:
                 status, number = (None, wait & 0x7F) if wait & 0x7F else (wait >> 8 or wait, None)
             if "word" in part:
                 number = int(_WORDS[part["word"]])
-            found.append(Report(_optional(part.get("pid")), _optional(part.get("rank")), number, status))
+            report = Report(_optional(part.get("pid")), _optional(part.get("rank")), number, status, index < _FIRST)
+            found.append(report)
     return found
 
 
@@ -79,17 +86,40 @@ def _optional(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-def cause(state: RankState, output: str) -> str:
-    """How a rank died as far as the launcher's output tells, with what that hints at; may be empty."""
+def about(state: RankState, output: str) -> Report | None:
+    """What the launcher's output tells about this rank's process."""
     for report in reports(output):
-        same = report.pid == state.pid if report.pid is not None else report.rank == state.number
-        if not same:
-            continue
-        if report.signal is not None:
-            return f"killed by signal {_signal(report.signal)}"
-        if report.status is not None:
-            return f"exit status {report.status}"
+        if report.pid == state.pid if report.pid is not None else report.rank == state.number:
+            return report
+    return None
+
+
+def cause(state: RankState, output: str) -> str:
+    """How a rank died as far as the launcher's output tells; may be empty."""
+    report = about(state, output)
+    return report.how if report else ""
+
+
+def told(output: str) -> str:
+    """What the launcher reports of a process that never reported here; may be empty."""
+    for report in reports(output):
+        who = f"rank {report.rank}" if report.rank is not None else f"process {report.pid}"
+        return f"{who}: {report.how}"
     return ""
+
+
+_BOILERPLATE = re.compile(
+    r"BAD TERMINATION OF ONE|PID \d+ RUNNING AT|EXIT CODE:|KILLED BY SIGNAL|CLEANING UP REMAINING|YOU CAN IGNORE|"
+    r"APPLICATION TERMINATED WITH|typically refers to a problem|see the FAQ page|detected that one or more processes|"
+    r"thus causing the job to be|The first process to do so|^Process name:|^Exit code:|noticed that process rank|"
+    r"^signal \d+ \(|process whose exit|^Primary job"
+)
+
+
+def said(lines: Sequence[str], count: int = 2) -> str:
+    """The last lines that tell something, without the frames that launchers put around them."""
+    telling = [line for line in lines if not _BOILERPLATE.search(line)]
+    return "; ".join(list(dict.fromkeys(telling))[-count:])
 
 
 def advice(why: str, host: str) -> str:

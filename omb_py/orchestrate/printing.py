@@ -42,7 +42,7 @@ class Osu:
         self._last = (*table, row["dtype"])
         self._print(text.row(row))
         if row["validated"] is False:
-            self._print(text.failure(row["size_bytes"], f"omb-py {row['benchmark']}"))
+            self._print(text.failure(row, f"omb-py {row['benchmark']}"))
 
     def close(self) -> None:
         """Nothing is kept back."""

@@ -32,6 +32,7 @@ _FINISH_S = 10.0
 """How long ranks may take to leave the library once all cells are done."""
 _STRANGER_S = 5.0
 """How long a connection may stay silent before it has said the token."""
+_LAST_LINES = 12
 _TOGETHER_S = 0.002
 """Connections that close within this time may have closed in any order."""
 
@@ -332,18 +333,17 @@ class Supervisor:
         states = list(self._states.values())
         if len(states) < self.ranks:
             if self._clock >= self.timeout:
-                said = "; ".join(self._output.last_lines(2))
-                raise LaunchFailed(failures.absent(states, self.ranks, self.timeout, self.address, said))
+                lines = self._output.last_lines(_LAST_LINES)
+                raise LaunchFailed(failures.absent(states, self.ranks, self.timeout, self.address, lines))
             return
-        open_ = [state for state in states if not state.done]
         stopped = self._clock - self._moved >= self.timeout
         # A rank may go silent while others, which do not need it now, still move.
         patience = max(3 * self._beat_s, 2 * _TICK_S) if stopped else self.timeout
-        dumb = [state for state in open_ if state.beat and self._clock - state.seen >= patience]
+        dumb = [s for s in states if s.beat and not s.done and self._clock - s.seen >= patience]
         if dumb:
             raise LaunchFailed(failures.silent(dumb, self._clock))
         if stopped:
-            raise LaunchFailed(failures.stuck(open_, self.timeout))
+            raise LaunchFailed(failures.stuck(states, self.timeout))
 
     def _all_gone(self) -> bool:
         ended = self._child is not None and self._child.status is not None
@@ -356,9 +356,9 @@ class Supervisor:
         if trouble.kind == "worlds":
             raise LaunchFailed(failures.apart(states, self.ranks, self._launcher))
         if status is not None and (trouble.kind == "launcher" or status < 0):
-            said = "; ".join(self._output.last_lines(2))
-            raise LaunchFailed(failures.launcher_ended(self._launcher, status, states, self.ranks, said))
-        raise LaunchFailed(failures.died(trouble.first, self.output))
+            lines = self._output.last_lines(_LAST_LINES)
+            raise LaunchFailed(failures.launcher_ended(self._launcher, status, states, self.ranks, lines))
+        raise LaunchFailed(failures.died(trouble.first, states, self.ranks, self.output))
 
     def _take_in(self) -> None:
         """Take in all that has arrived, so that no finished cell and no last word is lost."""
@@ -408,7 +408,7 @@ class Supervisor:
                 if not connection.closed:
                     connection.send(line)
             self._stop(failed=True)
-        lines = self._output.last_lines(12)
+        lines = self._output.last_lines(_LAST_LINES)
         if lines and isinstance(problem, LaunchFailed):
             problem.add_note("\n  ".join(["last words of the launch:", *lines]))
 

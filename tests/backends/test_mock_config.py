@@ -1,0 +1,141 @@
+"""The text that configures the simulation."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.backends.mock.config import Config, parse
+from omb_py.backends.mock.faults import Fault, Flipper, RankDied, RankHangs
+from omb_py.backends.mock.session import MockSession
+from omb_py.errors import ENVIRONMENT, USAGE, LaunchFailed, UsageError
+
+
+def test_empty_text_is_the_default_machine() -> None:
+    assert parse("") == parse(" , ") == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("alpha=1.5us", "alpha", 1500.0),
+        ("alpha=2ms", "alpha", 2e6),
+        ("alpha=1s", "alpha", 1e9),
+        ("beta=0.1ns", "beta", 0.1),
+        ("noise=0.05", "noise", 0.05),
+        ("launch=0.1", "launch", 0.1),
+        ("spike=0.03:10", "spike", (0.03, 10.0)),
+        ("drift=-0.01", "drift", -0.01),
+        ("straggler=3:2us", "straggler", ((3, 2000.0),)),
+        ("straggler=3:2us, straggler=1:5ns", "straggler", ((3, 2000.0), (1, 5.0))),
+        ("series=10us/12us", "series", ((10e3, 12e3),)),
+        ("series=10us/12us:20us", "series", ((10e3, 12e3), (20e3,))),
+        ("nodes=2", "nodes", 2),
+        ("eager=64K", "eager", 65536),
+        ("eager=0", "eager", 0),
+        ("eager=1MiB", "eager", 1 << 20),
+        ("version=2.1-rc", "version", "2.1-rc"),
+        ("data=off", "data", "off"),
+        ("path=event", "path", "event"),
+        ("flip=1", "flip", (Fault(1),)),
+        ("hang=2:8:17", "hang", (Fault(2, 8, 17),)),
+        ("die=2:1K", "die", (Fault(2, 1024),)),
+        ("die=2::17", "die", (Fault(2, None, 17),)),
+        ("hang=1,hang=2", "hang", (Fault(1), Fault(2))),
+    ],
+)
+def test_settings(text: str, name: str, value: object) -> None:
+    assert getattr(parse(text), name) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("alfa=1us", "unknown setting 'alfa': did you mean alpha?"),
+        ("Noise=1", "did you mean noise?"),
+        ("alpha", "alpha needs a value, alpha=TIME, as 1us"),
+        ("alpha=", "alpha needs a value"),
+        ("alpha=1", "alpha='1' is not of the form alpha=TIME, as 1us"),
+        ("alpha=-1us", "is not of the form"),
+        ("alpha=nanus", "is not of the form"),
+        ("alpha=1e999us", "is not of the form"),
+        ("alpha=1us,alpha=2us", "alpha is given twice"),
+        ("noise=nan", "is not of the form noise=NUMBER"),
+        ("noise=-1", "is not of the form"),
+        ("spike=1.5:10", "is not of the form spike=SHARE:FACTOR"),
+        ("spike=0.1", "is not of the form"),
+        ("drift=-1", "is not of the form"),
+        ("straggler=1", "is not of the form straggler=RANK:TIME"),
+        ("series=10us/", "is not of the form"),
+        ("series=10/12", "is not of the form"),
+        ("nodes=0", "is not of the form nodes=COUNT"),
+        ("nodes=two", "is not of the form"),
+        ("eager=-1", "is not of the form eager=BYTES"),
+        ("data=maybe", "is not of the form data=on|off|auto"),
+        ("hang=1:2:3:4", "is not of the form hang=RANK[:SIZE[:ITERATION]]"),
+        ("hang=-1", "is not of the form"),
+    ],
+)
+def test_bad_text_says_the_rule(text: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("mock: ")
+    assert caught.value.exit_code == USAGE
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text", "words"),
+    [
+        (4, "hang=4", "there is no rank 4 among 4"),
+        (4, "straggler=7:1us", "there is no rank 7 among 4"),
+        (2, "nodes=3", "nodes=3 needs at least as many ranks"),
+        (0, "", "1 to 4096 ranks, not 0"),
+        (4097, "", "1 to 4096 ranks, not 4097"),
+    ],
+)
+def test_what_does_not_fit_the_ranks(ranks: int, text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        MockSession({"ranks": ranks, "mock": text})
+
+
+def test_a_fault_strikes_where_it_is_told() -> None:
+    assert Fault(1).strikes(8, 0)
+    assert Fault(1, 8).strikes(8, 5) and not Fault(1, 8).strikes(16, 5)
+    assert Fault(1, None, 5).strikes(8, 5) and not Fault(1, None, 5).strikes(8, 4)
+
+
+def test_first_strike_in_a_range() -> None:
+    assert Fault(1).first_strike(8, 10, 5) == 10
+    assert Fault(1).first_strike(8, 10, 0) is None
+    assert Fault(1, 16).first_strike(8, 10, 5) is None
+    assert Fault(1, 8, 12).first_strike(8, 10, 5) == 12
+    assert Fault(1, 8, 15).first_strike(8, 10, 5) is None
+    assert Fault(1, 8, 9).first_strike(8, 10, 5) is None
+
+
+def test_a_lost_rank_is_named_in_words() -> None:
+    hang = RankHangs(2, "node1", 1, "recv 8 B from 0", 17, "latency 8 B")
+    text = "rank 2 (node1) hangs in step 1 (recv 8 B from 0), iteration 17 of latency 8 B; nothing can move"
+    assert str(hang) == text
+    assert isinstance(hang, LaunchFailed) and hang.exit_code == ENVIRONMENT
+    died = RankDied(2, "node1", 1, "barrier", None, "barrier")
+    assert str(died) == "rank 2 (node1) died in step 1 (barrier), set-up or teardown of barrier"
+
+
+def test_flipper_inverts_one_byte_of_the_first_delivery_of_an_iteration() -> None:
+    import numpy as np
+
+    flipper = Flipper([Fault(1, 8, 3), Fault(1, 8, 5), Fault(2, 16)], 8)
+    assert flipper.ranks == (1,)
+    data = np.zeros(2, np.uint8)
+    for iteration in range(7):
+        flipper.deliver(1, data, iteration)
+        flipper.deliver(1, data, iteration)
+        flipper.deliver(0, data, iteration)
+    assert data.tolist() == [0, 0]  # twice, in iterations 3 and 5
+    flipper.deliver(1, data, 5)
+    assert data.tolist() == [0, 0]
+    flipper.restart()
+    flipper.deliver(1, data[:0], 5)
+    flipper.deliver(1, data, 5)
+    assert data.tolist() == [255, 0]

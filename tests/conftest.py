@@ -1,0 +1,34 @@
+"""What all tests share: Hypothesis without a clock, and no process left behind by a test that starts some."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = str(Path(__file__).resolve().parent.parent)
+if ROOT not in sys.path:  # so that tests.support is found also where pytest is not run as python -m pytest
+    sys.path.insert(0, ROOT)
+
+from tests.support.leftovers import MARK, end, processes_marked  # noqa: E402
+
+# A loaded machine is not a failure, and a test that failed yesterday must fail today.
+settings.register_profile("omb-py", deadline=None, derandomize=True)
+settings.load_profile("omb-py")
+
+os.environ[MARK] = uuid.uuid4().hex
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After a test that starts real processes, none of them may be there."""
+    yield
+    if request.node.get_closest_marker("mpi") or request.node.get_closest_marker("faults"):
+        left = processes_marked(os.environ[MARK], patience_s=5.0)
+        end(left)
+        assert not left, f"processes left behind: {left}"

@@ -1,0 +1,117 @@
+"""Real runs of the command, and the processes that belong to them, for tests that kill and stop processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+MARK = "OMB_PY_TEST_MARK"
+ROOT_OK = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class Victim:
+    """A process of a run."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        self.environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+
+    @property
+    def rank(self) -> int | None:
+        """The rank, for a rank process."""
+        if "orchestrate.worker" not in self.command or "mpiexec" in self.command:
+            return None
+        for name in (b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK="):
+            for entry in self.environ:
+                if entry.startswith(name):
+                    return int(entry[len(name) :])
+        return None
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal."""
+        os.kill(self.pid, number)
+
+
+class Run:
+    """One run of the command in a process group of its own, with everything it printed."""
+
+    def __init__(self, store: Path, *words: str, env: dict[str, str] | None = None) -> None:
+        self.mark = uuid.uuid4().hex
+        self.store = store
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "omb_py", *words, "--store", str(store)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **ROOT_OK, MARK: self.mark, **(env or {})},
+        )
+
+    def processes(self) -> Iterator[Victim]:
+        """All live processes of the run."""
+        wanted = f"{MARK}={self.mark}".encode()
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                state = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0]
+                victim = Victim(int(entry))
+            except OSError:  # it ended while we looked
+                continue
+            if state != "Z" and wanted in victim.environ:
+                yield victim
+
+    def rank(self, number: int) -> Victim | None:
+        """The process of a rank."""
+        return next((v for v in self.processes() if v.rank == number), None)
+
+    def launcher(self) -> Victim | None:
+        """mpiexec itself: the child of the command."""
+        for victim in self.processes():
+            parent = int(Path(f"/proc/{victim.pid}/stat").read_text().rpartition(")")[2].split()[1])
+            if parent == self.process.pid and "mpiexec" in victim.command:
+                return victim
+        return None
+
+    def wait_for(self, what: str, seconds: float = 30.0) -> Victim:
+        """Wait until a rank (``rank 1``) or the ``launcher`` is there."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            found = self.launcher() if what == "launcher" else self.rank(int(what.split()[1]))
+            if found is not None:
+                return found
+            time.sleep(0.01)
+        raise AssertionError(f"{what} did not start")
+
+    def finish(self, seconds: float = 60.0) -> tuple[int, str, str]:
+        """(exit code, stdout, stderr)."""
+        out, err = self.process.communicate(timeout=seconds)
+        return self.process.returncode, out, err
+
+    def assert_no_orphans(self, seconds: float = 5.0) -> None:
+        """Every process of the run is gone."""
+        until = time.monotonic() + seconds
+        while left := [v.command for v in self.processes() if v.pid != self.process.pid]:
+            assert time.monotonic() < until, f"still alive: {left}"
+            time.sleep(0.05)
+
+
+def announced(stdout: str) -> list[int]:
+    """Sizes of the rows that were printed whole."""
+    return [int(m[1]) for m in re.finditer(r"^(\d+) +\d+\.\d\d.*\n", stdout, re.M)]
+
+
+def stored(store: Path) -> list[int]:
+    """Sizes in the store, after recovery."""
+    from omb_py.results import load, recover
+
+    recover(store)
+    return sorted(int(size) for size in load(store)["size_bytes"]) if any(store.glob("date=*/*.parquet")) else []

@@ -1,0 +1,75 @@
+"""Words of a request: nearest choices, and what is known but not to be had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.backends import registry
+from omb_py.engine.session import Probe
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.orchestrate import choices
+from omb_py.orchestrate.choices import OFFERS, Offer, check_choices, offers_of
+from omb_py.orchestrate.request import Request
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"backends": ("mpich",)}, "unknown backend 'mpich': did you mean mpi?"),
+        ({"backends": ()}, "no backend given"),
+        ({"backends": ("mpi", "mpi")}, "backend 'mpi' is given twice"),
+        ({"bindings": ("mpi4pi",)}, "unknown binding 'mpi4pi' for backend mpi: did you mean mpi4py?"),
+        ({"backends": ("mock",), "bindings": ("mpi4py",)}, "unknown binding 'mpi4py' for backend mock: valid: native"),
+        ({"device": "cdua"}, "unknown device 'cdua': did you mean cuda?"),
+        ({"buffer": "nunpy"}, "unknown buffer 'nunpy' for backend mpi: did you mean numpy?"),
+        ({"op": "summ"}, "unknown operation 'summ': did you mean sum?"),
+        ({"process_sync": "barier"}, "did you mean barrier?"),
+        ({"thread_level": "multi"}, "did you mean multiple?"),
+        ({"format": "jsn"}, "unknown format 'jsn': did you mean json?"),
+        ({"launcher": "mpirun"}, "unknown launcher 'mpirun'"),
+        ({"dtypes": ("flot32",)}, "unknown type 'flot32': did you mean float32?"),
+    ],
+)
+def test_unknown_words(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match="^[^\n]+$") as caught:
+        check_choices(Request("allreduce", **fields), OFFERS)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_backends_of_later_versions(backend: str) -> None:
+    with pytest.raises(EnvironmentProblem, match=f"backend {backend}: .* not in this version of omb-py: use --backend"):
+        check_choices(Request("allreduce", backends=(backend,)), OFFERS)
+
+
+@pytest.mark.parametrize(("device", "maker"), [("cuda", "NVIDIA"), ("rocm", "AMD")])
+def test_devices(device: str, maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choices, "gpu_here", lambda device: False)
+    with pytest.raises(EnvironmentProblem, match=f"no {maker} GPU found here .* use --device cpu"):
+        check_choices(Request("allreduce", device=device), OFFERS)
+    monkeypatch.setattr(choices, "gpu_here", lambda device: True)
+    with pytest.raises(EnvironmentProblem, match="backend mpi has no device buffers in this version"):
+        check_choices(Request("allreduce", device=device), OFFERS)
+
+
+def test_a_gpu_is_seen_by_its_driver() -> None:
+    assert choices.gpu_here("cuda", exists=lambda path: path == Path("/dev/nvidiactl"))
+    assert not choices.gpu_here("cuda", exists=lambda path: path == Path("/dev/kfd"))
+    assert choices.gpu_here("rocm", exists=lambda path: path == Path("/dev/kfd"))
+
+
+def test_backends_of_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other:
+        name = "ucx"
+
+        def probe(self) -> Probe:
+            return Probe("ucx", True, bindings={"ucxx": ""}, buffers=("numpy",))
+
+    monkeypatch.setattr(registry, "backends", lambda: {"ucx": Other()})
+    offers = offers_of(["ucx"])
+    assert offers["ucx"] == Offer(("ucxx",), ("numpy",))
+    check_choices(Request("allreduce", backends=("ucx",), bindings=("ucxx",)), offers)
+    assert offers_of(["mpi", "nccl"]) is OFFERS, "known names need no look at installed packages"

@@ -1,0 +1,70 @@
+"""Starting real MPI ranks from a test: the mpiexec beside this Python, a time limit, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+"""Open MPI refuses root without both; the other libraries do not look at them."""
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@cache
+def mpiexec() -> tuple[str, ...]:
+    """The command that starts ranks, allowed to start more of them than there are cores."""
+    beside = str(Path(sys.executable).parent)
+    found = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
+    assert found, f"no mpiexec beside {sys.executable} nor in PATH: pip install mpich"
+    told = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    if "Open MPI" in told.stdout or "OpenRTE" in told.stdout:
+        return (found, "--oversubscribe", "--bind-to", "none")
+    return (found,)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The variables of the ranks: those of this process, Open MPI's leave for root, and the checkout on the path."""
+    path = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
+    return {**os.environ, **AS_ROOT, **ONE_THREAD, "PYTHONPATH": path, **more}
+
+
+def start(words: list[str], ranks: int, timeout_s: float, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `words` as `ranks` ranks. Kills all of them and raises when `timeout_s` has passed."""
+    child = subprocess.Popen(
+        [*mpiexec(), "-n", str(ranks), *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+        env=environment(**more), start_new_session=True,
+    )  # fmt: skip
+    try:
+        out, err = child.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGTERM)  # mpiexec ends its ranks, which may be in sessions of their own
+        try:
+            out, err = child.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            out, err = child.communicate()
+        raise AssertionError(f"ranks not done within {timeout_s} s: {words}\n{out[-3000:]}\n{err[-3000:]}") from None
+    return subprocess.CompletedProcess(child.args, child.returncode, out, err)
+
+
+def report(module: str, ranks: int, timeout_s: float, *arguments: Any, **more: str) -> Any:
+    """What rank 0 of a module in tests/support wrote: run as ``python -m MODULE FILE ARGUMENT…`` on all ranks.
+
+    Arguments are passed as JSON; the module writes JSON to FILE.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "report.json"
+        words = [sys.executable, "-m", module, str(file), *map(json.dumps, arguments)]
+        done = start(words, ranks, timeout_s, **more)
+        assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+        return json.loads(file.read_text())
