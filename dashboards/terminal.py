@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from omb_py.results.export import plain
 from omb_py.results.runs import Run
 
 Row = Mapping[str, Any]
@@ -26,6 +27,11 @@ def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
     table = Table(
         title=_escaped(title if title is not None else _common(rows)), title_justify="left", box=box.SIMPLE_HEAD
     )
+    if not rows:
+        table.show_header = False
+        table.add_column()
+        table.add_row("no results")
+        return table
     varying = [(head, value) for head, value in _IDENTITY if len({value(row) for row in rows}) > 1]
     for head, _ in varying:
         table.add_column(head, no_wrap=True)
@@ -73,8 +79,8 @@ def size_text(size_bytes: Any) -> str:
 
 def _text(name: str) -> Callable[[Row], str]:
     def value(row: Row) -> str:
-        found = row.get(name)
-        return "" if found is None or found != found else str(found)
+        found = plain(row.get(name))
+        return "" if found is None else str(found)
 
     return value
 
@@ -108,15 +114,14 @@ def _count(row: Row) -> str:
 
 
 def _validation(row: Row) -> str:
-    found = row.get("validated")
-    if found is None or type(found).__name__ == "NAType":
-        return "-"
-    return "Pass" if found else "Fail"
+    found = plain(row.get("validated"))
+    return {True: "Pass", False: "Fail"}.get(found, "-")
 
 
 def _number(value: Any) -> float:
     """NaN for None and for pandas' NA."""
-    return math.nan if value is None or type(value).__name__ == "NAType" else float(value)
+    found = plain(value)
+    return math.nan if found is None else float(found)
 
 
 def _launch(row: Row) -> str:
@@ -154,8 +159,6 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
 
 def _common(rows: Sequence[Row]) -> str:
     """What all rows share, in words: ``allreduce · mpi · Open MPI 5.0.11 · native · 4 ranks``."""
-    if not rows:
-        return "no results"
     parts = []
     for head, value in _IDENTITY:
         found = {value(row) for row in rows}

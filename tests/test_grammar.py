@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py import grammar
 from omb_py.errors import UsageError
+
+ONE_LINE = r"^[^\n]+$"
 
 SIZES = st.integers(0, grammar.MAX_BYTES)
 JUNK = st.text(max_size=30)
@@ -42,7 +46,7 @@ def test_size(text: str, size: int) -> None:
     ],
 )
 def test_bad_size(text: str, says: str) -> None:
-    with pytest.raises(UsageError, match="^[^\n]+$") as caught:
+    with pytest.raises(UsageError, match=ONE_LINE) as caught:
         grammar.parse_size(text)
     assert says in str(caught.value)
 
@@ -52,7 +56,11 @@ def test_every_size_is_read_back(size: int) -> None:
     assert grammar.parse_size(str(size)) == size
 
 
-@given(st.integers(0, 4095), st.sampled_from([("K", 10), ("M", 20), ("G", 30), ("T", 40)]), st.sampled_from(["", "B", "iB"]))
+@given(
+    st.integers(0, 4095),
+    st.sampled_from([("K", 10), ("M", 20), ("G", 30), ("T", 40)]),
+    st.sampled_from(["", "B", "iB"]),
+)
 def test_units_are_binary(number: int, unit: tuple[str, int], tail: str) -> None:
     letter, power = unit
     assert grammar.parse_size(f"{number}{letter}{tail}") == number << power
@@ -124,7 +132,7 @@ def test_sizes(text: str | None, sizes: tuple[int, ...]) -> None:
     ],
 )
 def test_bad_sizes(text: str, says: str) -> None:
-    with pytest.raises(UsageError, match="^[^\n]+$") as caught:
+    with pytest.raises(UsageError, match=ONE_LINE) as caught:
         grammar.parse_sizes(text, 4, 16)
     assert says in str(caught.value)
 
@@ -139,7 +147,7 @@ def test_a_range_multiplies_from_its_minimum(a: int, b: int, factor: int) -> Non
     low, high = min(a, b), max(a, b)
     sizes = grammar.parse_sizes(f"{low}:{high}:{factor}", 1, 2)
     assert sizes[0] == low and sizes[-1] <= high < sizes[-1] * factor
-    assert all(y == x * factor for x, y in zip(sizes, sizes[1:], strict=False))
+    assert all(y == x * factor for x, y in pairwise(sizes))
 
 
 @given(st.lists(st.integers(1, 1 << 40), min_size=2, max_size=8, unique=True))
@@ -193,7 +201,7 @@ def test_iteration_buckets(limits: list[int], size: int, data: st.DataObject) ->
     ],
 )
 def test_bad_iterations(text: str, says: str) -> None:
-    with pytest.raises(UsageError, match="^[^\n]+$") as caught:
+    with pytest.raises(UsageError, match=ONE_LINE) as caught:
         grammar.parse_iterations(text)
     assert says in str(caught.value)
 
@@ -206,7 +214,8 @@ def test_warmup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "values"), [("", (50, 90, 99)), ("50,99", (50, 99)), ("99,1", (99, 1)), ("100", (100,)), ("1,2,3,4,5", (1, 2, 3, 4, 5))]
+    ("text", "values"),
+    [("", (50, 90, 99)), ("50,99", (50, 99)), ("99,1", (99, 1)), ("100", (100,)), ("1,2,3,4,5", (1, 2, 3, 4, 5))],
 )
 def test_percentiles(text: str, values: tuple[int, ...]) -> None:
     assert grammar.parse_percentiles(text) == values
@@ -226,7 +235,8 @@ def test_tags() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("30", 30), ("2m", 120), ("500ms", 0.5), ("1h", 3600), ("1.5s", 1.5), ("10us", 1e-5), (".5", 0.5), ("2 min", 120)]
+    ("text", "seconds"),
+    [("30", 30), ("2m", 120), ("500ms", 0.5), ("1h", 3600), ("1.5s", 1.5), ("10us", 1e-5), (".5", 0.5), ("2 min", 120)],
 )
 def test_duration(text: str, seconds: float) -> None:
     assert grammar.parse_duration(text) == pytest.approx(seconds)

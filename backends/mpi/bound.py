@@ -40,41 +40,41 @@ class Renderer:
         self._methods = {method: getattr(comm, method) for method, _ in METHODS.values()}
         self._waitall = MPI.Request.Waitall
 
-    def __call__(self, step: Step, names: Names, inside: bool) -> str:
+    def __call__(self, step: Step, names: Names, k: str) -> str:
         if step.op == "flip":
             byte = self.memory.view(step["recv"].buffer, step["recv"].offset + 1)[step["recv"].offset :]
             when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
             return f"if {when}: {names.bind(byte)}[0] ^= 255"
         if step.op == "wait":
-            return f"{self.slot(step['request'], names, inside)}.Wait()"
+            return f"{self.slot(step['request'], names, k)}.Wait()"
         if step.op == "test":
-            return f"{self.slot(step['request'], names, inside)}.Test()"
+            return f"{self.slot(step['request'], names, k)}.Test()"
         if step.op == "waitall":
             group: Requests = step["requests"]
             part = "" if group == Requests(0, len(self.requests)) else f"[{group.first}:{group.first + group.count}]"
             return f"{names.bind(self._waitall, 'waitall')}({names.bind(self.requests, 'q')}{part})"
         method, words = METHODS[step.op]
-        arguments = ", ".join(self.argument(word, step, names, inside) for word in words.split())
+        arguments = ", ".join(self.argument(word, step, names, k) for word in words.split())
         call = f"{names.bind(self._methods[method], method.lower())}({arguments})"
         if "request" in step.operands:
-            return f"{self.slot(step['request'], names, inside)} = {call}"
+            return f"{self.slot(step['request'], names, k)} = {call}"
         return call
 
-    def slot(self, request: Request, names: Names, inside: bool) -> str:
+    def slot(self, request: Request, names: Names, k: str) -> str:
         """The element of the request list."""
         index = str(request.index)
-        if inside and request.stride:
+        if k and request.stride:
             index = ("" if request.index == 0 else f"{request.index} + ") + (
-                "k" if request.stride == 1 else f"k * {request.stride}"
+                k if request.stride == 1 else f"{k} * {request.stride}"
             )
         return f"{names.bind(self.requests, 'q')}[{index}]"
 
-    def argument(self, word: str, step: Step, names: Names, inside: bool) -> str:
+    def argument(self, word: str, step: Step, names: Names, k: str) -> str:
         """One argument as source."""
         value = step[word]
         if isinstance(value, Region):
             buffer = self.buffer(value, step["dtype"])
-            suffix = "[k]" if inside and value.stride else ""
+            suffix = f"[{k}]" if k and value.stride else ""
             return names.bind(buffer, "b") + suffix
         if word == "op":
             return names.bind(OPS[value], "op")

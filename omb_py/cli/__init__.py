@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from omb_py import __version__
-from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError
+from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError, UsageError
 
 __all__ = ["main"]
 
@@ -38,6 +38,9 @@ def _run(words: list[str]) -> int:
         return invoke(words)
     except BrokenPipeError:
         raise
+    except UsageError as error:
+        # Every rank of a launcher reads the same words: once is enough.
+        return error.exit_code if _rank() > 0 else _fail(str(error), error.exit_code, debug)
     except OmbError as error:
         return _fail(str(error), error.exit_code, debug)
     except KeyboardInterrupt:
@@ -45,6 +48,15 @@ def _run(words: list[str]) -> int:
     except Exception as error:  # what nobody foresaw still ends in one line
         hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
         return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
+
+
+def _rank() -> int:
+    import os
+
+    from omb_py.orchestrate.joining import joined_environment
+
+    joined = joined_environment(os.environ)
+    return joined.rank if joined is not None else 0
 
 
 def _fail(text: str, code: int, debug: bool) -> int:

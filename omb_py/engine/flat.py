@@ -33,13 +33,13 @@ class Names:
         for name, known in self.values.items():
             if known is value:
                 return name
-        name = f"{prefix}{len(self.values)}"
+        name = f"{prefix}_{len(self.values)}"  # the loop's own names have no underscore
         self.values[name] = value
         return name
 
 
-Render = Callable[[Step, Names, bool], str]
-"""(step, names, inside a repeat) -> one statement; ``k`` is the pass of the repeat."""
+Render = Callable[[Step, Names, str], str]
+"""(step, names, variable that holds the pass of the innermost repeat, empty outside) -> one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,9 @@ class Writer:
         """Append a line of source."""
         self.lines.append("    " * indent + text)
 
-    def add(self, nodes: Body, indent: int, inside: bool = False) -> None:
-        """Append the source of some nodes."""
+    def add(self, nodes: Body, indent: int, k: str = "") -> None:
+        """Append the source of some nodes; `k` as in :data:`Render`."""
+        before = len(self.lines)
         for node in nodes:
             if isinstance(node, Lap):
                 if node.name is None:
@@ -105,22 +106,25 @@ class Writer:
             elif isinstance(node, Stamp):
                 self.line(indent, f"s{self.slot[node.name]}[i - first] = clock()")
             elif isinstance(node, Repeat):
-                self.line(indent, f"for k in range({node.times}):")
-                self.add(node.body, indent + 1, True)
+                inner = k + "k"  # its own for each depth: after a repeat the outer pass goes on
+                self.line(indent, f"for {inner} in range({node.times}):")
+                self.add(node.body, indent + 1, inner)
             elif isinstance(node, Host):
                 raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
             else:
                 self.labels.append(describe(node))
-                self.line(indent, self.statement(node, inside))
+                self.line(indent, self.statement(node, k))
                 self.step_of_line[len(self.lines)] = len(self.labels) - 1
+        if len(self.lines) == before:
+            self.line(indent, "pass")
 
-    def statement(self, step: Step, inside: bool) -> str:
+    def statement(self, step: Step, k: str) -> str:
         """The source of one step."""
         if step.op == "compute":
             ns = step["ns"]
             value = int(self.results[ns.stage, ns.lap] if isinstance(ns, Result) else ns)
             return f"{self.names.bind(_compute, 'compute')}({value})"
-        return self.render(step, self.names, inside)
+        return self.render(step, self.names, k)
 
 
 def _compute(nanoseconds: int) -> None:
@@ -141,13 +145,10 @@ def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str]
     work.line(0, f"def loop(first, count{slots}):")
     work.line(1, "for i in range(first, first + count):")
     many = len(stage.variants) > 1
-    for number, variant in enumerate(stage.variants):
+    for number, variant in enumerate(stage.variants or ((),)):
         if many:
             work.line(2, f"{'el' if number else ''}if i % {len(stage.variants)} == {number}:")
-        before = len(work.lines)
         work.add(variant, 3 if many else 2)
-        if len(work.lines) == before:
-            work.line(3 if many else 2, "pass")
     source = "\n".join(work.lines) + "\n"
     namespace: dict[str, Any] = {"clock": time.perf_counter_ns, **work.names.values}
     # names become locals of an enclosing function: faster to read than globals

@@ -32,6 +32,7 @@ from omb_py.engine.rows import (
     LAP,
     LOAD0,
     MAX_ARITY,
+    MAX_DEPTH,
     OP,
     REPEAT,
     STAMP,
@@ -77,6 +78,16 @@ def _load64(typingctx, address):  # type: ignore[no-untyped-def]
 def _load32(typingctx, address):  # type: ignore[no-untyped-def]
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.sext(builder.load(builder.inttoptr(args[0], _I32.as_pointer())), _I64)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def _look64(typingctx, address):  # type: ignore[no-untyped-def]
+    """Read a word that another thread may change: an ordinary load would be moved out of a waiting loop."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.load_atomic(builder.inttoptr(args[0], _I64.as_pointer()), "acquire", 8)
 
     return types.int64(types.int64), codegen
 
@@ -155,9 +166,9 @@ def run(prog, bounds, first, count, out, word, clock, work):  # type: ignore[no-
     """
     variants = bounds.shape[0] // 2
     table = prog.ctypes.data + 8 * ARG0
-    heads = np.zeros(4, np.int64)
-    counters = np.zeros(4, np.int64)
-    limits = np.zeros(4, np.int64)
+    heads = np.zeros(MAX_DEPTH, np.int64)
+    counters = np.zeros(MAX_DEPTH, np.int64)
+    limits = np.zeros(MAX_DEPTH, np.int64)
     operands = np.zeros(MAX_ARITY, np.int64)
     for i in range(count):
         variant = (first + i) % variants
@@ -223,7 +234,7 @@ def run(prog, bounds, first, count, out, word, clock, work):  # type: ignore[no-
                     _flip8(prog[pc, FN])
             elif op == GATE:
                 word[2] = prog[pc, STEP]
-                while _load64(prog[pc, FN]) < prog[pc, ARITY]:
+                while _look64(prog[pc, FN]) < prog[pc, ARITY]:
                     pass
             pc += 1
     return 0

@@ -70,17 +70,22 @@ class Assembler:
         self.rows.append(row)
         return row
 
-    def add(self, nodes: Body) -> None:
-        """Append the rows of some nodes."""
+    def add(self, nodes: Body, depth: int = 0) -> None:
+        """Append the rows of some nodes, which stand in `depth` repeats."""
+        if depth > R.MAX_DEPTH:
+            raise ValueError(f"repeats stand more than {R.MAX_DEPTH} deep")
         for node in nodes:
             if isinstance(node, Lap):
                 self.row(R.LAP, -1 if node.name is None else self.laps[node.name])
             elif isinstance(node, Stamp):
                 self.row(R.STAMP, self.laps[node.name])
             elif isinstance(node, Repeat):
+                before = len(self.rows)
                 self.row(R.REPEAT, node.times)
-                self.add(node.body)
+                self.add(node.body, depth + 1)
                 self.row(R.END)
+                if node.times < 1:  # the interpreter looks at the count at the end; the steps keep their numbers
+                    del self.rows[before:]
             elif isinstance(node, Host):
                 raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
             else:
@@ -96,6 +101,8 @@ class Assembler:
             self.row(R.FLIP, self.address(step), step["iteration"])
         else:
             call = self.resolve(step)
+            if len(call.args) > R.MAX_ARITY:
+                raise ValueError(f"{describe(step)}: {len(call.args)} operands, at most {R.MAX_ARITY} fit into a row")
             strided = any(a.stride or a.load for a in call.args)
             row = self.row(R.CALLX if strided else R.CALL, call.address, len(call.args))
             for j, arg in enumerate(call.args):
@@ -118,7 +125,7 @@ def assemble(
     """
     work = Assembler(stage.laps, resolve, address, results)
     bounds: list[int] = []
-    for variant in stage.variants:
+    for variant in stage.variants or ((),):
         bounds.append(len(work.rows))
         work.add(variant)
         bounds.append(len(work.rows))

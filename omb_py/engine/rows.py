@@ -6,6 +6,8 @@ from typing import Final
 
 MAX_ARITY: Final = 13
 """The longest call: MPI_Rget_accumulate."""
+MAX_DEPTH: Final = 4
+"""How deep repeats may stand in each other."""
 
 # columns of a row
 OP: Final = 0

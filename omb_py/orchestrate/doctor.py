@@ -184,7 +184,7 @@ def cores(usable: int, online: int | None, quota: str | None) -> list[Finding]:
     if limit < usable:
         text += f", limited to the time of {limit:g} by the control group"
     ranks = int(limit)
-    rule = f"up to {ranks} ranks have a core each; with more, ranks share cores and times grow by scheduling"
+    rule = f"from {ranks + 1} ranks on, ranks share cores and times grow by scheduling"
     findings = [Finding("cores", "ok" if ranks >= 2 else "warn", text, "" if ranks >= 2 else "give it 2 cores or more")]
     findings.append(Finding("oversubscription", "ok", rule))
     return findings

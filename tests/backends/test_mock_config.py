@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from omb_py.backends.mock.config import Config, parse
@@ -123,19 +124,25 @@ def test_a_lost_rank_is_named_in_words() -> None:
 
 
 def test_flipper_inverts_one_byte_of_the_first_delivery_of_an_iteration() -> None:
-    import numpy as np
-
     flipper = Flipper([Fault(1, 8, 3), Fault(1, 8, 5), Fault(2, 16)], 8)
     assert flipper.ranks == (1,)
-    data = np.zeros(2, np.uint8)
+    wrong = []
     for iteration in range(7):
-        flipper.deliver(1, data, iteration)
-        flipper.deliver(1, data, iteration)
-        flipper.deliver(0, data, iteration)
-    assert data.tolist() == [0, 0]  # twice, in iterations 3 and 5
-    flipper.deliver(1, data, 5)
-    assert data.tolist() == [0, 0]
-    flipper.restart()
+        for rank in (0, 1, 1, 2):
+            data = np.zeros(2, np.uint8)
+            flipper.deliver(rank, data, iteration)
+            wrong.append(data.tolist())
+    assert [k for k, data in enumerate(wrong) if data != [0, 0]] == [4 * 3 + 1, 4 * 5 + 1]
+    assert wrong[13] == wrong[21] == [255, 0]
+
+
+def test_flipper_starts_again_with_each_loop_and_passes_over_empty_deliveries() -> None:
+    flipper, data = Flipper([Fault(1)], 8), np.zeros(2, np.uint8)
     flipper.deliver(1, data[:0], 5)
     flipper.deliver(1, data, 5)
     assert data.tolist() == [255, 0]
+    flipper.deliver(1, data, 5)
+    assert data.tolist() == [255, 0]
+    flipper.restart()
+    flipper.deliver(1, data, 5)
+    assert data.tolist() == [0, 0]

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-MARK = "OMB_PY_TEST_MARK"
+MARK = "OMB_PY_FAULT_MARK"
 ROOT_OK = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -90,6 +90,13 @@ class Run:
                 return found
             time.sleep(0.01)
         raise AssertionError(f"{what} did not start")
+
+    def wait_for_cells(self, count: int, seconds: float = 30.0) -> None:
+        """Wait until that many cells are in the journal."""
+        until = time.monotonic() + seconds
+        while sum(path.read_bytes().count(b"\n") - 1 for path in self.store.glob(".journal/*.jsonl")) < count:
+            assert time.monotonic() < until, f"fewer than {count} cells after {seconds:g} s"
+            time.sleep(0.02)
 
     def finish(self, seconds: float = 60.0) -> tuple[int, str, str]:
         """(exit code, stdout, stderr)."""

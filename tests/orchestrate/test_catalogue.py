@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from omb_py.backends import registry
+from omb_py.suites import BENCHMARKS
+
 from omb_py.engine.session import Probe
 from omb_py.orchestrate import catalogue, choices
 from omb_py.orchestrate.catalogue import Place, as_json, as_table, places
-from omb_py.suites import BENCHMARKS
 
 MPI = Probe("mpi", True, bindings={"native": "", "mpi4py": "mpi4py is too old"}, devices={"cpu": ""})
 MOCK = Probe("mock", True, bindings={"native": ""}, devices={"cpu": ""})
@@ -64,7 +64,12 @@ def test_json_has_every_combination() -> None:
     assert len(data["entries"]) == len(BENCHES) * len(where)
     assert data["broken_benchmarks"] == {"x": "broken"}
     first = data["entries"][0]
-    assert (first["benchmark"], first["backend"], first["binding"], first["device"]) == ("latency", "mpi", "native", "cpu")
+    assert (first["benchmark"], first["backend"], first["binding"], first["device"]) == (
+        "latency",
+        "mpi",
+        "native",
+        "cpu",
+    )
     assert first["available"] is True
 
 

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from omb_py.backends import registry
+
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate import choices
 from omb_py.orchestrate.choices import OFFERS, Offer, check_choices, offers_of
 from omb_py.orchestrate.request import Request
+
+ONE_LINE = r"^[^\n]+$"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,7 @@ from omb_py.orchestrate.request import Request
     ],
 )
 def test_unknown_words(fields: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match="^[^\n]+$") as caught:
+    with pytest.raises(UsageError, match=ONE_LINE) as caught:
         check_choices(Request("allreduce", **fields), OFFERS)
     assert says in str(caught.value)
 

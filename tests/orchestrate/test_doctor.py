@@ -40,7 +40,11 @@ def test_launchers() -> None:
 
 def test_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choices, "gpu_here", lambda device: False)
-    where = [Place("ucx", "native", "cuda"), Place("ucx", "native", "rocm", "no"), Place("nccl", "", "cpu", "later", "wait")]
+    where = [
+        Place("ucx", "native", "cuda"),
+        Place("ucx", "native", "rocm", "no"),
+        Place("nccl", "", "cpu", "later", "wait"),
+    ]
     cuda, rocm, nccl = doctor.others(where, ["ucx"])
     assert (cuda.status, cuda.text) == ("ok", "for ucx")
     assert rocm.status == "no" and "no AMD GPU" in rocm.text
@@ -79,7 +83,7 @@ def test_cores(usable: int, online: int, quota: str | None, text: str, status: s
     cores, rule = doctor.cores(usable, online, quota)
     assert (cores.text, cores.status) == (text, status)
     assert bool(cores.fix) == (status == "warn")
-    assert f"up to {ranks} rank" in rule.text
+    assert f"from {ranks + 1} ranks on" in rule.text
 
 
 def test_governor() -> None:
@@ -137,7 +141,11 @@ def test_amount() -> None:
 def test_report_covers_this_machine(tmp_path: Path) -> None:
     findings = doctor.report([OPEN_MPI, MOCK], [], tmp_path, {})
     subjects = [f.subject for f in findings]
-    for wanted in ("Python", "omb-py", "backend mpi", "backend mock", "launcher mpiexec", "launcher srun", "cores",
-                   "oversubscription", "CPU governor", "memory", "/dev/shm", "Numba cache", "store", "launcher around"):  # fmt: skip
+    for wanted in (
+        "Python", "omb-py", "backend mpi", "backend mock", "launcher mpiexec", "launcher srun", "launcher around",
+        "cores", "oversubscription", "CPU governor", "memory", "/dev/shm", "Numba cache", "store",
+    ):  # fmt: skip
         assert wanted in subjects
-    assert all(f.text and (f.fix or f.status == "ok" or f.subject.startswith(("launcher", "  binding"))) for f in findings)
+    assert all(
+        f.text and (f.fix or f.status == "ok" or f.subject.startswith(("launcher", "  binding"))) for f in findings
+    )

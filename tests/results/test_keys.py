@@ -18,8 +18,20 @@ PROVENANCE = {
     "library_version": "5.0.2",
     "rank_facts": [{"rank": 0, "pid": 10}, {"rank": 1, "pid": 11}],
     "node_facts": [
-        {"host": "n1", "cpu": {"model name": "X", "cpu MHz": "2000"}, "kernel": "6", "load_before": [0.1], "uptime_s": 5},
-        {"host": "n2", "cpu": {"model name": "X", "cpu MHz": "2100"}, "kernel": "6", "load_before": [0.2], "uptime_s": 6},
+        {
+            "host": "n1",
+            "cpu": {"model name": "X", "cpu MHz": "2000"},
+            "kernel": "6",
+            "load_before": [0.1],
+            "uptime_s": 5,
+        },
+        {
+            "host": "n2",
+            "cpu": {"model name": "X", "cpu MHz": "2100"},
+            "kernel": "6",
+            "load_before": [0.2],
+            "uptime_s": 6,
+        },
     ],
     "environment": {"OMPI_MCA_btl": "self,sm", "SLURM_JOB_ID": "7", "PMIX_RANK": "0", "OMPI_COMM_WORLD_RANK": "0"},
     "skew_us": 1.5,

@@ -18,7 +18,9 @@ from omb_py.results.redact import (
 )
 
 names = st.text(st.characters(codec="ascii", categories=["Lu", "Nd"], include_characters="_"), max_size=12)
-secrets = st.text(st.characters(codec="ascii", categories=["L", "Nd"]), min_size=12, max_size=20).map(lambda s: f"s3{s}")
+secrets = st.text(st.characters(codec="ascii", categories=["L", "Nd"]), min_size=12, max_size=20).map(
+    lambda s: f"s3{s}"
+)
 
 
 def test_only_listed_names_are_kept() -> None:
@@ -65,9 +67,7 @@ def test_a_command_line() -> None:
     ]  # fmt: skip
 
 
-@given(
-    st.sampled_from([*PREFIXES, "HOME_", ""]), names, st.sampled_from(SECRET_WORDS), names, secrets, st.booleans()
-)
+@given(st.sampled_from([*PREFIXES, "HOME_", ""]), names, st.sampled_from(SECRET_WORDS), names, secrets, st.booleans())
 def test_the_value_of_a_secret_name_never_gets_through(
     prefix: str, before: str, word: str, after: str, secret: str, lower: bool
 ) -> None:

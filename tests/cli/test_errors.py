@@ -1,0 +1,202 @@
+"""Bad input: the exit code, and one line with the rule or the nearest choice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.errors import EnvironmentProblem, LaunchFailed
+from omb_py.orchestrate.request import Request
+
+Refuse = Callable[[str], tuple[int, str]]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("alreduce", "unknown benchmark or command 'alreduce': did you mean allreduce?"),
+        ("osu_allreduc", "did you mean allreduce?"),
+        ("dctor", "did you mean doctor?"),
+        ("--alreduce", "no such option --alreduce: see omb-py --help"),
+        ("latency --backend mpich", "unknown backend 'mpich': did you mean mpi?"),
+        ("latency --backend mpi,mpi", "backend 'mpi' is given twice"),
+        ("latency --backend mpi,", "backend list 'mpi,' has an empty place"),
+        ("latency --binding mpi4pi", "unknown binding 'mpi4pi' for backend mpi: did you mean mpi4py?"),
+        ("latency -d gpus", "unknown device 'gpus'"),
+        ("latency --buffer nunpy", "unknown buffer 'nunpy': did you mean numpy?"),
+        ("allreduce -T mpi_itn", "unknown type 'mpi_itn': did you mean mpi_int?"),
+        ("allreduce -T int32,mpi_int", "type 'int32' is given twice"),
+        ("allreduce --op summ", "unknown operation 'summ': did you mean sum?"),
+        ("allreduce --process-sync bar", "unknown process synchronisation 'bar': did you mean barrier?"),
+        ("allreduce --format jsn", "unknown format 'jsn': did you mean json?"),
+        ("allreduce --launcher slurm", "unknown launcher 'slurm'"),
+        ("allreduce --thread-level multi", "unknown thread level 'multi': did you mean multiple?"),
+        ("latency -n 3", "latency needs exactly 2 ranks, not 3: use -n 2"),
+        ("latency -n 1", "latency needs exactly 2 ranks, not 1: use -n 2"),
+        ("allreduce -n 1", "allreduce needs 2 ranks or more, not 1: use -n 2"),
+        ("allreduce -n 0", "ranks must be 1 or more, not 0"),
+        ("allreduce -n -4", "ranks must be 1 or more, not -4"),
+        ("allreduce -n two", "ranks 'two' is not a whole number"),
+        ("allreduce -n", "option '-n' requires an argument: see omb-py allreduce --help"),
+        ("allreduce -m 1M:4", "MIN 1048576 is greater than MAX 4: write 4:1M"),
+        ("allreduce -m -8", "a message size cannot be negative: '-8'"),
+        ("allreduce -m 8,8", "8 stands there twice"),
+        ("allreduce -m 1:8:1", "2 or more"),
+        ("allreduce -m big", "'big' is not a message size: write bytes as 8, 4K, 1MiB or 2^20"),
+        ("allreduce -m 0:8", "a message of 0 bytes means nothing"),
+        ("allreduce -i 0", "iterations must be 1 or more, not 0"),
+        ("allreduce -i -1", "iterations must be 1 or more, not -1"),
+        ("allreduce -i many", "write auto or a whole number"),
+        ("allreduce -x -1", "warm-up must be 0 or more, not -1"),
+        ("allreduce --precision 0", "0 is not between 0 and 1: write 0.01 or 1%"),
+        ("allreduce --time-limit 0", "a duration must be greater than 0, not 0"),
+        ("allreduce --timeout soon", "'soon' is not a duration"),
+        ("allreduce --launches 0", "launches must be 1 or more, not 0"),
+        ("allreduce --seed -1", "seed must be 0 or more"),
+        ("bw -W 0", "window size must be 1 or more, not 0"),
+        ("bcast --op sum", "bcast has no reduction operation, so it takes no --op: for allreduce"),
+        ("latency -W 8", "takes no -W/--window-size: for bw, bibw"),
+        ("latency -f", "takes no -f/--full: for barrier, bcast"),
+        ("barrier -m 8", "barrier has no message size, so it takes no -m/--message-size"),
+        ("barrier -c", "takes no -c/--validation"),
+        ("allreduce -z0", "percentile '0': whole numbers from 1 to 100"),
+        ("allreduce -z1,2,3,4,5,6", "at most 5"),
+        ("allreduce -clog:", "write -c, -clog or -clog:DIR"),
+        ("allreduce --validation=lg", "did you mean log? write -c, -clog or -clog:DIR"),
+        ("allreduce --tag novalue", "tag 'novalue' is not K=V"),
+        ("allreduce --store=", "--store needs a folder"),
+        ("allreduce --store x --no-store", "--store and --no-store exclude each other"),
+        ("allreduce --launcher-args '", "launcher arguments"),
+        ("allreduce --mesage-size 8", "no such option --mesage-size: did you mean --message-size?"),
+        ("allreduce -Q", "no such option -Q: see omb-py allreduce --help"),
+        ("allreduce -l", "no such option -l"),
+        ("allreduce --inplace", "no such option --inplace"),
+        ("allreduce H H", "got unexpected extra arguments (H H): see omb-py allreduce --help"),
+        ("latency H", "buffer places come in twos, sender and receiver, as H H: got H"),
+        ("latency H X", "unknown word 'X'"),
+        ("explain", "missing argument 'BENCHMARK': see omb-py explain --help"),
+        ("explain alreduce", "unknown benchmark 'alreduce': did you mean allreduce?"),
+        ("explain latency -n 3", "latency needs exactly 2 ranks"),
+        ("explain latency -W 3", "takes no -W/--window-size"),
+        ("explain barrier -m 8", "barrier has no message size"),
+        ("explain latency --backend mpi4", "unknown backend 'mpi4': did you mean mpi?"),
+        ("list --format xml", "unknown format 'xml'"),
+        ("doctor extra", "got unexpected extra argument (extra)"),
+        ("completion tcsh", "unknown shell 'tcsh': did you mean zsh?"),
+        ("results lst", "unknown verb 'lst' of results: did you mean list?"),
+        ("results", "missing command: see omb-py results --help"),
+        ("results list --store /no/such/store", "no store at '/no/such/store'"),
+        ("results export --where benchmark", "--where takes COLUMN=VALUE"),
+    ],
+)
+def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
+    code, text = refusal(line)
+    assert code == 2
+    assert says in text
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("latency --backend nccl", "NCCL and RCCL are not in this version of omb-py: use --backend mpi"),
+        ("latency --backend gloo", "Gloo is not in this version of omb-py"),
+        ("allreduce -d cuda", "--device cuda: "),
+        ("allreduce --device rocm", "use --device cpu"),
+        ("latency D D", "buffers D D need a GPU: "),
+        ("bw MD H", "use H H"),
+    ],
+)
+def test_what_cannot_be_done_here(refusal: Refuse, line: str, says: str) -> None:
+    code, text = refusal(line)
+    assert code == 3
+    assert says in text
+
+
+def test_a_log_folder_must_be_new(refusal: Refuse, tmp_path: Path) -> None:
+    code, text = refusal(f"bcast -clog:{tmp_path}")
+    assert code == 2
+    assert text.endswith("exists already: choose another with -clog:DIR")
+
+
+def test_nothing_at_all_shows_the_help_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "Collective benchmarks:" in err
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Make the measuring run raise."""
+
+    def install(error: BaseException) -> None:
+        def execute(request: Request) -> int:
+            raise error
+
+        module = ModuleType("omb_py.orchestrate.execute")
+        module.execute = execute  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "omb_py.orchestrate.execute", module)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (EnvironmentProblem("no MPI library:\n install one"), 3, "no MPI library: install one"),
+        (LaunchFailed("rank 1 on node2 died in send"), 3, "rank 1 on node2 died in send"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ValueError("odd"), 3, "ValueError: odd: this is a bug in omb-py; use --debug for the traceback"),
+    ],
+)
+def test_errors_of_a_run(
+    failing: Callable[[BaseException], None],
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: int,
+    text: str,
+) -> None:
+    failing(error)
+    assert main(["bcast"]) == code
+    assert capsys.readouterr().err == f"omb-py: error: {text}\n"
+    assert main(["bcast", "--debug"]) == code
+    err = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in err
+    assert err.splitlines()[-1].startswith("omb-py: error: ")
+
+
+def test_a_closed_pipe_is_quiet_but_no_success(
+    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(BrokenPipeError())
+    assert main(["bcast"]) == 3
+    assert capsys.readouterr() == ("", "")
+
+
+def test_inside_a_launcher_only_rank_0_speaks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank, speaks in (("0", True), ("1", False)):
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+        monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+        for line, code in (("bcast --op sum", 2), ("bcast -d cuda", 3), ("alreduce", 2), ("bcast --mesage-size 4", 2)):
+            assert main(line.split()) == code
+            assert bool(capsys.readouterr().err) == speaks
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    """``omb-py --help | head -1``: no traceback, exit code 0."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", "--help"], stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, timeout=60
+    )
+    os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode == 0

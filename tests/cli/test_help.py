@@ -1,0 +1,151 @@
+"""Help pages: every option, with the default that is really used."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+from omb_py.suites import BENCHMARKS, find
+
+from omb_py import __version__
+from omb_py.cli import main
+from omb_py.cli.app import FAMILIES, TOOLS
+from omb_py.cli.measure import command
+from omb_py.cli.options import human
+from omb_py.engine.benchmark import Cell
+from omb_py.orchestrate.plan import plan, takes
+from omb_py.orchestrate.request import DEFAULT_RANKS, Request
+
+OPTIONS = tuple(
+    "--backend --binding -d --device --buffer -n --ranks --hosts --launcher --launcher-args --thread-level "
+    "-i --iterations -x --warmup --precision --time-limit --launches --seed --timeout -z --tail-lat --format --quiet "
+    "--store --no-store --tag --mock --debug --help".split()  # noqa: SIM905
+)
+WHERE_TAKEN = {
+    "type": "--type", "op": "--op", "window": "--window-size", "validation": "--validation", "full": "--full",
+    "process_sync": "--process-sync", "sizes": "--message-size",
+}  # fmt: skip
+
+
+def page(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(line.split()) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def default_of(option: str, text: str) -> str:
+    """What a page says the default of an option is."""
+    found = re.search(rf"^  (?:-\w\S*, )?{option}(?![\w-]).*?\(default:\s(.*?)\)", text, re.M | re.S)
+    assert found, option
+    return " ".join(found[1].split())
+
+
+def test_top(capsys: pytest.CaptureFixture[str]) -> None:
+    text = page("--help", capsys)
+    assert text == page("-h", capsys)
+    titles = re.findall(r"^(\S.*):$", text, re.M)
+    assert titles == [*FAMILIES.values(), "Tools", "Other options", "Examples", "Exit codes", "Environment variables"]
+    for name in (*BENCHMARKS, *TOOLS):
+        assert re.search(rf"^  {name}  ", text, re.M)
+    for code in ("0", "1", "2", "3", "130"):
+        assert re.search(rf"^  {code} ", text, re.M)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("--version", "-v", "--debug --version"):
+        assert page(line, capsys) == f"omb-py {__version__}\n"
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_every_option_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """All options of a measuring command, less those that the benchmark does not take."""
+    text = page(f"{name} --help", capsys)
+    for option in OPTIONS:
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), option
+    for key, option in WHERE_TAKEN.items():
+        assert bool(re.search(rf"(?<![\w-]){option}(?![\w-])", text)) == takes(find(name), key), option
+    assert "--inject" not in text
+    for line in text.splitlines():
+        assert not line.startswith("  omb-py") or line.startswith(f"  omb-py {name} ")
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark, request, (launch,) = find(name), Request(name), plan(Request(name), DEFAULT_RANKS)
+    cell, text = launch.cells[0], page(f"{name} --help", capsys)
+    counts = benchmark.counts
+    wanted = {
+        "--backend": ",".join(request.backends),
+        "--binding": cell.binding,
+        "--ranks": f"{DEFAULT_RANKS}, or what the launcher around omb-py started",
+        "--device": cell.device,
+        "--buffer": cell.buffer,
+        "--launcher": request.launcher,
+        "--thread-level": f"{launch.thread_level}; with binding mpi4py multiple",
+        "--precision": f"{cell.precision:.0%}",
+        "--launches": str(request.launches),
+        "--timeout": f"{request.timeout:g}s",
+        "--store": f"./{request.store}",
+        "--format": f"{request.format}; table with several backends or bindings",
+    }
+    if benchmark.sizes:
+        low, high = (human(launch.cells[i].size) for i in (0, -1))
+        wanted["--message-size"] = f"{low}:{high}, doubling"
+        wanted["--iterations"] = f"auto, at most {counts.small}, above 8K {counts.large}"
+        wanted["--warmup"] = f"{counts.small_warmup}, above 8K {counts.large_warmup}"
+    else:
+        wanted["--iterations"], wanted["--warmup"] = f"auto, at most {counts.small}", str(counts.small_warmup)
+    for key, option, value in (
+        ("type", "--type", cell.dtype), ("op", "--op", Cell("", "", "", 0).op),
+        ("window", "--window-size", str(cell.window)), ("process_sync", "--process-sync", cell.process_sync),
+    ):  # fmt: skip
+        if takes(benchmark, key):
+            wanted[option] = value
+    for option, default in wanted.items():
+        assert default_of(option, text) == default, option
+    assert request.time_limit is None and default_of("--time-limit", text) == "none"
+    for option, field in (("--no-store", False), ("--quiet", request.quiet), ("--tail-lat", bool(request.percentiles))):
+        assert default_of(option, text) == "off" and not field
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_examples_parse(name: str, captured: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
+    """Each example of a page can be run as it stands."""
+    text = page(f"{name} --help", capsys).partition("Examples:\n")[2].partition("\n\n")[0]
+    lines = [line.strip() for line in text.splitlines()]
+    assert len(lines) >= 3
+    for line in lines:
+        assert main(line.partition("omb-py ")[2].split()) == 0
+    assert {request.benchmark for request in captured} == {name}
+
+
+def test_every_option_has_a_help_text() -> None:
+    for name in BENCHMARKS:
+        for param in command(find(name)).params:
+            if isinstance(param, click.Option):
+                assert param.help, param.name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "list",
+        "explain",
+        "doctor",
+        "completion",
+        "results",
+        "results list",
+        "results show",
+        "results export",
+        "results recover",
+    ],
+)
+def test_tools(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page(f"{line} --help", capsys)
+    assert text.startswith(f"Usage: omb-py {line} ")
+    assert "--debug" in text
+    for option in re.findall(r"^  (?:-\w, )?(--[\w-]+) [A-Z]", text, re.M):
+        assert default_of(option, text)

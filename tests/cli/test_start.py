@@ -1,0 +1,60 @@
+"""The command line starts fast, because it loads little."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("numpy", "pandas", "pyarrow", "rich", "scipy", "plotly", "numba", "mpi4py")
+BOUND_S = float(os.environ.get("OMB_PY_START_BOUND_S", "1.0"))
+"""Design: 0.25 s on a quiet machine; a shared one needs room."""
+
+
+def run(*words: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *python, "-c", "from omb_py.cli import main; raise SystemExit(main())", *words],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--help",), ("--version",), ("allreduce", "--help"), ("alreduce",), ("latency", "-n", "3"), ("explain", "bw")],
+)
+def test_nothing_heavy_is_imported(words: tuple[str, ...]) -> None:
+    done = run(*words, python=("-X", "importtime"))
+    loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "omb_py.cli" in loaded
+    assert not [name for name in loaded if name.split(".")[0] in HEAVY]
+
+
+def test_importing_the_command_line_does_not_import_click() -> None:
+    code = "import sys, omb_py.cli; sys.exit('click' in sys.modules or 'omb_py.suites' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(("words", "bound"), [(("--help",), BOUND_S), (("list",), 3 * BOUND_S)])
+def test_start_up_time(words: tuple[str, ...], bound: float) -> None:
+    """The least of three: other work on the machine only adds."""
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        done = run(*words)
+        times.append(time.perf_counter() - begin)
+        assert done.returncode == 0, done.stderr
+    assert min(times) < bound, times
+
+
+def test_the_installed_command() -> None:
+    """The entry point beside this Python, from another folder."""
+    script = Path(sys.executable).with_name("omb-py")
+    if not script.exists():
+        pytest.skip("omb-py is not installed beside this Python")
+    done = subprocess.run([script, "latency", "-n", "3"], capture_output=True, text=True, cwd="/", timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "omb-py: error: latency needs exactly 2 ranks, not 3: use -n 2\n"
