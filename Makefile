@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LINT := $(CURDIR)/$(VENV)/bin
 CONSTRAINTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS)
 
@@ -22,8 +23,9 @@ test: $(VENV)/.test
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	rm -rf build/lint && $(BIN)/python -m pip --disable-pip-version-check -q install --no-deps --target build/lint .
+	cd build/lint && PYTHONPATH=. $(LINT)/mypy --config-file ../../pyproject.toml -p omb_py
+	cd build/lint && PYTHONPATH=. $(LINT)/lint-imports --config ../../pyproject.toml --no-cache
 
 bench: $(VENV)/.test
 	$(BIN)/python -m pytest tests/bench/bench_engine.py tests/bench/bench_startup.py tests/results/bench_store.py -m bench

@@ -19,7 +19,7 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
     Args:
         benchmark: name, with or without ``osu_``.
         **options: fields of :class:`omb_py.orchestrate.request.Request`, for example ``ranks=4``, ``sizes="8:1K"``,
-            ``backends=("mpi",)``, ``bindings=("native", "mpi4py")``, ``store="results"``; ``store=None`` keeps no files.
+            ``backends=("mpi",)``, ``bindings=("native", "mpi4py")``, ``store="results"``; ``store=None`` keeps none.
 
     Returns:
         One row a cell, columns as in docs/store.md; None on ranks other than 0 of a foreign launcher.

@@ -13,9 +13,7 @@ from omb_py.suites import collective, pt2pt
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
-BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
-    {b.name: b for b in (*pt2pt.BENCHMARKS, *collective.BENCHMARKS)}
-)
+BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({b.name: b for b in (*pt2pt.BENCHMARKS, *collective.BENCHMARKS)})
 """The benchmarks that come with omb-py."""
 
 BROKEN: dict[str, str] = {}

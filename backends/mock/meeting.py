@@ -23,6 +23,8 @@ class Guest:
     duration: int
     iteration: int
     handle: Handle
+    sent: Bytes | None
+    """What it contributes, as it was when it called."""
     leaves: int = 0
 
 
@@ -56,7 +58,9 @@ class Meeting:
     def join(self, rank: int, op: Op, now: int, duration: int, iteration: int, handle: Handle) -> list[Guest]:
         """A rank comes. Returns the ranks whose time to leave is now known."""
         self._came += 1
-        self._inside.append(Guest(rank, op, now, duration, iteration, handle))
+        # a rank that blocks cannot change its buffer; one that does not may, and must not change the result
+        sent = op.send.copy() if op.send is not None and op.requests else op.send
+        self._inside.append(Guest(rank, op, now, duration, iteration, handle, sent))
         if self._opened is None and (rank == op.root if op.root >= 0 else self.over):
             self._opened = now if op.root >= 0 else max(guest.came for guest in self._inside)
             self._gather(op)
@@ -83,5 +87,5 @@ class Meeting:
             return
         assert op.step is not None
         by_rank = sorted(self._inside, key=lambda guest: guest.rank)
-        sent = np.stack([guest.op.send for guest in by_rank if guest.op.send is not None])
+        sent = np.stack([guest.sent for guest in by_rank if guest.sent is not None])
         self._data = exchange(op.step.op, sent, op.dtype, op.reduction)

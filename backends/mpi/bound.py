@@ -41,6 +41,7 @@ class Renderer:
         self._waitall = MPI.Request.Waitall
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
+        """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
         if step.op == "flip":
             byte = self.memory.view(step["recv"].buffer, step["recv"].offset + 1)[step["recv"].offset :]
             when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
@@ -97,4 +98,5 @@ class Renderer:
         if self.memory.kind == "numpy":
             array = self.memory.view(region.buffer, stop)[start:].view(np.dtype(DTYPES[dtype].numpy))
             return [array, datatype(dtype)] if dtype == "char" else array
-        return [memoryview(self.memory.owner(region.buffer))[start:stop], datatype(dtype)]
+        owner: Any = self.memory.owner(region.buffer)
+        return [memoryview(owner)[start:stop], datatype(dtype)]

@@ -62,6 +62,7 @@ class Resolver:
         self.flag = np.zeros(1, np.int32)
 
     def __call__(self, step: Step) -> Call:
+        """The C call of a step."""
         function, words = CALLS[step.op]
         address = ctypes.cast(getattr(self.library, function), ctypes.c_void_p).value or 0
         return Call(address, tuple(self._operands[word](self, step) for word in words.split()))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.memory import HostMemory
-from omb_py.engine.program import Program, Step, body, request_count, Stage
+from omb_py.engine.program import Program, Stage, Step, body, request_count
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem
 
@@ -49,7 +49,7 @@ class MpiSession:
         self.comm = self.world.Dup()  # the engine's own traffic: its tags can never meet the benchmark's
         self.size: int = self.world.Get_size()
         self.rank: int = self.world.Get_rank()
-        self.local = (self.rank,)
+        self.local: tuple[int, ...] = (self.rank,)
         self.hosts: tuple[str, ...] = tuple(self.comm.allgather(socket.gethostname()))
         self.thread_level = LEVELS[self.mpi.Query_thread()]
         self.library, self.library_version = vendor(self.mpi)

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def without_scipy() -> None:
-    """Keep Numba from loading SciPy in a rank: it would for linear algebra, which we do not use, in a fifth of a second."""
+    """Keep Numba from loading SciPy in a rank, for linear algebra that we do not use (docs/decisions/0004)."""
     if "scipy" not in sys.modules:
         sys.modules["scipy"] = None  # type: ignore[assignment]
 

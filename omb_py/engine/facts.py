@@ -139,7 +139,10 @@ def build_id(path: str) -> str | None:
                 kind = struct.unpack_from("<I", table, k * size)[0]
                 if kind != 4:  # PT_NOTE
                     continue
-                start, length = struct.unpack_from("<Q", table, k * size + 8)[0], struct.unpack_from("<Q", table, k * size + 32)[0]
+                start, length = (
+                    struct.unpack_from("<Q", table, k * size + 8)[0],
+                    struct.unpack_from("<Q", table, k * size + 32)[0],
+                )
                 file.seek(start)
                 found = _gnu_note(file.read(length))
                 if found:

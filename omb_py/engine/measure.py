@@ -135,7 +135,12 @@ def measure(
         phase("loop")
         gc.disable()
         try:
-            stop = _loop(session, cell, sampler, stage.laps.index(benchmark.metric.lap) if benchmark.metric.lap in stage.laps else 0)
+            stop = _loop(
+                session,
+                cell,
+                sampler,
+                stage.laps.index(benchmark.metric.lap) if benchmark.metric.lap in stage.laps else 0,
+            )
         finally:
             gc.enable()
         phase("write")

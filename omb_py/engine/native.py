@@ -155,7 +155,5 @@ class Machine:
     def run(self, table: Table, first: int, iterations: int) -> tuple[NDArray[np.int64], int]:
         """Run a table; returns nanoseconds (iterations, laps) and 0 or 1 + the step that failed."""
         out = np.zeros((iterations, max(1, len(table.laps))), np.int64)
-        failed = self._run(
-            table.rows, table.bounds, first, iterations, out, self.word, self.clock, self.work
-        )
+        failed = self._run(table.rows, table.bounds, first, iterations, out, self.word, self.clock, self.work)
         return out[:, : len(table.laps)], int(failed)

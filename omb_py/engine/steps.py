@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omb_py.engine.program import Region, Request, Requests, Result, Step
+from omb_py.engine.program import Operand, Region, Request, Requests, Result, Step
 
 
 def send(buf: Region, to: int, dtype: str, tag: int = 1) -> Step:
@@ -62,7 +62,7 @@ def allreduce(send: Region, recv: Region, dtype: str, op: str) -> Step:
 
 def iallreduce(send: Region, recv: Region, dtype: str, op: str, request: Request) -> Step:
     """Non-blocking allreduce."""
-    operands = {"send": send, "recv": recv, "dtype": dtype, "op": op, "request": request}
+    operands: dict[str, Operand] = {"send": send, "recv": recv, "dtype": dtype, "op": op, "request": request}
     return Step("iallreduce", operands)
 
 

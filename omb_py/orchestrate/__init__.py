@@ -1,0 +1,1 @@
+"""Where suites meet results: planning, launching, supervising, collecting."""

@@ -99,7 +99,11 @@ def tool_facts() -> dict[str, Any]:
     import omb_py
 
     root = Path(omb_py.__file__).resolve().parent.parent
-    facts: dict[str, Any] = {"version": omb_py.__version__, "command_line": redact_words(sys.argv), "executable": sys.executable}
+    facts: dict[str, Any] = {
+        "version": omb_py.__version__,
+        "command_line": redact_words(sys.argv),
+        "executable": sys.executable,
+    }
     if (root / ".git").exists():
         try:
             told = subprocess.run(

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omb_py import __version__
+from omb_py.backends.mpi.library import find_mpiexec, mpi_library
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.catalogue import Place
 from omb_py.orchestrate.choices import GPUS, device_problem
 from omb_py.orchestrate.joining import joined_environment
 from omb_py.orchestrate.launchers import launcher_report
-from omb_py.orchestrate.mpilibrary import find_mpiexec, mpi_library
 
 SHM_ENOUGH_BYTES = 256 << 20
 """Open MPI, MPICH and Intel MPI keep their queues and large messages in /dev/shm; 64 MiB, a container's default, is

@@ -68,7 +68,7 @@ class CollectorProcess:
         pickle.dump((request, launch, launcher, self.run_id, notes), self._child.stdin)
         self._child.stdin.close()
         with os.fdopen(reader) as pipe:
-            self.address, self.token = (pipe.readline().split() + ["", ""])[:2]
+            self.address, self.token = [*pipe.readline().split(), "", ""][:2]
 
     def stop(self) -> None:
         """The ranks never joined: nothing will come."""

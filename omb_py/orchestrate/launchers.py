@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
 from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.orchestrate.mpilibrary import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
 from omb_py.orchestrate.placement import Placement, Processors, bound_by_user, place, processors
 
 _ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")

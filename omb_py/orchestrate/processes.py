@@ -104,7 +104,7 @@ def end(token: str, known: Iterable[Process], within: float) -> list[Process]:
         time.sleep(0.01)
 
 
-def with_parent(parent: int, signal_number: int = signal.SIGTERM) -> Callable[[], None]:
+def with_parent(parent: int, signal_number: int = signal.SIGKILL) -> Callable[[], None]:
     """For ``Popen(preexec_fn=...)``: the child is signalled when the thread that started it ends, even by -9."""
 
     def follow() -> None:

@@ -53,8 +53,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     nodes = len(set(hosts))
     dtype = reduction_dtype(cell["dtype"]) if "op" in benchmark.options else cell["dtype"]
     mean = float(np.mean(means))
-    moved = message.get("bytes_moved")
-    value = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
+    moved: Any = message.get("bytes_moved")
+    value: float = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
     total = benchmark.bytes_total(cell["size"], ranks)
     algbw, busbw = bandwidth(benchmark.bandwidth, total, ranks, mean * 1e-6) if benchmark.bandwidth else (None, None)
     statistics = summarise(slowest)
@@ -81,7 +81,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         sync_limited=None if skew is None or benchmark.timed != "all" else bool(
             statistics["median_us"] < SYNC_LIMIT * skew
         ),
-        algbw_gbps=algbw, busbw_gbps=busbw, bw_formula=f"nccl-tests:{benchmark.bandwidth}" if benchmark.bandwidth else None,
+        algbw_gbps=algbw, busbw_gbps=busbw, bw_formula=benchmark.bandwidth and f"nccl-tests:{benchmark.bandwidth}",
         metrics=_metrics(message, moved), samples_us=slowest.tolist(), samples_avg_us=average.tolist(),
         rank_mean_us=means, slowest_rank_share=message["slowest_rank_share"],
         iterations=message["iterations"], warmup=message["warmup"], stop_reason=message["stop_reason"],

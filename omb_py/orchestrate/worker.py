@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from omb_py.engine import compiled
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
+
 class Channel(Protocol):
     """Where a rank's messages go: a link to the parent, or a function in the same process."""
 
@@ -28,6 +29,7 @@ class Position:
         self.session: Any = None
 
     def __call__(self) -> dict[str, Any]:
+        """The fields of a heartbeat."""
         iteration, step, doing = 0, 0, self.phase
         if self.session is not None and self.phase in ("validate", "warmup", "loop"):
             iteration, step = self.session.position()

@@ -13,7 +13,7 @@ from omb_py.backends.mock.session import MockSession
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Cell, World
 from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.program import Buffer, Program, Region, Request, Stage, Step, body
+from omb_py.engine.program import Buffer, Program, Region, Stage, Step, body
 from omb_py.errors import UsageError
 from omb_py.suites import find
 
@@ -234,18 +234,3 @@ def test_data_does_not_change_times() -> None:
     step = steps.allreduce(Region("send", 0, n), Region("recv", 0, n), "int32", "sum")
     moving, still = (collective(step, n, n, "auto", f"noise=0.1,data={data}") for data in ("on", "off"))
     assert moving.run(0, 0, 5)[1].tolist() == still.run(0, 0, 5)[1].tolist()
-
-
-@PATHS
-def test_what_a_non_blocking_call_sends_is_taken_when_it_is_called(path: str) -> None:
-    whole, into = Region("send", 0, 4), Region("recv", 0, 4)
-    call = steps.iallreduce(whole, into, "uint8", "max", Request(0))
-    program = Program(
-        (Buffer("send", 4), Buffer("recv", 4)), (Stage(body(call, steps.flip(whole), steps.wait(Request(0)))),)
-    )
-    runner = MockSession({"ranks": RANKS, "mock": f"path={path}"}).load(
-        Cell("hand", "mock", "native", 4), dict.fromkeys(range(RANKS), program)
-    )
-    runner.run(0, 0, 1)
-    assert got(runner, "recv", "uint8").tolist() == [[0] * 4] * RANKS
-    assert got(runner, "send", "uint8").tolist() == [[255, 0, 0, 0]] * RANKS

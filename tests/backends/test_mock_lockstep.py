@@ -141,11 +141,11 @@ def test_ranks_with_other_programs_do_not() -> None:
 def test_simulation_is_fast(name: str, ranks: int, iterations: int, text: str) -> None:
     cell, all_ = programs(name, ranks, 8)
     took = []
-    for _ in range(3):  # the best of three: other processes may hold the processor
-        started = time.perf_counter()
+    for _ in range(2):  # the first may load code
+        started = time.process_time()
         runner = MockSession({"ranks": ranks, "mock": text}).load(cell, all_)
         runner.enter(0, {})
         out = runner.run(0, 0, iterations)
-        took.append(time.perf_counter() - started)
+        took.append(time.process_time() - started)
         assert out[0].shape == (iterations, 1)
     assert min(took) < 1

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench.ratios import Verdict, judge, launch_log_ratio, quad_log_ratio
+from tests.bench.ratios import Verdict, judge, launch_log_ratio, pair_log_ratios
 from tests.bench.reference import NoCompiler, beside_python, compile_reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,9 @@ class Series:
 
 
 NATIVE = (Series("native", ("native", "c", None), "funneled", 0.03),)
-MPI4PY = tuple(Series(f"mpi4py {level}", ("mpi4py", "bare", "native"), level, 0.05, 0.5) for level in ("single", "multiple"))
+MPI4PY = tuple(
+    Series(f"mpi4py {level}", ("mpi4py", "bare", "native"), level, 0.05, 0.5) for level in ("single", "multiple")
+)
 CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03),)
 SERIES = {"native": NATIVE, "mpi4py": MPI4PY, "control": CONTROL, "all": NATIVE + MPI4PY}
 
@@ -95,7 +97,9 @@ def environment() -> dict[str, str]:
     return env
 
 
-def launch(launcher: Sequence[str], series: Series, cells: list[dict[str, Any]], reference: Path | None) -> dict[str, Any]:
+def launch(
+    launcher: Sequence[str], series: Series, cells: list[dict[str, Any]], reference: Path | None
+) -> dict[str, Any]:
     """Run one launch; returns what rank 0 wrote. Raises RuntimeError when it fails."""
     with tempfile.TemporaryDirectory() as folder:
         output, described = Path(folder) / "launch.json", Path(folder) / "plan.json"
@@ -119,7 +123,7 @@ def launch(launcher: Sequence[str], series: Series, cells: list[dict[str, Any]],
 
 def cell_ratio(cell: Mapping[str, Any]) -> float:
     """The launch's log ratio of a cell."""
-    return launch_log_ratio([quad_log_ratio(run["order"], run["values"]) for run in cell["runs"]])
+    return launch_log_ratio([r for run in cell["runs"] for r in pair_log_ratios(run["order"], run["values"])])
 
 
 def side_value(cell: Mapping[str, Any], side: str) -> float:
@@ -214,7 +218,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if (os.cpu_count() or 1) < 2:
         print("bench-fidelity cannot run here: two ranks need two cores", file=sys.stderr)
         return 3
-    print(f"{cpu_model()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.release()}")
+    print(
+        f"{cpu_model()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.release()}"
+    )
     fine, everything = True, []
     for series in SERIES[options.mode]:
         cells = plan(series, options.benchmarks, options.sizes, options.effort)

@@ -20,7 +20,6 @@ from omb_py.backends.registry import find as find_backend  # noqa: E402
 from omb_py.engine.benchmark import Cell  # noqa: E402
 from omb_py.engine.measure import buffers_needed, measure, worlds_of  # noqa: E402
 from omb_py.suites.registry import find  # noqa: E402
-
 from tests.bench.ratios import orders  # noqa: E402
 from tests.bench.reference import Reference  # noqa: E402
 
@@ -56,9 +55,7 @@ class Sides:
         """The C reference."""
         assert self.reference is not None
         cell = self.cell
-        return self.reference.run(
-            cell.benchmark, self.memory, cell.size, cell.iterations, cell.warmup, cell.window
-        )
+        return self.reference.run(cell.benchmark, self.memory, cell.size, cell.iterations, cell.warmup, cell.window)
 
     def bare(self) -> float:
         """The hand-written mpi4py loop."""
@@ -66,9 +63,7 @@ class Sides:
 
         cell = self.cell
         send, recv = self._messages()
-        return LOOPS[cell.benchmark](
-            self.session.world, send, recv, cell.iterations, cell.warmup, cell.window
-        )
+        return LOOPS[cell.benchmark](self.session.world, send, recv, cell.iterations, cell.warmup, cell.window)
 
     def _bound(self, binding: str) -> Cell:
         from dataclasses import replace

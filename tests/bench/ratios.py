@@ -1,10 +1,12 @@
 """The arithmetic of the fidelity benchmark: from block values to a verdict. Pure functions.
 
 A *block* is one run of one side: it gives the number that this side prints.  A *quad* is four blocks, A B B A or
-B A A B, so that a linear drift of the machine cancels; its value is the mean log of the two A blocks minus that of
-the two B blocks.  A *launch* gives one value a cell: the median of its quads, which a block that was interrupted by
-something else cannot move far.  Over the launches (the sample) stand the mean and Student's 95 % interval: the cell
-passes when the whole interval lies inside the bar.
+B A A B in turn, so that each side comes first equally often and drift cancels.  It holds two *pairs* of neighbouring
+blocks; a pair's value is log A - log B.  A *launch* gives one value a cell: the median of its pairs, which a few
+blocks that something else interrupted cannot move far.  (Tried on the reference against itself, where the true value
+is 0: the launch-to-launch spread is 0.9 % with the median of pairs, 1.2 % with that of whole quads, 1.7 % with the
+ratio of the two sides' medians.)  Over the launches (the sample) stand the mean and Student's 95 % interval: the
+cell passes when the whole interval lies inside the bar.
 """
 
 from __future__ import annotations
@@ -22,18 +24,25 @@ def orders(quads: int) -> list[str]:
     return ["ABBA" if q % 2 == 0 else "BAAB" for q in range(quads)]
 
 
-def quad_log_ratio(order: str, values: Sequence[float]) -> float:
-    """Mean log of the A blocks minus mean log of the B blocks. Raises ValueError on a value that is not positive."""
+def pair_log_ratios(order: str, values: Sequence[float]) -> list[float]:
+    """log A - log B of each pair of neighbouring blocks.
+
+    Raises ValueError on a value that is not positive and finite, or when a pair lacks a side.
+    """
     if len(order) != len(values) or any(not v > 0 or math.isinf(v) for v in values):
-        raise ValueError(f"cannot take logs of {list(values)}")
-    a = [math.log(v) for side, v in zip(order, values, strict=True) if side == "A"]
-    b = [math.log(v) for side, v in zip(order, values, strict=True) if side == "B"]
-    return statistics.fmean(a) - statistics.fmean(b)
+        raise ValueError(f"cannot take logs of {list(values)} in order {order}")
+    pairs = []
+    for first in range(0, len(order), 2):
+        sides = dict(zip(order[first : first + 2], values[first : first + 2], strict=True))
+        if sides.keys() != {"A", "B"}:
+            raise ValueError(f"order {order} has a pair without both sides")
+        pairs.append(math.log(sides["A"] / sides["B"]))
+    return pairs
 
 
-def launch_log_ratio(quads: Sequence[float]) -> float:
-    """The launch's value: the median over its quads."""
-    return statistics.median(quads)
+def launch_log_ratio(pairs: Sequence[float]) -> float:
+    """The launch's value: the median over its pairs."""
+    return statistics.median(pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import re
 
 import click
 import pytest
-from omb_py.suites import BENCHMARKS, find
 
 from omb_py import __version__
 from omb_py.cli import main
@@ -16,11 +15,41 @@ from omb_py.cli.options import human
 from omb_py.engine.benchmark import Cell
 from omb_py.orchestrate.plan import plan, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, Request
+from omb_py.suites import BENCHMARKS, find
 
 OPTIONS = tuple(
-    "--backend --binding -d --device --buffer -n --ranks --hosts --launcher --launcher-args --thread-level "
-    "-i --iterations -x --warmup --precision --time-limit --launches --seed --timeout -z --tail-lat --format --quiet "
-    "--store --no-store --tag --mock --debug --help".split()  # noqa: SIM905
+    [
+        "--backend",
+        "--binding",
+        "-d",
+        "--device",
+        "--buffer",
+        "-n",
+        "--ranks",
+        "--hosts",
+        "--launcher",
+        "--launcher-args",
+        "--thread-level",
+        "-i",
+        "--iterations",
+        "-x",
+        "--warmup",
+        "--precision",
+        "--time-limit",
+        "--launches",
+        "--seed",
+        "--timeout",
+        "-z",
+        "--tail-lat",
+        "--format",
+        "--quiet",
+        "--store",
+        "--no-store",
+        "--tag",
+        "--mock",
+        "--debug",
+        "--help",
+    ]
 )
 WHERE_TAKEN = {
     "type": "--type", "op": "--op", "window": "--window-size", "validation": "--validation", "full": "--full",

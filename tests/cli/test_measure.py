@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from omb_py.suites import BENCHMARKS
 
 from omb_py.cli import main
 from omb_py.orchestrate.request import Request
+from omb_py.suites import BENCHMARKS
 
 Parse = Callable[[str], Request]
 

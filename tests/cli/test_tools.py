@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from omb_py.backends import registry
-from omb_py.suites import BENCHMARKS, find
 
+from omb_py.backends import registry
 from omb_py.cli import main
 from omb_py.engine.session import Probe
+from omb_py.suites import BENCHMARKS, find
 
 
 class Fake:

@@ -97,7 +97,9 @@ class TestRun:
         assert fake.notes == [(1, 0), (2, 0), (2, 1), (2, 2), (3, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 1)]
 
     @settings(max_examples=40)
-    @given(shape=st.recursive(st.just(()), lambda s: st.lists(st.tuples(st.integers(0, 3), s), max_size=3), max_leaves=6))
+    @given(
+        shape=st.recursive(st.just(()), lambda s: st.lists(st.tuples(st.integers(0, 3), s), max_size=3), max_leaves=6)
+    )
     def test_agrees_with_walking_the_program(self, shape: list[tuple[int, object]]) -> None:
         fake = Fake()
         counter = iter(range(1000))

@@ -93,7 +93,9 @@ class TestRepeat:
             table(Stage(body(*nodes)))
 
     @settings(max_examples=40)
-    @given(shape=st.recursive(st.just(()), lambda s: st.lists(st.tuples(st.integers(0, 3), s), max_size=3), max_leaves=6))
+    @given(
+        shape=st.recursive(st.just(()), lambda s: st.lists(st.tuples(st.integers(0, 3), s), max_size=3), max_leaves=6)
+    )
     def test_agrees_with_walking_the_program(self, machine: Machine, shape: list[tuple[int, object]]) -> None:
         from omb_py.engine.program import walk
 

@@ -34,14 +34,14 @@ from omb_py.suites.registry import BENCHMARKS
 BARRIER = steps.barrier()
 
 GOLDEN = {
-    "latency": "",
-    "bw": "",
-    "bibw": "",
-    "barrier": "",
-    "bcast": "",
-    "allreduce": "",
-    "allgather": "",
-    "alltoall": "",
+    "latency": "ca02975413844161",
+    "bw": "aabb3bc44e755047",
+    "bibw": "82ea53264060b662",
+    "barrier": "23cf81d1f28c76b6",
+    "bcast": "3900d6bfaefb8af4",
+    "allreduce": "23d27e7d7e15fd63",
+    "allgather": "15071e3b5bafa373",
+    "alltoall": "b6541238c33a0454",
 }
 """The version of each benchmark. A new one means that numbers are no longer comparable with stored ones: say so in
 the changelog, and change it here."""
@@ -175,5 +175,7 @@ class TestHash:
 class TestCanonical:
     def test_names_what_it_holds(self) -> None:
         assert canonical(Lap("time")) == {"Lap": {"name": "time"}}
-        assert canonical(Step("send", {"tag": 1, "peer": 0})) == {"Step": {"op": "send", "operands": {"peer": 0, "tag": 1}}}
+        assert canonical(Step("send", {"tag": 1, "peer": 0})) == {
+            "Step": {"op": "send", "operands": {"peer": 0, "tag": 1}}
+        }
         assert canonical((1, "a", [None])) == [1, "a", [None]]

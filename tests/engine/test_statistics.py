@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -133,7 +134,7 @@ class TestCheckpoints:
         points = s.checkpoints(limit, first)
         assert points[0] == min(first, limit)
         assert points[-1] == limit
-        for before, after in zip(points, points[1:], strict=False):
+        for before, after in itertools.pairwise(points):
             assert before < after
             assert after == min(limit, math.ceil(before * 1.5))
 

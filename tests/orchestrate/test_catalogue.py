@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from omb_py.backends import registry
-from omb_py.suites import BENCHMARKS
 
+from omb_py.backends import registry
 from omb_py.engine.session import Probe
 from omb_py.orchestrate import catalogue, choices
 from omb_py.orchestrate.catalogue import Place, as_json, as_table, places
+from omb_py.suites import BENCHMARKS
 
 MPI = Probe("mpi", True, bindings={"native": "", "mpi4py": "mpi4py is too old"}, devices={"cpu": ""})
 MOCK = Probe("mock", True, bindings={"native": ""}, devices={"cpu": ""})

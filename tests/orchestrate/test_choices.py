@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omb_py.backends import registry
 
+from omb_py.backends import registry
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate import choices

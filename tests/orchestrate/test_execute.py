@@ -131,9 +131,7 @@ def test_a_store_that_cannot_be_made_is_refused_before_measuring() -> None:
         execute(mock("allreduce", Path("/proc/results")))
 
 
-def test_a_full_disk_keeps_the_journal_and_says_how_to_recover(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_keeps_the_journal_and_says_how_to_recover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from omb_py.results import writing
 
     def full(*arguments: object) -> None:

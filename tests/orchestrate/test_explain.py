@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from omb_py.suites import BENCHMARKS, find
 
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Cell, World
 from omb_py.engine.program import Host, Lap, Program, Region, Repeat, Request, Stage, body
 from omb_py.errors import UsageError
 from omb_py.orchestrate.explain import explain
+from omb_py.suites import BENCHMARKS, find
 
 LATENCY = """\
 latency: one-way time of a blocking ping-pong (OMB's osu_latency)

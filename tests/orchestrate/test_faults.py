@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.orchestrate.faultlab import Run, announced, stored
 
 pytestmark = [pytest.mark.mpi, pytest.mark.faults, pytest.mark.timeout(120)]

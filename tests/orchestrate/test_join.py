@@ -17,7 +17,9 @@ from tests.orchestrate.faultlab import ROOT_OK
 MPIEXEC = str(Path(sys.executable).parent / "mpiexec")
 
 
-def under_mpiexec(ranks: int, *words: str, python: tuple[str, ...] = ("-m", "omb_py")) -> subprocess.CompletedProcess[str]:
+def under_mpiexec(
+    ranks: int, *words: str, python: tuple[str, ...] = ("-m", "omb_py")
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [MPIEXEC, "-n", str(ranks), sys.executable, *python, *words],
         capture_output=True, text=True, timeout=60, env={**os.environ, **ROOT_OK}, check=False,
@@ -75,5 +77,3 @@ def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     assert len(reasons) == 3
     assert "thread level multiple" in reasons[0]
     assert "one launch" in reasons[1]
-
-

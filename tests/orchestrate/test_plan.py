@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from omb_py.suites import BENCHMARKS, find
 
 from omb_py.engine.benchmark import Needs
 from omb_py.errors import UsageError
 from omb_py.orchestrate import plan as planning
 from omb_py.orchestrate.plan import check, plan, takes
 from omb_py.orchestrate.request import Request
+from omb_py.suites import BENCHMARKS, find
 
 ONE_LINE = r"^[^\n]+$"
 

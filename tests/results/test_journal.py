@@ -241,7 +241,7 @@ class TestRows:
 
     @pytest.mark.parametrize("value", [[1.0], {"f8": "AA"}, {"f4": 3}, {"f4": "AAA="}, {"f4": "A*=="}])
     def test_samples_that_are_not_base64_are_refused(self, make_row, value) -> None:
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             decode_row({**encode_row(make_row()), "samples_us": value})
 
 

@@ -12,15 +12,84 @@ from omb_py.results.summary import COLUMNS as STATISTICS
 DOCS = Path(__file__).parents[2] / "docs" / "store.md"
 
 # design: the columns in their order
-COLUMNS = """
-run_id launch_id launch_index started_at schema_version source benchmark family backend library library_version
-binding binding_version device device_name buffer dtype op in_place root process_sync timing cache thread_level
-window threads datatype_layout batch ranks nodes ranks_per_node devices size_bytes bytes_per_rank bytes_total count
-metric unit value mean_us median_us min_us max_us stddev_us mad_us p05_us p25_us p50_us p75_us p90_us p95_us p99_us
-p999_us ci_low_us ci_high_us ess skew_us sync_limited algbw_gbps busbw_gbps bw_formula metrics samples_us
-samples_avg_us rank_mean_us slowest_rank_share iterations warmup stop_reason validated wrong_bytes comparability_key
-environment_key text_dialect tags hosts
-""".split()
+COLUMNS = [
+    "run_id",
+    "launch_id",
+    "launch_index",
+    "started_at",
+    "schema_version",
+    "source",
+    "benchmark",
+    "family",
+    "backend",
+    "library",
+    "library_version",
+    "binding",
+    "binding_version",
+    "device",
+    "device_name",
+    "buffer",
+    "dtype",
+    "op",
+    "in_place",
+    "root",
+    "process_sync",
+    "timing",
+    "cache",
+    "thread_level",
+    "window",
+    "threads",
+    "datatype_layout",
+    "batch",
+    "ranks",
+    "nodes",
+    "ranks_per_node",
+    "devices",
+    "size_bytes",
+    "bytes_per_rank",
+    "bytes_total",
+    "count",
+    "metric",
+    "unit",
+    "value",
+    "mean_us",
+    "median_us",
+    "min_us",
+    "max_us",
+    "stddev_us",
+    "mad_us",
+    "p05_us",
+    "p25_us",
+    "p50_us",
+    "p75_us",
+    "p90_us",
+    "p95_us",
+    "p99_us",
+    "p999_us",
+    "ci_low_us",
+    "ci_high_us",
+    "ess",
+    "skew_us",
+    "sync_limited",
+    "algbw_gbps",
+    "busbw_gbps",
+    "bw_formula",
+    "metrics",
+    "samples_us",
+    "samples_avg_us",
+    "rank_mean_us",
+    "slowest_rank_share",
+    "iterations",
+    "warmup",
+    "stop_reason",
+    "validated",
+    "wrong_bytes",
+    "comparability_key",
+    "environment_key",
+    "text_dialect",
+    "tags",
+    "hosts",
+]
 
 
 def test_columns_are_the_documented_ones_in_order() -> None:

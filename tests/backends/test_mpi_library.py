@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import EnvironmentProblem
-from omb_py.orchestrate.mpilibrary import (
+from omb_py.backends.mpi.library import (
     INTEL,
     MPICH,
     OPEN_MPI,
@@ -18,6 +17,7 @@ from omb_py.orchestrate.mpilibrary import (
     mpi_library,
     whose,
 )
+from omb_py.errors import EnvironmentProblem
 
 HYDRA = "HYDRA build details:\n    Version:                                 5.0.2\n    Release Date: x\n"
 SAYS = {
