@@ -8,7 +8,14 @@ from omb_py.engine import steps
 from omb_py.engine.benchmark import Benchmark, Cell, Sizes, World
 from omb_py.engine.dtypes import reduction_dtype
 from omb_py.engine.program import Buffer, Lap, Program, Region, Stage, Step, body
-from omb_py.suites.rules import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, REDUCTION_SIZES, TWO_OR_MORE
+from omb_py.suites.rules import (
+    COLLECTIVE_COUNTS,
+    COLLECTIVE_SIZES,
+    PER_CALL,
+    REDUCTION_SIZES,
+    TWO_OR_MORE,
+    message_bytes,
+)
 
 
 def blocking(call: Step, cell: Cell, *buffers: Buffer) -> Program:
@@ -24,27 +31,30 @@ def barrier(world: World, cell: Cell) -> Program:
 
 def bcast(world: World, cell: Cell) -> Program:
     """Root sends `size` bytes to all."""
-    call = steps.bcast(Region("buf", 0, cell.size), cell.root, cell.dtype)
-    return blocking(call, cell, Buffer("buf", cell.size))
+    size = message_bytes(cell)
+    call = steps.bcast(Region("buf", 0, size), cell.root, cell.dtype)
+    return blocking(call, cell, Buffer("buf", size))
 
 
 def allreduce(world: World, cell: Cell) -> Program:
     """Reduce a vector of `size` bytes; every rank gets the result."""
-    out, back = Region("send", 0, cell.size), Region("recv", 0, cell.size)
+    size = message_bytes(cell)
+    out, back = Region("send", 0, size), Region("recv", 0, size)
     call = steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.op)
-    return blocking(call, cell, Buffer("send", cell.size), Buffer("recv", cell.size))
+    return blocking(call, cell, Buffer("send", size), Buffer("recv", size))
 
 
 def allgather(world: World, cell: Cell) -> Program:
     """Every rank contributes `size` bytes and gets all contributions."""
-    total = cell.size * world.size
-    call = steps.allgather(Region("send", 0, cell.size), Region("recv", 0, total), cell.dtype)
-    return blocking(call, cell, Buffer("send", cell.size), Buffer("recv", total))
+    size = message_bytes(cell)
+    total = size * world.size
+    call = steps.allgather(Region("send", 0, size), Region("recv", 0, total), cell.dtype)
+    return blocking(call, cell, Buffer("send", size), Buffer("recv", total))
 
 
 def alltoall(world: World, cell: Cell) -> Program:
     """Every rank sends `size` bytes to every rank."""
-    total = cell.size * world.size
+    total = message_bytes(cell) * world.size
     call = steps.alltoall(Region("send", 0, total), Region("recv", 0, total), cell.dtype)
     return blocking(call, cell, Buffer("send", total), Buffer("recv", total))
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.program import Buffer, Lap, Program, Region, Repeat, Request, Requests, Stage, body
 from omb_py.engine.steps import irecv, isend, recv, send, waitall
-from omb_py.suites.rules import BANDWIDTH_COUNTS, EXACTLY_TWO, LATENCY_COUNTS, ONE_WAY, PT2PT_SIZES, window_bytes
+from omb_py.suites.rules import (
+    BANDWIDTH_COUNTS,
+    EXACTLY_TWO,
+    LATENCY_COUNTS,
+    ONE_WAY,
+    PT2PT_SIZES,
+    message_bytes,
+    window_bytes,
+)
 
 _WINDOW_TAG, _REPLY_TAG, _REPLY_BYTES = 100, 101, 1
 _OPTIONS = frozenset({"type", "validation"})
@@ -13,30 +21,30 @@ _OPTIONS = frozenset({"type", "validation"})
 
 def latency(world: World, cell: Cell) -> Program:
     """Blocking ping-pong between ranks 0 and 1."""
-    out, back = Region("send", 0, cell.size), Region("recv", 0, cell.size)
-    peer = 1 - world.rank
+    size, peer = message_bytes(cell), 1 - world.rank
+    out, back = Region("send", 0, size), Region("recv", 0, size)
     ping, pong = send(out, peer, cell.dtype), recv(back, peer, cell.dtype)
     order = (ping, pong) if world.rank == 0 else (pong, ping)
     return Program(
-        (Buffer("send", cell.size), Buffer("recv", cell.size)),
+        (Buffer("send", size), Buffer("recv", size)),
         (Stage(body(Lap(), *order, Lap("time"))),),
     )
 
 
 def _window(world: World, cell: Cell, outgoing: bool, incoming: bool) -> tuple[tuple[Buffer, ...], list[Repeat]]:
     """Posts of a window: receives before sends. In validation every slot has memory of its own."""
-    stride = cell.size if cell.distinct else 0
-    total = cell.size * cell.window if cell.distinct else cell.size
-    peer = 1 - world.rank
+    size, peer = message_bytes(cell), 1 - world.rank
+    stride, slots = (size, cell.window) if cell.distinct else (0, 1)
     posts, requests = [], 0
     if incoming:
-        into = Region("recv", 0, cell.size, stride)
+        into = Region("recv", 0, size, stride)
         posts.append(Repeat(cell.window, (irecv(into, peer, cell.dtype, Request(requests, 1), _WINDOW_TAG),)))
         requests += cell.window
     if outgoing:
-        out = Region("send", 0, cell.size, stride)
+        out = Region("send", 0, size, stride)
         posts.append(Repeat(cell.window, (isend(out, peer, cell.dtype, Request(requests, 1), _WINDOW_TAG),)))
-    return (Buffer("send", total), Buffer("recv", total)), posts
+    buffers = Buffer("send", size * (slots if outgoing else 1)), Buffer("recv", size * (slots if incoming else 1))
+    return buffers, posts
 
 
 def bw(world: World, cell: Cell) -> Program:

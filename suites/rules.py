@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from omb_py.engine.benchmark import Cell, Counts, Metric, RankRule, Sizes
+from omb_py.engine.dtypes import DTYPES
 
 LATENCY_COUNTS = Counts(10000, 100, 1000, 10)
 BANDWIDTH_COUNTS = Counts(100, 10, 20, 2)
@@ -17,6 +18,11 @@ TWO_OR_MORE = RankRule("2 ranks or more", lambda n: n >= 2)
 
 ONE_WAY = Metric("us", "mean over iterations of lap time / 2, on rank 0", parts=2)
 PER_CALL = Metric("us", "mean over ranks of each rank's mean lap time")
+
+
+def message_bytes(cell: Cell) -> int:
+    """Bytes of the whole elements in a message of the cell's size: OMB's count is size // itemsize."""
+    return cell.size - cell.size % DTYPES[cell.dtype].itemsize
 
 
 def window_bytes(directions: int) -> Metric:

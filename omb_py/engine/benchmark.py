@@ -30,7 +30,8 @@ class Cell:
     binding: str
     size: int
     """Message size in bytes as OMB prints it (per destination for alltoall, per rank for allgather)."""
-    dtype: str = "mpi_char"
+    dtype: str = "char"
+    """One of :data:`omb_py.engine.dtypes.DTYPES`."""
     device: str = "cpu"
     buffer: str = "numpy"
     op: str = "sum"
@@ -124,7 +125,7 @@ class Benchmark:
     bytes_total: Callable[[int, int], int]
     """(size, ranks) -> bytes of the whole operation, the nccl-tests *size* column."""
     bandwidth: str | None = None
-    """Name of the algbw/busbw formula (:mod:`omb_py.engine.bandwidth`)."""
+    """Name of the algbw/busbw formula (:mod:`omb_py.results.bandwidth`)."""
     needs: Needs = Needs()
     zero_size: bool = False
     """A message of zero bytes means something."""

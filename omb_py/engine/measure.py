@@ -62,7 +62,7 @@ def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
 
 
 class Sampler:
-    """Runs a stage in pieces and keeps the samples of the local ranks that the benchmark times."""
+    """Runs a stage in pieces and keeps the samples of the local ranks."""
 
     def __init__(self, session: Session, benchmark: Benchmark, runner: Runner, stage: int, laps: int) -> None:
         self.session, self.runner, self.stage, self.laps = session, runner, stage, laps
@@ -79,12 +79,20 @@ class Sampler:
         self._done += iterations
         if keep:
             self.kept += iterations
-            self._pieces.append({rank: samples[rank] for rank in self.timed})
+            self._pieces.append(samples)
 
     def local(self) -> Floats:
         """Samples of the local timed ranks in µs, shape (ranks, iterations, laps)."""
-        joined = [np.concatenate([piece[rank] for piece in self._pieces]) for rank in self.timed]
-        return np.array(joined, np.float64).reshape(-1, self.kept, self.laps) / (1000.0 * self.parts)
+        joined = [self._laps(rank) for rank in self.timed]
+        return np.array(joined, np.float64).reshape(len(joined), self.kept, self.laps) / (1000.0 * self.parts)
+
+    def means_ns(self) -> Floats:
+        """Mean of each lap over the local ranks, whether the benchmark times them or not."""
+        means: Floats = np.mean([self._laps(rank).mean(axis=0) for rank in self.session.local], axis=0)
+        return means
+
+    def _laps(self, rank: int) -> NDArray[np.int64]:
+        return np.concatenate([piece[rank] for piece in self._pieces])
 
     def slowest(self) -> Floats:
         """Maximum over the timed ranks, shape (iterations, laps), on every process."""
@@ -125,8 +133,8 @@ def measure(
     known: dict[tuple[str, str], float] = {}
     for number, stage in enumerate(stages):
         runner.enter(number, known)
-        if checker and number == 0:
-            checker.fill(runner, TIMED_LOOP)
+        if checker:
+            checker.fill(runner, number, TIMED_LOOP)
         sampler = Sampler(session, benchmark, runner, number, len(stage.laps))
         phase("warmup")
         session.barrier()
@@ -144,14 +152,15 @@ def measure(
         finally:
             gc.enable()
         phase("write")
-        if checker and number == 0:
-            late = session.total(np.array([float(checker.wrong(runner, TIMED_LOOP))]))
+        if checker:
+            late = session.total(np.array([float(checker.wrong(runner, number, TIMED_LOOP))]))
             result.wrong_bytes = (result.wrong_bytes or 0) + int(late[0])
         runner.leave(number)
         _reduce(session, sampler, stage.name, stage.laps, len(stages) > 1, benchmark, result)
-        if sampler.timed:
-            means = sampler.local().mean(axis=(0, 1)) * 1000.0 * sampler.parts
-            known.update({(stage.name, lap): float(mean) for lap, mean in zip(stage.laps, means, strict=True)})
+        if number + 1 < len(stages):
+            known.update(
+                {(stage.name, lap): float(mean) for lap, mean in zip(stage.laps, sampler.means_ns(), strict=True)}
+            )
         result.iterations, result.stop_reason = sampler.kept, stop
     runner.close()
     if result.wrong_bytes is not None:

@@ -9,8 +9,9 @@ the result depends on the position through q alone and a table of m entries hold
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Body, Region, Step, walk
 
-Bytes = NDArray[np.uint8]
+Bytes: TypeAlias = NDArray[np.uint8]
+Make: TypeAlias = Callable[[], Bytes]
+"""Makes a payload when it is needed: all of a window at once would take as much memory as the buffers."""
+Part: TypeAlias = tuple[Region, Make]
 
 
 def mix(*key: int) -> int:
@@ -84,51 +88,55 @@ def _blocks(nbytes: int, ranks: int, *keys: tuple[int, ...]) -> Bytes:
     return np.concatenate([pattern(nbytes // ranks, *key) for key in keys])
 
 
-def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[tuple[Region, Bytes]]:
-    """What a step reads on this rank: (region, bytes to put there before the iteration)."""
+def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
+    """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
     me, n, op = world.rank, world.size, step.op.removeprefix("i")
     if op == "send":
         region: Region = step["send"]
-        yield region.at(k), pattern(region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
+        yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
     elif op == "bcast" and step["root"] == me:
-        yield step["buf"].at(k), pattern(step["buf"].nbytes, iteration, me, _slot(step["buf"], k))
+        yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, me, _slot(step["buf"], k))
     elif op == "allreduce":
         region = step["send"]
         count = region.nbytes // DTYPES[step["dtype"]].itemsize
-        yield region.at(k), contribution(count, step["dtype"], step["op"], n, me, iteration, _slot(region, k))
+        yield region.at(k), partial(contribution, count, step["dtype"], step["op"], n, me, iteration, _slot(region, k))
     elif op == "allgather":
-        yield step["send"].at(k), pattern(step["send"].nbytes, iteration, me, _slot(step["send"], k))
+        yield step["send"].at(k), partial(pattern, step["send"].nbytes, iteration, me, _slot(step["send"], k))
     elif op == "alltoall":
         region = step["send"]
-        yield region.at(k), _blocks(region.nbytes, n, *((iteration, me, d, _slot(region, k)) for d in range(n)))
+        yield (
+            region.at(k),
+            partial(_blocks, region.nbytes, n, *((iteration, me, d, _slot(region, k)) for d in range(n))),
+        )
 
 
-def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[tuple[Region, Bytes]]:
-    """What a step leaves on this rank: (region, bytes that must be there after the iteration)."""
+def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
+    """What a step leaves on this rank: (region, maker of the bytes that must be there after the iteration)."""
     me, n, op = world.rank, world.size, step.op.removeprefix("i")
     if op == "recv":
         region: Region = step["recv"]
-        yield region.at(k), pattern(region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
+        yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
     elif op == "bcast":
-        yield step["buf"].at(k), pattern(step["buf"].nbytes, iteration, step["root"], _slot(step["buf"], k))
+        yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, step["root"], _slot(step["buf"], k))
     elif op == "allreduce":
         region = step["recv"]
         count = region.nbytes // DTYPES[step["dtype"]].itemsize
-        yield region.at(k), reduced(count, step["dtype"], step["op"], n, iteration, _slot(region, k))
+        yield region.at(k), partial(reduced, count, step["dtype"], step["op"], n, iteration, _slot(region, k))
     elif op == "allgather":
         region = step["recv"]
-        yield region.at(k), _blocks(region.nbytes, n, *((iteration, s, _slot(region, k)) for s in range(n)))
+        yield region.at(k), partial(_blocks, region.nbytes, n, *((iteration, s, _slot(region, k)) for s in range(n)))
     elif op == "alltoall":
         region = step["recv"]
-        yield region.at(k), _blocks(region.nbytes, n, *((iteration, s, me, _slot(region, k)) for s in range(n)))
+        yield (
+            region.at(k),
+            partial(_blocks, region.nbytes, n, *((iteration, s, me, _slot(region, k)) for s in range(n))),
+        )
 
 
-def expectations(
-    nodes: Body, world: World, iteration: int
-) -> tuple[list[tuple[Region, Bytes]], list[tuple[Region, Bytes]]]:
+def expectations(nodes: Body, world: World, iteration: int) -> tuple[list[Part], list[Part]]:
     """All inputs and all outputs of a body on this rank. A region that is written twice keeps its last content."""
-    before: dict[Region, Bytes] = {}
-    after: dict[Region, Bytes] = {}
+    before: dict[Region, Make] = {}
+    after: dict[Region, Make] = {}
     for node, k in walk(nodes):
         if isinstance(node, Step):
             before.update(inputs(node, k, world, iteration))

@@ -68,7 +68,7 @@ Operand: TypeAlias = "Region | Request | Requests | Result | int | str"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation. `op` is a key of :data:`omb_py.engine.ops.OPS`; the operands are named there."""
+    """One operation. `op` and the operands are those of the constructors in :mod:`omb_py.engine.steps`."""
 
     op: str
     operands: Mapping[str, Operand] = field(default_factory=dict)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal
 
 from omb_py import __version__
@@ -22,6 +23,8 @@ from omb_py.orchestrate.launchers import launcher_report
 SHM_ENOUGH_BYTES = 256 << 20
 """Open MPI, MPICH and Intel MPI keep their queues and large messages in /dev/shm; 64 MiB, a container's default, is
 little for more than a few ranks."""
+MAX_TEXT = 120
+"""Characters of a finding in the text form; JSON has all of it."""
 MEMORY_ENOUGH_BYTES = 1 << 30
 ROOT_VARIABLES = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 
@@ -80,7 +83,8 @@ def as_text(findings: Sequence[Finding]) -> str:
     width = max(len(f.subject) for f in findings)
     lines = []
     for f in findings:
-        lines.append(f"{f.status:<4}  {f.subject:<{width}}  {f.text}".rstrip())
+        text = shorten(f.text, MAX_TEXT, placeholder=" …")  # a library's own text can be pages long
+        lines.append(f"{f.status:<4}  {f.subject:<{width}}  {text}".rstrip())
         if f.fix:
             lines.append(f"{'':<4}  {'':<{width}}  → {f.fix}")
     return "\n".join(lines)
@@ -97,8 +101,8 @@ def backend(probe: Probe) -> list[Finding]:
     if not probe.available:
         return [Finding(name, "no", probe.reason or "it did not say why", probe.fix)]
     library = " ".join(part for part in (probe.library, probe.version) if part)
-    facts = [f"{key}: {value}" for key, value in probe.facts.items()]
-    findings = [Finding(name, "ok", "; ".join([library, *facts]))]
+    findings = [Finding(name, "ok", library)]
+    findings += [Finding(f"  {fact}", "ok", value) for fact, value in probe.facts.items()]
     for binding, why in probe.bindings.items():
         findings.append(Finding(f"  binding {binding}", "no" if why else "ok", why or "usable"))
     return findings

@@ -105,7 +105,10 @@ def end(token: str, known: Iterable[Process], within: float) -> list[Process]:
 
 
 def with_parent(parent: int, signal_number: int = signal.SIGKILL) -> Callable[[], None]:
-    """For ``Popen(preexec_fn=...)``: the child is signalled when the thread that started it ends, even by -9."""
+    """For ``Popen(preexec_fn=...)``: the child is signalled when the thread that started it ends, even by -9.
+
+    SIGKILL by default: Intel MPI's mpiexec waits, after SIGTERM, for a stopped rank that never ends.
+    """
 
     def follow() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal_number), 0, 0, 0)

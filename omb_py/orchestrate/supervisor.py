@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
-from omb_py.orchestrate import control, failures, lastwords, processes
+from omb_py.orchestrate import control, failures, lastwords, leftovers, processes
 from omb_py.orchestrate.child import Child
 from omb_py.orchestrate.control import Connection, Garbage, Output
 from omb_py.orchestrate.ranks import RankState, names, position
@@ -136,6 +136,7 @@ class Supervisor:
         self._trouble: Trouble | None = None
         self._finish_by: float | None = None
         self._notes: list[str] = []
+        self._segments: set[str] = set()
         self._server = control.listen(local)
         self.address = control.addresses(self._server, local, hosts)
         self._selector = selectors.DefaultSelector()
@@ -259,6 +260,7 @@ class Supervisor:
         self._moved = self._clock
         if kind == "joined":
             state.rank, state.size = int(message["rank"]), int(message["size"])
+            self._segments |= leftovers.segments(state.pid) if self._is_here(state) else set()
             if state.size != self.ranks and self._trouble is None:
                 self._begin("worlds")
         elif kind == "error":
@@ -415,11 +417,18 @@ class Supervisor:
     def _stop(self, failed: bool) -> None:
         for connection in (*self._states, *self._strangers):
             connection.close()
-        here = socket.gethostname()
-        known = [(s.pid, s.ticks) for s in self._states.values() if s.host == here and s.ticks is not None]
+        known = [(s.pid, s.ticks) for s in self._states.values() if self._is_here(s) and s.ticks is not None]
+        left: list[processes.Process] = []
         if self._child is not None:
-            self._child.stop(self.token, known)
+            left = self._child.stop(self.token, known)
         elif failed:
             processes.gone(known, within=_GRACE_S)
-            processes.end(self.token, known, within=1.0)
+            left = processes.end(self.token, known, within=1.0)
+        if failed and not left:
+            leftovers.remove(self._segments)
         self.close()
+
+    @staticmethod
+    def _is_here(state: RankState) -> bool:
+        """The process that reported is one of this machine: number and start time agree."""
+        return state.host == socket.gethostname() and processes.start_ticks(state.pid) in (state.ticks, None)

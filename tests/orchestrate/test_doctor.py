@@ -19,8 +19,9 @@ GONE = Probe("mpi", False, "no MPI library", "pip install mpich")
 
 
 def test_backends() -> None:
-    first, native, mpi4py = doctor.backend(OPEN_MPI)
-    assert (first.status, first.text) == ("ok", "Open MPI 5.0; mpiexec: /x/mpiexec")
+    first, fact, native, mpi4py = doctor.backend(OPEN_MPI)
+    assert (first.status, first.text) == ("ok", "Open MPI 5.0")
+    assert (fact.subject, fact.text) == ("  mpiexec", "/x/mpiexec")
     assert (native.status, mpi4py.status, mpi4py.text) == ("ok", "no", "too old")
     (gone,) = doctor.backend(GONE)
     assert (gone.status, gone.text, gone.fix) == ("no", "no MPI library", "pip install mpich")
@@ -128,6 +129,8 @@ def test_store(tmp_path: Path) -> None:
 def test_text_and_json() -> None:
     findings = [Finding("a", "ok", "fine"), Finding("longer", "no", "bad", "do this")]
     assert doctor.as_text(findings) == "ok    a       fine\nno    longer  bad\n              → do this"
+    long = doctor.as_text([Finding("a", "ok", "word " * 1000)])
+    assert len(long) < 150 and long.endswith("…")
     data = json.loads(json.dumps(doctor.as_json(findings, False)))
     assert data["usable"] is False and data["findings"][1]["fix"] == "do this"
 

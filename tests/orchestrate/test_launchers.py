@@ -259,6 +259,8 @@ world = MPI.COMM_WORLD
 link.joined(world.rank, world.size)
 where = {"phase": "loop", "cell": 0, "label": "barrier", "iteration": 0, "step": 0, "doing": "barrier"}
 link.watch(lambda: where)
+shared = [line.split()[-1] for line in open("/proc/self/maps") if "/dev/shm/" in line]
+link.send("launch", facts={"shared": [path for path in shared if os.path.exists(path)]})
 link.send("note", text=str(sorted(os.sched_getaffinity(0))) + os.environ["OMP_NUM_THREADS"])
 print("printed by a rank", flush=True)
 victim = world.rank == 1
@@ -293,6 +295,7 @@ class Real:
         self.script.write_text(RANK)
         self.notes: list[str] = []
         self.seconds = 0.0
+        self.shared: list[str] = []
 
     def context(self) -> Context:
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -309,7 +312,10 @@ class Real:
             timeout,
             command=command or built.words,
             environ={**built.environ, "SUPERVISOR_PID": str(os.getpid())},
-            handlers=Handlers(note=lambda message: self.notes.append(message["text"])),
+            handlers=Handlers(
+                note=lambda message: self.notes.append(message["text"]),
+                launch=lambda message: self.shared.extend(message["facts"]["shared"]),
+            ),
             launcher=built.name,
         )
         began = time.monotonic()
@@ -362,6 +368,7 @@ class TestReal:
             launch.run(mode)
         assert [word for word in words if word not in str(caught.value)] == [], caught.value
         assert launch.seconds < 8
+        assert [path for path in launch.shared if os.path.exists(path)] == [], "shared memory of killed ranks"
 
     @pytest.mark.faults
     @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""Every command of the README runs as it is written. The two make commands are what .ci/run runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.orchestrate.faultlab import ROOT_OK
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+COMMANDS = [line.partition("#")[0].strip() for block in BLOCKS for line in block.splitlines() if line.strip()]
+
+
+def test_the_make_commands_are_what_ci_runs() -> None:
+    ci = (ROOT / ".ci" / "run").read_text()
+    makes = [command for command in COMMANDS if command.startswith("make ")]
+    assert makes == ["make run", "make test"]
+    assert all(re.search(rf"^{command}$", ci, re.M) for command in makes)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("make ")])
+def test_runs_as_written(command: str, tmp_path: Path) -> None:
+    told = subprocess.run(
+        shlex.split(command),
+        cwd=tmp_path,
+        env={**os.environ, **ROOT_OK, "PATH": f"{BIN}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.strip()
