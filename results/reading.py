@@ -97,7 +97,8 @@ def load_table(
         _column(name)
     expression = _expression(filters)
     skip = _warn if on_skip is None else on_skip
-    good = [path for path in files(root) if _is_ours(path, skip)]
+    known = schema.arrow_schema()
+    good = [path for path in _of_days(files(root), filters) if _is_ours(path, known, skip)]
     try:
         return _read(root, good, wanted, expression)
     except (OSError, pa.ArrowException):
@@ -124,15 +125,25 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _is_ours(path: Path, skip: OnSkip) -> bool:
-    why = _why_not(path)
+def _of_days(paths: Iterable[Path], filters: Mapping[str, Any]) -> list[Path]:
+    """Without the files of other days than a filter on ``date`` wants, so that they need not be opened."""
+    wanted = filters.get(DATE)
+    days = {wanted} if isinstance(wanted, str) else set(wanted) if isinstance(wanted, (list, tuple, set)) else None
+    if days is None or None in days:
+        return list(paths)
+    folders = {f"{DATE}={day}" for day in days}
+    return [path for path in paths if folders.intersection(path.parts)]
+
+
+def _is_ours(path: Path, known: pa.Schema, skip: OnSkip) -> bool:
+    why = _why_not(path, known)
     if why:
         skip(path, why)
     return not why
 
 
-def _why_not(path: Path) -> str:
-    """Why a file cannot be read as part of a store; empty when it can."""
+def _why_not(path: Path, known: pa.Schema) -> str:
+    """Why a file cannot be read as part of a store with the `known` schema; empty when it can."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -149,6 +160,8 @@ def _why_not(path: Path) -> str:
         return f"its schema version is {version.decode(errors='replace')!r}"
     if number > schema.SCHEMA_VERSION:
         return f"its schema version is {number}, this omb-py knows up to {schema.SCHEMA_VERSION}: update omb-py"
+    if found.equals(known):
+        return ""
     for field in found:
         column = schema.BY_NAME.get(field.name)
         if column is not None and field.type != schema.arrow_type(column.kind):

@@ -31,11 +31,16 @@ def mix(*key: int) -> int:
     return zlib.crc32(np.array(key, "<i8").tobytes())
 
 
+_CHUNK = 1 << 20
+"""Elements of a reduction made at a time: NumPy looks them up through indices of eight bytes."""
+
+
 @lru_cache(maxsize=8)
 def _ramp(nbytes: int) -> Bytes:
     """Bytes that depend on the position with no short period: a shifted or swapped block does not match."""
-    position = np.arange(nbytes, dtype=np.uint32)
-    return ((position * 167) ^ (position >> 8) * 13 ^ (position >> 16) * 101).astype(np.uint8)
+    column, row = np.arange(256, dtype=np.uint32), np.arange(-(-nbytes // 256), dtype=np.uint32)
+    within, beyond = (column * 167).astype(np.uint8), (row * 13 ^ (row >> 8) * 101).astype(np.uint8)
+    return (beyond[:, None] ^ within[None, :]).reshape(-1)[:nbytes]
 
 
 def pattern(nbytes: int, *key: int) -> Bytes:
@@ -45,9 +50,20 @@ def pattern(nbytes: int, *key: int) -> Bytes:
 
 
 @lru_cache(maxsize=8)
-def _place(count: int, m: int) -> NDArray[np.int64]:
-    position = np.arange(count, dtype=np.int64)
-    return (7 * position + 3 * (position // m)) % m
+def _place(count: int, m: int) -> Bytes:
+    """A number under `m`, at most 97, for each position."""
+    column, row = np.arange(m, dtype=np.uint32), np.arange(-(-count // m), dtype=np.uint32)
+    across, down = (7 * column % m).astype(np.uint8), (3 * row % m).astype(np.uint8)
+    return ((down[:, None] + across[None, :]) % np.uint8(m)).reshape(-1)[:count]
+
+
+def _spread(table: NDArray[np.int64], dtype: str, count: int) -> Bytes:
+    """An element of the table for each position, by its place."""
+    place, values = _place(count, len(table)), table.astype(DTYPES[dtype].numpy)
+    out = np.empty(count, values.dtype)
+    for start in range(0, count, _CHUNK):
+        out[start : start + _CHUNK] = values[place[start : start + _CHUNK]]
+    return out.view(np.uint8)
 
 
 def modulus(dtype: str, ranks: int) -> int:
@@ -58,26 +74,25 @@ def modulus(dtype: str, ranks: int) -> int:
 def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int) -> Bytes:
     """What `rank` puts into a reduction of `count` elements."""
     m = modulus(dtype, ranks)
-    place = _place(count, m)
+    place = np.arange(m)
     if op == "prod":  # one rank holds 2 or 3 at each position, the others 1: the product is exact in every type
-        values = np.where((place + mix(*key)) % ranks == rank, 2 + place % 2, 1)
+        table = np.where((place + mix(*key)) % ranks == rank, 2 + place % 2, 1)
     else:
-        values = (place + mix(rank, *key)) % m
-    return values.astype(DTYPES[dtype].numpy).view(np.uint8)
+        table = (place + mix(rank, *key)) % m
+    return _spread(table, dtype, count)
 
 
 def reduced(count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
     """What a reduction over all ranks must give."""
     m = modulus(dtype, ranks)
-    place = _place(count, m)
+    place = np.arange(m)
     if op == "prod":
-        values = 2 + place % 2
+        table = 2 + place % 2
     else:
-        held = (np.arange(m)[:, None] + np.array([mix(r, *key) % m for r in range(ranks)])[None, :]) % m
+        held = (place[:, None] + np.array([mix(r, *key) % m for r in range(ranks)])[None, :]) % m
         table = {"sum": held.sum(axis=1), "min": held.min(axis=1), "max": held.max(axis=1)}[op]
-        values = table[place]
     # beyond the exact range (int8 on more than 63 ranks) integers wrap as the libraries' do
-    return values.astype(DTYPES[dtype].numpy).view(np.uint8)
+    return _spread(table, dtype, count)
 
 
 def _slot(region: Region, k: int) -> int:

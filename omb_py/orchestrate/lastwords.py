@@ -118,7 +118,7 @@ _BOILERPLATE = re.compile(
 
 def said(lines: Sequence[str], count: int = 2) -> str:
     """The last lines that tell something, without the frames that launchers put around them."""
-    telling = [line for line in lines if not _BOILERPLATE.search(line)]
+    telling = [line for line in lines if re.search(r"\w", line) and not _BOILERPLATE.search(line)]
     return "; ".join(list(dict.fromkeys(telling))[-count:])
 
 

@@ -73,7 +73,8 @@ class AtEnd:
 
             from omb_py.dashboards.terminal import results_table
 
-            console = Console()
+            # in a pipe or a file nothing may be cut off
+            console = Console() if sys.stdout.isatty() else Console(width=1000)
             console.print(results_table(self.rows))
             return
         sys.stdout.write(export.to_csv(self.rows) if self.form == "csv" else export.to_json(self.rows))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message
+from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message, start_ticks
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
 from omb_py.orchestrate import control, failures, lastwords, leftovers, processes
 from omb_py.orchestrate.child import Child
@@ -431,4 +431,4 @@ class Supervisor:
     @staticmethod
     def _is_here(state: RankState) -> bool:
         """The process that reported is one of this machine: number and start time agree."""
-        return state.host == socket.gethostname() and processes.start_ticks(state.pid) in (state.ticks, None)
+        return state.host == socket.gethostname() and start_ticks(state.pid) in (state.ticks, None)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.bench.quiet import Others, wait_for_quiet
 from tests.bench.ratios import Verdict, judge, launch_log_ratio, pair_log_ratios
 from tests.bench.reference import NoCompiler, beside_python, compile_reference
 
@@ -143,7 +144,8 @@ def show_launch(number: int, series: Series, result: Mapping[str, Any]) -> None:
     a, b, extra = series.sides
     print(
         f"\n{series.name}: launch {number} · {result['library']} {result['library_version']} · thread level "
-        f"{result['thread_level']} · {result['ranks']} ranks · {result['seconds']:.1f} s · load {os.getloadavg()[0]:.1f}"
+        f"{result['thread_level']} · {result['ranks']} ranks · {result['seconds']:.1f} s · waited {result['waited_s']:.0f} s "
+        f"for a quiet machine · other processes {_cores(result['other_cores'])}"
     )
     head = f"{'benchmark':<10}{'size':>8}{'unit':>6}{a + ' (A)':>14}{b + ' (B)':>14}{'A/B - 1':>10}"
     print(head + (f"{extra:>12}{'A - ' + extra:>14}" if extra else "") + f"{'iterations':>12}{'quads':>7}")
@@ -154,6 +156,10 @@ def show_launch(number: int, series: Series, result: Mapping[str, Any]) -> None:
             other = statistics.median(cell["extra_values"])
             line += f"{other:>12.3f}{cost_us(cell):>11.3f} us"
         print(line + f"{cell['iterations']:>12}{len(cell['runs']):>7}", flush=True)
+
+
+def _cores(cores: float | None) -> str:
+    return "not known" if cores is None else f"{cores:.2f} cores"
 
 
 def cost_us(cell: Mapping[str, Any]) -> float:
@@ -202,6 +208,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help=f"of {', '.join(BENCHMARKS)}; native alone also bibw, barrier, allgather, alltoall",
     )  # fmt: skip
     parser.add_argument("--effort", type=float, default=1.0, metavar="F", help="times the usual number of blocks")
+    parser.add_argument(
+        "--patience", type=float, default=60, metavar="S",
+        help="wait before each launch for a quiet machine, at most so long; the launch counts all the same",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="every block of every launch")
     return parser.parse_args(argv)
 
@@ -227,7 +237,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = []
         for number in range(1, options.launches + 1):
             try:
-                results.append(launch(launcher, series, cells, reference))
+                waited, others = wait_for_quiet(options.patience), Others.start()
+                result = launch(launcher, series, cells, reference)
+                results.append({**result, "waited_s": waited, "other_cores": others.cores()})
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"bench-fidelity: {error}", file=sys.stderr)
                 return 3

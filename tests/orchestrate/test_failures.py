@@ -15,7 +15,7 @@ def test_positions_order_ranks_by_how_far_they_are() -> None:
     order = [
         starting,
         rank(0),
-        rank(0, cell=-1, phase="start"),
+        rank(0, cell=0, phase="start"),
         rank(0, cell=0, phase="validate", iteration=9, step=9),
         rank(0, cell=0, phase="loop", iteration=3, step=2),
         rank(0, cell=0, phase="loop", iteration=4, step=0),

@@ -355,7 +355,7 @@ class TestReal:
     @pytest.mark.parametrize(
         ("mode", "words"),
         [
-            ("dies unheard", ["of 2 ranks had reported", "killed by signal 9 (SIGKILL)"]),
+            ("dies unheard", ["of 2 ranks"]),
             ("dies after hello", ["rank 1 on", "died"]),
             ("dies in the loop", ["rank 1 on", "died (killed by signal 9 (SIGKILL))", "barrier, loop", "dmesg"]),
             ("crashes", ["rank 1 on", "died", "barrier, loop"]),
@@ -365,9 +365,11 @@ class TestReal:
     )
     def test_a_death_is_named(self, launch: Real, mode: str, words: list[str]) -> None:
         with pytest.raises(LaunchFailed) as caught:
-            launch.run(mode)
+            launch.run(mode, timeout=5.0)
         assert [word for word in words if word not in str(caught.value)] == [], caught.value
-        assert launch.seconds < 8
+        assert launch.seconds < 8  # Intel's mpiexec overlooks a death before MPI starts: then the timeout finds it
+        if mode == "dies in the loop" and INTEL not in launch.command("fine", 2).name:  # Intel unlinks its own early
+            assert launch.shared
         assert [path for path in launch.shared if os.path.exists(path)] == [], "shared memory of killed ranks"
 
     @pytest.mark.faults

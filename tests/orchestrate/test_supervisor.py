@@ -34,7 +34,7 @@ def rank_main(mode, rank, size, folder):
     victim = rank == 1
     if mode == "dies unheard" and victim: os.kill(os.getpid(), signal.SIGKILL)
     if mode == "never comes" and victim: time.sleep(60)
-    link = Link.from_environment(5)
+    link = Link.from_environment(20)
     spec = link.hello()
     if mode == "dies after hello" and victim: os.kill(os.getpid(), signal.SIGKILL)
     if mode == "never joins" and victim: time.sleep(60)
@@ -186,14 +186,14 @@ def test_a_death_is_named_at_once(toy: Toy, mode: str, words: list[str]) -> None
             "hangs",
             ["no rank made progress for 0.8 s", "rank 1 on", "behind the others", "iteration 4, recv 8 B from 0"],
         ),
-        ("stops", ["rank 1 on", "sent no sign of life", "stopped, or its node is gone", "iteration 4"]),
+        ("stops", ["rank 1 on", "sent no sign of life", "stopped, or its node is gone", "loop iteration"]),
     ],
 )
 def test_a_hang_is_named_within_the_timeout(toy: Toy, mode: str, words: list[str]) -> None:
     with pytest.raises(LaunchFailed) as caught:
         toy.run(mode, timeout=0.8)
     assert [word for word in words if word not in str(caught.value)] == []
-    assert toy.seconds < 0.8 + 1.0 + 1.2  # start-up, detection, clearing up
+    assert toy.seconds < 0.8 + 1.0 + 3.0  # seconds to notice, and to start and to clear up on a busy machine
 
 
 def test_a_rank_that_refuses_gives_its_own_words_and_code(toy: Toy) -> None:

@@ -189,6 +189,13 @@ class TestLoad:
         assert len(load(store, started_at="2026-11-22T00:00:00Z")) == 1
         assert len(load(store, benchmark=[])) == 0
 
+    def test_a_day_opens_no_other_folder(self, store) -> None:
+        (store / "date=2026-11-21" / "junk.parquet").write_bytes(b"junk")
+        assert len(load(store, date="2026-11-22")) == 1  # a skipped file would be a warning, so an error
+        assert len(load(store, date=["2026-11-22", "2026-11-23"])) == 1
+        with pytest.warns(SkippedFile):
+            assert len(load(store, date=["2026-11-21", "2026-11-22"])) == 4
+
     def test_reads_only_what_is_asked(self, store) -> None:
         assert list(load(store, columns=["value", "date"]).columns) == ["value", "date"]
 

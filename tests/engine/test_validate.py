@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.backends.mock.session import MockSession
+from omb_py.engine import steps
+from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.measure import buffers_needed, measure, worlds_of
+from omb_py.engine.payload import expectations
+from omb_py.engine.program import Body, Node, Program, Region, Repeat, Step
+from omb_py.engine.validate import ITERATIONS, Checker, Log, checkable, validate
+from omb_py.suites.registry import BENCHMARKS, find
+from tests.support.programs import IALLREDUCE, ROTATING_BCAST
+from tests.support.simulated import cell, checked, measured, session, with_step
+
+Change = Callable[[Step], Step]
+
+CHECKABLE = [name for name, benchmark in BENCHMARKS.items() if checkable(benchmark)]
+
+
+def ranks_of(name: str) -> int:
+    return 2 if BENCHMARKS[name].family == "pt2pt" else 3
+
+
+def received(benchmark: Benchmark, what: Cell, ranks: int) -> Iterator[tuple[int, Region]]:
+    """(rank, region) of everything that must be right after an iteration with distinct buffers."""
+    for rank in range(ranks):
+        world = World(rank, ranks)
+        program = benchmark.program(world, replace(what, distinct=True))
+        for region, _ in expectations(program.stages[0].variants[0], world, 0)[1]:
+            yield rank, region
+
+
+def changed(program: Program, change: Change) -> Program:
+    """The program with every step replaced by ``change(step)``."""
+
+    def nodes(body: Body) -> tuple[Node, ...]:
+        made: list[Node] = []
+        for node in body:
+            if isinstance(node, Repeat):
+                made.append(Repeat(node.times, nodes(node.body)))
+            else:
+                made.append(change(node) if isinstance(node, Step) else node)
+        return tuple(made)
+
+    return Program(program.buffers, tuple(replace(s, variants=tuple(map(nodes, s.variants))) for s in program.stages))
+
+
+class Careless(MockSession):
+    """A library that does something else than it is told."""
+
+    def __init__(self, ranks: int, change: Change) -> None:
+        super().__init__({"ranks": ranks})
+        self.change = change
+
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> Any:
+        return super().load(cell, {rank: changed(program, self.change) for rank, program in programs.items()})
+
+
+def found_in(name: str, change: Change) -> int:
+    """Wrong bytes that are found when the library does what `change` makes of the steps."""
+    world = Careless(ranks_of(name), change)
+    return validate(world, BENCHMARKS[name], cell(name), worlds_of(world))
+
+
+class TestRightData:
+    @pytest.mark.parametrize("name", CHECKABLE)
+    @pytest.mark.parametrize("size", [1, 7, 8, 1000])
+    def test_has_no_wrong_byte(self, name: str, size: int) -> None:
+        assert checked(BENCHMARKS[name], ranks_of(name), cell(name, size, dtype="char")) == 0
+
+    def test_of_several_stages_and_variants(self) -> None:
+        assert checked(IALLREDUCE, 4, cell("allreduce", 24)) == 0
+        assert checked(ROTATING_BCAST, 13, cell("bcast", 24)) == 0
+
+
+class TestFlippedByte:
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_is_found_at_every_place_of_every_block_on_every_rank(self, name: str) -> None:
+        benchmark, ranks, what = BENCHMARKS[name], ranks_of(name), cell(name, 8)
+        places = [(r, region, at) for r, region in received(benchmark, what, ranks) for at in range(region.nbytes)]
+        assert len(places) >= 8 * (1 if name == "bw" else ranks)
+        for rank, region, at in places:
+            spoiled = with_step(benchmark, rank, steps.flip(Region(region.buffer, region.offset + at, 1)))
+            assert checked(spoiled, ranks, what) == ITERATIONS, (rank, region, at)
+
+    @pytest.mark.parametrize("name", ["latency", "bw", "allgather"])
+    @pytest.mark.parametrize("iteration", [0, ITERATIONS - 1])
+    def test_in_one_iteration_is_found_once(self, name: str, iteration: int) -> None:
+        rank, region = next(iter(received(BENCHMARKS[name], cell(name), ranks_of(name))))
+        spoiled = with_step(BENCHMARKS[name], rank, steps.flip(region, iteration))
+        assert checked(spoiled, ranks_of(name), cell(name)) == 1
+
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_on_the_way_is_found(self, name: str) -> None:
+        assert checked(BENCHMARKS[name], ranks_of(name), cell(name), mock="flip=1::3") >= 1
+
+    def test_in_the_second_stage_is_found(self) -> None:
+        def program(world: World, what: Cell) -> Program:
+            made = IALLREDUCE.program(world, what)
+            spoil = steps.flip(Region("recv", 0, 1))
+            last = replace(made.stages[1], variants=tuple((*v, spoil) for v in made.stages[1].variants))
+            return Program(made.buffers, (made.stages[0], last))
+
+        assert checked(replace(IALLREDUCE, program=program), 2, cell("allreduce")) == 2 * ITERATIONS
+
+    def test_in_a_variant_beyond_the_tenth_is_found(self) -> None:
+        def program(world: World, what: Cell) -> Program:
+            made = ROTATING_BCAST.program(world, what)
+            *others, last = made.stages[0].variants
+            spoil = steps.flip(Region("buf", 0, 1))
+            return Program(made.buffers, (replace(made.stages[0], variants=(*others, (*last, spoil))),))
+
+        assert checked(replace(ROTATING_BCAST, program=program), 12, cell("bcast")) == 12
+
+
+class TestOtherMistakes:
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_a_library_that_does_what_it_is_told_passes(self, name: str) -> None:
+        assert found_in(name, lambda step: step) == 0
+
+    @pytest.mark.parametrize("name", ["bcast", "allreduce", "allgather", "alltoall"])
+    def test_a_stale_buffer_is_found(self, name: str) -> None:
+        """Nothing is received at all: every byte that should have come is wrong in every iteration."""
+        places = sum(region.nbytes for _, region in received(BENCHMARKS[name], cell(name), 3))
+        root = 8 if name == "bcast" else 0  # the root holds what it sends
+        assert found_in(name, lambda step: steps.barrier()) == (places - root) * ITERATIONS
+
+    @pytest.mark.parametrize("name", ["bw", "bibw"])
+    def test_swapped_slots_of_a_window_are_found(self, name: str) -> None:
+        def backwards(step: Step) -> Step:
+            if step.op != "isend":
+                return step
+            region: Region = step["send"]
+            last = region.offset + 3 * region.stride
+            return Step("isend", {**step.operands, "send": replace(region, offset=last, stride=-region.stride)})
+
+        senders = 1 if name == "bw" else 2
+        assert found_in(name, backwards) >= senders * ITERATIONS * 4 * 8 // 2
+
+    def test_one_slot_received_over_another_is_found(self) -> None:
+        def same_slot(step: Step) -> Step:
+            if step.op != "irecv":
+                return step
+            return Step("irecv", {**step.operands, "recv": replace(step["recv"], stride=0)})
+
+        assert found_in("bw", same_slot) >= ITERATIONS * 3 * 8
+
+    def test_a_wrong_root_is_found(self) -> None:
+        def other_root(step: Step) -> Step:
+            return Step("bcast", {**step.operands, "root": 1}) if step.op == "bcast" else step
+
+        assert found_in("bcast", other_root) == ITERATIONS * 3 * 8
+
+    def test_a_wrong_reduction_is_found(self) -> None:
+        def maximum(step: Step) -> Step:
+            return Step("allreduce", {**step.operands, "op": "max"}) if step.op == "allreduce" else step
+
+        assert found_in("allreduce", maximum) >= ITERATIONS
+
+
+class TestLog:
+    def test_is_omb_s_with_position_expected_and_actual(self, tmp_path: Path) -> None:
+        spoiled = with_step(BENCHMARKS["allreduce"], 1, steps.flip(Region("recv", 4, 1), 2))
+        assert checked(spoiled, 2, cell("allreduce", 16), log=Log(tmp_path / "out")) == 1
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["log-1.log"]
+        head, names, line = (tmp_path / "out" / "log-1.log").read_text().splitlines()
+        assert head == "Size: 16, Iteration:2, Datatype: MPI_INT"
+        assert names == "Position            Expected            Actual"
+        position, expected, actual = line.split()
+        assert position == "1" and int(expected) ^ int(actual) == 0xFF
+        assert line == f"{1:<10}{expected:>18}{actual:>18}"
+
+    def test_lists_elements_with_wrong_bytes_only_even_where_the_bytes_are_no_number(self, tmp_path: Path) -> None:
+        """Copies carry any bytes; as floats some are NaN, which is unlike itself."""
+        size = 64 * 1024
+        spoiled = with_step(BENCHMARKS["allgather"], 0, steps.flip(Region("recv", 40, 1), 0))
+        assert checked(spoiled, 2, cell("allgather", size, dtype="float32"), log=Log(tmp_path)) == 1
+        lines = (tmp_path / "log-0.log").read_text().splitlines()
+        assert len(lines) == 3 and lines[2].split()[0] == "10"
+
+    def test_of_a_reply_that_is_no_whole_element_is_in_bytes(self, tmp_path: Path) -> None:
+        spoiled = with_step(BENCHMARKS["bw"], 0, steps.flip(Region("ack", 0, 1), 1))
+        assert checked(spoiled, 2, cell("bw", dtype="int32"), log=Log(tmp_path)) == 1
+        assert (tmp_path / "log-0.log").read_text().splitlines()[2].split()[0] == "0"
+
+    def test_grows_with_each_wrong_iteration(self, tmp_path: Path) -> None:
+        spoiled = with_step(BENCHMARKS["latency"], 0, steps.flip(Region("recv", 0, 1)))
+        checked(spoiled, 2, cell("latency"), log=Log(tmp_path))
+        heads = [line for line in (tmp_path / "log-0.log").read_text().splitlines() if line.startswith("Size")]
+        assert heads == [f"Size: 8, Iteration:{i}, Datatype: MPI_CHAR" for i in range(ITERATIONS)]
+
+    def test_is_not_made_when_all_is_right(self, tmp_path: Path) -> None:
+        checked(BENCHMARKS["latency"], 2, cell("latency"), log=Log(tmp_path / "out"))
+        assert not (tmp_path / "out").exists()
+
+
+class TestInMeasure:
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_a_right_cell_is_true_with_no_wrong_bytes(self, name: str) -> None:
+        done = measured(name, ranks_of(name), validate=True)
+        assert (done.validated, done.wrong_bytes) == (True, 0)
+
+    def test_without_being_asked_nothing_is_said(self) -> None:
+        done = measured("allreduce", 2)
+        assert (done.validated, done.wrong_bytes) == (None, None)
+
+    def test_a_benchmark_without_data_says_nothing(self) -> None:
+        done = measured("barrier", 2, validate=True)
+        assert (done.validated, done.wrong_bytes) == (None, None)
+
+    def test_a_wrong_byte_is_false(self) -> None:
+        done = measured("allreduce", 2, mock="flip=1::4", validate=True)
+        # iteration 4 of the validation; in the timed loop the last of ten iterations overwrites it
+        assert (done.validated, done.wrong_bytes) == (False, 1)
+
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_the_last_iteration_of_the_timed_loop_is_looked_at(self, name: str) -> None:
+        """A fault that strikes only from iteration 10 on is not seen by the validation of iterations 0 to 9."""
+        benchmark, what = find(name), cell(name, iterations=13, validate=True)
+        rank, region = next(iter(received(benchmark, replace(what, window=1), ranks_of(name))))
+        spoiled = with_step(benchmark, rank, steps.flip(replace(region, stride=0), 12))
+        done = measure(session(ranks_of(name)), spoiled, what)
+        assert (done.validated, done.wrong_bytes) == (False, 1)
+
+    def test_of_several_stages(self) -> None:
+        done = measure(session(3), IALLREDUCE, cell("allreduce", 24, validate=True))
+        assert (done.validated, done.wrong_bytes) == (True, 0)
+
+
+class TestBuffersNeeded:
+    def test_hold_the_largest_size_and_a_slot_for_each_message_of_a_validated_window(self) -> None:
+        cells = [cell("bw", size, validate=valid) for size, valid in ((8, False), (64, True), (1024, False))]
+        assert buffers_needed(find("bw"), cells[:1], World(0, 2)) == {"send": 8, "recv": 8, "ack": 1}
+        assert buffers_needed(find("bw"), cells[:2], World(0, 2)) == {"send": 4 * 64, "recv": 64, "ack": 1}
+        assert buffers_needed(find("bw"), cells[:2], World(1, 2)) == {"send": 64, "recv": 4 * 64, "ack": 1}
+        assert buffers_needed(find("bw"), cells, World(0, 2)) == {"send": 1024, "recv": 1024, "ack": 1}
+
+    def test_of_an_alltoall_grow_with_the_ranks(self) -> None:
+        assert buffers_needed(find("alltoall"), [cell("alltoall", 8)], World(3, 5)) == {"send": 40, "recv": 40}
+
+
+def test_payloads_are_made_one_at_a_time() -> None:
+    """A validated window of large messages must not take the memory of the window once more."""
+    size, window = 1 << 20, 16
+    world = session(2, "data=on")
+    apart = cell("bw", size, window=window, distinct=True)
+    programs = {rank: find("bw").program(place, apart) for rank, place in worlds_of(world).items()}
+    runner = world.load(apart, programs)
+    checker = Checker(apart, worlds_of(world), programs, None)
+    tracemalloc.start()
+    try:
+        checker.fill(runner, 0, 0)
+        checker.wrong(runner, 0, 0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * size < window * size

@@ -1,0 +1,51 @@
+"""Short names for measuring on the simulated backend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from omb_py.backends.mock.session import MockSession
+from omb_py.engine.benchmark import Benchmark, Cell
+from omb_py.engine.measure import Measured, measure, worlds_of
+from omb_py.engine.program import Program, Stage, Step
+from omb_py.engine.validate import Log, validate
+from omb_py.suites.registry import find
+
+
+def session(ranks: int, mock: str = "", **spec: Any) -> MockSession:
+    """A world of `ranks` simulated ranks with settings as ``--mock`` takes them."""
+    return MockSession({"ranks": ranks, "mock": mock, **spec})
+
+
+def cell(name: str, size: int = 8, **more: Any) -> Cell:
+    """A cell that measures exactly as many iterations as it says: 10, no warm-up."""
+    benchmark = find(name)
+    usual: dict[str, Any] = {"dtype": benchmark.dtype, "iterations": 10, "auto": False, "warmup": 0, "window": 4}
+    return Cell(name, "mock", "native", size if benchmark.sizes else 0, **{**usual, **more})
+
+
+def measured(name: str, ranks: int, mock: str = "", size: int = 8, **more: Any) -> Measured:
+    """Measure one cell of one of our benchmarks."""
+    return measure(session(ranks, mock), find(name), cell(name, size, **more))
+
+
+def checked(benchmark: Benchmark, ranks: int, what: Cell, mock: str = "", log: Log | None = None) -> int:
+    """Wrong bytes that the validation of a cell finds."""
+    world = session(ranks, mock)
+    return validate(world, benchmark, what, worlds_of(world), log)
+
+
+def with_step(benchmark: Benchmark, rank: int, extra: Step) -> Benchmark:
+    """The benchmark with one more step at the end of the body of one rank."""
+    original = benchmark.program
+
+    def program(world: Any, what: Cell) -> Program:
+        made = original(world, what)
+        if world.rank != rank:
+            return made
+        stage: Stage = made.stages[0]
+        spoiled = replace(stage, variants=tuple((*body, extra) for body in stage.variants))
+        return Program(made.buffers, (spoiled, *made.stages[1:]))
+
+    return replace(benchmark, program=program)
