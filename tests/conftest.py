@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import uuid
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ settings.register_profile("omb-py", deadline=None, derandomize=True)
 settings.load_profile("omb-py")
 
 os.environ[MARK] = uuid.uuid4().hex
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # started in the background of a shell: what ignores Ctrl-C passes that on to all its children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -26,12 +26,18 @@ def test_the_make_commands_are_what_ci_runs() -> None:
     assert all(re.search(rf"^{command}$", ci, re.M) for command in makes)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all commands, in their order, as a reader has it."""
+    return tmp_path_factory.mktemp("reader")
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("make ")])
-def test_runs_as_written(command: str, tmp_path: Path) -> None:
+def test_runs_as_written(command: str, folder: Path) -> None:
     told = subprocess.run(
         shlex.split(command),
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, **ROOT_OK, "PATH": f"{BIN}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
