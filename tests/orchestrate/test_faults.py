@@ -64,14 +64,14 @@ def test_killed_at_a_random_moment(seed: int, duration: float, tmp_path: Path) -
 
 
 def test_stopped_rank_is_named_within_the_timeout(tmp_path: Path) -> None:
-    run = Run(tmp_path, "allreduce", "-n", "2", "-m", "8:8", "-i", "100000000", "--timeout", "3")
+    run = Run(tmp_path, "allreduce", "-n", "2", "-m", "8:8", "-i", "100000000", "--timeout", "8")
     victim = run.wait_for("rank 1")
     time.sleep(1.5)
     victim.kill(signal.SIGSTOP)
     started = time.monotonic()
     code, _, err = run.finish()
     assert code == 3
-    assert time.monotonic() - started < 3 + 3
+    assert time.monotonic() - started < 8 + 3
     assert "rank 1" in err.rstrip().splitlines()[-1]
     run.assert_no_orphans()
 
@@ -79,7 +79,7 @@ def test_stopped_rank_is_named_within_the_timeout(tmp_path: Path) -> None:
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_receive_that_never_comes_is_named(binding: str, tmp_path: Path) -> None:
     run = Run(
-        tmp_path, "latency", "-n", "2", "-m", "8:32", "-i", "50", "--timeout", "3",
+        tmp_path, "latency", "-n", "2", "-m", "8:32", "-i", "50", "--timeout", "8",
         "--inject", "lost:1:32", "--binding", binding,
     )  # fmt: skip
     code, out, err = run.finish()

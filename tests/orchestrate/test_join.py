@@ -14,6 +14,8 @@ from omb_py.orchestrate.plan import plan
 from omb_py.orchestrate.request import Request
 from tests.orchestrate.faultlab import ROOT_OK
 
+OVERSUBSCRIBE = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+"""Open MPI starts no more ranks than cores without being asked to."""
 MPIEXEC = str(Path(sys.executable).parent / "mpiexec")
 
 
@@ -22,7 +24,7 @@ def under_mpiexec(
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [MPIEXEC, "-n", str(ranks), sys.executable, *python, *words],
-        capture_output=True, text=True, timeout=60, env={**os.environ, **ROOT_OK}, check=False,
+        capture_output=True, text=True, timeout=60, env={**os.environ, **ROOT_OK, **OVERSUBSCRIBE}, check=False,
     )  # fmt: skip
 
 
