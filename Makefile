@@ -28,7 +28,7 @@ lint: $(VENV)/.test
 	cd build/lint && PYTHONPATH=. $(LINT)/lint-imports --config ../../pyproject.toml --no-cache
 
 bench: $(VENV)/.test
-	$(BIN)/python -m pytest tests/bench/bench_engine.py tests/bench/bench_startup.py tests/results/bench_store.py -m bench
+	$(BIN)/python -m pytest $(wildcard tests/*/bench_*.py) -m bench
 
 bench-fidelity: $(VENV)/.test
 	$(BIN)/python -m tests.bench.fidelity
