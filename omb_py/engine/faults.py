@@ -35,11 +35,9 @@ def parse_fault(text: str) -> Fault | None:
     kind, *numbers = text.split(":")
     if kind not in KINDS:
         raise UsageError(f"--inject: unknown fault {kind!r}: {nearest(kind, KINDS)}")
-    try:
-        rank, size = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else None
-    except (IndexError, ValueError):
-        raise UsageError(f"--inject takes KIND:RANK[:SIZE], for example flip:1:8, not {text!r}") from None
-    return Fault(kind, rank, size)
+    if not 1 <= len(numbers) <= 2 or not all(number.isdecimal() for number in numbers):
+        raise UsageError(f"--inject takes KIND:RANK[:SIZE], for example flip:1:8, not {text!r}")
+    return Fault(kind, *map(int, numbers))
 
 
 def _last_received(stage: Stage) -> Region | None:

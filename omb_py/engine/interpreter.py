@@ -41,6 +41,9 @@ from omb_py.engine.rows import (
     WIDTH,
 )
 
+LAYOUT = "6a60f503"
+"""Digest of :mod:`omb_py.engine.rows`: Numba's cache looks at this file alone, so it must change with the columns."""
+
 _I64 = ir.IntType(64)
 _I32 = ir.IntType(32)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from omb_py.orchestrate import lastwords
 from omb_py.orchestrate.ranks import RankState, behind, doing, names, numbers, position
 
+_WITHOUT_PLUGIN = "--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin"
 _RAISE_IT = "or raise --timeout if one step may take that long"
 
 
@@ -59,8 +60,8 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
     words = "; it said: " + "; ".join(part for part in parts if part) if any(parts) else ""
     if len(states) < ranks:
         return (
-            f"the launcher {launcher} {how} when {came} had reported{words}. "
-            "What to do: omb-py doctor says what this machine can launch"
+            f"the launcher {launcher} {how} when {came} had reported{words}. What to do: "
+            f"{_WITHOUT_PLUGIN if launcher == 'srun' else 'omb-py doctor says what this machine can launch'}"
         )
     state = min(states, key=position)
     return f"the launcher {launcher} {how} before {state.name} was done, last seen in: {doing(state)}{words}"

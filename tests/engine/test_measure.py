@@ -18,6 +18,7 @@ from omb_py.engine.measure import AFTER_CHECKPOINT, Measured, as_message, measur
 from omb_py.engine.program import program_hash
 from omb_py.engine.session import Runner
 from omb_py.engine.statistics import checkpoints
+from omb_py.errors import LaunchFailed
 from omb_py.orchestrate.worker import encode
 from omb_py.suites.registry import find
 from tests.support.programs import IALLREDUCE
@@ -39,6 +40,8 @@ class Spy:
     def __init__(self, ranks: int, mock: str = "") -> None:
         self.session = session(ranks, mock)
         self.calls: list[tuple[int, int]] = []
+        self.awake: list[bool] = []
+        """Whether Python's garbage collector was, at each call."""
         load = self.session.load
 
         def loaded(what: Cell, programs: Any) -> Runner:
@@ -47,6 +50,7 @@ class Spy:
 
             def noted(stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
                 self.calls.append((first, iterations))
+                self.awake.append(gc.isenabled())
                 return run(stage, first, iterations)
 
             runner.run = noted  # type: ignore[method-assign]
@@ -240,14 +244,18 @@ class TestAround:
         measure(session(2), find("bcast"), cell("bcast", validate=True), phases.append)
         assert phases == ["validate", "warmup", "loop", "write"]
 
-    def test_the_collector_sleeps_in_the_loop_and_wakes_also_after_a_failure(self) -> None:
-        awake: list[bool] = []
-        spy = Spy(2, "die=1")
-        with pytest.raises(Exception, match="rank 1"):
-            measure(spy.session, find("bcast"), cell("bcast"), lambda phase: awake.append(gc.isenabled()))
+    def test_the_garbage_collector_sleeps_in_the_loop_and_wakes_after_it(self) -> None:
+        spy = Spy(2)
+        measure(spy.session, find("bcast"), cell("bcast", warmup=5))
+        assert (spy.calls, spy.awake) == ([(0, 5), (0, 10)], [True, False])
         assert gc.isenabled()
 
-    def test_an_unknown_rank_count_is_not_measured_twice(self) -> None:
+    def test_the_garbage_collector_wakes_after_a_failure_too(self) -> None:
+        with pytest.raises(LaunchFailed, match="rank 1"):
+            measured("bcast", 2, "die=1")
+        assert gc.isenabled()
+
+    def test_every_local_rank_has_its_place(self) -> None:
         assert worlds_of(session(3)) == {r: World(r, 3, ("node0",) * 3) for r in range(3)}
 
     def test_the_version_is_the_hash_of_first_second_and_last_rank(self) -> None:

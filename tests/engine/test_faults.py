@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from omb_py.engine.benchmark import World
+from omb_py.engine.faults import Fault, parse_fault, spoil, with_fault
+from omb_py.engine.measure import measure
+from omb_py.engine.program import Region, Stage, Step, body, walk
+from omb_py.errors import LaunchFailed, UsageError
+from omb_py.suites.registry import BENCHMARKS
+from tests.support.programs import ROTATING_BCAST
+from tests.support.simulated import cell, session
+
+
+class TestParse:
+    @pytest.mark.parametrize(
+        ("text", "fault"),
+        [
+            ("", None),
+            ("flip:1", Fault("flip", 1)),
+            ("flip:1:8", Fault("flip", 1, 8)),
+            ("lost:0:1024", Fault("lost", 0, 1024)),
+        ],
+    )
+    def test_reads_kind_rank_and_size(self, text: str, fault: Fault | None) -> None:
+        assert parse_fault(text) == fault
+
+    @pytest.mark.parametrize("text", ["flip", "flip:", "flip:one", "flip:1:big", "lost:1:"])
+    def test_says_what_is_wanted(self, text: str) -> None:
+        with pytest.raises(UsageError, match=r"KIND:RANK\[:SIZE\], for example flip:1:8"):
+            parse_fault(text)
+
+    def test_knows_the_nearest_kind(self) -> None:
+        with pytest.raises(UsageError, match=r"unknown fault 'flp'.*flip"):
+            parse_fault("flp:1:8")
+
+    @pytest.mark.parametrize("text", ["flip:-1", "flip:1:8:3"])
+    def test_refuses_what_it_would_not_do(self, text: str) -> None:
+        with pytest.raises(UsageError):
+            parse_fault(text)
+
+
+class TestSpoil:
+    @pytest.mark.parametrize(
+        ("name", "rank", "region"),
+        [
+            ("latency", 0, Region("recv", 0, 8)),
+            ("bw", 0, Region("ack", 0, 1)),
+            ("bw", 1, Region("recv", 0, 8)),
+            ("bibw", 0, Region("recv", 0, 8)),
+            ("bcast", 1, Region("buf", 0, 8)),
+            ("allreduce", 1, Region("recv", 0, 8)),
+            ("alltoall", 1, Region("recv", 0, 16)),
+        ],
+    )
+    def test_flips_what_is_received_last(self, name: str, rank: int, region: Region) -> None:
+        world = World(rank, 2)
+        program = spoil(BENCHMARKS[name].program(world, cell(name)), Fault("flip", rank), world)
+        (stage,) = program.stages
+        assert stage.variants[0][-1] == Step("flip", {"recv": region, "iteration": -1})
+
+    def test_leaves_a_program_that_receives_nothing(self) -> None:
+        world = World(0, 2)
+        program = BENCHMARKS["barrier"].program(world, cell("barrier"))
+        assert spoil(program, Fault("flip", 0), world) == program
+
+    def test_strikes_in_every_variant(self) -> None:
+        world = World(1, 3)
+        program = spoil(ROTATING_BCAST.program(world, cell("bcast")), Fault("flip", 1), world)
+        assert [variant[-1].op for variant in program.stages[0].variants] == ["flip"] * 3  # type: ignore[union-attr]
+
+    def test_leaves_later_stages(self) -> None:
+        world = World(0, 2)
+        made = BENCHMARKS["latency"].program(world, cell("latency"))
+        two = replace(made, stages=(*made.stages, Stage(body(), "second")))
+        assert spoil(two, Fault("flip", 0), world).stages[1:] == two.stages[1:]
+
+    def test_a_lost_message_is_a_receive_from_the_next_rank_that_nobody_answers(self) -> None:
+        world = World(2, 3)
+        made = spoil(BENCHMARKS["bcast"].program(world, cell("bcast")), Fault("lost", 2), world)
+        *_, (last, _) = walk(made.stages[0].variants[0])
+        assert isinstance(last, Step) and (last.op, last["peer"]) == ("recv", 0)
+        assert last["recv"].buffer in {buffer.name for buffer in made.buffers}
+
+
+class TestWithFault:
+    def test_without_a_fault_it_is_the_same_benchmark(self) -> None:
+        assert with_fault(BENCHMARKS["bw"], None) is BENCHMARKS["bw"]
+
+    @pytest.mark.parametrize(("rank", "size", "hit"), [(1, 8, True), (0, 8, False), (1, 16, False)])
+    def test_strikes_on_one_rank_at_one_size(self, rank: int, size: int, hit: bool) -> None:
+        spoiled = with_fault(BENCHMARKS["bcast"], Fault("flip", 1, 8))
+        what, world = cell("bcast", size), World(rank, 2)
+        assert (spoiled.program(world, what) != BENCHMARKS["bcast"].program(world, what)) == hit
+
+    @pytest.mark.parametrize("name", ["latency", "bw", "bibw", "bcast", "allreduce", "allgather", "alltoall"])
+    @pytest.mark.parametrize("rank", [0, 1])
+    def test_a_flip_makes_the_cell_fail(self, name: str, rank: int) -> None:
+        spoiled = with_fault(BENCHMARKS[name], Fault("flip", rank))
+        done = measure(session(2), spoiled, cell(name, validate=True, iterations=11))
+        assert done.validated is False and (done.wrong_bytes or 0) >= 10
+
+    def test_a_lost_message_hangs_the_rank(self) -> None:
+        spoiled = with_fault(BENCHMARKS["allreduce"], Fault("lost", 1))
+        with pytest.raises(LaunchFailed, match=r"rank 1 .*\(recv 1 B from 0\)"):
+            measure(session(2), spoiled, cell("allreduce"))

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import mmap
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omb_py.engine import memory
+from omb_py.engine.memory import BUFFERS, HostMemory, available_bytes
+from omb_py.errors import UsageError
+
+
+@pytest.fixture(params=BUFFERS)
+def host(request: pytest.FixtureRequest) -> HostMemory:
+    return HostMemory(request.param)
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"unknown buffer 'nunpy': did you mean numpy\?"):
+        HostMemory("nunpy")
+
+
+@pytest.mark.parametrize("nbytes", [1, 4095, 4096, 100_001])
+def test_arrays_start_on_a_page(nbytes: int) -> None:
+    host = HostMemory("numpy")
+    for name in ("send", "recv"):
+        host.reserve(name, nbytes)
+        assert host.address(name) % mmap.PAGESIZE == 0
+
+
+def test_sends_are_filled_with_ones_and_the_rest_with_zeros(host: HostMemory) -> None:
+    for name in ("send", "recv", "buf", "ack"):
+        host.reserve(name, 100)
+    assert [set(host.view(name, 100).tolist()) for name in ("send", "recv", "buf", "ack")] == [{1}, {0}, {0}, {0}]
+
+
+def test_a_smaller_size_keeps_the_pages_and_what_is_in_them(host: HostMemory) -> None:
+    host.reserve("send", 1000)
+    host.view("send", 1000)[:] = 7
+    before = host.address("send")
+    host.reserve("send", 10)
+    assert host.address("send") == before and set(host.view("send", 1000).tolist()) == {7}
+
+
+def test_growing_leaves_nothing_stale(host: HostMemory) -> None:
+    host.reserve("recv", 10)
+    host.view("recv", 10)[:] = 7
+    host.reserve("recv", 100_000)
+    assert set(host.view("recv", 100_000).tolist()) == {0}
+    view = host.view("recv", 100_000)
+    view[-1] = 9
+    owner = host.owner("recv")
+    assert np.frombuffer(owner, np.uint8)[99_999] == 9
+    assert host.address("recv") == view.ctypes.data
+
+
+def test_buffers_do_not_overlap(host: HostMemory) -> None:
+    names = ["send", "recv", "buf"]
+    for name in names:
+        host.reserve(name, 5000)
+    spans = sorted((host.address(name), host.address(name) + 5000) for name in names)
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
+
+
+def test_a_view_is_the_memory_itself(host: HostMemory) -> None:
+    host.reserve("buf", 16)
+    host.view("buf", 8)[3] = 5
+    assert host.view("buf", 16)[3] == 5
+    assert host.view("buf", 8).flags.writeable
+
+
+def test_no_bytes_still_have_an_address(host: HostMemory) -> None:
+    host.reserve("send", 0)
+    assert host.view("send", 0).nbytes == 0 and host.address("send") > 0
+
+
+def test_the_owner_is_what_a_program_would_hold() -> None:
+    kinds = {}
+    for kind in BUFFERS:
+        host = HostMemory(kind)
+        host.reserve("send", 8)
+        kinds[kind] = type(host.owner("send"))
+    assert kinds == {"numpy": np.ndarray, "bytearray": bytearray}
+
+
+class TestAvailable:
+    @pytest.fixture
+    def files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """/proc and /sys as files of the test."""
+
+        def moved(path: str) -> Path:
+            return tmp_path / path.lstrip("/")
+
+        monkeypatch.setattr(memory, "Path", moved)
+        (tmp_path / "proc").mkdir()
+        (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+        (tmp_path / "proc/meminfo").write_text("MemTotal: 9000 kB\nMemFree: 1 kB\nMemAvailable:    4096 kB\n")
+        return tmp_path
+
+    def test_is_something_here(self) -> None:
+        assert 1 << 20 < available_bytes() < 1 << 50
+
+    def test_is_what_the_kernel_says(self, files: Path) -> None:
+        assert available_bytes() == 4096 * 1024
+
+    def test_is_less_where_a_control_group_allows_less(self, files: Path) -> None:
+        (files / "sys/fs/cgroup/memory.max").write_text("3000000\n")
+        (files / "sys/fs/cgroup/memory.current").write_text("1000000\n")
+        assert available_bytes() == 2_000_000
+
+    def test_of_an_unlimited_group_is_the_machine_s(self, files: Path) -> None:
+        (files / "sys/fs/cgroup/memory.max").write_text("max\n")
+        (files / "sys/fs/cgroup/memory.current").write_text("1000000\n")
+        assert available_bytes() == 4096 * 1024
+
+    def test_of_an_old_control_group_counts_too(self, files: Path) -> None:
+        (files / "sys/fs/cgroup/memory").mkdir()
+        (files / "sys/fs/cgroup/memory/memory.limit_in_bytes").write_text("500\n")
+        (files / "sys/fs/cgroup/memory/memory.usage_in_bytes").write_text("600\n")
+        assert available_bytes() == 0
+
+    def test_without_meminfo_asks_the_c_library(self, files: Path) -> None:
+        (files / "proc/meminfo").unlink()
+        assert available_bytes() > 1 << 20
