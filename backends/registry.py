@@ -55,9 +55,14 @@ def backends() -> dict[str, Backend]:
         if entry.name in found:
             continue
         try:
-            found[entry.name] = entry.load()
+            loaded = entry.load()
         except Exception as error:  # a broken plug-in must not break the tool
             found[entry.name] = Broken(entry.name, f"{type(error).__name__}: {error}")
+            continue
+        if callable(getattr(loaded, "probe", None)) and callable(getattr(loaded, "connect", None)):
+            found[entry.name] = loaded
+        else:
+            found[entry.name] = Broken(entry.name, f"{entry.value} has no probe() and connect()")
     return found
 
 

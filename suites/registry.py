@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 
 from omb_py.engine.benchmark import Benchmark
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.suites import collective, pt2pt
 
 ENTRY_POINTS = "omb_py.benchmarks"
@@ -29,7 +29,10 @@ def _third_party() -> Mapping[str, Benchmark]:
         except Exception as error:  # a broken plug-in must not break the tool
             BROKEN[entry.name] = f"{type(error).__name__}: {error}"
             continue
-        found[loaded.name] = loaded
+        if isinstance(loaded, Benchmark):
+            found[loaded.name] = loaded
+        else:
+            BROKEN[entry.name] = f"{entry.value} is no Benchmark but of type {type(loaded).__name__}"
     return found
 
 
@@ -39,9 +42,16 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Benchmark:
-    """The benchmark called `name`, with or without OMB's ``osu_``. Raises UsageError with the nearest name."""
+    """The benchmark called `name`, with or without OMB's ``osu_``.
+
+    Raises:
+        UsageError: there is none; with the nearest name.
+        EnvironmentProblem: another package has it, but it cannot be loaded.
+    """
     short = name.lower().removeprefix("osu_")
     found = BENCHMARKS.get(short) or _third_party().get(short)
+    if found is None and short in BROKEN:
+        raise EnvironmentProblem(f"benchmark {short} cannot be loaded: {BROKEN[short]}")
     if found is None:
         raise UsageError(f"unknown benchmark {name!r}: {nearest(short, names())}")
     return found

@@ -16,6 +16,11 @@ from omb_py.engine.describe import describe
 from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
 
 
+UNROLLED = 512
+"""Rows up to which a repeat is written out pass by pass: a moving operand costs as much as a short call's loop in C,
+and a window of 64 sends is what bandwidth is measured with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arg:
     """An operand of a C call: ``base + k * stride`` in pass k; read from that address when `load` is 4 or 8."""
@@ -46,6 +51,18 @@ class Table:
     laps: tuple[str, ...]
     labels: tuple[str, ...]
     """What each step does, by the number that the interpreter writes into the watched word."""
+
+
+def _pass(row: list[int], k: int) -> list[int]:
+    """The row of pass `k` on its own: nothing moves any more."""
+    still = row.copy()
+    if row[R.OP] == R.CALLX:
+        for j in range(row[R.ARITY]):
+            still[R.ARG0 + j] += k * row[R.STRIDE0 + j]
+            still[R.STRIDE0 + j] = 0
+        if not any(row[R.LOAD0 : R.LOAD0 + R.MAX_ARITY]):
+            still[R.OP] = R.CALL
+    return still
 
 
 class Assembler:
@@ -84,8 +101,11 @@ class Assembler:
                 self.row(R.REPEAT, node.times)
                 self.add(node.body, depth + 1)
                 self.row(R.END)
+                once = self.rows[before + 1 : -1]
                 if node.times < 1:  # the interpreter looks at the count at the end; the steps keep their numbers
                     del self.rows[before:]
+                elif node.times * len(once) <= UNROLLED and all(row[R.OP] not in (R.REPEAT, R.END) for row in once):
+                    self.rows[before:] = [_pass(row, k) for k in range(node.times) for row in once]
             elif isinstance(node, Host):
                 raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
             else:

@@ -98,6 +98,26 @@ def environment() -> dict[str, str]:
     return env
 
 
+def run_command(command: Sequence[str]) -> tuple[int, str]:
+    """Exit code and output. Raises RuntimeError when it takes too long; the launcher then ends its ranks."""
+    child = subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        told, _ = child.communicate(timeout=LAUNCH_TIMEOUT_S)
+    except BaseException as error:
+        child.terminate()
+        try:
+            child.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise RuntimeError(f"a launch took more than {LAUNCH_TIMEOUT_S} s") from None
+        raise
+    return child.returncode, told
+
+
 def launch(
     launcher: Sequence[str], series: Series, cells: list[dict[str, Any]], reference: Path | None
 ) -> dict[str, Any]:
@@ -113,11 +133,9 @@ def launch(
             )
         )  # fmt: skip
         command = [*launcher, sys.executable, "-m", "tests.bench.fidelity_rank", str(described)]
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LAUNCH_TIMEOUT_S
-        )
-        if done.returncode or not output.exists():
-            raise RuntimeError(f"a launch ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        code, told = run_command(command)
+        if code or not output.exists():
+            raise RuntimeError(f"a launch ended with {code}:\n{told}")
         result: dict[str, Any] = json.loads(output.read_text())
         return result
 
@@ -240,7 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 waited, others = wait_for_quiet(options.patience), Others.start()
                 result = launch(launcher, series, cells, reference)
                 results.append({**result, "waited_s": waited, "other_cores": others.cores()})
-            except (RuntimeError, subprocess.TimeoutExpired) as error:
+            except RuntimeError as error:
                 print(f"bench-fidelity: {error}", file=sys.stderr)
                 return 3
             show_launch(number, series, results[-1])

@@ -1,0 +1,51 @@
+"""One test over every backend × binding × benchmark × type × buffer: right bytes, sane samples.
+
+The simulated backend runs in this process. Real MPI is launched once for 2, 3 and 4 ranks; a launch runs all
+combinations and reports what was wrong with each.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from omb_py.backends.registry import find
+from tests.support import conformance
+from tests.support.conformance import Combination, combinations
+from tests.support.mpi import report
+
+RANKS = (2, 3, 4)
+
+
+@cache
+def launched(ranks: int) -> dict[str, list[str]]:
+    """What one launch of real MPI said: combination -> complaints."""
+    found: dict[str, list[str]] = report("tests.support.conformance", ranks, timeout_s=100)
+    return found
+
+
+def on_mpi(what: Combination) -> list[str]:
+    return [text for ranks in RANKS for text in launched(ranks)[str(what)]]
+
+
+def on_mock(what: Combination) -> list[str]:
+    return [
+        text
+        for ranks in (*RANKS, 5)
+        for text in conformance.check(find("mock").connect({"ranks": ranks}), "mock", what)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("backend", "what"),
+    [
+        *(pytest.param("mock", what, id=f"mock-{what}") for what in combinations(("native",))),
+        *(
+            pytest.param("mpi", what, id=f"mpi-{what}", marks=pytest.mark.mpi)
+            for what in combinations(("native", "mpi4py"))
+        ),
+    ],
+)
+def test_every_byte_is_right_and_every_sample_sane(backend: str, what: Combination) -> None:
+    assert (on_mpi if backend == "mpi" else on_mock)(what) == []

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from omb_py.backends import registry
+from omb_py.engine.session import Probe
+from omb_py.errors import EnvironmentProblem, UsageError
+
+
+class Carrier:
+    """A backend of another package."""
+
+    name = "pigeon"
+
+    def probe(self) -> Probe:
+        return Probe(self.name, True)
+
+    def connect(self, spec: Mapping[str, Any]) -> Any:
+        return ("connected", spec)
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    plugin = ModuleType("omb_py_test_plugin")
+    vars(plugin).update(PIGEON=Carrier(), STRANGE=object())
+    monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
+    wanted = {"pigeon": "PIGEON", "strange": "STRANGE", "absent": "NO_SUCH_THING", "mpi": "PIGEON"}
+    entries = [EntryPoint(n, f"omb_py_test_plugin:{a}", registry.ENTRY_POINTS) for n, a in wanted.items()]
+    entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
+    monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+    registry.backends.cache_clear()
+    yield
+    registry.backends.cache_clear()
+
+
+def test_ours_come_first() -> None:
+    assert list(registry.backends())[:2] == ["mpi", "mock"]
+    assert all(backend.name == name for name, backend in registry.backends().items())
+
+
+@pytest.mark.parametrize("name", ["mpi", "mock"])
+def test_ours_are_found_by_name(name: str) -> None:
+    assert registry.find(name) is registry.backends()[name]
+
+
+def test_the_package_announces_ours_too() -> None:
+    from importlib.metadata import entry_points
+
+    announced = {entry.name: entry.value for entry in entry_points(group=registry.ENTRY_POINTS)}
+    assert announced["mpi"] == "omb_py.backends.mpi:BACKEND" and announced["mock"] == "omb_py.backends.mock:BACKEND"
+
+
+@pytest.mark.parametrize(("word", "near"), [("mpy", "mpi"), ("mok", "mock")])
+def test_an_unknown_one_is_refused_with_the_nearest(word: str, near: str) -> None:
+    with pytest.raises(UsageError, match=rf"unknown backend '{word}': did you mean {near}\?"):
+        registry.find(word)
+
+
+@pytest.mark.usefixtures("installed")
+class TestOtherPackages:
+    def test_are_found(self) -> None:
+        assert isinstance(registry.find("pigeon"), Carrier)
+
+    def test_do_not_replace_ours(self) -> None:
+        assert not isinstance(registry.backends()["mpi"], Carrier)
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            ("gone", "ModuleNotFoundError: No module named 'no_such_module_of_anybody'"),
+            ("absent", "AttributeError: .*NO_SUCH_THING"),
+            ("strange", r"omb_py_test_plugin:STRANGE has no probe\(\) and connect\(\)"),
+        ],
+    )
+    def test_that_are_broken_say_why_and_break_nothing_else(self, name: str, reason: str) -> None:
+        assert list(registry.backends()) == ["mpi", "mock", "pigeon", "strange", "absent", "gone"]
+        broken = registry.find(name)
+        said = broken.probe()
+        assert (said.backend, said.available) == (name, False)
+        assert said.fix
+        with pytest.raises(EnvironmentProblem, match=f"backend {name} cannot be loaded: {reason}"):
+            broken.connect({})
+
+
+def test_finding_ours_searches_no_installed_packages_and_loads_no_library() -> None:
+    code = (
+        "import importlib.metadata as m, sys\n"
+        "m.entry_points = None\n"
+        "from omb_py.backends.registry import find\n"
+        "find('mpi'), find('mock')\n"
+        "print([name for name in ('mpi4py', 'numba') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize("name", ["mpi", "mock"])
+def test_a_probe_says_what_it_offers(name: str) -> None:
+    said = registry.find(name).probe()
+    assert said.backend == name
+    assert said.available and not said.reason and said.library and said.version
+    assert said.devices["cpu"] == "" and "native" in said.bindings
+    assert set(said.buffers) == {"numpy", "bytearray"}

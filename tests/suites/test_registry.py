@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import omb_py.suites
+from omb_py.engine.benchmark import Benchmark
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.suites import registry
+from omb_py.suites.registry import BENCHMARKS, find, names
+
+EIGHT = ["latency", "bw", "bibw", "barrier", "bcast", "allreduce", "allgather", "alltoall"]
+MINE = replace(BENCHMARKS["allreduce"], name="mine", summary="another package's")
+
+
+def test_ours_are_the_eight() -> None:
+    assert list(BENCHMARKS) == names()[:8] == EIGHT
+    assert all(find(name) is benchmark for name, benchmark in BENCHMARKS.items())
+
+
+@pytest.mark.parametrize("word", ["osu_allreduce", "ALLREDUCE", "Osu_AllReduce"])
+def test_omb_s_prefix_and_any_case_are_accepted(word: str) -> None:
+    assert find(word) is BENCHMARKS["allreduce"]
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("alreduce", "allreduce"), ("osu_latancy", "latency"), ("broadcast", "bcast"), ("all2all", "alltoall")],
+)
+def test_an_unknown_one_is_refused_with_the_nearest(word: str, near: str) -> None:
+    with pytest.raises(UsageError, match=rf"unknown benchmark '{word}': did you mean {near}\?"):
+        find(word)
+
+
+def test_what_is_like_nothing_lists_them_all() -> None:
+    with pytest.raises(UsageError, match=r"unknown benchmark 'xyz': valid: .*allreduce.*latency"):
+        find("xyz")
+
+
+class TestOtherPackages:
+    @pytest.fixture(autouse=True)
+    def installed(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        plugin = ModuleType("omb_py_test_plugin")
+        vars(plugin).update(MINE=MINE, STRANGE=object())
+        monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
+        entries = [
+            EntryPoint(name, f"omb_py_test_plugin:{attribute}", registry.ENTRY_POINTS)
+            for name, attribute in {
+                "mine": "MINE", "absent": "NO_SUCH_THING", "strange": "STRANGE", "latency": "MINE",
+            }.items()
+        ]  # fmt: skip
+        entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
+        monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+        monkeypatch.setattr(registry, "BROKEN", {})
+        registry._third_party.cache_clear()
+        yield
+        registry._third_party.cache_clear()
+
+    def test_are_found_and_listed_after_ours(self) -> None:
+        assert find("mine") is find("osu_mine") is MINE
+        assert names() == [*EIGHT, "mine"]
+
+    def test_that_are_broken_keep_their_reason_and_break_nothing_else(self) -> None:
+        assert find("mine") is MINE
+        assert set(registry.BROKEN) == {"absent", "strange", "gone"}
+        assert registry.BROKEN["absent"].startswith("AttributeError: ")
+        assert registry.BROKEN["gone"] == "ModuleNotFoundError: No module named 'no_such_module_of_anybody'"
+        assert "object" in registry.BROKEN["strange"]
+
+    @pytest.mark.parametrize("name", ["absent", "strange", "gone"])
+    def test_that_are_broken_are_refused_with_the_reason(self, name: str) -> None:
+        with pytest.raises(EnvironmentProblem, match=f"benchmark {name} cannot be loaded: .*"):
+            find(name)
+
+    def test_do_not_replace_ours(self) -> None:
+        assert find("latency") is BENCHMARKS["latency"]
+
+
+def test_the_package_offers_the_registry() -> None:
+    assert set(omb_py.suites.__all__) == {"BENCHMARKS", "find", "names"}
+    assert omb_py.suites.find is find
+
+
+def test_every_declaration_is_complete() -> None:
+    for name, benchmark in BENCHMARKS.items():
+        assert isinstance(benchmark, Benchmark) and benchmark.name == name
+        assert benchmark.summary and benchmark.metric.formula
+        assert (benchmark.metric.unit == "MB/s") == (benchmark.metric.bytes_of is not None)
+
+
+def test_reading_the_registry_loads_no_numpy() -> None:
+    code = (
+        "import sys, omb_py.suites as s; s.find('bw'); "
+        "print([m for m in ('numpy', 'numba', 'mpi4py') if m in sys.modules])"
+    )
+    done: Any = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

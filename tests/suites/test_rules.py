@@ -1,0 +1,122 @@
+"""Sizes, counts, rank rules and printed numbers against reference values of OMB 7.5."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.engine.benchmark import Cell, World
+from omb_py.engine.program import Region, Step, walk
+from omb_py.suites.registry import BENCHMARKS
+from omb_py.suites.rules import message_bytes
+from tests.support.simulated import cell, measured
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("name", "smallest", "largest", "small", "large"),
+    [
+        ("latency", 1, 4 * MIB, (10000, 100), (1000, 10)),
+        ("bw", 1, 4 * MIB, (100, 10), (20, 2)),
+        ("bibw", 1, 4 * MIB, (100, 10), (20, 2)),
+        ("bcast", 1, MIB, (1000, 100), (100, 10)),
+        ("allreduce", 4, MIB, (1000, 100), (100, 10)),
+        ("allgather", 1, MIB, (1000, 100), (100, 10)),
+        ("alltoall", 1, MIB, (1000, 100), (100, 10)),
+    ],
+)
+def test_sizes_and_counts_are_omb_s(
+    name: str, smallest: int, largest: int, small: tuple[int, int], large: tuple[int, int]
+) -> None:
+    benchmark = BENCHMARKS[name]
+    assert benchmark.sizes is not None
+    assert (benchmark.sizes.minimum, benchmark.sizes.maximum) == (smallest, largest)
+    assert [benchmark.counts.of(size) for size in (1, 8192, 8193, largest)] == [small, small, large, large]
+
+
+def test_a_barrier_has_no_size_and_small_counts() -> None:
+    assert BENCHMARKS["barrier"].sizes is None
+    assert BENCHMARKS["barrier"].counts.of(0) == (1000, 100)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_rank_rule_is_what_it_says(name: str) -> None:
+    rule = BENCHMARKS[name].ranks
+    admitted = [n for n in range(1, 6) if rule.admits(n)]
+    if BENCHMARKS[name].family == "pt2pt":
+        assert (rule.text, admitted) == ("exactly 2 ranks", [2])
+    else:
+        assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_type_is_omb_s(name: str) -> None:
+    assert BENCHMARKS[name].dtype == ("int32" if name == "allreduce" else "char")
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_only_what_has_data_can_be_validated_and_typed(name: str) -> None:
+    options = BENCHMARKS[name].options
+    assert ("validation" in options) == ("type" in options) == (name != "barrier")
+    assert ("window" in options) == (name in ("bw", "bibw"))
+    assert ("op" in options) == (name == "allreduce")
+    assert ("full" in options) == (BENCHMARKS[name].family == "collective")
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "formula"),
+    [
+        ("bcast", 100, "broadcast"), ("allreduce", 100, "all_reduce"), ("allgather", 400, "all_gather"),
+        ("alltoall", 400, "alltoall"), ("barrier", 0, None), ("latency", 100, None), ("bw", 100, None),
+        ("bibw", 100, None),
+    ],
+)  # fmt: skip
+def test_the_bytes_of_the_whole_operation_are_nccl_tests_(name: str, total: int, formula: str | None) -> None:
+    assert BENCHMARKS[name].bytes_total(100, 4) == total
+    assert BENCHMARKS[name].bandwidth == formula
+
+
+class TestPrinted:
+    """The printed number from times that are known, by OMB's formulas worked out by hand."""
+
+    def test_latency_is_the_sum_over_twice_the_iterations(self) -> None:
+        done = measured("latency", 2, "series=3us/5us/10us", iterations=3)
+        assert sum(done.laps["time"]) == pytest.approx((6 + 10 + 20) / (2 * 3))
+
+    def test_bw_is_all_bytes_over_all_time(self) -> None:
+        done = measured("bw", 2, "series=100us/300us", size=1000, iterations=2, window=64)
+        by_hand = 1000 / 1e6 * 2 * 64 / (200e-6 + 600e-6)
+        assert done.bytes_moved is not None
+        assert done.bytes_moved / done.laps["time"][0] == pytest.approx(by_hand) == pytest.approx(160.0)
+
+    def test_bibw_counts_twice_the_bytes(self) -> None:
+        done = measured("bibw", 2, "series=100us/300us", size=1000, iterations=2, window=64)
+        assert done.bytes_moved is not None
+        assert done.bytes_moved / done.laps["time"][0] == pytest.approx(2 * 1000 / 1e6 * 2 * 64 / 400e-6)
+
+    @pytest.mark.parametrize("name", ["barrier", "bcast", "allreduce", "allgather", "alltoall"])
+    def test_collectives_are_the_mean_over_ranks_of_their_means(self, name: str) -> None:
+        done = measured(name, 3, "series=1us/3us:10us/30us:4us/4us", iterations=2)
+        assert done.laps["time"] == [2, 20, 4]
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype", "whole"), [(8, "char", 8), (7, "int32", 4), (3, "int32", 0), (17, "float64", 16)]
+)
+def test_a_message_is_as_many_whole_elements_as_fit(size: int, dtype: str, whole: int) -> None:
+    assert message_bytes(Cell("bw", "mpi", "native", size, dtype)) == whole
+
+
+@pytest.mark.parametrize("name", [n for n in BENCHMARKS if n != "barrier"])
+@pytest.mark.parametrize("distinct", [False, True])
+def test_odd_sizes_move_whole_elements_within_their_buffers(name: str, distinct: bool) -> None:
+    what = cell(name, 13, dtype="int32", distinct=distinct)
+    program = BENCHMARKS[name].program(World(1, 2), what)
+    sizes = {buffer.name: buffer.nbytes for buffer in program.buffers}
+    for node, k in walk(program.stages[0].variants[0]):
+        for operand in node.operands.values() if isinstance(node, Step) else ():
+            if isinstance(operand, Region):
+                region = operand.at(k)
+                assert region.nbytes in (1, 12, 24) and region.offset + region.nbytes <= sizes[region.buffer]
+    done = measured(name, 2, size=13, dtype="int32", validate=True)
+    assert done.validated is True
