@@ -61,7 +61,7 @@ class MpiSession:
 
     @property
     def machine(self) -> Any:
-        """The interpreter, loaded when first used."""
+        """What runs native programs, loaded when first used."""
         if self._machine is None:
             from omb_py.engine.native import Machine
 
@@ -162,7 +162,7 @@ class _Runner:
 
 
 class NativeRunner(_Runner):
-    """The compiled interpreter calls the MPI library's own functions."""
+    """Generated code calls the MPI library's own functions."""
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
         """Run the setup, then translate the body."""
@@ -173,6 +173,7 @@ class NativeRunner(_Runner):
         self.resolver = Resolver(self.session.world, self.memory_, request_count(self.program))
         self.table = assemble(self.program.stages[stage], self.resolver, self.resolver.byte, results)
         self.labels = self.table.labels
+        self.session.machine.prepare(self.table)
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Run iterations; see :class:`omb_py.engine.session.Runner`."""
@@ -183,7 +184,7 @@ class NativeRunner(_Runner):
         return {self.session.rank: samples}
 
     def position(self) -> tuple[int, int]:
-        """(iteration, step), from the word that the interpreter writes."""
+        """(iteration, step), from the word that the code writes."""
         word = self.session.machine.word
         return int(word[1]), int(word[2])
 

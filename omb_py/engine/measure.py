@@ -47,7 +47,7 @@ class Measured:
 
 
 Phase = Callable[[str], None]
-"""Told what is being done, for the watchdog: validate, warmup, loop, write."""
+"""Told what is being done, for the watchdog: validate, loop (warm-ups have negative numbers), write."""
 
 
 def worlds_of(session: Session) -> dict[int, World]:
@@ -70,16 +70,26 @@ class Sampler:
         self.ranks_timed = session.size if benchmark.timed == "all" else 1
         self.parts = benchmark.metric.parts
         self.kept = 0
-        self._done = 0
+        self._done = self._drop = 0
         self._pieces: list[dict[int, NDArray[np.int64]]] = []
 
-    def run(self, iterations: int, keep: bool = True) -> None:
-        """Run some iterations; the samples of those not kept are dropped."""
-        samples = self.runner.run(self.stage, self._done, iterations)
-        self._done += iterations
-        if keep:
-            self.kept += iterations
-            self._pieces.append(samples)
+    def warm(self, iterations: int) -> None:
+        """Let the next run begin with so many warm-ups. They are numbered up to -1: 0 is the first that counts."""
+        self._done -= iterations
+        self._drop += iterations
+
+    def run(self, iterations: int, drop: int = 0) -> None:
+        """Run iterations to keep, after some to drop, without a pause between them.
+
+        A pause would show: the ranks come back from Python up to tens of microseconds apart, and the first iteration
+        of the one that came first holds that time.
+        """
+        drop += self._drop
+        samples = self.runner.run(self.stage, self._done, drop + iterations)
+        self._done += drop + iterations
+        self._drop = 0
+        self.kept += iterations
+        self._pieces.append({rank: kept[drop:] for rank, kept in samples.items()})
 
     def local(self) -> Floats:
         """Samples of the local timed ranks in µs, shape (ranks, iterations, laps)."""
@@ -136,12 +146,10 @@ def measure(
         if checker:
             checker.fill(runner, number, TIMED_LOOP)
         sampler = Sampler(session, benchmark, runner, number, len(stage.laps))
-        phase("warmup")
-        session.barrier()
-        if cell.warmup:
-            runner.run(number, 0, cell.warmup)
+        sampler.warm(cell.warmup)
         phase("loop")
         gc.disable()
+        session.barrier()
         try:
             stop = _loop(
                 session,
@@ -179,9 +187,7 @@ def _loop(session: Session, cell: Cell, sampler: Sampler, lap: int) -> str:
         return "fixed"
     first = min(100, cell.iterations)
     for goal in checkpoints(cell.iterations, first):
-        if sampler.kept:
-            sampler.run(AFTER_CHECKPOINT, keep=False)
-        sampler.run(goal - sampler.kept)
+        sampler.run(goal - sampler.kept, drop=AFTER_CHECKPOINT if sampler.kept else 0)
         if goal >= cell.iterations:
             break
         reached = cell.auto and relative_half_width(sampler.slowest()[:, lap]) <= cell.precision

@@ -1,4 +1,4 @@
-"""The native binding's translation: a stage of steps becomes the interpreter's table of rows."""
+"""The native binding's translation: a stage of steps becomes a table of rows, and its shape machine code."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine import rows as R
-from omb_py.engine.compiled import load
+from omb_py.engine.codegen import Shape, llvm_text, shape_of
 from omb_py.engine.describe import describe
 from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
-
-
-UNROLLED = 512
-"""Rows up to which a repeat is written out pass by pass: a moving operand costs as much as a short call's loop in C,
-and a window of 64 sends is what bandwidth is measured with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +41,14 @@ Resolve = Callable[[Step], Call]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A stage, ready for :func:`omb_py.engine.interpreter.run`."""
+    """A stage, ready for :meth:`Machine.run`."""
 
     rows: NDArray[np.int64]
-    bounds: NDArray[np.int64]
+    """One a step: operands of the code (:mod:`omb_py.engine.rows`)."""
+    shape: Shape
     laps: tuple[str, ...]
     labels: tuple[str, ...]
-    """What each step does, by the number that the interpreter writes into the watched word."""
-
-
-def _pass(row: list[int], k: int) -> list[int]:
-    """The row of pass `k` on its own: nothing moves any more."""
-    still = row.copy()
-    if row[R.OP] == R.CALLX:
-        for j in range(row[R.ARITY]):
-            still[R.ARG0 + j] += k * row[R.STRIDE0 + j]
-            still[R.STRIDE0 + j] = 0
-        if not any(row[R.LOAD0 : R.LOAD0 + R.MAX_ARITY]):
-            still[R.OP] = R.CALL
-    return still
+    """What each step does, by the number that the code writes into the watched word."""
 
 
 class Assembler:
@@ -87,10 +73,8 @@ class Assembler:
         self.rows.append(row)
         return row
 
-    def add(self, nodes: Body, depth: int = 0) -> None:
-        """Append the rows of some nodes, which stand in `depth` repeats."""
-        if depth > R.MAX_DEPTH:
-            raise ValueError(f"repeats stand more than {R.MAX_DEPTH} deep")
+    def add(self, nodes: Body) -> None:
+        """Append the rows of some nodes."""
         for node in nodes:
             if isinstance(node, Lap):
                 self.row(R.LAP, -1 if node.name is None else self.laps[node.name])
@@ -99,13 +83,10 @@ class Assembler:
             elif isinstance(node, Repeat):
                 before = len(self.rows)
                 self.row(R.REPEAT, node.times)
-                self.add(node.body, depth + 1)
+                self.add(node.body)
                 self.row(R.END)
-                once = self.rows[before + 1 : -1]
-                if node.times < 1:  # the interpreter looks at the count at the end; the steps keep their numbers
+                if node.times < 1:  # the code looks at the count at the end; the steps keep their numbers
                     del self.rows[before:]
-                elif node.times * len(once) <= UNROLLED and all(row[R.OP] not in (R.REPEAT, R.END) for row in once):
-                    self.rows[before:] = [_pass(row, k) for k in range(node.times) for row in once]
             elif isinstance(node, Host):
                 raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
             else:
@@ -123,8 +104,7 @@ class Assembler:
             call = self.resolve(step)
             if len(call.args) > R.MAX_ARITY:
                 raise ValueError(f"{describe(step)}: {len(call.args)} operands, at most {R.MAX_ARITY} fit into a row")
-            strided = any(a.stride or a.load for a in call.args)
-            row = self.row(R.CALLX if strided else R.CALL, call.address, len(call.args))
+            row = self.row(R.CALL, call.address, len(call.args))
             for j, arg in enumerate(call.args):
                 row[R.ARG0 + j], row[R.STRIDE0 + j], row[R.LOAD0 + j] = arg.base, arg.stride, arg.load
 
@@ -150,30 +130,61 @@ def assemble(
         work.add(variant)
         bounds.append(len(work.rows))
     table = np.array(work.rows, np.int64).reshape(len(work.rows), R.WIDTH)
-    return Table(table, np.array(bounds, np.int64), stage.laps, tuple(work.labels))
+    return Table(table, shape_of(work.rows, bounds), stage.laps, tuple(work.labels))
 
 
-def clock() -> NDArray[np.int64]:
-    """The interpreter's clock: CLOCK_MONOTONIC through the C library (no system call on Linux)."""
-    words = np.zeros(5, np.int64)
-    words[0] = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value or 0
-    words[1] = time.CLOCK_MONOTONIC
-    words[2] = words.ctypes.data + 24
-    return words
+@cache
+def compiler() -> Any:
+    """LLVM for this processor: a function from a shape to the address of its code, which stays for good."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine(opt=2)
+    keep = []
+
+    def compiled(shape: Shape) -> int:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(llvm_text(shape)), target)
+        engine.finalize_object()
+        keep.append(engine)
+        return int(engine.get_function_address("run"))
+
+    return compiled
+
+
+_POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
+_RUN = ctypes.CFUNCTYPE(_INT, _POINTER, _INT, _INT, _POINTER, _INT, _POINTER, _POINTER, _POINTER)
 
 
 class Machine:
-    """The interpreter with its clock, its watched word and the dummy computation's operands."""
+    """Runs tables: the code of each shape, the clock, the watched word and the dummy computation's operands."""
 
     def __init__(self) -> None:
-        self._run = load()
-        self.clock = clock()
+        self._code: dict[Shape, Any] = {}
+        libc = ctypes.CDLL(None)
+        self.clock = np.array(
+            [ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0, time.CLOCK_MONOTONIC], np.int64
+        )  # no system call on Linux
         self.word = np.zeros(4, np.int64)
         """[1] iteration, [2] step, [3] return code of the call that failed."""
         self.work = np.ones((27, 25), np.float32)
 
+    def prepare(self, table: Table) -> None:
+        """Make the code of a table, a few milliseconds for a new shape, so that nothing remains to do in :meth:`run`."""
+        if table.shape not in self._code:
+            self._code[table.shape] = _RUN(compiler()(table.shape))
+
     def run(self, table: Table, first: int, iterations: int) -> tuple[NDArray[np.int64], int]:
-        """Run a table; returns nanoseconds (iterations, laps) and 0 or 1 + the step that failed."""
-        out = np.zeros((iterations, max(1, len(table.laps))), np.int64)
-        failed = self._run(table.rows, table.bounds, first, iterations, out, self.word, self.clock, self.work)
+        """Run a table, the interpreter lock released.
+
+        Returns:
+            nanoseconds, int64 (iterations, laps), and 0 or 1 + the step that failed.
+        """
+        self.prepare(table)
+        width = max(1, len(table.laps))
+        out = np.zeros((iterations, width), np.int64)
+        failed = self._code[table.shape](
+            table.rows.ctypes.data, first, iterations, out.ctypes.data, width,
+            self.word.ctypes.data, self.clock.ctypes.data, self.work.ctypes.data,
+        )  # fmt: skip
         return out[:, : len(table.laps)], int(failed)

@@ -1,4 +1,4 @@
-"""Columns and op-codes of a lowered program: the contract between bindings and the interpreter."""
+"""Columns and op-codes of a lowered program: the contract between a library's calls and the generated code."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Final
 
 MAX_ARITY: Final = 13
 """The longest call: MPI_Rget_accumulate."""
-MAX_DEPTH: Final = 4
-"""How deep repeats may stand in each other."""
 
 # columns of a row
 OP: Final = 0
@@ -23,14 +21,13 @@ STRIDE0: Final = ARG0 + MAX_ARITY
 LOAD0: Final = STRIDE0 + MAX_ARITY
 WIDTH: Final = LOAD0 + MAX_ARITY
 
-# op-codes; calls come first so that one comparison finds them
+# op-codes
 CALL: Final = 0
-CALLX: Final = 1
-"""A call with strided operands (base + k * stride) or operands loaded from memory (4 or 8 bytes)."""
-LAP: Final = 2
-REPEAT: Final = 3
-END: Final = 4
-COMPUTE: Final = 5
-STAMP: Final = 6
-FLIP: Final = 7
-GATE: Final = 8
+"""A C function; an operand may move with the pass (base + k * stride) or be loaded from memory (4 or 8 bytes)."""
+LAP: Final = 1
+REPEAT: Final = 2
+END: Final = 3
+COMPUTE: Final = 4
+STAMP: Final = 5
+FLIP: Final = 6
+GATE: Final = 7

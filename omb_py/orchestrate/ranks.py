@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from omb_py.engine.link import Message
 
-PHASES = ("start", "validate", "warmup", "loop", "write", "done")
+PHASES = ("start", "validate", "loop", "write", "done")
 """In the order in which a cell passes through them."""
 _NAMED_AT_MOST = 4
 
@@ -68,8 +68,9 @@ def doing(state: RankState) -> str:
     phase = state.beat.get("phase", "start")
     label = state.beat.get("label") or "no cell yet"
     step = state.beat.get("doing") or ""
-    if phase in ("validate", "warmup", "loop"):
-        text = f"{label}, {phase} iteration {_whole(state.beat.get('iteration'))}"
+    if phase in ("validate", "loop"):
+        iteration = _whole(state.beat.get("iteration"))
+        text = f"{label}, " + ("a warm-up iteration" if iteration < 0 else f"{phase} iteration {iteration}")
         return f"{text}, {step}" if step and step != phase else text
     return f"{label}, phase {phase}" + (f", {step}" if step and step != phase else "")
 

@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
 
-from omb_py.engine import compiled
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
 
@@ -31,7 +30,7 @@ class Position:
     def __call__(self) -> dict[str, Any]:
         """The fields of a heartbeat."""
         iteration, step, doing = 0, 0, self.phase
-        if self.session is not None and self.phase in ("validate", "warmup", "loop"):
+        if self.session is not None and self.phase in ("validate", "loop"):
             iteration, step = self.session.position()
             doing = self.session.doing(step)
         return {
@@ -209,7 +208,6 @@ def _explain(error: Exception, position: Position) -> str:
 
 def main() -> int:
     """Entry of a rank process that omb-py started."""
-    compiled.without_scipy()
     from omb_py.engine.link import Link
 
     link = Link.from_environment(timeout=60)

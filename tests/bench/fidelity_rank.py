@@ -12,16 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from omb_py.engine import compiled
-
-compiled.without_scipy()
-
-from omb_py.backends.registry import find as find_backend  # noqa: E402
-from omb_py.engine.benchmark import Cell  # noqa: E402
-from omb_py.engine.measure import buffers_needed, measure, worlds_of  # noqa: E402
-from omb_py.suites.registry import find  # noqa: E402
-from tests.bench.ratios import orders  # noqa: E402
-from tests.bench.reference import Reference  # noqa: E402
+from omb_py.backends.registry import find as find_backend
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.measure import buffers_needed, measure, worlds_of
+from omb_py.suites.registry import find
+from tests.bench.ratios import orders
+from tests.bench.reference import Reference
 
 Side = Callable[[], float]
 

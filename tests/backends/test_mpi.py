@@ -1,0 +1,91 @@
+"""The mpi backend on real processes: one launch a rank count, many looks at it."""
+
+from __future__ import annotations
+
+import socket
+from functools import cache
+from typing import Any
+
+import pytest
+
+from omb_py.backends.registry import find
+from tests.support.mpi import report
+
+pytestmark = pytest.mark.mpi
+BINDINGS = ("native", "mpi4py")
+
+
+@cache
+def told(ranks: int, level: str = "funneled") -> dict[str, list[Any]]:
+    """What every rank of a launch said: check and binding -> one entry a rank."""
+    result: dict[str, list[Any]] = report("tests.support.mpi_session", ranks, 100, level)
+    return result
+
+
+@pytest.fixture(params=[2, 3])
+def ranks(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def test_the_backend_is_there() -> None:
+    probe = find("mpi").probe()
+    assert probe.available, probe.reason
+    assert dict(probe.bindings) == {"native": "", "mpi4py": ""}
+
+
+@pytest.mark.parametrize("level", ["single", "multiple"])
+def test_what_a_session_says(level: str) -> None:
+    said = told(2, level)["facts native"]
+    host = socket.gethostname()
+    assert [(s["rank"], s["size"], s["local"], s["hosts"]) for s in said] == [
+        (0, 2, [0], [host, host]), (1, 2, [1], [host, host])
+    ]  # fmt: skip
+    for one in said:
+        assert one["library"] in ("MPICH", "Open MPI", "Intel MPI") and one["version"][0].isdigit()
+        assert one["binding_version"].startswith("mpi4py ")
+        assert one["level"] == level
+        assert 0 <= one["skew"] < 1e5
+
+
+def test_the_engines_own_traffic(ranks: int) -> None:
+    said = told(ranks)["reductions native"]
+    for rank, one in enumerate(said):
+        assert one["maximum"] == [ranks - 1, 1]
+        assert one["total"] == [sum(range(ranks)), ranks]
+        assert one["share"] == "from 0"
+        assert one["gather"] == (list(range(ranks)) if rank == 0 else [])
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_a_failing_call_is_named_by_its_step(binding: str) -> None:
+    receiver, _ = told(2)[f"failing {binding}"]
+    assert receiver["step"] == 1 and receiver["doing"].startswith("recv")
+    assert "trunc" in receiver["text"].lower()
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_stages_of_an_overlapped_collective(ranks: int, binding: str) -> None:
+    said = told(ranks)[f"overlap {binding}"]
+    laps = said[0]["laps"]
+    assert set(laps) == {"pure", "init", "compute", "wait"} and min(laps.values()) > 0
+    # every rank computes for its own mean of the first stage: over the ranks the means agree
+    assert 0.9 * laps["pure"] < laps["compute"] < 3 * laps["pure"] + 200
+    assert all(one["seen"] == ["setup", "end"] for one in said)
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_variants_rotate_the_root(ranks: int, binding: str) -> None:
+    for one in told(ranks)[f"rotating {binding}"]:
+        assert one["buf"] == [root + 1 for root in range(ranks)]
+        assert one["samples"] == [ranks, 1] and one["least"] > 0
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_one_inverted_byte_is_found(ranks: int, binding: str) -> None:
+    found = told(ranks)[f"corrupted {binding}"][0]
+    assert len(found) == 2 * (7 if ranks == 2 else 4)
+    for what, (validated, wrong) in found.items():
+        if "flip" in what:
+            assert validated is False and wrong > 0, what
+        else:
+            assert validated is True and wrong == 0, what

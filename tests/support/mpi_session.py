@@ -1,0 +1,140 @@
+"""One rank of the launches that tests/backends/test_mpi.py looks at: ``python -m tests.support.mpi_session FILE``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omb_py.engine import steps
+from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.measure import measure
+from omb_py.engine.program import Buffer, Host, Lap, Program, Region, Request, Result, Stage, body
+from omb_py.engine.session import StepFailed
+from omb_py.suites.registry import find
+
+CELL = Cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
+
+
+def facts(session: Any, binding: str) -> Any:
+    """What the session says of itself."""
+    return {
+        "size": session.size, "rank": session.rank, "local": list(session.local), "hosts": list(session.hosts),
+        "library": session.library, "version": session.library_version, "level": session.thread_level,
+        "binding_version": session.binding_version, "skew": session.skew(),
+    }  # fmt: skip
+
+
+def reductions(session: Any, binding: str) -> Any:
+    """The engine's own traffic."""
+    mine = np.array([float(session.rank), 1.0])
+    return {
+        "maximum": session.maximum(mine).tolist(), "total": session.total(mine).tolist(),
+        "gather": session.gather(session.rank), "share": session.share(f"from {session.rank}"),
+    }  # fmt: skip
+
+
+def failing(session: Any, binding: str) -> Any:
+    """A receive that is too short for its message: MPI's own error, named by its step."""
+    world, peer = World(session.rank, session.size), 1 - session.rank
+    long, short = Region("a", 0, 64), Region("b", 0, 8)
+    step = steps.send(long, peer, "char") if session.rank else steps.recv(short, peer, "char")
+    program = Program((Buffer("a", 64), Buffer("b", 64)), (Stage(body(Lap(), steps.barrier(), step, Lap("time"))),))
+    runner = session.load(replace(CELL, binding=binding), {world.rank: program})
+    runner.enter(0, {})
+    try:
+        runner.run(0, 0, 1)
+    except StepFailed as error:
+        return {"step": error.step, "doing": session.doing(error.step), "text": error.text, "at": session.position()}
+    return None
+
+
+def overlap(session: Any, binding: str) -> Any:
+    """OMB's shape of a non-blocking collective: a pure stage, then compute for as long between start and wait."""
+
+    def program(world: World, cell: Cell) -> Program:
+        send, recv = Region("send", 0, cell.size), Region("recv", 0, cell.size)
+        start = steps.iallreduce(send, recv, cell.dtype, "sum", Request(0))
+        pure = Stage(body(Lap(), start, steps.wait(Request(0)), Lap("pure")))
+        busy = Stage(
+            body(
+                Lap(), start, Lap("init"), steps.compute(Result(0, "pure")), Lap("compute"),
+                steps.wait(Request(0)), Lap("wait"),
+            ),
+            setup=(Host("note", lambda s: seen.append("setup")),), teardown=(Host("note", lambda s: seen.append("end")),),
+        )  # fmt: skip
+        return Program((Buffer("send", cell.size), Buffer("recv", cell.size)), (pure, busy))
+
+    seen: list[str] = []
+    plain = find("allreduce")
+    kind: Benchmark = replace(plain, name="iallreduce", program=program)
+    done = measure(session, kind, replace(CELL, benchmark="iallreduce", binding=binding, size=65536))
+    laps = {lap: float(np.mean(means)) for lap, means in done.laps.items()} if session.rank == 0 else {}
+    return {"laps": laps, "seen": seen}
+
+
+def rotating(session: Any, binding: str) -> Any:
+    """A root that moves on with every iteration, as variants; each root's data must arrive everywhere."""
+    size = 8
+    variants = tuple(
+        (Lap(), steps.bcast(Region("buf", 8 * root, size), root, "char"), Lap("time")) for root in range(session.size)
+    )
+    runner = session.load(
+        replace(CELL, binding=binding), {session.rank: Program((Buffer("buf", 8 * session.size),), (Stage(variants),))}
+    )
+    memory = runner.memory(session.rank, "buf").view(np.uint64)
+    memory[:] = session.rank + 1
+    runner.enter(0, {})
+    session.barrier()
+    samples = runner.run(0, 0, session.size)[session.rank]
+    return {"buf": memory.tolist(), "samples": samples.shape, "least": int(samples.min())}
+
+
+def corrupted(session: Any, binding: str) -> Any:
+    """One byte inverted on the last rank must be found by the checks of that cell."""
+    from omb_py.engine.faults import parse_fault, with_fault
+
+    found = {}
+    for name in ("latency", "bw", "bibw", "bcast", "allreduce", "allgather", "alltoall"):
+        kind = find(name)
+        if kind.ranks.admits(session.size):
+            cell = Cell(
+                name, "mpi", binding, 256, dtype=kind.dtype, iterations=4, auto=False, warmup=1, window=4, validate=True
+            )
+            for fault in ("", f"flip:{session.size - 1}"):
+                done = measure(session, with_fault(kind, parse_fault(fault)), cell)
+                found[f"{name} {fault}".strip()] = [done.validated, done.wrong_bytes]
+    return found
+
+
+CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    f.__name__: f for f in (facts, reductions, overlap, rotating, corrupted, failing)
+}
+"""`failing` stands last: what MPI guarantees after an error is little."""
+
+
+def main() -> None:
+    """Run every check with both bindings; rank 0 writes what all ranks saw."""
+    from omb_py.backends.registry import find as find_backend
+
+    level = json.loads(sys.argv[2]) if len(sys.argv) > 2 else None
+    session = find_backend("mpi").connect({"thread_level": level})
+    told = {}
+    for name, check in CHECKS.items():
+        if name == "failing" and session.size != 2:
+            continue
+        for binding in ("native", "mpi4py"):
+            session.barrier()
+            told[f"{name} {binding}"] = session.gather(check(session, binding))
+    if session.rank == 0:
+        Path(sys.argv[1]).write_text(json.dumps(told))
+    session.close()
+
+
+if __name__ == "__main__":
+    main()
