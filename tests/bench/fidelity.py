@@ -52,7 +52,8 @@ MPI4PY = tuple(
     Series(f"mpi4py {level}", ("mpi4py", "bare", "native"), level, 0.05, 0.5) for level in ("single", "multiple")
 )
 CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03),)
-SERIES = {"native": NATIVE, "mpi4py": MPI4PY, "control": CONTROL, "all": NATIVE + MPI4PY}
+LATE = (Series("late", ("late", "c", None), "funneled", 0.03),)
+SERIES = {"native": NATIVE, "mpi4py": MPI4PY, "control": CONTROL, "late": LATE, "all": NATIVE + MPI4PY}
 
 
 def counts(benchmark: str, size: int) -> tuple[int, int, int]:
@@ -218,7 +219,11 @@ def show_verdicts(series: Series, results: Sequence[Mapping[str, Any]]) -> bool:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.fidelity", description=__doc__.partition("\n")[0])
-    parser.add_argument("--mode", choices=SERIES, default="all", help="control: the C reference against itself")
+    parser.add_argument(
+        "--mode", choices=SERIES, default="all",
+        help="control: the C reference against itself; late: against itself with a pause of one clock reading before "
+        "each timed collective",
+    )  # fmt: skip
     parser.add_argument("--launches", type=int, default=10, metavar="N")
     parser.add_argument("--sizes", type=lambda text: [int(s) for s in text.split(",")], default=SIZES, metavar="B,B,…")
     parser.add_argument(

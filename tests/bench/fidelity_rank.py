@@ -53,6 +53,13 @@ class Sides:
         cell = self.cell
         return self.reference.run(cell.benchmark, self.memory, cell.size, cell.iterations, cell.warmup, cell.window)
 
+    def late(self) -> float:
+        """The C reference with one more reading of the clock between barrier and timer (collectives only)."""
+        assert self.reference is not None
+        cell = self.cell
+        name = f"{cell.benchmark}_late"
+        return self.reference.run(name, self.memory, cell.size, cell.iterations, cell.warmup, cell.window)
+
     def bare(self) -> float:
         """The hand-written mpi4py loop."""
         from tests.bench.bare import LOOPS

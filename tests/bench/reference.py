@@ -14,7 +14,8 @@ from typing import Any
 SOURCE = Path(__file__).with_name("reference.c")
 BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"
 FLAGS = ("-O3", "-shared", "-fPIC", "-Wall")
-FUNCTIONS = ("latency", "bw", "bibw", "barrier", "bcast", "allreduce", "allgather", "alltoall")
+COLLECTIVES = ("barrier", "bcast", "allreduce", "allgather", "alltoall")
+FUNCTIONS = ("latency", "bw", "bibw", *COLLECTIVES)
 BUFFERS = {"bcast": ("buf", "buf"), "barrier": (None, None)}
 """benchmark -> the buffers of ours that stand for (send, recv); else they have these names."""
 
@@ -62,7 +63,7 @@ class Reference:
         self._library = ctypes.CDLL(str(library))
         handle_type = ctypes.c_void_p if mpi._sizeof(mpi.Comm) == 8 else ctypes.c_int
         pointer, number = ctypes.c_void_p, ctypes.c_int
-        for name in FUNCTIONS:
+        for name in (*FUNCTIONS, *(f"{name}_late" for name in COLLECTIVES)):
             function = getattr(self._library, name)
             function.restype = ctypes.c_double
             function.argtypes = [handle_type, pointer, pointer, number, number, number, number, pointer]
@@ -75,7 +76,7 @@ class Reference:
 
     def run(self, name: str, memory: Any, size: int, iterations: int, warmup: int, window: int) -> float:
         """The number that OMB would print, on rank 0; `memory` is the session's own HostMemory."""
-        send, recv = BUFFERS.get(name, ("send", "recv"))
+        send, recv = BUFFERS.get(name.removesuffix("_late"), ("send", "recv"))
         function = getattr(self._library, name)
         value: float = function(
             self._comm, _start(memory, send), _start(memory, recv), size, iterations, warmup, window, None
