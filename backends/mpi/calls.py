@@ -47,12 +47,16 @@ def handle(thing: Any) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+def address_of(function: str) -> int:
+    """Address of a function of the MPI library, found through the module that is linked with it."""
+    return ctypes.cast(getattr(ctypes.CDLL(MPI.__file__), function), ctypes.c_void_p).value or 0
+
+
 class Resolver:
     """Turns steps of one cell into C calls with addresses and handles."""
 
     def __init__(self, comm: MPI.Comm, memory: HostMemory, requests: int) -> None:
         self.comm, self.memory = comm, memory
-        self.library = ctypes.CDLL(MPI.__file__)  # also finds the symbols of the MPI library it is linked with
         null = handle(MPI.REQUEST_NULL)
         self.request_size = MPI._sizeof(MPI.Request)
         kind = np.int64 if self.request_size == 8 else np.int32
@@ -64,8 +68,7 @@ class Resolver:
     def __call__(self, step: Step) -> Call:
         """The C call of a step."""
         function, words = CALLS[step.op]
-        address = ctypes.cast(getattr(self.library, function), ctypes.c_void_p).value or 0
-        return Call(address, tuple(self._operands[word](self, step) for word in words.split()))
+        return Call(address_of(function), tuple(self._operands[word](self, step) for word in words.split()))
 
     def region(self, region: Region) -> Arg:
         """Address of a region."""

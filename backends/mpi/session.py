@@ -63,9 +63,10 @@ class MpiSession:
     def machine(self) -> Any:
         """What runs native programs, loaded when first used."""
         if self._machine is None:
+            from omb_py.backends.mpi.calls import address_of
             from omb_py.engine.native import Machine
 
-            self._machine = Machine()
+            self._machine = Machine(address_of("MPI_Wtime"))
         return self._machine
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:

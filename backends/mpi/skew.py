@@ -17,7 +17,7 @@ PING_PONGS = 30
 def barrier_skew(session: Any) -> float:
     """Median over barriers of (last exit - first exit), in µs.
 
-    Exit times are read by the interpreter right after the barrier.  Ranks on rank 0's host share its clock; for
+    Exit times are read right after the barrier.  Ranks on rank 0's host share its clock; for
     the others the offset is taken from the ping-pong with the shortest round trip (SKaMPI's rule), so there the
     result carries an error of up to half that round trip.
     """

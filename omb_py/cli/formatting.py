@@ -21,7 +21,6 @@ EXIT_CODES = (
 
 ENVIRONMENT = (
     ("OMB_PY_STORE", "folder of the results where --store is not given"),
-    ("NUMBA_CACHE_DIR", "where compiled loops are kept, when omb-py's own folder is not writable"),
     ("OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "both 1: let Open MPI's mpiexec run as root"),
 )
 

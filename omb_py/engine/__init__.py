@@ -1,1 +1,1 @@
-"""The measuring engine: programs of steps, their compiled interpreter, sampling and validation."""
+"""The measuring engine: programs of steps, their machine code, sampling and validation."""

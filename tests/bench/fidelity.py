@@ -65,7 +65,7 @@ def counts(benchmark: str, size: int) -> tuple[int, int, int]:
         return (100, 10, 40) if benchmark == "bw" else (1000, 100, 40)
     if size <= 1 << 18:
         return (20, 2, 20) if benchmark == "bw" else (100, 10, 40)
-    return (5, 1, 8) if benchmark == "bw" else (20, 2, 16)
+    return (10, 2, 10) if benchmark == "bw" else (100, 10, 12)
 
 
 def plan(series: Series, benchmarks: Sequence[str], sizes: Sequence[int], effort: float) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("numpy", "pandas", "pyarrow", "rich", "scipy", "plotly", "numba", "mpi4py")
+HEAVY = ("numpy", "pandas", "pyarrow", "rich", "scipy", "plotly", "llvmlite", "mpi4py")
 BOUND_S = float(os.environ.get("OMB_PY_START_BOUND_S", "1.0"))
 """Design: 0.25 s on a quiet machine; a shared one needs room."""
 

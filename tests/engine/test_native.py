@@ -1,7 +1,8 @@
-"""The real interpreter, calling C functions that stand in for MPI's."""
+"""Native programs, calling C functions that stand in for MPI's."""
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import threading
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omb_py.engine import native, steps
 from omb_py.engine import rows as R
-from omb_py.engine import steps
+from omb_py.engine.codegen import shape_of
 from omb_py.engine.native import Arg, Machine, Table
 from omb_py.engine.program import Host, Lap, Node, Region, Repeat, Result, Stage, Stamp, body
 from tests.support.machine import Recorder, call, libc, resolve, run, table
@@ -78,19 +80,12 @@ class TestRepeat:
         assert len(assembled.labels) == 3
         assert assembled.rows[:, R.STEP].tolist() == [2]
 
-    def test_can_be_as_deep_as_the_interpreter_counts(self, machine: Machine, note: Recorder) -> None:
+    def test_can_stand_deep_in_each_other(self, machine: Machine, note: Recorder) -> None:
         nodes: tuple[Node, ...] = (call(note.address, Arg(0, 1)),)
-        for _ in range(R.MAX_DEPTH):
+        for _ in range(6):
             nodes = (Repeat(2, nodes),)
         run(machine, nodes)
-        assert [args[0] for args in note.calls] == [0, 1] * 2 ** (R.MAX_DEPTH - 1)
-
-    def test_deeper_is_refused(self) -> None:
-        nodes: tuple[Node, ...] = (steps.compute(1),)
-        for _ in range(R.MAX_DEPTH + 1):
-            nodes = (Repeat(2, nodes),)
-        with pytest.raises(ValueError, match="deep"):
-            table(Stage(body(*nodes)))
+        assert [args[0] for args in note.calls] == [0, 1] * 2**5
 
     @settings(max_examples=40)
     @given(
@@ -232,6 +227,27 @@ class TestCompute:
             table(Stage(body(steps.compute(Result("pure", "time")))))
 
 
+class TestClock:
+    def test_laps_read_the_librarys_clock_where_there_is_one(self) -> None:
+        now = [100.0]
+
+        def read() -> float:
+            now[0] += 1.5e-6
+            return now[0]
+
+        clock = ctypes.CFUNCTYPE(ctypes.c_double)(read)
+        machine = Machine(ctypes.cast(clock, ctypes.c_void_p).value or 0)
+        inner = Repeat(2, (Lap("b"),))
+        assert run(machine, [Lap(), Lap("a"), inner], iterations=2).tolist() == [[1500, 3000]] * 2
+
+    def test_stamps_are_monotonic_time_whatever_the_laps_read(self) -> None:
+        clock = ctypes.CFUNCTYPE(ctypes.c_double)(lambda: 1.0)
+        machine = Machine(ctypes.cast(clock, ctypes.c_void_p).value or 0)
+        before = time.monotonic_ns()
+        stamped = run(machine, [Stamp("at")])
+        assert before <= stamped[0, 0] <= time.monotonic_ns()
+
+
 class TestFlip:
     @pytest.mark.parametrize(("iteration", "expected"), [(-1, 0x0F), (4, 0xF0), (6, 0x0F), (2, 0x0F)])
     def test_inverts_one_byte(self, machine: Machine, iteration: int, expected: int) -> None:
@@ -245,7 +261,7 @@ def gate(address: int, value: int) -> Table:
     """A table of one gate: nothing emits one yet, so it is written by hand."""
     row = [0] * R.WIDTH
     row[R.OP], row[R.FN], row[R.ARITY], row[R.STEP] = R.GATE, address, value, 0
-    return Table(np.array([row], np.int64), np.array([0, 1], np.int64), (), ("gate",))
+    return Table(np.array([row], np.int64), shape_of([row], [0, 1]), (), ("gate",))
 
 
 class TestGate:
@@ -316,15 +332,37 @@ class TestAssembling:
     def test_numbers_run_through_the_variants(self) -> None:
         assembled = table(Stage(((steps.compute(1),), (steps.compute(2), steps.compute(3)))))
         assert assembled.rows[:, R.STEP].tolist() == [0, 1, 2]
-        assert assembled.bounds.tolist() == [0, 1, 1, 3]
+        assert [len(variant) for variant in assembled.shape] == [1, 2]
 
     def test_a_host_call_in_a_body_is_refused(self) -> None:
         with pytest.raises(ValueError, match="fork"):
             table(Stage(body(Host("fork", lambda session: None))))
 
-    def test_plain_calls_take_the_short_way(self) -> None:
-        assembled = table(Stage(body(call(1, 5), call(1, Arg(5, 1)), call(1, Arg(5, load=8)))))
-        assert assembled.rows[:, R.OP].tolist() == [R.CALL, R.CALLX, R.CALLX]
+    def test_the_shape_holds_what_the_code_depends_on_and_no_more(self) -> None:
+        def shape(*nodes: Node) -> object:
+            return table(Stage(body(*nodes))).shape
+
+        assert shape(call(1, 5), Repeat(2, (steps.compute(7),))) == shape(call(1, 6), Repeat(64, (steps.compute(1),)))
+        different = [
+            (1, 5),
+            (2, 5),
+            (1, 5, 5),
+            (1, Arg(5, 1)),
+            (1, Arg(5, load=8)),
+            (1, Arg(5, load=4)),
+            (1, Arg(5, 1, 4)),
+        ]
+        assert len({shape(call(*one)) for one in different}) == len(different)
+        assert shape(Lap(), Lap("a")) != shape(Lap("a"), Lap())
+
+    def test_one_shape_is_compiled_once(self, monkeypatch: pytest.MonkeyPatch, note: Recorder) -> None:
+        made = []
+        compile_ = native.compiler()
+        monkeypatch.setattr(native, "compiler", lambda: lambda *what: made.append(what) or compile_(*what))  # type: ignore[func-returns-value]
+        machine = Machine()
+        for value in range(3):
+            run(machine, [call(note.address, value)])
+        assert len(made) == 1 and note.calls == [(0,), (1,), (2,)]
 
     def test_the_resolver_is_asked_once_a_step(self) -> None:
         from omb_py.engine.native import assemble

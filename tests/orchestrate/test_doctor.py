@@ -110,11 +110,18 @@ def test_shared_memory_of_a_container(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "--shm-size" in doctor.shared_memory(tmp_path).fix
 
 
-def test_numba_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor.numba_cache({"NUMBA_CACHE_DIR": str(tmp_path)}) == Finding("Numba cache", "ok", str(tmp_path))
-    monkeypatch.setattr(doctor, "writable", lambda folder: False)
-    bad = doctor.numba_cache({"HOME": str(tmp_path)})
-    assert bad.status == "warn" and "NUMBA_CACHE_DIR" in bad.fix and str(tmp_path / ".cache" / "numba") in bad.text
+def test_code_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.engine import native
+
+    found = doctor.code_generation()
+    assert found.status == "ok" and "llvmlite" in found.text
+
+    def forbidden(shape: object, seconds: bool) -> int:
+        raise OSError("cannot allocate executable memory")
+
+    monkeypatch.setattr(native, "compiler", lambda: forbidden)
+    refused = doctor.code_generation()
+    assert refused.status == "fail" and "executable memory" in refused.text and "mpi4py" in refused.fix
 
 
 def test_store(tmp_path: Path) -> None:
@@ -146,7 +153,7 @@ def test_report_covers_this_machine(tmp_path: Path) -> None:
     subjects = [f.subject for f in findings]
     for wanted in (
         "Python", "omb-py", "backend mpi", "backend mock", "launcher mpiexec", "launcher srun", "launcher around",
-        "cores", "oversubscription", "CPU governor", "memory", "/dev/shm", "Numba cache", "store",
+        "cores", "oversubscription", "CPU governor", "memory", "/dev/shm", "code generation", "store",
     ):  # fmt: skip
         assert wanted in subjects
     assert all(

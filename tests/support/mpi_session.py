@@ -66,7 +66,8 @@ def overlap(session: Any, binding: str) -> Any:
                 Lap(), start, Lap("init"), steps.compute(Result(0, "pure")), Lap("compute"),
                 steps.wait(Request(0)), Lap("wait"),
             ),
-            setup=(Host("note", lambda s: seen.append("setup")),), teardown=(Host("note", lambda s: seen.append("end")),),
+            setup=(Host("note", lambda s: seen.append("setup")),),
+            teardown=(Host("note", lambda s: seen.append("end")),),
         )  # fmt: skip
         return Program((Buffer("send", cell.size), Buffer("recv", cell.size)), (pure, busy))
 
