@@ -99,7 +99,7 @@ def test_a_measuring_rank_loads_no_analysis_package(tmp_path: Path, binding: str
     assert len(ranks) == 2
     for modules in ranks:
         assert {"omb_py.engine.measure", "mpi4py.MPI"} <= modules
-        assert ("omb_py.engine.codegen" in modules) == (binding == "native")
+        assert ("omb_py.engine.flat" in modules) == (binding == "mpi4py")
         assert {name for name in modules if name.partition(".")[0] in HEAVY} == set()
 
 

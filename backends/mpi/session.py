@@ -148,6 +148,8 @@ class _Runner:
 
     def _once(self, nodes: tuple[Any, ...]) -> None:
         """Run setup or teardown: Python calls, and steps one by one through mpi4py."""
+        if not nodes:
+            return
         from omb_py.backends.mpi.bound import Renderer
         from omb_py.engine.flat import compile_stage
 

@@ -67,9 +67,9 @@ def test_a_failing_call_is_named_by_its_step(binding: str) -> None:
 def test_stages_of_an_overlapped_collective(ranks: int, binding: str) -> None:
     said = told(ranks)[f"overlap {binding}"]
     laps = said[0]["laps"]
-    assert set(laps) == {"pure", "init", "compute", "wait"} and min(laps.values()) > 0
+    assert set(laps) == {"pure.time", "both.init", "both.compute", "both.wait"} and min(laps.values()) > 0
     # every rank computes for its own mean of the first stage: over the ranks the means agree
-    assert 0.9 * laps["pure"] < laps["compute"] < 3 * laps["pure"] + 200
+    assert 0.9 * laps["pure.time"] < laps["both.compute"] < 3 * laps["pure.time"] + 200
     assert all(one["seen"] == ["setup", "end"] for one in said)
 
 

@@ -60,14 +60,14 @@ def overlap(session: Any, binding: str) -> Any:
     def program(world: World, cell: Cell) -> Program:
         send, recv = Region("send", 0, cell.size), Region("recv", 0, cell.size)
         start = steps.iallreduce(send, recv, cell.dtype, "sum", Request(0))
-        pure = Stage(body(Lap(), start, steps.wait(Request(0)), Lap("pure")))
+        pure = Stage(body(Lap(), start, steps.wait(Request(0)), Lap("time")), name="pure")
         busy = Stage(
             body(
-                Lap(), start, Lap("init"), steps.compute(Result(0, "pure")), Lap("compute"),
+                Lap(), start, Lap("init"), steps.compute(Result("pure", "time")), Lap("compute"),
                 steps.wait(Request(0)), Lap("wait"),
             ),
             setup=(Host("note", lambda s: seen.append("setup")),),
-            teardown=(Host("note", lambda s: seen.append("end")),),
+            name="both", teardown=(Host("note", lambda s: seen.append("end")),),
         )  # fmt: skip
         return Program((Buffer("send", cell.size), Buffer("recv", cell.size)), (pure, busy))
 
