@@ -63,7 +63,7 @@ class Op:
     """Number of the step in its stage (:func:`omb_py.engine.describe.steps_of`)."""
     step: Step | None = None
     timed: bool = False
-    """It lies between the first and the last reading of the clock in the body."""
+    """It lies between the first and the last reading of the clock in the body, or in a body without one."""
     entry: bool = False
     """The first communication of the body: where injected faults strike."""
     slot: int = -1
@@ -118,7 +118,10 @@ def lower(nodes: Body, laps: Sequence[str] | None, first_number: int, site: Site
     flat: list[tuple[Node, int, int]] = []
     _flatten(nodes, first_number, 0, flat)
     clocks = [j for j, (node, _, _) in enumerate(flat) if isinstance(node, (Lap, Stamp))]
-    begins, ends = (clocks[0], clocks[-1]) if clocks else (0, 0)
+    if clocks:
+        begins, ends = clocks[0], clocks[-1]
+    else:  # a rank that reads no clock works inside the interval of one that does
+        begins, ends = (-1, len(flat)) if laps is not None else (0, 0)
     ops: list[Op] = []
     entered = False
     for j, (node, k, number) in enumerate(flat):

@@ -98,8 +98,8 @@ class Sampler:
 
     def means_ns(self) -> Floats:
         """Mean of each lap over the local ranks, whether the benchmark times them or not."""
-        means: Floats = np.mean([self._laps(rank).mean(axis=0) for rank in self.session.local], axis=0)
-        return means
+        means = [laps.mean(axis=0) for laps in map(self._laps, self.session.local) if laps.shape[1] == self.laps]
+        return np.mean(means, axis=0) if means else np.full(self.laps, np.nan)
 
     def _laps(self, rank: int) -> NDArray[np.int64]:
         return np.concatenate([piece[rank] for piece in self._pieces])
@@ -139,7 +139,8 @@ def measure(
     checker = Checker(cell, worlds, programs, log) if wrong is not None else None
     runner = session.load(cell, programs)
     result = Measured(cell, 0, "", version_of(benchmark, cell, session), wrong_bytes=wrong)
-    stages = next(iter(programs.values())).stages
+    # rank 0 reads every clock that is reported; others may read fewer
+    stages = (programs.get(0) or benchmark.program(World(0, session.size, session.hosts), cell)).stages
     known: dict[tuple[str, str], float] = {}
     for number, stage in enumerate(stages):
         runner.enter(number, known)

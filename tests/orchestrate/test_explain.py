@@ -19,10 +19,10 @@ latency: one-way time of a blocking ping-pong (OMB's osu_latency)
 What each of the 2 ranks does in one iteration, messages of 8 B (8 × char); lines with | are timed:
 
   rank 0              rank 1
-    lap start           lap start
-  | send 8 B to 1     | recv 8 B from 0
-  | recv 8 B from 1   | send 8 B to 0
-    lap time            lap time
+    lap start           recv 8 B from 0
+  | send 8 B to 1       send 8 B to 0
+  | recv 8 B from 1
+    lap time
 
 printed       mean over iterations of lap time / 2, on rank 0; in µs
 timed on      rank 0, one sample an iteration: the lap divided by 2
