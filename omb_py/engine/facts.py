@@ -79,7 +79,8 @@ def node_facts() -> dict[str, Any]:
 
 def _network() -> dict[str, dict[str, str | None]]:
     root = Path("/sys/class/net")
-    names = sorted(entry.name for entry in root.iterdir()) if root.is_dir() else []
+    # those of hardware: virtual ones come and go with containers, under other names each time
+    names = sorted(entry.name for entry in root.iterdir() if (entry / "device").exists()) if root.is_dir() else []
     return {name: {"mtu": read(f"{root}/{name}/mtu"), "speed_mbit": read(f"{root}/{name}/speed")} for name in names}
 
 

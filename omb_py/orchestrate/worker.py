@@ -122,12 +122,14 @@ def _shortest(parts: list[tuple[int, int, int, str]]) -> str:
 def launch_facts(session: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
     """What was provided, and facts of each rank and node; complete where rank 0 is."""
     from omb_py.engine.facts import node_facts, rank_facts, software
-    from omb_py.results.redact import allowed_environment
+    from omb_py.results.redact import allowed_environment, redact_text
 
     hosts = list(session.hosts)
     mine = [rank_facts(rank, hosts[:rank].count(hosts[rank])) for rank in session.local]
     first = [rank for rank in session.local if hosts.index(hosts[rank]) == rank]
     nodes = [node_facts()] if first else []
+    for node in nodes:  # people pass secrets there, as they do in variables
+        node["kernel_command_line"] = redact_text(node["kernel_command_line"] or "")
     gathered = session.gather((mine, nodes))
     return {
         "ranks": session.size,

@@ -94,7 +94,8 @@ class TestNodeFacts:
         assert said["cores_online"] == os.cpu_count()
         assert said["kernel"].startswith("Linux ")
         assert said["memory_kb"] > 1000
-        assert "lo" in said["network"] and set(said["network"]["lo"]) == {"mtu", "speed_mbit"}
+        assert "lo" not in said["network"]
+        assert all(set(interface) == {"mtu", "speed_mbit"} for interface in said["network"].values())
         assert {"governor", "turbo_off", "smt", "clocksource", "huge_pages", "aslr", "load_before"} <= set(said)
 
     def test_a_machine_without_sys_and_proc_has_fewer(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -104,6 +105,16 @@ class TestNodeFacts:
         monkeypatch.setattr(facts, "Path", nowhere)
         said = facts.node_facts()
         assert said["network"] == {} and said["memory_kb"] is None and said["infiniband"] == [] and said["cpu"] == {}
+
+    def test_interfaces_of_hardware_are_listed_and_those_of_containers_are_not(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        for name in ("eth0", "veth12ab", "lo"):
+            (tmp_path / "sys/class/net" / name).mkdir(parents=True)
+        (tmp_path / "sys/class/net/eth0/device").mkdir()
+        real = Path
+        monkeypatch.setattr(facts, "Path", lambda text: real(tmp_path / str(text).lstrip("/")))
+        assert list(facts._network()) == ["eth0"]
 
     def test_infiniband_ports_are_listed(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"

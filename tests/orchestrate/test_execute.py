@@ -161,3 +161,14 @@ def test_provenance_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "a-live-credential" not in text and "not-allowed" not in text
     assert told["environment"]["UCX_TLS"] == "tcp"
     assert told["node_facts"][0]["kernel"] and told["loaded_libraries"]
+
+
+def test_a_secret_on_the_kernels_command_line_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.backends.mock import BACKEND
+    from omb_py.engine import facts
+    from omb_py.orchestrate.worker import launch_facts
+
+    monkeypatch.setattr(facts, "node_facts", lambda: {"kernel_command_line": "quiet root_password=abc ro"})
+    session = BACKEND.connect({"ranks": 2, "mock": None})
+    (node,) = launch_facts(session, {})["node_facts"]
+    assert node["kernel_command_line"] == "quiet root_password=<redacted> ro"
