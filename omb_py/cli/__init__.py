@@ -40,7 +40,7 @@ def _run(words: list[str]) -> int:
         raise
     except UsageError as error:
         # Every rank of a launcher reads the same words: once is enough.
-        return error.exit_code if _rank() > 0 else _fail(str(error), error.exit_code, debug)
+        return _leave(error.exit_code) if _rank() > 0 else _fail(str(error), error.exit_code, debug)
     except OmbError as error:
         return _fail(str(error), error.exit_code, debug)
     except KeyboardInterrupt:
@@ -48,6 +48,14 @@ def _run(words: list[str]) -> int:
     except Exception as error:  # what nobody foresaw still ends in one line
         hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
         return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
+
+
+def _leave(code: int) -> int:
+    """Say nothing, and not before rank 0 has."""
+    from omb_py.orchestrate.joining import let_rank_0_speak
+
+    let_rank_0_speak()
+    return code
 
 
 def _rank() -> int:

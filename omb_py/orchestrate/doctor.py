@@ -239,7 +239,7 @@ def code_generation() -> Finding:
         samples, _ = Machine().run(table, 0, 1)
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
-        return Finding("code generation", "fail", text, "pip install llvmlite; or use --binding mpi4py")
+        return Finding("code generation", "no", text, "pip install llvmlite; or use --binding mpi4py")
     return Finding("code generation", "ok", f"llvmlite {version('llvmlite')}, a first loop ran at {samples[0, 0]} ns")
 
 

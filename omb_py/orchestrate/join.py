@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.orchestrate.execute import RunOutcome, new_run, offers, unjoined
-from omb_py.orchestrate.joining import Joined
+from omb_py.orchestrate.joining import Joined, let_rank_0_speak
 from omb_py.orchestrate.plan import LaunchPlan, plan
 from omb_py.orchestrate.request import DEFAULT_RANKS, Request
 
@@ -32,6 +32,7 @@ def run_joined(request: Request, joined: Joined) -> RunOutcome:
     except OmbError as error:
         if joined.rank == 0:
             raise
+        let_rank_0_speak()
         return RunOutcome(error.exit_code, "", root=False)
 
 

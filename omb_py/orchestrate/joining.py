@@ -6,6 +6,7 @@ see Slurm's variables too, with the helper's numbers.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -85,3 +86,14 @@ def _number(environ: Mapping[str, str], names: tuple[str, ...]) -> int | None:
         if value.isdigit():
             return int(value)
     return None
+
+
+SPEAK_S = 1.5
+
+
+def let_rank_0_speak() -> None:
+    """Wait before a rank leaves with an error that rank 0 prints.
+
+    Launchers end the whole job when the first rank fails: rank 0 might not have come to its line by then.
+    """
+    time.sleep(SPEAK_S)

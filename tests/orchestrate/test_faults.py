@@ -56,7 +56,8 @@ def test_killed_at_a_random_moment(seed: int, duration: float, tmp_path: Path) -
         assert kept[: len(shown)] == shown and len(kept) - len(shown) <= 1
         return
     assert kept == shown
-    assert code == (0 if len(shown) == 15 else 3), err
+    # killed after the last cell, while it closes: all is there, and the launch may or may not have been done
+    assert code in ((0, 3) if len(shown) == 15 else (3,)), err
     if code == 3:
         last = err.rstrip().splitlines()[-1]
         assert last.startswith("omb-py: error: ")

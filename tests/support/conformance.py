@@ -23,7 +23,7 @@ from omb_py.suites.registry import BENCHMARKS
 BUFFERS = ("numpy", "bytearray")
 SIZES = (8, 24, 4096 + 8, 70_008)
 FEW_SIZES, FEW_DTYPES = (24,), ("char", "int32", "float64")
-"""Where ranks outnumber cores (the types: of bytearray): ranks that spin wait milliseconds for each other, a thousand times a size."""
+"""Where ranks outnumber cores (the types: of bytearray): ranks that spin wait milliseconds for each other."""
 OPS = ("sum", "prod", "min", "max")
 ITERATIONS = 5
 
@@ -59,7 +59,8 @@ def cells(backend: str, what: Combination, ranks: int, sizes: Sequence[int] = SI
         for op in OPS if what.benchmark == "allreduce" and size == 24 and len(sizes) > 1 else ("sum",):
             yield Cell(
                 what.benchmark, backend, what.binding, size, what.dtype, buffer=what.buffer, op=op,
-                root=ranks - 1, window=3, iterations=ITERATIONS if len(sizes) > 1 else 2, auto=False, warmup=1, validate=True,
+                root=ranks - 1, window=3, iterations=ITERATIONS if len(sizes) > 1 else 2, auto=False, warmup=1,
+                validate=True,
             )  # fmt: skip
 
 
