@@ -53,7 +53,15 @@ MPI4PY = tuple(
 )
 CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03),)
 LATE = (Series("late", ("late", "c", None), "funneled", 0.03),)
-SERIES = {"native": NATIVE, "mpi4py": MPI4PY, "control": CONTROL, "late": LATE, "all": NATIVE + MPI4PY}
+SERIES = {
+    "native": NATIVE,
+    "mpi4py": MPI4PY,
+    "mpi4py-single": MPI4PY[:1],
+    "mpi4py-multiple": MPI4PY[1:],
+    "control": CONTROL,
+    "late": LATE,
+    "all": NATIVE + MPI4PY,
+}
 
 
 def counts(benchmark: str, size: int) -> tuple[int, int, int]:
