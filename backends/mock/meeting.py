@@ -72,7 +72,7 @@ class Meeting:
         return leaving
 
     def received(self, guest: Guest) -> Bytes | None:
-        """What a rank receives; None: nothing (a barrier, the root of a broadcast, all but the root of a gather, no data moved)."""
+        """What a rank receives; None: nothing (a barrier, a broadcast's root, others than a gather's root)."""
         if self._data is None or guest.op.sink not in (-1, guest.rank):
             return None
         if guest.rank == guest.op.root and guest.op.send is guest.op.recv:

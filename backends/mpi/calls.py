@@ -34,8 +34,8 @@ CALLS: Final[dict[str, tuple[str, str]]] = {
     "scatter": ("MPI_Scatter", "send received dtype recv received dtype root comm"),
     "alltoall": ("MPI_Alltoall", "send block dtype recv block dtype comm"),
 }
-"""step -> (function, operands). `count` counts elements of the send (or only) region, `block` of 1/ranks of it, `received`
-of the receive region."""
+"""step -> (function, operands). `count` counts elements of the send (or only) region, `block` of 1/ranks of it,
+`received` of the receive region."""
 
 OPS: Final[dict[str, Any]] = {"sum": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
 

@@ -146,7 +146,10 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     elif op == "reduce_scatter_block":
         region, sent = step["recv"], step["send"]
         count = sent.nbytes // DTYPES[step["dtype"]].itemsize
-        yield region.at(k), partial(_block_of_reduced, me, count, step["dtype"], step["op"], n, iteration, _slot(sent, k))
+        yield (
+            region.at(k),
+            partial(_block_of_reduced, me, count, step["dtype"], step["op"], n, iteration, _slot(sent, k)),
+        )
     elif op == "scatter":
         region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["root"], me, _slot(region, k))

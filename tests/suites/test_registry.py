@@ -68,7 +68,7 @@ class TestOtherPackages:
 
     def test_are_found_and_listed_after_ours(self) -> None:
         assert find("mine") is find("osu_mine") is MINE
-        assert names() == [*EIGHT, "mine"]
+        assert names() == [*OURS, "mine"]
 
     def test_that_are_broken_keep_their_reason_and_break_nothing_else(self) -> None:
         assert find("mine") is MINE
