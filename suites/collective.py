@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Benchmark, Cell, Sizes, World
-from omb_py.engine.dtypes import reduction_dtype
+from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program import Buffer, Lap, Program, Region, Stage, Step, body
 from omb_py.suites.rules import (
     COLLECTIVE_COUNTS,
@@ -59,6 +59,39 @@ def alltoall(world: World, cell: Cell) -> Program:
     return blocking(call, cell, Buffer("send", total), Buffer("recv", total))
 
 
+def reduce(world: World, cell: Cell) -> Program:
+    """Reduce a vector of `size` bytes; root gets the result. All have room for it, as in OMB."""
+    size = message_bytes(cell)
+    out, back = Region("send", 0, size), Region("recv", 0, size)
+    call = steps.reduce(out, back, cell.root, reduction_dtype(cell.dtype), cell.op)
+    return blocking(call, cell, Buffer("send", size), Buffer("recv", size))
+
+
+def reduce_scatter_block(world: World, cell: Cell) -> Program:
+    """Reduce a vector of `size` bytes in all; every rank gets an equal block, the remainder is left out, as in OMB."""
+    kind = reduction_dtype(cell.dtype)
+    block = message_bytes(cell) // DTYPES[kind].itemsize // world.size * DTYPES[kind].itemsize
+    out, back = Region("send", 0, block * world.size), Region("recv", 0, block)
+    call = steps.reduce_scatter_block(out, back, kind, cell.op)
+    return blocking(call, cell, Buffer("send", block * world.size), Buffer("recv", block))
+
+
+def gather(world: World, cell: Cell) -> Program:
+    """Root gets `size` bytes from every rank."""
+    size = message_bytes(cell)
+    total = size * world.size if world.rank == cell.root else 0
+    call = steps.gather(Region("send", 0, size), Region("recv", 0, total), cell.root, cell.dtype)
+    return blocking(call, cell, Buffer("send", size), Buffer("recv", total))
+
+
+def scatter(world: World, cell: Cell) -> Program:
+    """Root sends `size` bytes to every rank."""
+    size = message_bytes(cell)
+    total = size * world.size if world.rank == cell.root else 0
+    call = steps.scatter(Region("send", 0, total), Region("recv", 0, size), cell.root, cell.dtype)
+    return blocking(call, cell, Buffer("send", total), Buffer("recv", size))
+
+
 def _declare(
     program: Callable[[World, Cell], Program],
     summary: str,
@@ -67,10 +100,11 @@ def _declare(
     sizes: Sizes | None = COLLECTIVE_SIZES,
     dtype: str = "char",
     options: frozenset[str] = frozenset({"type", "validation", "full"}),
+    rooted: bool = False,
 ) -> Benchmark:
     return Benchmark(
         program.__name__, "collective", summary, program, PER_CALL, sizes, COLLECTIVE_COUNTS, TWO_OR_MORE,
-        "all", dtype, options, bytes_total, bandwidth,
+        "all", dtype, options, bytes_total, bandwidth, rooted,
     )  # fmt: skip
 
 
@@ -84,11 +118,21 @@ def _per_rank(size: int, ranks: int) -> int:
 
 BENCHMARKS = (
     _declare(barrier, "time to synchronise all ranks", lambda size, ranks: 0, None, None, options=frozenset({"full"})),
-    _declare(bcast, "one rank sends the same vector to all", _vector, "broadcast"),
+    _declare(bcast, "one rank sends the same vector to all", _vector, "broadcast", rooted=True),
     _declare(
         allreduce, "reduce a vector, the result on every rank", _vector, "all_reduce",
         REDUCTION_SIZES, "int32", frozenset({"type", "validation", "full", "op"}),
     ),
     _declare(allgather, "every rank gets the vectors of all ranks", _per_rank, "all_gather"),
+    _declare(
+        reduce, "reduce a vector, the result on one rank", _vector, "reduce",
+        REDUCTION_SIZES, "int32", frozenset({"type", "validation", "full", "op"}), rooted=True,
+    ),
+    _declare(
+        reduce_scatter_block, "reduce a vector, an equal block of the result to each rank", _vector, "reduce_scatter",
+        REDUCTION_SIZES, "int32", frozenset({"type", "validation", "full", "op"}),
+    ),
+    _declare(gather, "one rank gets the vectors of all ranks", _per_rank, "gather", rooted=True),
+    _declare(scatter, "one rank sends a block to every rank", _per_rank, "scatter", rooted=True),
     _declare(alltoall, "every rank sends a block to every rank", _per_rank, "alltoall"),
 )  # fmt: skip

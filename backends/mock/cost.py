@@ -59,6 +59,14 @@ class Costs:
         pairwise = (p - 1) * self.message(nbytes)
         return min(bruck, pairwise)
 
+    def gather(self, nbytes: int) -> float:
+        """Binomial tree, `nbytes` from each rank; a scatter is the same backwards."""
+        return self.rounds * self.alpha + (self.ranks - 1) * nbytes * self.beta
+
+    def reduce_scatter(self, nbytes: int) -> float:
+        """Recursive halving of a vector of `nbytes`."""
+        return self.rounds * self.alpha + (self.ranks - 1) / self.ranks * nbytes * self.beta
+
     def collective(self, op: str, nbytes: int) -> float:
         """The cost of a collective by its name; a non-blocking one costs what its blocking form does.
 
@@ -69,6 +77,12 @@ class Costs:
                 return self.barrier()
             case "bcast":
                 return self.bcast(nbytes)
+            case "reduce":  # binomial tree; or reduce-scatter and gather: as a broadcast, backwards
+                return min(self.rounds * self.message(nbytes), self.allreduce(nbytes))
+            case "reduce_scatter_block":
+                return self.reduce_scatter(nbytes)
+            case "gather" | "scatter":
+                return self.gather(nbytes)
             case "allreduce":
                 return self.allreduce(nbytes)
             case "allgather":

@@ -98,7 +98,7 @@ class Memory:
 
 
 def exchange(op: str, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.ufunc | None) -> Bytes:
-    """What ranks receive from an allreduce, allgather or alltoall.
+    """What ranks receive from a collective in which all send.
 
     Args:
         op: name of the step, blocking or not.
@@ -111,12 +111,13 @@ def exchange(op: str, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.uf
     """
     ranks, nbytes = sent.shape
     match op.removeprefix("i"):
-        case "allreduce":
+        case "allreduce" | "reduce" | "reduce_scatter_block":
             assert dtype is not None and reduction is not None
             values = sent[:, : nbytes - nbytes % dtype.itemsize].view(dtype)
             result = reduction.reduce(values, axis=0, keepdims=True, dtype=_work_type(reduction, dtype))
-            return np.ascontiguousarray(result.astype(dtype, copy=False)).view(np.uint8)
-        case "allgather":
+            whole = np.ascontiguousarray(result.astype(dtype, copy=False)).view(np.uint8)
+            return whole.reshape(ranks, -1) if op == "reduce_scatter_block" else whole
+        case "allgather" | "gather":
             return sent.reshape(1, ranks * nbytes)
         case "alltoall":
             block = nbytes // ranks

@@ -21,6 +21,7 @@ from omb_py.engine.session import StepFailed
 
 _SYMMETRIC: Final = frozenset(
     {"barrier", "ibarrier", "bcast", "allreduce", "iallreduce", "allgather", "alltoall"}
+    | {"reduce", "reduce_scatter_block"}
     | {"wait", "waitall", "test", "compute", "flip"}
 )
 
@@ -106,9 +107,10 @@ class Lockstep:
             else:
                 data = exchange(op.step.op, op.send, op.dtype, op.reduction)
                 received = data.shape[1]
-                op.recv[:, :received] = data
+                receivers = slice(None) if op.sink < 0 else slice(op.sink, op.sink + 1)
+                op.recv[receivers, :received] = data
             for rank in self._flipper.ranks:
-                if rank != op.root:
+                if rank != op.root and op.sink in (-1, rank):
                     self._flipper.deliver(rank, op.recv[rank, :received], iteration)
         times: Times = self._timing.collectives(op, iteration, draw) + opened
         return times

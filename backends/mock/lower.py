@@ -47,9 +47,14 @@ _CODES: Final = {
     "iallreduce": Code.COLLECTIVE,
     "allgather": Code.COLLECTIVE,
     "alltoall": Code.COLLECTIVE,
+    "reduce": Code.COLLECTIVE,
+    "reduce_scatter_block": Code.COLLECTIVE,
+    "gather": Code.COLLECTIVE,
+    "scatter": Code.COLLECTIVE,
     "compute": Code.COMPUTE,
     "flip": Code.FLIP,
 }
+SINKS: Final = frozenset({"reduce", "gather"})
 COMMUNICATION: Final = frozenset({Code.SEND, Code.RECV, Code.COLLECTIVE, Code.WAIT, Code.TEST})
 
 
@@ -74,6 +79,9 @@ class Op:
     peer: int = -1
     tag: int = 0
     root: int = -1
+    """Of a bcast or scatter: the rank without which nobody leaves."""
+    sink: int = -1
+    """Of a reduce or gather: the only rank that receives."""
     cost: float = 0.0
     wire: float = 0.0
     """How long it keeps the sender's link busy, ns."""
@@ -91,7 +99,7 @@ class Op:
     def signature(self) -> tuple[object, ...]:
         """What must be equal on all ranks of a collective."""
         assert self.step is not None
-        return self.step.op, self.nbytes, self.root, self.dtype, self.reduction
+        return self.step.op, self.nbytes, self.root, self.sink, self.dtype, self.reduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +209,15 @@ def _collective(op: Op, step: Step, number: int, site: Site) -> None:
     """Fill in what collectives have."""
     operands, ranks = step.operands, site.costs.ranks
     if "root" in operands:
-        op.root = _rank(step, number, step["root"], site)
+        root = _rank(step, number, step["root"], site)
+        if step.op in SINKS:
+            op.sink = root
+        else:
+            op.root = root
     if "send" in operands:
-        op.nbytes = step["send"].nbytes
-        needed = op.nbytes * ranks if step.op.endswith("allgather") else op.nbytes
-        if step.op.endswith("alltoall"):
-            op.nbytes //= ranks
-            needed = op.nbytes * ranks
-        if step["recv"].nbytes < needed:
+        op.nbytes, needed = _volume(step, ranks)
+        # only the root of a gather has room
+        if step["recv"].nbytes < needed and (op.sink < 0 or step["recv"].nbytes > 0):
             text = f"{step.op}: room for {step['recv'].nbytes} B where {needed} B are received"
             raise StepFailed(number, 1, text)
     if "op" in operands:
@@ -219,6 +228,21 @@ def _collective(op: Op, step: Step, number: int, site: Site) -> None:
         if op.dtype.kind == "f" and str(step["op"]).startswith("b"):
             raise UsageError(f"reduction {step['op']} is not defined for {step['dtype']}")
     op.cost = site.costs.collective(step.op, op.nbytes) * site.scale
+
+
+def _volume(step: Step, ranks: int) -> tuple[int, int]:
+    """(bytes that the cost model counts, bytes that a rank receives) of a collective with two buffers."""
+    sent, received = step["send"].nbytes, step["recv"].nbytes
+    match step.op.removeprefix("i"):
+        case "allgather" | "gather":
+            return sent, sent * ranks
+        case "alltoall":
+            return sent // ranks, sent // ranks * ranks
+        case "reduce_scatter_block":
+            return sent, sent // ranks
+        case "scatter":
+            return received, received
+    return sent, sent
 
 
 def _check(step: Step, number: int, region: Region, site: Site) -> None:

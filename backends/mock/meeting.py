@@ -72,8 +72,10 @@ class Meeting:
         return leaving
 
     def received(self, guest: Guest) -> Bytes | None:
-        """What a rank receives; None: nothing (a barrier, the root of a broadcast, no data moved)."""
-        if self._data is None or guest.rank == guest.op.root:
+        """What a rank receives; None: nothing (a barrier, a broadcast's root, others than a gather's root)."""
+        if self._data is None or guest.op.sink not in (-1, guest.rank):
+            return None
+        if guest.rank == guest.op.root and guest.op.send is guest.op.recv:
             return None
         row: Bytes = self._data[guest.rank if len(self._data) > 1 else 0]
         return row
@@ -82,10 +84,11 @@ class Meeting:
         """Take what is sent, as it is now."""
         if op.send is None:
             return
-        if op.root >= 0:
-            self._data = op.send[None].copy()
-            return
         assert op.step is not None
+        if op.root >= 0:
+            blocks = self._ranks if op.step.op == "scatter" else 1
+            self._data = op.send[: blocks * op.nbytes].reshape(blocks, op.nbytes).copy()
+            return
         by_rank = sorted(self._inside, key=lambda guest: guest.rank)
         sent = np.stack([guest.sent for guest in by_rank if guest.sent is not None])
         self._data = exchange(op.step.op, sent, op.dtype, op.reduction)

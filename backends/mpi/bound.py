@@ -25,6 +25,10 @@ METHODS: Final[dict[str, tuple[str, str]]] = {
     "iallreduce": ("Iallreduce", "send recv op"),
     "allgather": ("Allgather", "send recv"),
     "alltoall": ("Alltoall", "send recv"),
+    "reduce": ("Reduce", "send recv op root"),
+    "reduce_scatter_block": ("Reduce_scatter_block", "send recv op"),
+    "gather": ("Gather", "send recv root"),
+    "scatter": ("Scatter", "send recv root"),
 }
 """step -> (method of the communicator, arguments)."""
 

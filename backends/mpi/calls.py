@@ -28,9 +28,14 @@ CALLS: Final[dict[str, tuple[str, str]]] = {
     "allreduce": ("MPI_Allreduce", "send recv count dtype op comm"),
     "iallreduce": ("MPI_Iallreduce", "send recv count dtype op comm request"),
     "allgather": ("MPI_Allgather", "send count dtype recv count dtype comm"),
+    "reduce": ("MPI_Reduce", "send recv count dtype op root comm"),
+    "reduce_scatter_block": ("MPI_Reduce_scatter_block", "send recv received dtype op comm"),
+    "gather": ("MPI_Gather", "send count dtype recv count dtype root comm"),
+    "scatter": ("MPI_Scatter", "send received dtype recv received dtype root comm"),
     "alltoall": ("MPI_Alltoall", "send block dtype recv block dtype comm"),
 }
-"""step -> (function, operands). `count` counts elements of the send (or only) region; `block`, of 1/ranks of it."""
+"""step -> (function, operands). `count` counts elements of the send (or only) region, `block` of 1/ranks of it,
+`received` of the receive region."""
 
 OPS: Final[dict[str, Any]] = {"sum": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
 
@@ -98,6 +103,7 @@ class Resolver:
         "buf": lambda self, step: self.region(step["buf"]),
         "count": lambda self, step: self.elements(step),
         "block": lambda self, step: self.elements(step, self.comm.Get_size()),
+        "received": lambda self, step: Arg(step["recv"].nbytes // DTYPES[step["dtype"]].itemsize),
         "dtype": lambda self, step: Arg(handle(datatype(step["dtype"]))),
         "op": lambda self, step: Arg(handle(OPS[step["op"]])),
         "peer": lambda self, step: Arg(step["peer"]),

@@ -126,6 +126,8 @@ class Benchmark:
     """(size, ranks) -> bytes of the whole operation, the nccl-tests *size* column."""
     bandwidth: str | None = None
     """Name of the algbw/busbw formula (:mod:`omb_py.results.bandwidth`)."""
+    rooted: bool = False
+    """One rank is special: `Cell.root` means something."""
     needs: Needs = Needs()
     zero_size: bool = False
     """A message of zero bytes means something."""

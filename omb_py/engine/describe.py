@@ -126,6 +126,10 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     "iallreduce": _requested(_reduction),
     "allgather": _exchange,
     "alltoall": _exchange,
+    "reduce": lambda step: f"{_reduction(step)} to root {step['root']}",
+    "reduce_scatter_block": _reduction,
+    "gather": lambda step: f"gather {step['send'].nbytes} B from each rank to root {step['root']}",
+    "scatter": lambda step: f"scatter {step['recv'].nbytes} B to each rank from root {step['root']}",
     "compute": _compute,
     "flip": _flip,
 }

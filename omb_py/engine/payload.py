@@ -103,6 +103,12 @@ def _blocks(nbytes: int, ranks: int, *keys: tuple[int, ...]) -> Bytes:
     return np.concatenate([pattern(nbytes // ranks, *key) for key in keys])
 
 
+def _block_of_reduced(rank: int, count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
+    whole = reduced(count, dtype, op, ranks, *key)
+    block = whole.nbytes // ranks
+    return whole[rank * block : (rank + 1) * block]
+
+
 def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
     me, n, op = world.rank, world.size, step.op.removeprefix("i")
@@ -111,13 +117,13 @@ def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
     elif op == "bcast" and step["root"] == me:
         yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, me, _slot(step["buf"], k))
-    elif op == "allreduce":
+    elif op in ("allreduce", "reduce", "reduce_scatter_block"):
         region = step["send"]
         count = region.nbytes // DTYPES[step["dtype"]].itemsize
         yield region.at(k), partial(contribution, count, step["dtype"], step["op"], n, me, iteration, _slot(region, k))
-    elif op == "allgather":
+    elif op in ("allgather", "gather"):
         yield step["send"].at(k), partial(pattern, step["send"].nbytes, iteration, me, _slot(step["send"], k))
-    elif op == "alltoall":
+    elif op == "alltoall" or (op == "scatter" and step["root"] == me):
         region = step["send"]
         yield (
             region.at(k),
@@ -133,11 +139,21 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
     elif op == "bcast":
         yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, step["root"], _slot(step["buf"], k))
-    elif op == "allreduce":
+    elif op == "allreduce" or (op == "reduce" and step["root"] == me):
         region = step["recv"]
         count = region.nbytes // DTYPES[step["dtype"]].itemsize
         yield region.at(k), partial(reduced, count, step["dtype"], step["op"], n, iteration, _slot(region, k))
-    elif op == "allgather":
+    elif op == "reduce_scatter_block":
+        region, sent = step["recv"], step["send"]
+        count = sent.nbytes // DTYPES[step["dtype"]].itemsize
+        yield (
+            region.at(k),
+            partial(_block_of_reduced, me, count, step["dtype"], step["op"], n, iteration, _slot(sent, k)),
+        )
+    elif op == "scatter":
+        region = step["recv"]
+        yield region.at(k), partial(pattern, region.nbytes, iteration, step["root"], me, _slot(region, k))
+    elif op == "allgather" or (op == "gather" and step["root"] == me):
         region = step["recv"]
         yield region.at(k), partial(_blocks, region.nbytes, n, *((iteration, s, _slot(region, k)) for s in range(n)))
     elif op == "alltoall":

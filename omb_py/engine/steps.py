@@ -76,6 +76,26 @@ def alltoall(send: Region, recv: Region, dtype: str) -> Step:
     return Step("alltoall", {"send": send, "recv": recv, "dtype": dtype})
 
 
+def reduce(send: Region, recv: Region, root: int, dtype: str, op: str) -> Step:
+    """Reduce `send` of all ranks with `op` into `recv` on `root`."""
+    return Step("reduce", {"send": send, "recv": recv, "root": root, "dtype": dtype, "op": op})
+
+
+def reduce_scatter_block(send: Region, recv: Region, dtype: str, op: str) -> Step:
+    """Reduce `send` of all ranks with `op`; rank r gets block r of the result into `recv`."""
+    return Step("reduce_scatter_block", {"send": send, "recv": recv, "dtype": dtype, "op": op})
+
+
+def gather(send: Region, recv: Region, root: int, dtype: str) -> Step:
+    """Gather `send` of every rank into `recv` on `root`, block r from rank r."""
+    return Step("gather", {"send": send, "recv": recv, "root": root, "dtype": dtype})
+
+
+def scatter(send: Region, recv: Region, root: int, dtype: str) -> Step:
+    """Block r of `send` on `root` goes into `recv` of rank r."""
+    return Step("scatter", {"send": send, "recv": recv, "root": root, "dtype": dtype})
+
+
 def compute(nanoseconds: int | Result) -> Step:
     """Keep the processor busy with a small matrix-vector product (OMB's dummy computation)."""
     return Step("compute", {"ns": nanoseconds})

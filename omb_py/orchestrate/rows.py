@@ -68,7 +68,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         binding=cell["binding"], binding_version=facts["binding_version"],
         device=cell["device"], device_name=facts.get("device_name") or None, buffer=cell["buffer"], dtype=dtype,
         op=cell["op"] if "op" in benchmark.options else None,
-        in_place=False, root=cell["root"] if benchmark.name == "bcast" else None,
+        in_place=False, root=cell["root"] if benchmark.rooted else None,
         process_sync=cell["process_sync"] if benchmark.family == "collective" else "none",
         timing="local_max", cache="hot", thread_level=facts["thread_level"],
         window=cell["window"] if "window" in benchmark.options else None,

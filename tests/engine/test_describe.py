@@ -28,6 +28,10 @@ TEXTS = {
     "iallreduce": (steps.iallreduce(A, A, "int32", "max", R), "iallreduce 8 B int32 max, request 3"),
     "allgather": (steps.allgather(A, B, "char"), "allgather 8 B from each rank"),
     "alltoall": (steps.alltoall(B, B, "char"), "alltoall 32 B from each rank"),
+    "reduce": (steps.reduce(A, A, 1, "int32", "sum"), "reduce 8 B int32 sum to root 1"),
+    "reduce_scatter_block": (steps.reduce_scatter_block(B, A, "int32", "sum"), "reduce_scatter_block 32 B int32 sum"),
+    "gather": (steps.gather(A, B, 1, "char"), "gather 8 B from each rank to root 1"),
+    "scatter": (steps.scatter(B, A, 1, "char"), "scatter 8 B to each rank from root 1"),
     "compute": (steps.compute(12_500), "compute 12.5 us"),
     "flip": (steps.flip(A, 7), "flip a byte of a in iteration 7"),
 }

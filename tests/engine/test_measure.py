@@ -88,7 +88,7 @@ class TestSeries:
         done = measured("bibw", 2, f"series={us(50)}", size=1000, iterations=2, window=8)
         assert (done.laps["time"], done.bytes_moved) == ([50], 16000)
 
-    @pytest.mark.parametrize("name", ["barrier", "bcast", "allgather", "alltoall"])
+    @pytest.mark.parametrize("name", ["barrier", "bcast", "allgather", "alltoall", "gather", "scatter"])
     def test_of_every_collective_take_all_ranks(self, name: str) -> None:
         done = measured(name, 4, f"series={us(1)}:{us(2)}:{us(3)}:{us(6)}", iterations=5)
         assert done.laps["time"] == [1, 2, 3, 6]

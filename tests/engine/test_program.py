@@ -41,6 +41,10 @@ GOLDEN = {
     "bcast": "3900d6bfaefb8af4",
     "allreduce": "23d27e7d7e15fd63",
     "allgather": "15071e3b5bafa373",
+    "reduce": "96eb6f67ac6cbe1e",
+    "reduce_scatter_block": "706a1f78d8fb6755",
+    "gather": "7930cff5f058d5d8",
+    "scatter": "d2d9f81ade6467fb",
     "alltoall": "b6541238c33a0454",
 }
 """The version of each benchmark. A new one means that numbers are no longer comparable with stored ones: say so in

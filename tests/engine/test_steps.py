@@ -27,6 +27,10 @@ MADE: dict[str, Step] = {
     "iallreduce": steps.iallreduce(A, B, "int32", "sum", REQUEST),
     "allgather": steps.allgather(A, B, "char"),
     "alltoall": steps.alltoall(A, B, "char"),
+    "reduce": steps.reduce(A, A, 1, "int32", "sum"),
+    "reduce_scatter_block": steps.reduce_scatter_block(B, A, "int32", "sum"),
+    "gather": steps.gather(A, B, 1, "char"),
+    "scatter": steps.scatter(B, A, 1, "char"),
     "compute": steps.compute(1000),
     "flip": steps.flip(B),
 }

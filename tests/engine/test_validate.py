@@ -24,6 +24,14 @@ Change = Callable[[Step], Step]
 CHECKABLE = [name for name, benchmark in BENCHMARKS.items() if checkable(benchmark)]
 
 
+AT_ROOT = ("reduce", "gather")
+"""Where data arrives at rank 0 alone."""
+
+
+def size_of(name: str) -> int:
+    return 24 if name == "reduce_scatter_block" else 8  # three ranks get a block each
+
+
 def ranks_of(name: str) -> int:
     return 2 if BENCHMARKS[name].family == "pt2pt" else 3
 
@@ -83,9 +91,9 @@ class TestRightData:
 class TestFlippedByte:
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_is_found_at_every_place_of_every_block_on_every_rank(self, name: str) -> None:
-        benchmark, ranks, what = BENCHMARKS[name], ranks_of(name), cell(name, 8)
+        benchmark, ranks, what = BENCHMARKS[name], ranks_of(name), cell(name, size_of(name))
         places = [(r, region, at) for r, region in received(benchmark, what, ranks) for at in range(region.nbytes)]
-        assert len(places) >= 8 * (1 if name == "bw" else ranks)
+        assert len(places) >= 8 * (1 if name in ("bw", "reduce") else ranks)
         for rank, region, at in places:
             spoiled = with_step(benchmark, rank, steps.flip(Region(region.buffer, region.offset + at, 1)))
             assert checked(spoiled, ranks, what) == ITERATIONS, (rank, region, at)
@@ -99,7 +107,8 @@ class TestFlippedByte:
 
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_on_the_way_is_found(self, name: str) -> None:
-        assert checked(BENCHMARKS[name], ranks_of(name), cell(name), mock="flip=1::3") >= 1
+        mock = f"flip={0 if name in AT_ROOT else 1}::3"
+        assert checked(BENCHMARKS[name], ranks_of(name), cell(name, size_of(name)), mock=mock) >= 1
 
     def test_in_the_second_stage_is_found(self) -> None:
         def program(world: World, what: Cell) -> Program:
@@ -223,7 +232,7 @@ class TestInMeasure:
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_the_last_iteration_of_the_timed_loop_is_looked_at(self, name: str) -> None:
         """A fault that strikes only from iteration 10 on is not seen by the validation of iterations 0 to 9."""
-        benchmark, what = find(name), cell(name, iterations=13, validate=True)
+        benchmark, what = find(name), cell(name, size_of(name), iterations=13, validate=True)
         rank, region = next(iter(received(benchmark, replace(what, window=1), ranks_of(name))))
         spoiled = with_step(benchmark, rank, steps.flip(replace(region, stride=0), 12))
         done = measure(session(ranks_of(name)), spoiled, what)

@@ -22,6 +22,10 @@ MIB = 1 << 20
         ("bcast", 1, MIB, (1000, 100), (100, 10)),
         ("allreduce", 4, MIB, (1000, 100), (100, 10)),
         ("allgather", 1, MIB, (1000, 100), (100, 10)),
+        ("reduce", 4, MIB, (1000, 100), (100, 10)),
+        ("reduce_scatter_block", 4, MIB, (1000, 100), (100, 10)),
+        ("gather", 1, MIB, (1000, 100), (100, 10)),
+        ("scatter", 1, MIB, (1000, 100), (100, 10)),
         ("alltoall", 1, MIB, (1000, 100), (100, 10)),
     ],
 )
@@ -49,9 +53,12 @@ def test_the_rank_rule_is_what_it_says(name: str) -> None:
         assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
 
 
+REDUCTIONS = ("allreduce", "reduce", "reduce_scatter_block")
+
+
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_the_type_is_omb_s(name: str) -> None:
-    assert BENCHMARKS[name].dtype == ("int32" if name == "allreduce" else "char")
+    assert BENCHMARKS[name].dtype == ("int32" if name in REDUCTIONS else "char")
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
@@ -59,7 +66,7 @@ def test_only_what_has_data_can_be_validated_and_typed(name: str) -> None:
     options = BENCHMARKS[name].options
     assert ("validation" in options) == ("type" in options) == (name != "barrier")
     assert ("window" in options) == (name in ("bw", "bibw"))
-    assert ("op" in options) == (name == "allreduce")
+    assert ("op" in options) == (name in REDUCTIONS)
     assert ("full" in options) == (BENCHMARKS[name].family == "collective")
 
 
@@ -68,7 +75,8 @@ def test_only_what_has_data_can_be_validated_and_typed(name: str) -> None:
     [
         ("bcast", 100, "broadcast"), ("allreduce", 100, "all_reduce"), ("allgather", 400, "all_gather"),
         ("alltoall", 400, "alltoall"), ("barrier", 0, None), ("latency", 100, None), ("bw", 100, None),
-        ("bibw", 100, None),
+        ("bibw", 100, None), ("reduce", 100, "reduce"), ("reduce_scatter_block", 100, "reduce_scatter"),
+        ("gather", 400, "gather"), ("scatter", 400, "scatter"),
     ],
 )  # fmt: skip
 def test_the_bytes_of_the_whole_operation_are_nccl_tests_(name: str, total: int, formula: str | None) -> None:
@@ -94,7 +102,7 @@ class TestPrinted:
         assert done.bytes_moved is not None
         assert done.bytes_moved / done.laps["time"][0] == pytest.approx(2 * 1000 / 1e6 * 2 * 64 / 400e-6)
 
-    @pytest.mark.parametrize("name", ["barrier", "bcast", "allreduce", "allgather", "alltoall"])
+    @pytest.mark.parametrize("name", [n for n, b in BENCHMARKS.items() if b.timed == "all"])
     def test_collectives_are_the_mean_over_ranks_of_their_means(self, name: str) -> None:
         done = measured(name, 3, "series=1us/3us:10us/30us:4us/4us", iterations=2)
         assert done.laps["time"] == [2, 20, 4]
@@ -117,6 +125,6 @@ def test_odd_sizes_move_whole_elements_within_their_buffers(name: str, distinct:
         for operand in node.operands.values() if isinstance(node, Step) else ():
             if isinstance(operand, Region):
                 region = operand.at(k)
-                assert region.nbytes in (1, 12, 24) and region.offset + region.nbytes <= sizes[region.buffer]
+                assert region.nbytes in (0, 1, 4, 8, 12, 24) and region.offset + region.nbytes <= sizes[region.buffer]
     done = measured(name, 2, size=13, dtype="int32", validate=True)
     assert done.validated is True
