@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from types import MappingProxyType
 
 from omb_py.engine.benchmark import Benchmark
@@ -22,6 +21,8 @@ BROKEN: dict[str, str] = {}
 
 @cache
 def _third_party() -> Mapping[str, Benchmark]:
+    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
+
     found: dict[str, Benchmark] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         try:

@@ -47,9 +47,12 @@ class Root(click.Group):
             from omb_py.cli import tools
 
             return tools.find(cmd_name)
-        from omb_py.suites import find, names
+        from omb_py.suites import BENCHMARKS, find, names
+        from omb_py.suites.registry import BROKEN
 
-        if cmd_name.lower().removeprefix("osu_") not in names():
+        short = cmd_name.lower().removeprefix("osu_")
+        # the names of other packages' are looked up only where ours do not suffice
+        if short not in BENCHMARKS and short not in names() and short not in BROKEN:
             return None
         from omb_py.cli.measure import command
 

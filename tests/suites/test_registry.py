@@ -60,7 +60,7 @@ class TestOtherPackages:
             }.items()
         ]  # fmt: skip
         entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
-        monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
         monkeypatch.setattr(registry, "BROKEN", {})
         registry._third_party.cache_clear()
         yield
