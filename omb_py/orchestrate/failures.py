@@ -15,14 +15,14 @@ def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, ou
     """Rank processes ended too early.
 
     Args:
-        first: those whose connection closed first; several when one turn of the loop saw them together.
+        first: those whose connection closed within a moment, in that order.
         states: all ranks that have reported.
         ranks: how many should have.
         output: what the launcher printed.
     """
     named = _guilty(first, states, output)
     state = min(named, key=position)
-    why = lastwords.cause(state, output)
+    why = lastwords.cause(state, output) or (lastwords.only_cause(output) if len(first) > 1 else "")
     ended = f"died ({why})" if why else "died"
     when = "before the launch was done"
     if len(states) < ranks:
@@ -38,7 +38,11 @@ def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, ou
 def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str) -> Sequence[RankState]:
     reported = [(state, lastwords.about(state, output)) for state in states]
     sure = [state for state, report in reported if report and report.first]
-    return sure or [state for state, report in reported if report and state in first] or first
+    if sure:
+        return sure
+    # Launchers kill those that are left, and some then report one of these: SIGKILL alone accuses nobody.
+    crashed = [state for state, report in reported if report and state in first and "SIGKILL" not in report.how]
+    return crashed or first[:1]
 
 
 def _missing(states: Sequence[RankState], ranks: int, verb: str) -> str:

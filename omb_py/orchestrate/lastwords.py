@@ -100,6 +100,12 @@ def cause(state: RankState, output: str) -> str:
     return report.how if report else ""
 
 
+def only_cause(output: str) -> str:
+    """How a process died where the launcher tells it of one alone, which need not be the one that died first."""
+    found = reports(output)
+    return found[0].how if len(found) == 1 else ""
+
+
 def told(output: str) -> str:
     """What the launcher reports of a process that never reported here; may be empty."""
     for report in reports(output):

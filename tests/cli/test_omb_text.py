@@ -13,12 +13,14 @@ from omb_py.suites import BENCHMARKS
 from tests.support.mpi import ROOT, environment
 
 pytestmark = pytest.mark.mpi
+BRIEFLY = ("reduce", "reduce_scatter_block", "gather", "scatter")
+"""Their data is looked at by tests/backends/test_conformance.py at every rank count; here it is about the text."""
 COMBINATIONS = [
     (name, binding, ranks)
     for name, benchmark in BENCHMARKS.items()
     for binding in ("native", "mpi4py")
     for ranks in (2, 3, 4)
-    if benchmark.ranks.admits(ranks)
+    if benchmark.ranks.admits(ranks) and (name not in BRIEFLY or (binding, ranks) in (("native", 3), ("mpi4py", 4)))
 ]
 NUMBER = r"\d+\.\d\d"
 
@@ -32,7 +34,7 @@ def run(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(("name", "binding", "ranks"), COMBINATIONS)
 def test_is_printed_and_every_byte_is_right(name: str, binding: str, ranks: int, tmp_path: Path) -> None:
-    sizes = ("-m", "4:64", "-c") if BENCHMARKS[name].sizes else ()  # a barrier has no data
+    sizes = ("-m", "8:16", "-c") if BENCHMARKS[name].sizes else ()  # a barrier has no data
     done = run(tmp_path, name, "--binding", binding, "-n", str(ranks), *sizes, "-i", "5", "-x", "1")
     assert done.returncode == 0, done.stderr
     heads = [line for line in done.stdout.splitlines() if line.startswith("#")]
@@ -43,7 +45,7 @@ def test_is_printed_and_every_byte_is_right(name: str, binding: str, ranks: int,
         return
     fields = [re.fullmatch(rf"(\d+)\s+({NUMBER})\s+Pass", row) for row in rows]
     assert all(fields), done.stdout
-    assert [int(field[1]) for field in fields if field] == [4, 8, 16, 32, 64]
+    assert [int(field[1]) for field in fields if field] == [8, 16]
     assert all(float(field[2]) > 0 for field in fields if field)
 
 

@@ -55,7 +55,11 @@ def test_the_launcher_that_knows_the_first_is_believed() -> None:
     assert text.startswith("rank 1 on n0 (pid 101) died (killed by signal 11 (SIGSEGV))")
     mpich = "=   PID 101 RUNNING AT n0\n=   EXIT CODE: 9"
     assert failures.died([both[0]], both, 2, mpich).startswith("rank 0 on n0 (pid 100) died before"), "it may err"
-    assert failures.died(both, both, 2, mpich).startswith("rank 1 on n0 (pid 101) died (killed by signal 9")
+    # the connection that closed first accuses, whichever of the killed the launcher picks
+    assert failures.died(both, both, 2, mpich).startswith("rank 0 on n0 (pid 100) died (killed by signal 9")
+    assert failures.died(both[::-1], both, 2, mpich).startswith("rank 1 on n0 (pid 101) died (killed by signal 9")
+    crash = "=   PID 101 RUNNING AT n0\n=   EXIT CODE: 11"
+    assert failures.died(both, both, 2, crash).startswith("rank 1 on n0 (pid 101) died (killed by signal 11")
 
 
 def test_all_ranks_at_one_place() -> None:
