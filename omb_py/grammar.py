@@ -227,6 +227,23 @@ def _count(text: str, what: str, smallest: int = 1) -> int:
     return int(word)
 
 
+def parse_root(text: str) -> int:
+    """Root of ``-k``: ``fixed:N`` is N, ``rotate`` is -1, another root in every iteration.
+
+    >>> parse_root("fixed:3"), parse_root("rotate")
+    (3, -1)
+
+    Raises:
+        UsageError: neither.
+    """
+    kind, colon, number = text.strip().lower().partition(":")
+    if kind == "rotate" and not colon:
+        return -1
+    if kind == "fixed":
+        return _count(number or "0", "root rank", 0)
+    raise UsageError(f"root {text!r}: {nearest(kind, ['fixed', 'rotate'])} write fixed:N or rotate")
+
+
 def parse_percentiles(text: str) -> tuple[int, ...]:
     """Percentiles for ``-z``: ``50,99``; nothing means 50, 90 and 99. Whole numbers, 1 to 100, at most five.
 
@@ -298,4 +315,16 @@ def parse_fraction(text: str) -> float:
         raise UsageError(f"{word!r} is not a fraction: write 0.01 or 1%") from None
     if not 0 < value < 1:
         raise UsageError(f"{word} is not between 0 and 1: write 0.01 or 1%")
+    return value
+
+
+def parse_imbalance(text: str) -> float:
+    """A part from 0 to 1, as ``0.5`` or ``50%``. Raises UsageError."""
+    word = text.strip()
+    try:
+        value = float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise UsageError(f"imbalance {word!r} is not between 0 and 1: write 0.5 or 50%")
     return value

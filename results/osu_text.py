@@ -13,6 +13,7 @@ from typing import Any
 
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.errors import UsageError, nearest
+from omb_py.graphs import dims_create
 from omb_py.results.titles import TITLES, Layout, Title
 
 VERSION = "7.5"
@@ -52,6 +53,8 @@ class OsuText:
     """``-z``: which, 0 to 100."""
     accel: str = ""
     """``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
+    before: Sequence[str] = ()
+    """Lines before everything else, such as ``Dimensions size = 4 ``."""
     details: Sequence[str] = ()
     """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
 
@@ -74,6 +77,7 @@ class OsuText:
         """
         lines: list[str] = []
         if first:
+            lines += self.before
             if self._title.blank_first:
                 lines.append("")
             lines.append(self._title.line(self.accel, VERSION))
@@ -181,6 +185,19 @@ class OsuText:
             with np.errstate(divide="ignore", invalid="ignore"):
                 samples = moved / samples  # bytes per µs are MB/s
         return [omb_percentile(samples, p) for p in self.percentiles]
+
+
+def lines_before(row: Mapping[str, Any]) -> list[str]:
+    """Lines that stand before a row's table, from what the row says of its options."""
+    parameters: Mapping[str, str] = row.get("parameters") or {}
+    lines = []
+    kind, _, rest = parameters.get("neighborhood", "").partition(":")
+    if kind == "cart":
+        dims = dims_create(int(row["ranks"]), int(rest.partition(":")[0]))
+        lines.append(f"Dimensions size = {' '.join(map(str, dims))} ")
+    if kind:
+        lines.append(f"Time took to create topology graph:{(row.get('metrics') or {}).get('topology_us', 0):.2f} us.")
+    return lines
 
 
 def _number(value: Any) -> float:

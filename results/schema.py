@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 1
-"""Version of the columns; files of every older version stay readable."""
+SCHEMA_VERSION = 2
+"""Version of the columns; files of every older version stay readable. 2: `parameters`."""
 
 Kind = Literal["string", "int32", "int64", "float64", "bool", "time", "floats", "strings", "numbers", "texts"]
 """``time``: timestamp in µs, UTC; ``floats``: list of float32; ``strings``: list of string; ``numbers``: map of
@@ -127,6 +127,7 @@ COLUMNS: tuple[Column, ...] = (
     _c("comparability_key", "string", "equal where two rows measure the same thing"),
     _c("environment_key", "string", "equal where software, hardware and settings are the same"),
     _c("text_dialect", "string", "whose text the row can be printed as: `omb-7.5`"),
+    _c("parameters", "texts", "options of the benchmark without a column of their own: `tests`, `neighborhood`, …"),
     _c("tags", "texts", "the user's `--tag K=V`"),
     _c("hosts", "strings", "host of each rank"),
 )

@@ -1,111 +1,160 @@
-"""Blocking collectives. Each iteration: the call, timed; then a barrier, not timed."""
+"""The collectives: for each its call, in terms of which :mod:`omb_py.suites.forms` makes the three benchmarks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from omb_py.engine import steps
-from omb_py.engine.benchmark import Benchmark, Cell, Sizes, World
+from omb_py.engine.benchmark import Cell, World
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
-from omb_py.engine.program import Buffer, Lap, Program, Region, Stage, Step, body
-from omb_py.suites.rules import (
-    COLLECTIVE_COUNTS,
-    COLLECTIVE_SIZES,
-    PER_CALL,
-    REDUCTION_SIZES,
-    TWO_OR_MORE,
-    message_bytes,
-)
+from omb_py.engine.program import Blocks, Buffer, Region, Step
+from omb_py.suites.forms import Collective, blocking, overlapping, persistent
+from omb_py.suites.rules import REDUCTION_SIZES, message_bytes, uneven
+
+Made = tuple[Step, tuple[Buffer, ...]]
 
 
-def blocking(call: Step, cell: Cell, *buffers: Buffer) -> Program:
-    """The loop that all blocking collectives share."""
-    after = (steps.barrier(),) if cell.process_sync == "barrier" else ()
-    return Program(buffers, (Stage(body(Lap(), call, Lap("time"), *after)),))
+def _buffers(send: int, recv: int) -> tuple[Buffer, ...]:
+    return Buffer("send", send), Buffer("recv", recv)
 
 
-def barrier(world: World, cell: Cell) -> Program:
-    """A barrier, timed."""
-    return blocking(steps.barrier(), cell)
+def _placed(call: Step, here: bool) -> Step:
+    return steps.in_place(call) if here else call
 
 
-def bcast(world: World, cell: Cell) -> Program:
+def barrier(world: World, cell: Cell) -> Made:
+    """Nobody leaves before all have come."""
+    return steps.barrier(), ()
+
+
+def bcast(world: World, cell: Cell) -> Made:
     """Root sends `size` bytes to all."""
     size = message_bytes(cell)
-    call = steps.bcast(Region("buf", 0, size), cell.root, cell.dtype)
-    return blocking(call, cell, Buffer("buf", size))
+    return steps.bcast(Region("buf", 0, size), cell.root, cell.dtype), (Buffer("buf", size),)
 
 
-def allreduce(world: World, cell: Cell) -> Program:
+def allreduce(world: World, cell: Cell) -> Made:
     """Reduce a vector of `size` bytes; every rank gets the result."""
     size = message_bytes(cell)
-    out, back = Region("send", 0, size), Region("recv", 0, size)
+    out, back = Region("recv" if cell.in_place else "send", 0, size), Region("recv", 0, size)
     call = steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.op)
-    return blocking(call, cell, Buffer("send", size), Buffer("recv", size))
+    return _placed(call, cell.in_place), _buffers(size, size)
 
 
-def allgather(world: World, cell: Cell) -> Program:
-    """Every rank contributes `size` bytes and gets all contributions."""
-    size = message_bytes(cell)
-    total = size * world.size
-    call = steps.allgather(Region("send", 0, size), Region("recv", 0, total), cell.dtype)
-    return blocking(call, cell, Buffer("send", size), Buffer("recv", total))
-
-
-def alltoall(world: World, cell: Cell) -> Program:
-    """Every rank sends `size` bytes to every rank."""
-    total = message_bytes(cell) * world.size
-    call = steps.alltoall(Region("send", 0, total), Region("recv", 0, total), cell.dtype)
-    return blocking(call, cell, Buffer("send", total), Buffer("recv", total))
-
-
-def reduce(world: World, cell: Cell) -> Program:
+def reduce(world: World, cell: Cell) -> Made:
     """Reduce a vector of `size` bytes; root gets the result. All have room for it, as in OMB."""
-    size = message_bytes(cell)
-    out, back = Region("send", 0, size), Region("recv", 0, size)
+    size, here = message_bytes(cell), cell.in_place and world.rank == cell.root
+    out, back = Region("recv" if here else "send", 0, size), Region("recv", 0, size)
     call = steps.reduce(out, back, cell.root, reduction_dtype(cell.dtype), cell.op)
-    return blocking(call, cell, Buffer("send", size), Buffer("recv", size))
+    return _placed(call, here), _buffers(size, size)
 
 
-def reduce_scatter_block(world: World, cell: Cell) -> Program:
+def reduce_scatter(world: World, cell: Cell) -> Made:
+    """Reduce a vector of `size` bytes in all; the first ranks get an element of the remainder each, as in OMB."""
+    kind, size = reduction_dtype(cell.dtype), message_bytes(cell)
+    item = DTYPES[kind].itemsize
+    whole, rest = divmod(size // item, world.size)
+    counts = tuple(whole + (rank < rest) for rank in range(world.size))
+    if cell.imbalance:
+        counts = tuple(n // item for n in uneven(size // world.size, cell, world.size))
+    size = sum(counts) * item
+    out = Region("recv" if cell.in_place else "send", 0, size)
+    back = Region("recv", 0, counts[world.rank] * item)
+    call = steps.reduce_scatter(out, back, counts, kind, cell.op)
+    return _placed(call, cell.in_place), _buffers(size, size if cell.in_place else back.nbytes)
+
+
+def reduce_scatter_block(world: World, cell: Cell) -> Made:
     """Reduce a vector of `size` bytes in all; every rank gets an equal block, the remainder is left out, as in OMB."""
     kind = reduction_dtype(cell.dtype)
     block = message_bytes(cell) // DTYPES[kind].itemsize // world.size * DTYPES[kind].itemsize
-    out, back = Region("send", 0, block * world.size), Region("recv", 0, block)
+    out, back = Region("recv" if cell.in_place else "send", 0, block * world.size), Region("recv", 0, block)
     call = steps.reduce_scatter_block(out, back, kind, cell.op)
-    return blocking(call, cell, Buffer("send", block * world.size), Buffer("recv", block))
+    return _placed(call, cell.in_place), _buffers(block * world.size, block * world.size if cell.in_place else block)
 
 
-def gather(world: World, cell: Cell) -> Program:
+def gather(world: World, cell: Cell) -> Made:
     """Root gets `size` bytes from every rank."""
-    size = message_bytes(cell)
-    total = size * world.size if world.rank == cell.root else 0
-    call = steps.gather(Region("send", 0, size), Region("recv", 0, total), cell.root, cell.dtype)
-    return blocking(call, cell, Buffer("send", size), Buffer("recv", total))
+    size, is_root = message_bytes(cell), world.rank == cell.root
+    here = cell.in_place and is_root
+    total = size * world.size if is_root else 0
+    out = Region("recv", world.rank * size, size) if here else Region("send", 0, size)
+    call = steps.gather(out, Region("recv", 0, total), cell.root, cell.dtype)
+    return _placed(call, here), _buffers(size, total)
 
 
-def scatter(world: World, cell: Cell) -> Program:
+def gatherv(world: World, cell: Cell) -> Made:
+    """Root gets a block from every rank: `size` bytes each, or as uneven as asked for."""
+    sizes, is_root = uneven(message_bytes(cell), cell, world.size), world.rank == cell.root
+    here, into = cell.in_place and is_root, Blocks.packed("recv", sizes)
+    out = into.block(world.rank) if here else Region("send", 0, sizes[world.rank])
+    call = steps.gatherv(out, into if is_root else Blocks.packed("recv", (0,) * world.size), cell.root, cell.dtype)
+    return _placed(call, here), _buffers(sizes[world.rank], into.nbytes if is_root else 0)
+
+
+def scatter(world: World, cell: Cell) -> Made:
     """Root sends `size` bytes to every rank."""
+    size, is_root = message_bytes(cell), world.rank == cell.root
+    here = cell.in_place and is_root
+    total = size * world.size if is_root else 0
+    into = Region("send", world.rank * size, size) if here else Region("recv", 0, size)
+    call = steps.scatter(Region("send", 0, total), into, cell.root, cell.dtype)
+    return _placed(call, here), _buffers(total, size)
+
+
+def scatterv(world: World, cell: Cell) -> Made:
+    """Root sends a block to every rank: `size` bytes each, or as uneven as asked for."""
+    sizes, is_root = uneven(message_bytes(cell), cell, world.size), world.rank == cell.root
+    here, out = cell.in_place and is_root, Blocks.packed("send", sizes)
+    into = out.block(world.rank) if here else Region("recv", 0, sizes[world.rank])
+    call = steps.scatterv(out if is_root else Blocks.packed("send", (0,) * world.size), into, cell.root, cell.dtype)
+    return _placed(call, here), _buffers(out.nbytes if is_root else 0, sizes[world.rank])
+
+
+def allgather(world: World, cell: Cell) -> Made:
+    """Every rank contributes `size` bytes and gets all contributions."""
     size = message_bytes(cell)
-    total = size * world.size if world.rank == cell.root else 0
-    call = steps.scatter(Region("send", 0, total), Region("recv", 0, size), cell.root, cell.dtype)
-    return blocking(call, cell, Buffer("send", total), Buffer("recv", size))
+    total = size * world.size
+    out = Region("recv", world.rank * size, size) if cell.in_place else Region("send", 0, size)
+    return _placed(steps.allgather(out, Region("recv", 0, total), cell.dtype), cell.in_place), _buffers(size, total)
 
 
-def _declare(
-    program: Callable[[World, Cell], Program],
-    summary: str,
-    bytes_total: Callable[[int, int], int],
-    bandwidth: str | None,
-    sizes: Sizes | None = COLLECTIVE_SIZES,
-    dtype: str = "char",
-    options: frozenset[str] = frozenset({"type", "validation", "full"}),
-    rooted: bool = False,
-) -> Benchmark:
-    return Benchmark(
-        program.__name__, "collective", summary, program, PER_CALL, sizes, COLLECTIVE_COUNTS, TWO_OR_MORE,
-        "all", dtype, options, bytes_total, bandwidth, rooted,
-    )  # fmt: skip
+def allgatherv(world: World, cell: Cell) -> Made:
+    """Every rank gets a block of every rank: `size` bytes each, or as uneven as asked for."""
+    sizes = uneven(message_bytes(cell), cell, world.size)
+    into = Blocks.packed("recv", sizes)
+    out = into.block(world.rank) if cell.in_place else Region("send", 0, sizes[world.rank])
+    return _placed(steps.allgatherv(out, into, cell.dtype), cell.in_place), _buffers(sizes[world.rank], into.nbytes)
+
+
+def alltoall(world: World, cell: Cell) -> Made:
+    """Every rank sends `size` bytes to every rank."""
+    total = message_bytes(cell) * world.size
+    out = Region("recv" if cell.in_place else "send", 0, total)
+    return _placed(steps.alltoall(out, Region("recv", 0, total), cell.dtype), cell.in_place), _buffers(total, total)
+
+
+def _exchange(world: World, cell: Cell) -> tuple[Blocks, Blocks, tuple[Buffer, ...]]:
+    """Blocks of an exchange; what ranks a and b send to each other is equally long, so that it can be done in place."""
+    sizes = uneven(message_bytes(cell), cell, world.size)
+    mine = tuple(sizes[(world.rank + peer) % world.size] for peer in range(world.size))
+    total = sum(mine)
+    out = Blocks.packed("recv" if cell.in_place else "send", mine)
+    return out, Blocks.packed("recv", mine), _buffers(total, total)
+
+
+def alltoallv(world: World, cell: Cell) -> Made:
+    """Every rank sends a block to every rank: `size` bytes each, or as uneven as asked for."""
+    out, into, buffers = _exchange(world, cell)
+    return _placed(steps.alltoallv(out, into, cell.dtype), cell.in_place), buffers
+
+
+def alltoallw(world: World, cell: Cell) -> Made:
+    """As alltoallv, with a datatype for each block; all are the same, as in OMB."""
+    out, into, buffers = _exchange(world, cell)
+    return _placed(steps.alltoallw(out, into, cell.dtype), cell.in_place), buffers
+
+
+def _none(size: int, ranks: int) -> int:
+    return 0
 
 
 def _vector(size: int, ranks: int) -> int:
@@ -116,23 +165,69 @@ def _per_rank(size: int, ranks: int) -> int:
     return size * ranks
 
 
-BENCHMARKS = (
-    _declare(barrier, "time to synchronise all ranks", lambda size, ranks: 0, None, None, options=frozenset({"full"})),
-    _declare(bcast, "one rank sends the same vector to all", _vector, "broadcast", rooted=True),
-    _declare(
-        allreduce, "reduce a vector, the result on every rank", _vector, "all_reduce",
-        REDUCTION_SIZES, "int32", frozenset({"type", "validation", "full", "op"}),
+_HERE, _ROOT, _UNEVEN, _OP = "in_place", "root", "imbalance", "op"
+
+COLLECTIVES = (
+    Collective("barrier", "collective", "time to synchronise all ranks", barrier, _none, sizes=None),
+    Collective(
+        "bcast", "collective", "one rank sends the same vector to all", bcast, _vector, "broadcast", rooted=True,
     ),
-    _declare(allgather, "every rank gets the vectors of all ranks", _per_rank, "all_gather"),
-    _declare(
-        reduce, "reduce a vector, the result on one rank", _vector, "reduce",
-        REDUCTION_SIZES, "int32", frozenset({"type", "validation", "full", "op"}), rooted=True,
+    Collective(
+        "reduce", "collective", "reduce a vector, the result on one rank", reduce, _vector, "reduce",
+        REDUCTION_SIZES, "int32", frozenset({_OP, _HERE, _ROOT}), rooted=True,
     ),
-    _declare(
-        reduce_scatter_block, "reduce a vector, an equal block of the result to each rank", _vector, "reduce_scatter",
-        REDUCTION_SIZES, "int32", frozenset({"type", "validation", "full", "op"}),
+    Collective(
+        "allreduce", "collective", "reduce a vector, the result on every rank", allreduce, _vector, "all_reduce",
+        REDUCTION_SIZES, "int32", frozenset({_OP, _HERE}),
     ),
-    _declare(gather, "one rank gets the vectors of all ranks", _per_rank, "gather", rooted=True),
-    _declare(scatter, "one rank sends a block to every rank", _per_rank, "scatter", rooted=True),
-    _declare(alltoall, "every rank sends a block to every rank", _per_rank, "alltoall"),
+    Collective(
+        "reduce_scatter", "collective", "reduce a vector, a block of the result to each rank", reduce_scatter, _vector,
+        "reduce_scatter", REDUCTION_SIZES, "int32", frozenset({_OP, _HERE, _UNEVEN}),
+    ),
+    Collective(
+        "reduce_scatter_block", "collective", "reduce a vector, an equal block of the result to each rank",
+        reduce_scatter_block, _vector, "reduce_scatter", REDUCTION_SIZES, "int32", frozenset({_OP, _HERE}),
+    ),
+    Collective(
+        "gather", "collective", "one rank gets the vectors of all ranks", gather, _per_rank, "gather",
+        options=frozenset({_HERE, _ROOT}), rooted=True,
+    ),
+    Collective(
+        "gatherv", "collective", "one rank gets the vectors of all ranks, which may differ in size", gatherv, _per_rank,
+        "gather", options=frozenset({_HERE, _ROOT, _UNEVEN}), rooted=True,
+    ),
+    Collective(
+        "scatter", "collective", "one rank sends a block to every rank", scatter, _per_rank, "scatter",
+        options=frozenset({_HERE, _ROOT}), rooted=True,
+    ),
+    Collective(
+        "scatterv", "collective", "one rank sends a block to every rank, which may differ in size", scatterv, _per_rank,
+        "scatter", options=frozenset({_HERE, _ROOT, _UNEVEN}), rooted=True,
+    ),
+    Collective(
+        "allgather", "collective", "every rank gets the vectors of all ranks", allgather, _per_rank, "all_gather",
+        options=frozenset({_HERE}),
+    ),
+    Collective(
+        "allgatherv", "collective", "every rank gets the vectors of all ranks, which may differ in size", allgatherv,
+        _per_rank, "all_gather", options=frozenset({_HERE, _UNEVEN}),
+    ),
+    Collective(
+        "alltoall", "collective", "every rank sends a block to every rank", alltoall, _per_rank, "alltoall",
+        options=frozenset({_HERE}),
+    ),
+    Collective(
+        "alltoallv", "collective", "every rank sends a block to every rank, which may differ in size", alltoallv,
+        _per_rank, "alltoall", options=frozenset({_HERE, _UNEVEN}),
+    ),
+    Collective(
+        "alltoallw", "collective", "every rank sends a block to every rank, each with its datatype", alltoallw,
+        _per_rank, "alltoall", options=frozenset({_HERE, _UNEVEN}),
+    ),
 )  # fmt: skip
+
+BENCHMARKS = (
+    *(blocking(what) for what in COLLECTIVES),
+    *(overlapping(what) for what in COLLECTIVES),
+    *(persistent(what) for what in COLLECTIVES),
+)

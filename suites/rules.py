@@ -25,6 +25,19 @@ def message_bytes(cell: Cell) -> int:
     return cell.size - cell.size % DTYPES[cell.dtype].itemsize
 
 
+def uneven(mean: int, cell: Cell, ranks: int) -> tuple[int, ...]:
+    """Bytes of each rank's block, whole elements: `mean` times a factor.
+
+    Factors go in even steps from ``1 - imbalance`` on rank 0 to ``1 + imbalance`` on the last.
+    Without imbalance all have `mean`, as in OMB.
+    """
+    if not cell.imbalance or ranks < 2:
+        return (mean,) * ranks
+    item = DTYPES[cell.dtype].itemsize
+    factors = (1 + cell.imbalance * (2 * rank / (ranks - 1) - 1) for rank in range(ranks))
+    return tuple(round(mean * factor / item) * item for factor in factors)
+
+
 def window_bytes(directions: int) -> Metric:
     """MB/s of a window of messages that travel in one or two directions."""
 

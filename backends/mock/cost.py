@@ -22,11 +22,11 @@ class Costs:
         """Rounds of a doubling algorithm: ceil(log2 p)."""
         return (self.ranks - 1).bit_length()
 
-    def message(self, nbytes: int) -> float:
+    def message(self, nbytes: float) -> float:
         """From the start of a send to the arrival of its last byte."""
         return self.alpha + nbytes * self.beta
 
-    def wire(self, nbytes: int) -> float:
+    def wire(self, nbytes: float) -> float:
         """How long a message keeps its sender's link busy."""
         return nbytes * self.beta
 
@@ -34,59 +34,58 @@ class Costs:
         """Dissemination."""
         return self.rounds * self.alpha
 
-    def bcast(self, nbytes: int) -> float:
+    def bcast(self, nbytes: float) -> float:
         """Binomial tree; or scatter and allgather (van de Geijn)."""
         p, rounds = self.ranks, self.rounds
         tree = rounds * self.message(nbytes)
         scattered = (rounds + p - 1) * self.alpha + 2 * (p - 1) / p * nbytes * self.beta
         return min(tree, scattered)
 
-    def allreduce(self, nbytes: int) -> float:
+    def allreduce(self, nbytes: float) -> float:
         """Recursive doubling; or reduce-scatter and allgather (Rabenseifner). The arithmetic costs nothing."""
         p, rounds = self.ranks, self.rounds
         doubling = rounds * self.message(nbytes)
         halving = 2 * rounds * self.alpha + 2 * (p - 1) / p * nbytes * self.beta
         return min(doubling, halving)
 
-    def allgather(self, nbytes: int) -> float:
+    def allgather(self, nbytes: float) -> float:
         """Recursive doubling, `nbytes` from each rank."""
         return self.rounds * self.alpha + (self.ranks - 1) * nbytes * self.beta
 
-    def alltoall(self, nbytes: int) -> float:
+    def alltoall(self, nbytes: float) -> float:
         """Bruck; or pairwise exchange. `nbytes` for each destination."""
         p, rounds = self.ranks, self.rounds
         bruck = rounds * self.alpha + rounds * p / 2 * nbytes * self.beta
         pairwise = (p - 1) * self.message(nbytes)
         return min(bruck, pairwise)
 
-    def gather(self, nbytes: int) -> float:
-        """Binomial tree, `nbytes` from each rank; a scatter is the same backwards."""
-        return self.rounds * self.alpha + (self.ranks - 1) * nbytes * self.beta
-
-    def reduce_scatter(self, nbytes: int) -> float:
+    def reduce_scatter(self, nbytes: float) -> float:
         """Recursive halving of a vector of `nbytes`."""
         return self.rounds * self.alpha + (self.ranks - 1) / self.ranks * nbytes * self.beta
 
-    def collective(self, op: str, nbytes: int) -> float:
-        """The cost of a collective by its name; a non-blocking one costs what its blocking form does.
+    def neighbor(self, nbytes: float, edges: int) -> float:
+        """A message to each neighbor, one after the other: `nbytes` each."""
+        return edges * self.message(nbytes)
 
-        `nbytes` is the vector of a reduction or broadcast, the block of one rank otherwise.
+    def collective(self, op: str, nbytes: float, edges: int = 1) -> float:
+        """The cost of a collective by the name of its blocking form; a non-blocking one costs the same.
+
+        `nbytes` is the vector of a reduction or broadcast, the (mean) block of one rank otherwise; `edges` is how many
+        neighbors a rank has.
         """
-        match op.removeprefix("i"):
+        match op.removesuffix("v").removesuffix("w"):
             case "barrier":
                 return self.barrier()
             case "bcast":
                 return self.bcast(nbytes)
-            case "reduce":  # binomial tree; or reduce-scatter and gather: as a broadcast, backwards
-                return min(self.rounds * self.message(nbytes), self.allreduce(nbytes))
-            case "reduce_scatter_block":
-                return self.reduce_scatter(nbytes)
-            case "gather" | "scatter":
-                return self.gather(nbytes)
-            case "allreduce":
+            case "allreduce" | "reduce":  # a tree, or reduce-scatter and gather: as a broadcast, backwards
                 return self.allreduce(nbytes)
-            case "allgather":
+            case "reduce_scatter" | "reduce_scatter_block":
+                return self.reduce_scatter(nbytes)
+            case "allgather" | "gather" | "scatter":  # binomial tree: as many bytes through its top
                 return self.allgather(nbytes)
             case "alltoall":
                 return self.alltoall(nbytes)
+            case "neighbor_allgather" | "neighbor_alltoall":
+                return self.neighbor(nbytes, edges)
         raise KeyError(op)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.program import Program, Region
+from omb_py.engine.program import Program, Region, Step
+from omb_py.engine.steps import base
 
 Bytes = NDArray[np.uint8]
 
@@ -97,11 +98,11 @@ class Memory:
         return self._scratch[nbytes]
 
 
-def exchange(op: str, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.ufunc | None) -> Bytes:
+def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.ufunc | None) -> Bytes:
     """What ranks receive from a collective in which all send.
 
     Args:
-        op: name of the step, blocking or not.
+        step: the collective, blocking or not.
         sent: what each rank sends, shape (ranks, bytes).
         dtype: element type of a reduction.
         reduction: operation of a reduction.
@@ -110,12 +111,14 @@ def exchange(op: str, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.uf
         One row that every rank receives, or a row for each rank.
     """
     ranks, nbytes = sent.shape
-    match op.removeprefix("i"):
-        case "allreduce" | "reduce" | "reduce_scatter_block":
+    match op := base(step.op):
+        case "allreduce" | "reduce" | "reduce_scatter_block" | "reduce_scatter":
             assert dtype is not None and reduction is not None
             values = sent[:, : nbytes - nbytes % dtype.itemsize].view(dtype)
             result = reduction.reduce(values, axis=0, keepdims=True, dtype=_work_type(reduction, dtype))
             whole = np.ascontiguousarray(result.astype(dtype, copy=False)).view(np.uint8)
+            if op == "reduce_scatter":
+                return _uneven(whole[0], [n * dtype.itemsize for n in step["counts"]])
             return whole.reshape(ranks, -1) if op == "reduce_scatter_block" else whole
         case "allgather" | "gather":
             return sent.reshape(1, ranks * nbytes)
@@ -124,6 +127,16 @@ def exchange(op: str, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.uf
             blocks = sent[:, : ranks * block].reshape(ranks, ranks, block)
             return blocks.transpose(1, 0, 2).reshape(ranks, ranks * block)
     raise KeyError(op)
+
+
+def _uneven(whole: Bytes, sizes: Sequence[int]) -> Bytes:
+    """Consecutive blocks of a vector as rows, filled up with zeros."""
+    rows = np.zeros((len(sizes), max(sizes)), np.uint8)
+    start = 0
+    for row, nbytes in zip(rows, sizes, strict=True):
+        row[:nbytes] = whole[start : start + nbytes]
+        start += nbytes
+    return rows
 
 
 def _work_type(reduction: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:

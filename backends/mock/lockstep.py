@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mock.data import exchange
 from omb_py.backends.mock.faults import Flipper
-from omb_py.backends.mock.lower import Code, Op
+from omb_py.backends.mock.lower import IRREGULAR, Code, Op
 from omb_py.backends.mock.timing import Times, Timing
 from omb_py.engine.describe import parts
 from omb_py.engine.program import Program, Step, walk
 from omb_py.engine.session import StepFailed
+from omb_py.engine.steps import base
 
-_SYMMETRIC: Final = frozenset(
-    {"barrier", "ibarrier", "bcast", "allreduce", "iallreduce", "allgather", "alltoall"}
-    | {"reduce", "reduce_scatter_block"}
-    | {"wait", "waitall", "test", "compute", "flip"}
-)
+_APART: Final = frozenset({"send", "recv"}) | IRREGULAR
+"""What each rank does for itself."""
 
 
 def symmetric(programs: Mapping[int, Program]) -> bool:
@@ -31,7 +29,7 @@ def symmetric(programs: Mapping[int, Program]) -> bool:
     program = programs[0]
     for stage in program.stages:
         for part in parts(stage):
-            if any(isinstance(node, Step) and node.op not in _SYMMETRIC for node, _ in walk(part)):
+            if any(isinstance(node, Step) and base(node.op) in _APART for node, _ in walk(part)):
                 return False
     return all(other is program or other == program for other in programs.values())
 
@@ -105,7 +103,7 @@ class Lockstep:
                 op.recv[...] = op.send[op.root].copy()
                 received = op.nbytes
             else:
-                data = exchange(op.step.op, op.send, op.dtype, op.reduction)
+                data = exchange(op.step, op.send, op.dtype, op.reduction)
                 received = data.shape[1]
                 receivers = slice(None) if op.sink < 0 else slice(op.sink, op.sink + 1)
                 op.recv[receivers, :received] = data

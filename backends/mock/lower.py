@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -12,9 +13,26 @@ from omb_py.backends.mock.cost import Costs
 from omb_py.backends.mock.data import REDUCTIONS, Bytes
 from omb_py.engine.describe import count_steps
 from omb_py.engine.dtypes import DTYPES, parse_dtype
-from omb_py.engine.program import Body, Host, Lap, Node, Region, Repeat, Request, Requests, Result, Stamp, Step
+from omb_py.engine.program import (
+    Blocks,
+    Body,
+    Host,
+    Lap,
+    Node,
+    Region,
+    Repeat,
+    Request,
+    Requests,
+    Result,
+    Stamp,
+    Step,
+    started,
+)
 from omb_py.engine.session import StepFailed
+from omb_py.engine.steps import COLLECTIVES, NEIGHBORHOOD, base
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+
+_NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
 
 
 class Code:
@@ -34,27 +52,18 @@ class Code:
 
 _CODES: Final = {
     "send": Code.SEND,
-    "isend": Code.SEND,
     "recv": Code.RECV,
-    "irecv": Code.RECV,
     "wait": Code.WAIT,
     "waitall": Code.WAIT,
     "test": Code.TEST,
-    "barrier": Code.COLLECTIVE,
-    "ibarrier": Code.COLLECTIVE,
-    "bcast": Code.COLLECTIVE,
-    "allreduce": Code.COLLECTIVE,
-    "iallreduce": Code.COLLECTIVE,
-    "allgather": Code.COLLECTIVE,
-    "alltoall": Code.COLLECTIVE,
-    "reduce": Code.COLLECTIVE,
-    "reduce_scatter_block": Code.COLLECTIVE,
-    "gather": Code.COLLECTIVE,
-    "scatter": Code.COLLECTIVE,
     "compute": Code.COMPUTE,
     "flip": Code.FLIP,
+    **dict.fromkeys((*COLLECTIVES, *NEIGHBORHOOD), Code.COLLECTIVE),
 }
-SINKS: Final = frozenset({"reduce", "gather"})
+"""Blocking form of a step -> code."""
+SINKS: Final = frozenset({"reduce", "gather", "gatherv"})
+IRREGULAR: Final = frozenset({"allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw", *NEIGHBORHOOD})
+"""Collectives whose data each rank describes for itself (:mod:`omb_py.backends.mock.edges`)."""
 COMMUNICATION: Final = frozenset({Code.SEND, Code.RECV, Code.COLLECTIVE, Code.WAIT, Code.TEST})
 
 
@@ -99,7 +108,8 @@ class Op:
     def signature(self) -> tuple[object, ...]:
         """What must be equal on all ranks of a collective."""
         assert self.step is not None
-        return self.step.op, self.nbytes, self.root, self.sink, self.dtype, self.reduction
+        same = -1 if base(self.step.op) in IRREGULAR else self.nbytes
+        return self.step.op, same, self.root, self.sink, self.dtype, self.reduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +120,18 @@ class Site:
     scale: float
     size_of: Callable[[str], int]
     view: Callable[[Region], Bytes | None]
+    whole: Callable[[str], Bytes | None]
+    """All bytes of a buffer, for blocks of it."""
 
 
-def lower(nodes: Body, laps: Sequence[str] | None, first_number: int, site: Site) -> list[Op]:
+def lower(
+    nodes: Body, laps: Sequence[str] | None, first_number: int, site: Site, known: Mapping[int, Step] = _NOTHING
+) -> list[Op]:
     """The operations of a body, with step numbers from `first_number`.
 
     Without `laps` it is a setup or teardown: the clock is not read, and calls into Python may stand in it.
+    Starting a persistent request is what it begins, by `known` (:func:`omb_py.engine.program.templates`);
+    making or freeing one costs nothing.
 
     Raises:
         StepFailed: an operand is wrong: a region outside its buffer, a rank that is not there.
@@ -147,11 +163,14 @@ def lower(nodes: Body, laps: Sequence[str] | None, first_number: int, site: Site
             ops.append(Op(Code.HOST, number, call=node.call))
         else:
             assert isinstance(node, Step)
-            op = _operation(node, k, number, site)
-            op.timed = begins < j < ends
-            op.entry = not entered and op.code in COMMUNICATION
-            entered = entered or op.entry
-            ops.append(op)
+            if node.op == "free" or node.op.endswith("_init"):
+                continue
+            for step in started(node, known):
+                op = _operation(step, k, number, site)
+                op.timed = begins < j < ends
+                op.entry = not entered and op.code in COMMUNICATION
+                entered = entered or op.entry
+                ops.append(op)
     return ops
 
 
@@ -170,15 +189,14 @@ def _flatten(nodes: Body, number: int, k: int, into: list[tuple[Node, int, int]]
 
 def _operation(step: Step, k: int, number: int, site: Site) -> Op:
     """One step in pass k of its repeat."""
-    if step.op not in _CODES:
+    if base(step.op) not in _CODES:
         raise EnvironmentProblem(f"mock cannot simulate the step {step.op!r}: {nearest(step.op, _CODES)}")
-    op = Op(_CODES[step.op], number, step)
+    op = Op(_CODES[base(step.op)], number, step)
     operands: Mapping[str, Any] = step.operands
     for name in ("send", "recv", "buf"):
         if name in operands:
             region = operands[name].at(k)
-            _check(step, number, region, site)
-            view = site.view(region)
+            view = _view(step, number, region, site)
             op.nbytes = region.nbytes
             if name != "recv":
                 op.send = view
@@ -208,13 +226,16 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
 def _collective(op: Op, step: Step, number: int, site: Site) -> None:
     """Fill in what collectives have."""
     operands, ranks = step.operands, site.costs.ranks
+    kind = base(step.op)
     if "root" in operands:
         root = _rank(step, number, step["root"], site)
-        if step.op in SINKS:
+        if kind in SINKS:
             op.sink = root
         else:
             op.root = root
-    if "send" in operands:
+    if kind in IRREGULAR:
+        op.nbytes = max(step["send"].nbytes, step["recv"].nbytes)
+    elif "send" in operands:
         op.nbytes, needed = _volume(step, ranks)
         # only the root of a gather has room
         if step["recv"].nbytes < needed and (op.sink < 0 or step["recv"].nbytes > 0):
@@ -227,22 +248,37 @@ def _collective(op: Op, step: Step, number: int, site: Site) -> None:
         op.dtype = np.dtype(DTYPES[parse_dtype(step["dtype"])].numpy)
         if op.dtype.kind == "f" and str(step["op"]).startswith("b"):
             raise UsageError(f"reduction {step['op']} is not defined for {step['dtype']}")
-    op.cost = site.costs.collective(step.op, op.nbytes) * site.scale
+    edges = max(len(step["sources"]), len(step["targets"])) if "sources" in operands else ranks
+    # uneven blocks cost as many bytes as even ones of the same sum
+    each = op.nbytes / max(1, edges) if kind in IRREGULAR else op.nbytes
+    op.cost = site.costs.collective(kind, each, edges) * site.scale
 
 
 def _volume(step: Step, ranks: int) -> tuple[int, int]:
     """(bytes that the cost model counts, bytes that a rank receives) of a collective with two buffers."""
     sent, received = step["send"].nbytes, step["recv"].nbytes
-    match step.op.removeprefix("i"):
+    match base(step.op):
         case "allgather" | "gather":
             return sent, sent * ranks
         case "alltoall":
             return sent // ranks, sent // ranks * ranks
         case "reduce_scatter_block":
             return sent, sent // ranks
+        case "reduce_scatter":
+            return sent, 0
         case "scatter":
             return received, received
     return sent, sent
+
+
+def _view(step: Step, number: int, region: Region | Blocks, site: Site) -> Bytes | None:
+    """The bytes of a region; of blocks those of their whole buffer."""
+    if isinstance(region, Blocks):
+        for j in range(len(region.sizes)):
+            _check(step, number, region.block(j), site)
+        return site.whole(region.buffer)
+    _check(step, number, region, site)
+    return site.view(region)
 
 
 def _check(step: Step, number: int, region: Region, site: Site) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from omb_py.backends.mock.data import Bytes, exchange
-from omb_py.backends.mock.lower import Op
+from omb_py.backends.mock.edges import incoming, outgoing
+from omb_py.backends.mock.lower import IRREGULAR, Op
 from omb_py.backends.mock.matching import Handle
 from omb_py.engine.describe import describe
+from omb_py.engine.program import Step
 from omb_py.engine.session import StepFailed
+from omb_py.engine.steps import base
 
 
 @dataclass(slots=True)
@@ -42,6 +46,8 @@ class Meeting:
         self._opened: int | None = None
         self._inside: list[Guest] = []
         self._data: Bytes | None = None
+        self._sent: dict[tuple[int, int], list[Bytes]] = {}
+        """(sender, receiver) -> blocks, of irregular collectives."""
 
     @property
     def over(self) -> bool:
@@ -71,24 +77,51 @@ class Meeting:
             guest.leaves = max(self._opened, guest.came) + guest.duration
         return leaving
 
-    def received(self, guest: Guest) -> Bytes | None:
-        """What a rank receives; None: nothing (a barrier, a broadcast's root, others than a gather's root)."""
-        if self._data is None or guest.op.sink not in (-1, guest.rank):
-            return None
-        if guest.rank == guest.op.root and guest.op.send is guest.op.recv:
-            return None
-        row: Bytes = self._data[guest.rank if len(self._data) > 1 else 0]
-        return row
+    def received(self, guest: Guest) -> Iterator[tuple[Bytes, Bytes]]:
+        """What a rank receives: (where it goes, what). Nothing: a barrier, a broadcast's root, others than a gather's.
+
+        Raises:
+            StepFailed: a block is larger than the room for it, or comes from nobody.
+        """
+        op = guest.op
+        assert op.step is not None
+        if op.recv is None or op.sink not in (-1, guest.rank):
+            return
+        if base(op.step.op) in IRREGULAR:
+            yield from self._blocks(guest, op.step, op.recv)
+        elif self._data is not None and not (guest.rank == op.root and op.send is op.recv):
+            row: Bytes = self._data[guest.rank if len(self._data) > 1 else 0]
+            yield op.recv, row[: op.recv.size]
+
+    def _blocks(self, guest: Guest, step: Step, recv: Bytes) -> Iterator[tuple[Bytes, Bytes]]:
+        """The blocks of an irregular collective."""
+        for peer, number, (start, room) in incoming(step, guest.rank, self._ranks):
+            blocks = self._sent.get((peer, guest.rank), [])
+            if number >= len(blocks):
+                text = f"rank {guest.rank} expects a block from {peer}, which sends none"
+                raise StepFailed(guest.op.number, 1, text)
+            block = blocks[number]
+            if block.size > room:
+                text = f"rank {guest.rank}: block of {block.size} B from {peer} truncated to {room} B"
+                raise StepFailed(guest.op.number, 15, text)
+            yield recv[start : start + block.size], block
 
     def _gather(self, op: Op) -> None:
         """Take what is sent, as it is now."""
         if op.send is None:
             return
         assert op.step is not None
+        if base(op.step.op) in IRREGULAR:
+            for guest in self._inside:
+                if guest.sent is not None and guest.op.step is not None:
+                    for to, (start, nbytes) in outgoing(guest.op.step, guest.rank, self._ranks):
+                        block = guest.sent[start : start + nbytes].copy()
+                        self._sent.setdefault((guest.rank, to), []).append(block)
+            return
         if op.root >= 0:
-            blocks = self._ranks if op.step.op == "scatter" else 1
+            blocks = self._ranks if base(op.step.op) == "scatter" else 1
             self._data = op.send[: blocks * op.nbytes].reshape(blocks, op.nbytes).copy()
             return
         by_rank = sorted(self._inside, key=lambda guest: guest.rank)
         sent = np.stack([guest.sent for guest in by_rank if guest.sent is not None])
-        self._data = exchange(op.step.op, sent, op.dtype, op.reduction)
+        self._data = exchange(op.step, sent, op.dtype, op.reduction)

@@ -18,7 +18,7 @@ from omb_py.backends.mock.simulate import Events, Loop
 from omb_py.backends.mock.timing import Timing
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.describe import count_steps, describe, describe_cell, parts, steps_of
-from omb_py.engine.program import Program
+from omb_py.engine.program import Program, edges_of, templates
 from omb_py.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,6 +95,11 @@ class MockRunner:
         """Simulate a stage's teardown."""
         self._once(stage, _TEARDOWN)
 
+    def notes(self) -> Mapping[str, float]:
+        """What making a graph takes: an exchange of one number."""
+        made = edges_of(self._programs[0]) is not None
+        return {"topology_us": self._costs.allgather(8) * self._session.scale / 1000} if made else {}
+
     def close(self) -> None:
         """Nothing to free."""
 
@@ -148,13 +153,14 @@ class MockRunner:
             self._session.scale,
             lambda name: memory.size(rank, name),
             memory.rows if all_ranks else lambda region: memory.view(rank, region),
+            lambda name: memory.of(rank, name) if memory.moves else None,
         )
         stages = []
         for stage in self._programs[rank].stages:
-            bodies, number = [], 0
+            bodies, number, known = [], 0, templates(stage)
             for j, part in enumerate(parts(stage)):
                 laps = stage.laps if j < len(stage.variants) else None
-                bodies.append(lower(part, laps, number, site))
+                bodies.append(lower(part, laps, number, site, known))
                 number += count_steps(part)
             stages.append(bodies)
         return stages
@@ -164,4 +170,4 @@ class MockRunner:
         """Fill in computing times that an earlier stage measured."""
         for op in (op for bodies in stages for body in bodies for op in body):
             if op.source is not None:
-                op.ns = int(results[op.source.stage, op.source.lap])
+                op.ns = op.source.of(results)

@@ -100,7 +100,13 @@ class MockSession:
         """Median time in µs between the first and the last rank to leave a barrier: 0 without noise."""
         noise = Noise(self.config, (self._seed, self._launch_index, -1), self.size)
         timing = Timing(self.config, self.size, self.scale, noise)
-        site = Site(Costs(self.config.alpha, self.config.beta, self.size), self.scale, lambda name: 0, lambda r: None)
+        site = Site(
+            Costs(self.config.alpha, self.config.beta, self.size),
+            self.scale,
+            lambda name: 0,
+            lambda r: None,
+            lambda n: None,
+        )
         ops = lower((barrier(), Stamp("exit")), ("exit",), 0, site)
         ranks = Lockstep(timing, Flipper((), 0), self.size, self)
         _, exits = ranks.run([ops], 0, SKEW_ROUNDS, 1, np.zeros(self.size, np.int64))

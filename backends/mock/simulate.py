@@ -288,9 +288,8 @@ class Events:
         duration = self._timing.collective(rank, op, iteration)
         leaving = meeting.join(rank, op, self._clock[rank], duration, iteration, handle)
         for guest in leaving:
-            data = meeting.received(guest)
-            if data is not None and guest.op.recv is not None:
-                self._put(guest.rank, guest.op.recv, data, guest.iteration)
+            for room, data in meeting.received(guest):
+                self._put(guest.rank, room, data, guest.iteration)
             self._complete(guest.handle, guest.leaves)
         if meeting.over:
             del self._meetings[number]

@@ -4,45 +4,52 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import mpi4py
 import numpy as np
 from mpi4py import MPI
 
-from omb_py.backends.mpi.calls import OPS, datatype
+from omb_py.backends.mpi.calls import OPS, CommOf, datatype
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names
 from omb_py.engine.memory import HostMemory
-from omb_py.engine.program import Program, Region, Request, Requests, Step, request_count
+from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
+from omb_py.engine.steps import base
+from omb_py.errors import EnvironmentProblem
 
-METHODS: Final[dict[str, tuple[str, str]]] = {
-    "send": ("Send", "send peer tag"),
-    "recv": ("Recv", "recv peer tag"),
-    "isend": ("Isend", "send peer tag"),
-    "irecv": ("Irecv", "recv peer tag"),
-    "barrier": ("Barrier", ""),
-    "ibarrier": ("Ibarrier", ""),
-    "bcast": ("Bcast", "buf root"),
-    "allreduce": ("Allreduce", "send recv op"),
-    "iallreduce": ("Iallreduce", "send recv op"),
-    "allgather": ("Allgather", "send recv"),
-    "alltoall": ("Alltoall", "send recv"),
-    "reduce": ("Reduce", "send recv op root"),
-    "reduce_scatter_block": ("Reduce_scatter_block", "send recv op"),
-    "gather": ("Gather", "send recv root"),
-    "scatter": ("Scatter", "send recv root"),
+_ON_A_REQUEST: Final = {"wait": "Wait", "test": "Test", "start": "Start", "free": "Free"}
+_ON_REQUESTS: Final = {"waitall": MPI.Request.Waitall, "startall": MPI.Prequest.Startall}
+
+_ARGUMENTS: Final[dict[str, str]] = {
+    "send": "send peer tag",
+    "recv": "recv peer tag",
+    "barrier": "",
+    "bcast": "buf root",
+    "reduce": "send recv op root",
+    "allreduce": "send recv op",
+    "reduce_scatter": "send recv counts op",
+    "reduce_scatter_block": "send recv op",
+    "gather": "send recv root",
+    "gatherv": "send recv root",
+    "scatter": "send recv root",
+    "scatterv": "send recv root",
 }
-"""step -> (method of the communicator, arguments)."""
+"""Blocking form -> arguments; all others take `send recv`."""
+
+
+def method_of(op: str) -> str:
+    """The communicator's method that does a step: ``Allreduce``, ``Iallreduce``, ``Allreduce_init``."""
+    return op.capitalize()
 
 
 class Renderer:
     """Renders the steps of one cell as Python statements."""
 
-    def __init__(self, comm: MPI.Comm, memory: HostMemory, program: Program) -> None:
-        self.comm, self.memory = comm, memory
+    def __init__(self, comm_of: CommOf, memory: HostMemory, program: Program) -> None:
+        self.comm_of, self.memory = comm_of, memory
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
-        self._buffers: dict[tuple[Region, str], Any] = {}
-        self._methods = {method: getattr(comm, method) for method, _ in METHODS.values()}
-        self._waitall = MPI.Request.Waitall
+        self._buffers: dict[tuple[Region | Blocks, str, bool], Any] = {}
+        self._methods: dict[tuple[int, str], Any] = {}
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
@@ -50,20 +57,28 @@ class Renderer:
             byte = self.memory.view(step["recv"].buffer, step["recv"].offset + 1)[step["recv"].offset :]
             when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
             return f"if {when}: {names.bind(byte)}[0] ^= 255"
-        if step.op == "wait":
-            return f"{self.slot(step['request'], names, k)}.Wait()"
-        if step.op == "test":
-            return f"{self.slot(step['request'], names, k)}.Test()"
-        if step.op == "waitall":
+        if step.op in _ON_A_REQUEST:
+            return f"{self.slot(step['request'], names, k)}.{_ON_A_REQUEST[step.op]}()"
+        if step.op in _ON_REQUESTS:
             group: Requests = step["requests"]
             part = "" if group == Requests(0, len(self.requests)) else f"[{group.first}:{group.first + group.count}]"
-            return f"{names.bind(self._waitall, 'waitall')}({names.bind(self.requests, 'q')}{part})"
-        method, words = METHODS[step.op]
-        arguments = ", ".join(self.argument(word, step, names, k) for word in words.split())
-        call = f"{names.bind(self._methods[method], method.lower())}({arguments})"
+            return f"{names.bind(_ON_REQUESTS[step.op], step.op)}({names.bind(self.requests, 'q')}{part})"
+        words = _ARGUMENTS.get(base(step.op), "send recv").split()
+        arguments = ", ".join(self.argument(word, step, names, k) for word in words)
+        call = f"{names.bind(self.method(step), step.op)}({arguments})"
         if "request" in step.operands:
             return f"{self.slot(step['request'], names, k)} = {call}"
         return call
+
+    def method(self, step: Step) -> Any:
+        """The bound method of the communicator. Raises EnvironmentProblem when mpi4py or the library lacks it."""
+        comm, name = self.comm_of(step), method_of(step.op)
+        try:
+            return self._methods.setdefault((id(comm), name), getattr(comm, name))
+        except AttributeError:
+            raise EnvironmentProblem(
+                f"mpi4py {mpi4py.__version__} has no Comm.{name}: use --binding native or a newer mpi4py"
+            ) from None
 
     def slot(self, request: Request, names: Names, k: str) -> str:
         """The element of the request list."""
@@ -77,24 +92,46 @@ class Renderer:
     def argument(self, word: str, step: Step, names: Names, k: str) -> str:
         """One argument as source."""
         value = step[word]
-        if isinstance(value, Region):
-            buffer = self.buffer(value, step["dtype"])
-            suffix = f"[{k}]" if k and value.stride else ""
+        replaced = "recv" if base(step.op) in ("scatter", "scatterv") else "send"
+        if word == replaced and "in_place" in step.operands:
+            return names.bind(MPI.IN_PLACE, "here")
+        if word == "recv" and "in_place" in step.operands and base(step.op).startswith("reduce_scatter"):
+            value = step["send"]  # mpi4py wants to see the whole vector, which the result overwrites
+        if isinstance(value, (Region, Blocks)):
+            buffer = self.buffer(value, step["dtype"], base(step.op).endswith("w"))
+            suffix = f"[{k}]" if k and isinstance(value, Region) and value.stride else ""
             return names.bind(buffer, "b") + suffix
         if word == "op":
             return names.bind(OPS[value], "op")
+        if word == "counts":
+            return names.bind(value, "n")
         return str(value)
 
-    def buffer(self, region: Region, dtype: str) -> Any:
-        """What the program passes for a region; for a strided one a list, an object for each pass."""
-        key = (region, dtype)
+    def buffer(self, region: Region | Blocks, dtype: str, types: bool) -> Any:
+        """What the program passes for a region; for a strided one a list, an object for each pass.
+
+        Vector collectives get [object, counts, displacements, type]; with `types` a type for each block.
+        """
+        key = (region, dtype, types)
         if key not in self._buffers:
-            if region.stride:
+            if isinstance(region, Blocks):
+                self._buffers[key] = self.blocks(region, dtype, types)
+            elif region.stride:
                 passes = (self.nbytes[region.buffer] - region.offset) // region.stride
                 self._buffers[key] = [self.message(region.at(k), dtype) for k in range(passes)]
             else:
                 self._buffers[key] = self.message(region, dtype)
         return self._buffers[key]
+
+    def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
+        """The specification of a vector collective's buffer."""
+        item, kind = DTYPES[dtype].itemsize, datatype(dtype)
+        counts = [n // item for n in blocks.sizes]
+        owner: Any = self.memory.owner(blocks.buffer)
+        whole = memoryview(owner)[: self.nbytes[blocks.buffer]]
+        if types:
+            return [whole, counts, list(blocks.offsets), [kind] * len(counts)]
+        return [whole, counts, [n // item for n in blocks.offsets], kind]
 
     def message(self, region: Region, dtype: str) -> Any:
         """NumPy arrays go as they are; for bytes, and for MPI_CHAR that NumPy does not know, the type is named."""

@@ -3,39 +3,79 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from mpi4py import MPI
+from numpy.typing import NDArray
 
+from omb_py.backends.mpi.session import missing_in
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call
-from omb_py.engine.program import Region, Request, Requests, Step
+from omb_py.engine.program import Blocks, Region, Step
+from omb_py.engine.steps import base
 
-CALLS: Final[dict[str, tuple[str, str]]] = {
-    "send": ("MPI_Send", "send count dtype peer tag comm"),
-    "recv": ("MPI_Recv", "recv count dtype peer tag comm status"),
-    "isend": ("MPI_Isend", "send count dtype peer tag comm request"),
-    "irecv": ("MPI_Irecv", "recv count dtype peer tag comm request"),
-    "wait": ("MPI_Wait", "request status"),
-    "waitall": ("MPI_Waitall", "number requests status"),
-    "test": ("MPI_Test", "request flag status"),
-    "barrier": ("MPI_Barrier", "comm"),
-    "ibarrier": ("MPI_Ibarrier", "comm request"),
-    "bcast": ("MPI_Bcast", "buf count dtype root comm"),
-    "allreduce": ("MPI_Allreduce", "send recv count dtype op comm"),
-    "iallreduce": ("MPI_Iallreduce", "send recv count dtype op comm request"),
-    "allgather": ("MPI_Allgather", "send count dtype recv count dtype comm"),
-    "reduce": ("MPI_Reduce", "send recv count dtype op root comm"),
-    "reduce_scatter_block": ("MPI_Reduce_scatter_block", "send recv received dtype op comm"),
-    "gather": ("MPI_Gather", "send count dtype recv count dtype root comm"),
-    "scatter": ("MPI_Scatter", "send received dtype recv received dtype root comm"),
-    "alltoall": ("MPI_Alltoall", "send block dtype recv block dtype comm"),
+CommOf = Callable[[Step], MPI.Comm]
+
+INT_MAX: Final = (1 << 31) - 1
+IN_PLACE: Final = int(MPI.IN_PLACE)
+
+_COLLECTIVES: Final = {
+    "barrier": "",
+    "bcast": "buf count dtype root",
+    "reduce": "send recv count dtype op root",
+    "allreduce": "send recv count dtype op",
+    "reduce_scatter": "send recv counts dtype op",
+    "reduce_scatter_block": "send recv received dtype op",
+    "gather": "send count dtype recv count dtype root",
+    "gatherv": "send count dtype recv received_counts received_displs dtype root",
+    "scatter": "send received dtype recv received dtype root",
+    "scatterv": "send sent_counts sent_displs dtype recv received dtype root",
+    "allgather": "send count dtype recv count dtype",
+    "allgatherv": "send count dtype recv received_counts received_displs dtype",
+    "alltoall": "send block dtype recv block dtype",
+    "alltoallv": "send sent_counts sent_displs dtype recv received_counts received_displs dtype",
+    "alltoallw": "send sent_counts sent_bytes dtypes recv received_counts received_bytes dtypes",
 }
+"""Operands of the blocking forms, before the communicator."""
+_NEIGHBORHOOD: Final = {
+    "neighbor_allgather": "send count dtype recv count dtype",
+    "neighbor_allgatherv": _COLLECTIVES["allgatherv"],
+    "neighbor_alltoall": "send outgoing dtype recv outgoing dtype",
+    "neighbor_alltoallv": _COLLECTIVES["alltoallv"],
+    "neighbor_alltoallw": "send sent_counts sent_aints dtypes recv received_counts received_aints dtypes",
+}
+
+
+def _calls() -> dict[str, tuple[str, str]]:
+    """step -> (function, operands): collectives in their three forms, and the rest."""
+    found = {
+        "send": ("MPI_Send", "send count dtype peer tag comm"),
+        "recv": ("MPI_Recv", "recv count dtype peer tag comm status"),
+        "isend": ("MPI_Isend", "send count dtype peer tag comm request"),
+        "irecv": ("MPI_Irecv", "recv count dtype peer tag comm request"),
+        "send_init": ("MPI_Send_init", "send count dtype peer tag comm request"),
+        "recv_init": ("MPI_Recv_init", "recv count dtype peer tag comm request"),
+        "wait": ("MPI_Wait", "request status"),
+        "waitall": ("MPI_Waitall", "number requests status"),
+        "test": ("MPI_Test", "request flag status"),
+        "start": ("MPI_Start", "request"),
+        "startall": ("MPI_Startall", "number requests"),
+        "free": ("MPI_Request_free", "request"),
+    }
+    for op, words in {**_COLLECTIVES, **_NEIGHBORHOOD}.items():
+        found[op] = f"MPI_{op.capitalize()}", f"{words} comm"
+        found[f"i{op}"] = f"MPI_I{op}", f"{words} comm request"
+        found[f"{op}_init"] = f"MPI_{op.capitalize()}_init", f"{words} comm info request"
+    return found
+
+
+CALLS: Final[dict[str, tuple[str, str]]] = _calls()
 """step -> (function, operands). `count` counts elements of the send (or only) region, `block` of 1/ranks of it,
-`received` of the receive region."""
+`outgoing` of 1/targets of it, `received` of the receive region."""
 
 OPS: Final[dict[str, Any]] = {"sum": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
 
@@ -52,16 +92,32 @@ def handle(thing: Any) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+@cache
+def _library() -> ctypes.CDLL:
+    """The MPI library, through the module that is linked with it."""
+    return ctypes.CDLL(MPI.__file__)
+
+
 def address_of(function: str) -> int:
-    """Address of a function of the MPI library, found through the module that is linked with it."""
-    return ctypes.cast(getattr(ctypes.CDLL(MPI.__file__), function), ctypes.c_void_p).value or 0
+    """Address of a function of the MPI library. Raises EnvironmentProblem when this library does not have it."""
+    try:
+        found = getattr(_library(), function)
+    except AttributeError:
+        raise missing_in(MPI, function) from None
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
 
 
 class Resolver:
-    """Turns steps of one cell into C calls with addresses and handles."""
+    """Turns steps of one cell into C calls with addresses and handles.
 
-    def __init__(self, comm: MPI.Comm, memory: HostMemory, requests: int) -> None:
-        self.comm, self.memory = comm, memory
+    Args:
+        comm_of: the communicator of a step.
+        memory: where the buffers lie.
+        requests: how many request slots there are.
+    """
+
+    def __init__(self, comm_of: CommOf, memory: HostMemory, requests: int) -> None:
+        self.comm_of, self.memory = comm_of, memory
         null = handle(MPI.REQUEST_NULL)
         self.request_size = MPI._sizeof(MPI.Request)
         kind = np.int64 if self.request_size == 8 else np.int32
@@ -69,50 +125,142 @@ class Resolver:
         # real status storage: MPI_STATUS_IGNORE is 0 in Open MPI and 1 in MPICH
         self.statuses = np.zeros((max(1, requests), MPI._sizeof(MPI.Status)), np.uint8)
         self.flag = np.zeros(1, np.int32)
+        self._arrays: list[NDArray[Any]] = []
+        self._large = False
 
     def __call__(self, step: Step) -> Call:
-        """The C call of a step."""
+        """The C call of a step; above 2^31 - 1 elements the large-count one of MPI-4."""
         function, words = CALLS[step.op]
-        return Call(address_of(function), tuple(self._operands[word](self, step) for word in words.split()))
+        self._large = largest_count(step) > INT_MAX
+        args = tuple(getattr(self, f"_{word}")(step) for word in words.split())
+        return Call(address_of(f"{function}_c" if self._large else function), args)
 
-    def region(self, region: Region) -> Arg:
-        """Address of a region."""
-        return Arg(self.memory.address(region.buffer) + region.offset, region.stride)
+    def region(self, region: Region | Blocks) -> Arg:
+        """Address of a region, or of the buffer whose blocks are displaced from its beginning."""
+        base = self.memory.address(region.buffer)
+        return Arg(base) if isinstance(region, Blocks) else Arg(base + region.offset, region.stride)
 
     def byte(self, step: Step) -> int:
         """Address of the byte that a ``flip`` step inverts."""
         return self.region(step["recv"]).base
 
-    def elements(self, step: Step, parts: int = 1) -> Arg:
-        """Elements in 1/`parts` of the step's send region (or its only one)."""
-        region: Region = step.operands.get("send") or step.operands.get("buf") or step["recv"]  # type: ignore[assignment]
-        return Arg(region.nbytes // parts // DTYPES[step["dtype"]].itemsize)
+    def _send(self, step: Step) -> Arg:
+        # a scatter's root says in place of what it receives
+        if "in_place" in step.operands and base(step.op) not in ("scatter", "scatterv"):
+            return Arg(IN_PLACE)
+        return self.region(step["send"])
 
-    def request(self, step: Step) -> Arg:
-        """Address of a request slot, or of the first of several."""
-        wanted = step.operands.get("request") or step["requests"]
-        base = self.requests.ctypes.data
-        if isinstance(wanted, Request):
-            return Arg(base + wanted.index * self.request_size, wanted.stride * self.request_size)
-        assert isinstance(wanted, Requests)
-        return Arg(base + wanted.first * self.request_size)
+    def _recv(self, step: Step) -> Arg:
+        if "in_place" in step.operands and base(step.op) in ("scatter", "scatterv"):
+            return Arg(IN_PLACE)
+        return self.region(step["recv"])
 
-    _operands: Final[dict[str, Callable[[Resolver, Step], Arg]]] = {
-        "send": lambda self, step: self.region(step["send"]),
-        "recv": lambda self, step: self.region(step["recv"]),
-        "buf": lambda self, step: self.region(step["buf"]),
-        "count": lambda self, step: self.elements(step),
-        "block": lambda self, step: self.elements(step, self.comm.Get_size()),
-        "received": lambda self, step: Arg(step["recv"].nbytes // DTYPES[step["dtype"]].itemsize),
-        "dtype": lambda self, step: Arg(handle(datatype(step["dtype"]))),
-        "op": lambda self, step: Arg(handle(OPS[step["op"]])),
-        "peer": lambda self, step: Arg(step["peer"]),
-        "root": lambda self, step: Arg(step["root"]),
-        "tag": lambda self, step: Arg(step["tag"]),
-        "comm": lambda self, step: Arg(handle(self.comm)),
-        "request": lambda self, step: self.request(step),
-        "requests": lambda self, step: self.request(step),
-        "number": lambda self, step: Arg(step["requests"].count),
-        "status": lambda self, step: Arg(int(self.statuses.ctypes.data)),
-        "flag": lambda self, step: Arg(int(self.flag.ctypes.data)),
-    }
+    def _buf(self, step: Step) -> Arg:
+        return self.region(step["buf"])
+
+    def _count(self, step: Step, parts: int = 1) -> Arg:
+        region = step.operands.get("send") or step.operands.get("buf") or step["recv"]
+        return Arg(region.nbytes // parts // DTYPES[step["dtype"]].itemsize)  # type: ignore[union-attr]
+
+    def _block(self, step: Step) -> Arg:
+        return self._count(step, self.comm_of(step).Get_size())
+
+    def _outgoing(self, step: Step) -> Arg:
+        return self._count(step, len(step["targets"]) or 1)
+
+    def _received(self, step: Step) -> Arg:
+        return Arg(step["recv"].nbytes // DTYPES[step["dtype"]].itemsize)
+
+    def _array(self, values: Sequence[int], kind: Any) -> Arg:
+        """Address of an array that stays as long as this object."""
+        self._arrays.append(np.array(values, kind))
+        return Arg(int(self._arrays[-1].ctypes.data))
+
+    def _elements(self, step: Step, nbytes: Sequence[int]) -> Arg:
+        item = DTYPES[step["dtype"]].itemsize
+        return self._array([n // item for n in nbytes], np.int64 if self._large else np.int32)
+
+    def _counts(self, step: Step) -> Arg:
+        return self._array(step["counts"], np.int64 if self._large else np.int32)
+
+    def _sent_counts(self, step: Step) -> Arg:
+        return self._elements(step, step["send"].sizes)
+
+    def _received_counts(self, step: Step) -> Arg:
+        return self._elements(step, step["recv"].sizes)
+
+    def _sent_displs(self, step: Step) -> Arg:
+        return self._elements(step, step["send"].offsets)
+
+    def _received_displs(self, step: Step) -> Arg:
+        return self._elements(step, step["recv"].offsets)
+
+    def _sent_bytes(self, step: Step) -> Arg:
+        return self._array(step["send"].offsets, np.int64 if self._large else np.int32)
+
+    def _received_bytes(self, step: Step) -> Arg:
+        return self._array(step["recv"].offsets, np.int64 if self._large else np.int32)
+
+    def _sent_aints(self, step: Step) -> Arg:
+        return self._array(step["send"].offsets, np.int64)
+
+    def _received_aints(self, step: Step) -> Arg:
+        return self._array(step["recv"].offsets, np.int64)
+
+    def _dtypes(self, step: Step) -> Arg:
+        kind = np.int64 if MPI._sizeof(MPI.Datatype) == 8 else np.int32
+        blocks = max(len(step["send"].sizes), len(step["recv"].sizes))
+        return self._array([handle(datatype(step["dtype"]))] * blocks, kind)
+
+    def _dtype(self, step: Step) -> Arg:
+        return Arg(handle(datatype(step["dtype"])))
+
+    def _op(self, step: Step) -> Arg:
+        return Arg(handle(OPS[step["op"]]))
+
+    def _peer(self, step: Step) -> Arg:
+        return Arg(step["peer"])
+
+    def _root(self, step: Step) -> Arg:
+        return Arg(step["root"])
+
+    def _tag(self, step: Step) -> Arg:
+        return Arg(step["tag"])
+
+    def _comm(self, step: Step) -> Arg:
+        return Arg(handle(self.comm_of(step)))
+
+    def _info(self, step: Step) -> Arg:
+        return Arg(handle(MPI.INFO_NULL))
+
+    def _request(self, step: Step) -> Arg:
+        wanted = step["request"]
+        start = int(self.requests.ctypes.data) + wanted.index * self.request_size
+        return Arg(start, wanted.stride * self.request_size)
+
+    def _requests(self, step: Step) -> Arg:
+        return Arg(int(self.requests.ctypes.data) + step["requests"].first * self.request_size)
+
+    def _number(self, step: Step) -> Arg:
+        return Arg(step["requests"].count)
+
+    def _status(self, step: Step) -> Arg:
+        return Arg(int(self.statuses.ctypes.data))
+
+    def _flag(self, step: Step) -> Arg:
+        return Arg(int(self.flag.ctypes.data))
+
+
+def largest_count(step: Step) -> int:
+    """The largest number that a step passes as a count or displacement, in elements (bytes for alltoallw)."""
+    if "dtype" not in step.operands:
+        return 0
+    item = 1 if base(step.op).endswith("w") else DTYPES[step["dtype"]].itemsize
+    sizes = [0]
+    for name in ("send", "recv", "buf"):
+        region = step.operands.get(name)
+        if isinstance(region, Blocks):
+            sizes += [*region.sizes, *region.offsets]
+        elif isinstance(region, Region):
+            sizes.append(region.nbytes)
+    return max(sizes) // item

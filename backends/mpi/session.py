@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import mpi4py
 import numpy as np
@@ -14,9 +16,13 @@ from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.memory import HostMemory
-from omb_py.engine.program import Program, Stage, Step, body, request_count
+from omb_py.engine.program import Body, Edges, Host, Program, Stage, Step, edges_of, request_count
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from omb_py.engine.flat import Loop
+    from omb_py.engine.native import Table
 
 LEVELS = ("single", "funneled", "serialized", "multiple")
 
@@ -57,6 +63,9 @@ class MpiSession:
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
         self._machine: Any = None
+        self._graphs: dict[Edges, Any] = {}
+        self.topology_us: dict[Edges, float] = {}
+        """How long this rank took to make the communicator of a graph."""
         self._runner: NativeRunner | BoundRunner | None = None
 
     @property
@@ -83,6 +92,17 @@ class MpiSession:
         runner = NativeRunner if cell.binding == "native" else BoundRunner
         self._runner = runner(self, program, memory)
         return self._runner
+
+    def comm_of(self, step: Step) -> Any:
+        """The communicator of a step: the world, or for the neighborhood collectives that of their graph."""
+        edges = step.edges
+        if edges is None:
+            return self.world
+        if edges not in self._graphs:
+            began = time.perf_counter_ns()
+            self._graphs[edges] = self.world.Create_dist_graph_adjacent(*edges, reorder=False)
+            self.topology_us[edges] = (time.perf_counter_ns() - began) / 1000
+        return self._graphs[edges]
 
     def position(self) -> tuple[int, int]:
         """(iteration, step) of the loop that runs now."""
@@ -138,27 +158,46 @@ class _Runner:
         self._nbytes = {b.name: b.nbytes for b in program.buffers}
         self.labels: tuple[str, ...] = ()
 
+    def begin(self) -> None:
+        """New request slots for a stage."""
+        raise NotImplementedError
+
+    def once(self, stage: Stage) -> None:
+        """Run some steps once."""
+        raise NotImplementedError
+
+    def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
+        """Make what runs the body."""
+        raise NotImplementedError
+
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         """The bytes of a buffer."""
         return self.memory_.view(buffer, self._nbytes[buffer])
+
+    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
+        """Run the setup, then translate the body."""
+        self.begin()
+        self._once(self.program.stages[stage].setup)
+        self.translate(self.program.stages[stage], results)
 
     def leave(self, stage: int) -> None:
         """Run the stage's teardown."""
         self._once(self.program.stages[stage].teardown)
 
-    def _once(self, nodes: tuple[Any, ...]) -> None:
-        """Run setup or teardown: Python calls, and steps one by one through mpi4py."""
-        if not nodes:
-            return
-        from omb_py.backends.mpi.bound import Renderer
-        from omb_py.engine.flat import compile_stage
-
-        for node in nodes:
-            if isinstance(node, Step):
-                renderer = Renderer(self.session.world, self.memory_, self.program)
-                compile_stage(Stage(body(node)), renderer, {}).run(0, 1)
+    def _once(self, nodes: Body) -> None:
+        """Run setup or teardown: Python calls, and what stands between them through the binding."""
+        for is_host, part in groupby(nodes, lambda node: isinstance(node, Host)):
+            if is_host:
+                for node in part:
+                    assert isinstance(node, Host)
+                    node.call(self.session)
             else:
-                node.call(self.session)
+                self.once(Stage((tuple(part),)))
+
+    def notes(self) -> Mapping[str, float]:
+        """How long making the graph took, where there is one."""
+        edges = edges_of(self.program)
+        return {"topology_us": self.session.topology_us[edges]} if edges is not None else {}
 
     def close(self) -> None:
         """Nothing to free: buffers stay for the next size."""
@@ -167,24 +206,38 @@ class _Runner:
 class NativeRunner(_Runner):
     """Generated code calls the MPI library's own functions."""
 
-    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
-        """Run the setup, then translate the body."""
+    def begin(self) -> None:
+        """New request slots for a stage."""
         from omb_py.backends.mpi.calls import Resolver
+
+        self.resolver = Resolver(self.session.comm_of, self.memory_, request_count(self.program))
+
+    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Table:
+        """The rows of a stage's body."""
         from omb_py.engine.native import assemble
 
-        self._once(self.program.stages[stage].setup)
-        self.resolver = Resolver(self.session.world, self.memory_, request_count(self.program))
-        self.table = assemble(self.program.stages[stage], self.resolver, self.resolver.byte, results)
+        return assemble(stage, self.resolver, self.resolver.byte, results)
+
+    def once(self, stage: Stage) -> None:
+        """Run some steps once."""
+        self._execute(self.assemble(stage, {}), 0, 1)
+
+    def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
+        """Make the code of the body."""
+        self.table = self.assemble(stage, results)
         self.labels = self.table.labels
         self.session.machine.prepare(self.table)
 
-    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
-        """Run iterations; see :class:`omb_py.engine.session.Runner`."""
-        samples, failed = self.session.machine.run(self.table, first, iterations)
+    def _execute(self, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
+        samples, failed = self.session.machine.run(table, first, iterations)
         if failed:
             code = int(self.session.machine.word[3])
             raise StepFailed(failed - 1, code, self.session.mpi.Get_error_string(code))
-        return {self.session.rank: samples}
+        return samples
+
+    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+        """Run iterations; see :class:`omb_py.engine.session.Runner`."""
+        return {self.session.rank: self._execute(self.table, first, iterations)}
 
     def position(self) -> tuple[int, int]:
         """(iteration, step), from the word that the code writes."""
@@ -195,30 +248,52 @@ class NativeRunner(_Runner):
 class BoundRunner(_Runner):
     """A flat Python loop of mpi4py calls."""
 
-    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
-        """Run the setup, then translate the body."""
+    def begin(self) -> None:
+        """New request slots for a stage."""
         from omb_py.backends.mpi.bound import Renderer
+
+        self.renderer = Renderer(self.session.comm_of, self.memory_, self.program)
+
+    def once(self, stage: Stage) -> None:
+        """Run some steps once."""
         from omb_py.engine.flat import compile_stage
 
-        self._once(self.program.stages[stage].setup)
-        renderer = Renderer(self.session.world, self.memory_, self.program)
-        self.loop = compile_stage(self.program.stages[stage], renderer, results)
+        self._execute(compile_stage(stage, self.renderer, {}), 0, 1)
+
+    def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
+        """Make the loop of the body."""
+        from omb_py.engine.flat import compile_stage
+
+        self.loop = compile_stage(stage, self.renderer, results)
         self.labels = self.loop.labels
         self.thread = threading.get_ident()
 
+    def _execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+        try:
+            return loop.run(first, iterations)
+        except NotImplementedError as error:
+            raise missing_in(self.session.mpi, str(error)) from error
+        except self.session.mpi.Exception as error:
+            raise StepFailed(loop.failed_step(error), error.Get_error_code(), error.Get_error_string()) from error
+
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Run iterations; see :class:`omb_py.engine.session.Runner`."""
-        try:
-            return {self.session.rank: self.loop.run(first, iterations)}
-        except self.session.mpi.Exception as error:
-            step = self.loop.failed_step(error)
-            raise StepFailed(step, error.Get_error_code(), error.Get_error_string()) from error
+        return {self.session.rank: self._execute(self.loop, first, iterations)}
 
     def position(self) -> tuple[int, int]:
         """(iteration, step), read from the running frame."""
         if not self.labels:
             return 0, 0
         return self.loop.position(self.thread)
+
+
+def missing_in(mpi: Any, function: str) -> EnvironmentProblem:
+    """What to say of a function that the library does not have."""
+    name, version = vendor(mpi)
+    return EnvironmentProblem(
+        f"{function} is missing in {name} {version}, which implements MPI-{mpi.VERSION}.{mpi.SUBVERSION}: "
+        "it is there since MPI-4.0: use a newer library"
+    )
 
 
 def vendor(mpi: Any) -> tuple[str, str]:

@@ -20,7 +20,15 @@ TOOLS = {
     "completion": "shell completion for bash, zsh and fish",
 }
 """Command -> one line; the modules are loaded only when a tool is used."""
-FAMILIES = {"pt2pt": "Point-to-point benchmarks", "collective": "Collective benchmarks"}
+FAMILIES = {
+    "pt2pt": "Point-to-point benchmarks",
+    "collective": "Collective benchmarks",
+    "non-blocking": "Non-blocking collectives: overlap with computing",
+    "persistent": "Persistent collectives: initialised once, started again and again",
+    "neighborhood": "Neighborhood collectives",
+    "one-sided": "One-sided benchmarks",
+    "startup": "Start-up benchmarks",
+}
 
 EXAMPLES = (
     "omb-py allreduce -n 4                   start 4 ranks here and measure",
@@ -30,6 +38,9 @@ EXAMPLES = (
     "omb-py explain allreduce -n 4           what the number means",
     "omb-py results list                     what has been measured",
 )
+
+_BY_NAME = ("non-blocking", "persistent")
+"""Families whose benchmarks are listed by name only."""
 
 
 class Root(click.Group):
@@ -77,8 +88,13 @@ class Root(click.Group):
 
         benchmarks = [find(name) for name in names()]
         for family, title in FAMILIES.items():
-            with formatter.section(title):
-                formatter.write_dl([(b.name, b.summary) for b in benchmarks if b.family == family], col_max=14)
+            of_family = [b for b in benchmarks if b.family == family]
+            if family in _BY_NAME:  # the same fifteen once more
+                with formatter.section(title):
+                    formatter.write_text(" ".join(b.name for b in of_family))
+            elif of_family:
+                with formatter.section(title):
+                    formatter.write_dl([(b.name, b.summary) for b in of_family], col_max=14)
         with formatter.section("Tools"):
             formatter.write_dl(list(TOOLS.items()), col_max=14)
 

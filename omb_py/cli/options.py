@@ -13,7 +13,16 @@ from omb_py.cli.words import Parsed, comma_list, whole, word
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
 from omb_py.engine.dtypes import DTYPES, OMB_NAMES
 from omb_py.errors import UsageError, nearest
-from omb_py.grammar import DEFAULT_PERCENTILES, parse_duration, parse_fraction, parse_percentiles, parse_warmup
+from omb_py.grammar import (
+    DEFAULT_PERCENTILES,
+    parse_duration,
+    parse_fraction,
+    parse_imbalance,
+    parse_percentiles,
+    parse_root,
+    parse_warmup,
+)
+from omb_py.graphs import parse_neighborhood
 from omb_py.orchestrate.choices import BUFFERS, DEVICES, LATER, OFFERS, OPS, PROCESS_SYNCS, THREAD_LEVELS
 from omb_py.orchestrate.plan import takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, LAUNCHERS, Request
@@ -90,6 +99,25 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
         _option(
             heading, "-W --window-size", "N", "Messages in flight.", str(cell.window),
             whole("window size", 1), name="window", hidden=not takes(b, "window"),
+        ),
+        _flag(heading, "-l --in-place", "Use MPI_IN_PLACE.", hidden=not takes(b, "in_place")),
+        _option(
+            heading, "-k --root-rank", "fixed:N|rotate", "The root; rotate: another one in every iteration.",
+            f"fixed:{cell.root}", Parsed("root", parse_root), name="root", hidden=not takes(b, "root"),
+        ),
+        _option(
+            heading, "-t --num-test-calls", "N", "Calls of MPI_Test between pieces of the computing.",
+            str(cell.tests), whole("number of test calls", 0), name="tests", hidden=not takes(b, "tests"),
+        ),
+        _option(
+            heading, "--imbalance", "F",
+            "Blocks of different sizes: from (1 - F) times the size on rank 0 to (1 + F) times on the last.",
+            "0, all the same, as in OMB", Parsed("fraction", parse_imbalance), hidden=not takes(b, "imbalance"),
+        ),
+        _option(
+            heading, "-N --nhbr", "GRAPH",
+            "Neighbors: cart:DIMENSIONS:RADIUS, or graph:FILE with lines SOURCE, TARGET.", cell.neighborhood,
+            Parsed("neighborhood", parse_neighborhood), name="neighborhood", hidden=not takes(b, "neighborhood"),
         ),
         _option(
             heading, "--process-sync", "KIND", "After each call, outside the timer: barrier or none.",

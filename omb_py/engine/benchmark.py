@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from omb_py.engine.program import Program
 
+Family = Literal["pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup"]
+
 LARGE_MESSAGE_BYTES = 8192
 """Above this many bytes OMB switches to its large-message iteration counts."""
 
@@ -36,6 +38,15 @@ class Cell:
     buffer: str = "numpy"
     op: str = "sum"
     root: int = 0
+    """Of a collective with a root; -1: another one in every iteration."""
+    in_place: bool = False
+    """MPI_IN_PLACE."""
+    tests: int = 0
+    """Calls of MPI_Test while a non-blocking collective runs; the computing is cut into so many pieces."""
+    imbalance: float = 0.0
+    """Blocks of a vector collective differ by up to this part of the size."""
+    neighborhood: str = "cart:1:1"
+    """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
     window: int = 64
     process_sync: str = "barrier"
     iterations: int = 1000
@@ -95,8 +106,13 @@ class Metric:
     """For a reader: how the printed number is made from the laps."""
     parts: int = 1
     lap: str = "time"
+    """The lap that is the sample, or what the sum of the laps `adds` is called."""
+    adds: tuple[str, ...] = ()
+    """Laps of the last stage that add up to the sample."""
     bytes_of: Callable[[Cell, int], int] | None = None
     """Bytes that one sample moves, for ``MB/s``."""
+    derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
+    """Further columns of the text, from each lap's means over the timed ranks in µs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +127,15 @@ class Benchmark:
     """A declaration: everything about a benchmark that is not the engine's."""
 
     name: str
-    family: Literal["pt2pt", "collective"]
+    family: Family
     summary: str
     program: Callable[[World, Cell], Program]
     metric: Metric
     sizes: Sizes | None
     counts: Counts
     ranks: RankRule
-    timed: Literal["rank 0", "all"]
+    timed: Literal["rank 0", "all", "first half"]
+    """Whose samples count. ``first half``: the senders of pairs i, i + ranks/2."""
     dtype: str
     options: frozenset[str]
     """Options that mean something here: ``type op window validation full`` …"""
@@ -131,6 +148,10 @@ class Benchmark:
     needs: Needs = Needs()
     zero_size: bool = False
     """A message of zero bytes means something."""
+
+    def timed_ranks(self, ranks: int) -> range:
+        """The ranks whose samples count."""
+        return range({"rank 0": 1, "all": ranks, "first half": ranks // 2}[self.timed])
 
     @property
     def minimum_size(self) -> int:

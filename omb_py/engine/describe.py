@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.program import Body, Region, Repeat, Request, Requests, Result, Stage, Step
+from omb_py.engine.program import Blocks, Body, Region, Repeat, Request, Requests, Result, Stage, Step
+from omb_py.engine.steps import base
 
 
 def describe(step: Step) -> str:
@@ -16,7 +17,13 @@ def describe(step: Step) -> str:
     'recv 8 B from 0'
     """
     words = _WORDS.get(step.op)
-    return words(step) if words else _plain(step)
+    if words:
+        text = words(step)
+    elif base(step.op) in _WORDS and "request" in step.operands:
+        text = f"{_WORDS[base(step.op)](step)}, {_operand(step['request'])}"
+    else:
+        return _plain(step)
+    return f"{text}, in place" if "in_place" in step.operands else text
 
 
 def describe_cell(cell: Cell) -> str:
@@ -61,7 +68,7 @@ def _time(nanoseconds: int) -> str:
 def _operand(value: object) -> str:
     """An operand as written in a step's text."""
     match value:
-        case Region():
+        case Region() | Blocks():
             return f"{value.nbytes} B of {value.buffer}"
         case Request(index, 0):
             return f"request {index}"
@@ -71,8 +78,9 @@ def _operand(value: object) -> str:
             return f"request {first}"
         case Requests(first, count):
             return f"requests {first} to {first + count - 1}" if count else "no requests"
-        case Result(stage, lap):
-            return f"as long as lap {lap} of stage {stage} took"
+        case Result(stage, lap, share):
+            part = "" if share == 1 else f"1/{share} "
+            return f"{part}as long as lap {lap} of stage {stage} took"
         case _:
             return str(value)
 
@@ -98,6 +106,15 @@ def _exchange(step: Step) -> str:
     return f"{step.op} {step['send'].nbytes} B from each rank"
 
 
+def _blocks(step: Step) -> str:
+    return f"{step.op} {step['send'].nbytes} B out, {step['recv'].nbytes} B in"
+
+
+def _edges(step: Step) -> str:
+    targets, sources = len(step["targets"]), len(step["sources"])
+    return f"{step.op} {step['send'].nbytes} B to {targets}, {step['recv'].nbytes} B from {sources} neighbors"
+
+
 def _compute(step: Step) -> str:
     return f"compute {_time(step['ns']) if isinstance(step['ns'], int) else _operand(step['ns'])}"
 
@@ -107,29 +124,35 @@ def _flip(step: Step) -> str:
     return f"flip a byte of {step['recv'].buffer}{when}"
 
 
-def _requested(words: Callable[[Step], str]) -> Callable[[Step], str]:
-    return lambda step: f"{words(step)}, {_operand(step['request'])}"
-
-
 _WORDS: dict[str, Callable[[Step], str]] = {
     "send": _to,
     "recv": _from,
-    "isend": _requested(_to),
-    "irecv": _requested(_from),
     "wait": lambda step: f"wait for {_operand(step['request'])}",
     "waitall": lambda step: f"wait for {_operand(step['requests'])}",
     "test": lambda step: f"test {_operand(step['request'])}",
-    "barrier": lambda step: "barrier",
-    "ibarrier": _requested(lambda step: "ibarrier"),
-    "bcast": lambda step: f"bcast {step['buf'].nbytes} B from root {step['root']}",
+    "start": lambda step: f"start {_operand(step['request'])}",
+    "startall": lambda step: f"start {_operand(step['requests'])}",
+    "free": lambda step: f"free {_operand(step['request'])}",
+    "barrier": lambda step: step.op,
+    "bcast": lambda step: f"{step.op} {step['buf'].nbytes} B from root {step['root']}",
     "allreduce": _reduction,
-    "iallreduce": _requested(_reduction),
     "allgather": _exchange,
     "alltoall": _exchange,
     "reduce": lambda step: f"{_reduction(step)} to root {step['root']}",
     "reduce_scatter_block": _reduction,
-    "gather": lambda step: f"gather {step['send'].nbytes} B from each rank to root {step['root']}",
-    "scatter": lambda step: f"scatter {step['recv'].nbytes} B to each rank from root {step['root']}",
+    "reduce_scatter": _reduction,
+    "gather": lambda step: f"{step.op} {step['send'].nbytes} B from each rank to root {step['root']}",
+    "scatter": lambda step: f"{step.op} {step['recv'].nbytes} B to each rank from root {step['root']}",
+    "gatherv": lambda step: f"{step.op} {step['send'].nbytes} B of this rank to root {step['root']}",
+    "scatterv": lambda step: f"{step.op} {step['recv'].nbytes} B to this rank from root {step['root']}",
+    "allgatherv": lambda step: f"{step.op} {step['send'].nbytes} B of {step['recv'].nbytes} B",
+    "alltoallv": _blocks,
+    "alltoallw": _blocks,
+    "neighbor_allgather": _edges,
+    "neighbor_allgatherv": _edges,
+    "neighbor_alltoall": _edges,
+    "neighbor_alltoallv": _edges,
+    "neighbor_alltoallw": _edges,
     "compute": _compute,
     "flip": _flip,
 }

@@ -122,7 +122,7 @@ class Writer:
         """The source of one step."""
         if step.op == "compute":
             ns = step["ns"]
-            value = int(self.results[ns.stage, ns.lap] if isinstance(ns, Result) else ns)
+            value = ns.of(self.results) if isinstance(ns, Result) else int(ns)
             return f"{self.names.bind(_compute, 'compute')}({value})"
         return self.render(step, self.names, k)
 

@@ -44,6 +44,8 @@ class Measured:
     wrong_bytes: int | None = None
     elapsed_s: float = 0.0
     bytes_moved: int | None = None
+    extra: dict[str, float] = field(default_factory=dict)
+    """What else rank 0 noted (:meth:`omb_py.engine.session.Runner.notes`)."""
 
 
 Phase = Callable[[str], None]
@@ -64,18 +66,27 @@ def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
 class Sampler:
     """Runs a stage in pieces and keeps the samples of the local ranks."""
 
-    def __init__(self, session: Session, benchmark: Benchmark, runner: Runner, stage: int, laps: int) -> None:
+    def __init__(
+        self, session: Session, benchmark: Benchmark, runner: Runner, stage: int, laps: tuple[str, ...], last: bool
+    ) -> None:
         self.session, self.runner, self.stage, self.laps = session, runner, stage, laps
-        self.timed = [r for r in session.local if benchmark.timed == "all" or r == 0]
-        self.ranks_timed = session.size if benchmark.timed == "all" else 1
-        self.parts = benchmark.metric.parts
+        timed = benchmark.timed_ranks(session.size)
+        self.timed = [r for r in session.local if r in timed]
+        self.ranks_timed = len(timed)
+        metric = benchmark.metric
+        self.parts = metric.parts
+        self._adds = [laps.index(lap) for lap in metric.adds if lap in laps] if last else []
+        self.columns = (*laps, metric.lap) if self._adds else laps
+        """Names of the columns of a sample: the laps, and their sum where that is the sample."""
+        self.primary = self.columns.index(metric.lap) if metric.lap in self.columns else 0
+        """The column that is the sample."""
         self.kept = 0
-        self._done = self._drop = 0
+        self.done = self._drop = 0
         self._pieces: list[dict[int, NDArray[np.int64]]] = []
 
     def warm(self, iterations: int) -> None:
         """Let the next run begin with so many warm-ups. They are numbered up to -1: 0 is the first that counts."""
-        self._done -= iterations
+        self.done -= iterations
         self._drop += iterations
 
     def run(self, iterations: int, drop: int = 0) -> None:
@@ -85,32 +96,33 @@ class Sampler:
         of the one that came first holds that time.
         """
         drop += self._drop
-        samples = self.runner.run(self.stage, self._done, drop + iterations)
-        self._done += drop + iterations
+        samples = self.runner.run(self.stage, self.done, drop + iterations)
+        self.done += drop + iterations
         self._drop = 0
         self.kept += iterations
         self._pieces.append({rank: kept[drop:] for rank, kept in samples.items()})
 
     def local(self) -> Floats:
-        """Samples of the local timed ranks in µs, shape (ranks, iterations, laps)."""
+        """Samples of the local timed ranks in µs, shape (ranks, iterations, columns)."""
         joined = [self._laps(rank) for rank in self.timed]
-        return np.array(joined, np.float64).reshape(len(joined), self.kept, self.laps) / (1000.0 * self.parts)
+        laps = np.array(joined, np.float64).reshape(len(joined), self.kept, len(self.laps)) / (1000.0 * self.parts)
+        return np.concatenate([laps, laps[:, :, self._adds].sum(axis=2, keepdims=True)], 2) if self._adds else laps
 
     def means_ns(self) -> Floats:
         """Mean of each lap over the local ranks, whether the benchmark times them or not."""
-        means = [laps.mean(axis=0) for laps in map(self._laps, self.session.local) if laps.shape[1] == self.laps]
-        return np.mean(means, axis=0) if means else np.full(self.laps, np.nan)
+        means = [laps.mean(axis=0) for laps in map(self._laps, self.session.local) if laps.shape[1] == len(self.laps)]
+        return np.mean(means, axis=0) if means else np.full(len(self.laps), np.nan)
 
     def _laps(self, rank: int) -> NDArray[np.int64]:
         return np.concatenate([piece[rank] for piece in self._pieces])
 
     def slowest(self) -> Floats:
-        """Maximum over the timed ranks, shape (iterations, laps), on every process."""
+        """Maximum over the timed ranks, shape (iterations, columns), on every process."""
         # a process without a timed rank contributes zeros: times are never negative
         return self.session.maximum(np.ascontiguousarray(self.local().max(axis=0, initial=0.0)))
 
     def average(self) -> Floats:
-        """Average over the timed ranks, shape (iterations, laps), on every process."""
+        """Average over the timed ranks, shape (iterations, columns), on every process."""
         return self.session.total(np.ascontiguousarray(self.local().sum(axis=0))) / self.ranks_timed
 
 
@@ -146,31 +158,29 @@ def measure(
         runner.enter(number, known)
         if checker:
             checker.fill(runner, number, TIMED_LOOP)
-        sampler = Sampler(session, benchmark, runner, number, len(stage.laps))
+        sampler = Sampler(session, benchmark, runner, number, stage.laps, number + 1 == len(stages))
         sampler.warm(cell.warmup)
         phase("loop")
         gc.disable()
         session.barrier()
         try:
-            stop = _loop(
-                session,
-                cell,
-                sampler,
-                stage.laps.index(benchmark.metric.lap) if benchmark.metric.lap in stage.laps else 0,
-            )
+            stop = _loop(session, cell, sampler)
         finally:
             gc.enable()
         phase("write")
         if checker:
-            late = session.total(np.array([float(checker.wrong(runner, number, TIMED_LOOP))]))
+            known_after = checker.repeatable(number)
+            wrong_here = checker.wrong(runner, number, TIMED_LOOP, sampler.done - 1) if known_after else 0
+            late = session.total(np.array([float(wrong_here)]))
             result.wrong_bytes = (result.wrong_bytes or 0) + int(late[0])
         runner.leave(number)
-        _reduce(session, sampler, stage.name, stage.laps, len(stages) > 1, benchmark, result)
+        _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
         if number + 1 < len(stages):
             known.update(
                 {(stage.name, lap): float(mean) for lap, mean in zip(stage.laps, sampler.means_ns(), strict=True)}
             )
         result.iterations, result.stop_reason = sampler.kept, stop
+    result.extra = dict(runner.notes())
     runner.close()
     if result.wrong_bytes is not None:
         result.validated = result.wrong_bytes == 0
@@ -180,7 +190,7 @@ def measure(
     return result
 
 
-def _loop(session: Session, cell: Cell, sampler: Sampler, lap: int) -> str:
+def _loop(session: Session, cell: Cell, sampler: Sampler) -> str:
     """Run the timed iterations; returns why it stopped: fixed, count, precision or time."""
     began = time.monotonic()
     if not cell.auto and cell.time_limit is None:
@@ -191,7 +201,7 @@ def _loop(session: Session, cell: Cell, sampler: Sampler, lap: int) -> str:
         sampler.run(goal - sampler.kept, drop=AFTER_CHECKPOINT if sampler.kept else 0)
         if goal >= cell.iterations:
             break
-        reached = cell.auto and relative_half_width(sampler.slowest()[:, lap]) <= cell.precision
+        reached = cell.auto and relative_half_width(sampler.slowest()[:, sampler.primary]) <= cell.precision
         late = cell.time_limit is not None and time.monotonic() - began >= cell.time_limit
         verdict: str = session.share("precision" if reached else "time" if late else "")
         if verdict:
@@ -199,23 +209,14 @@ def _loop(session: Session, cell: Cell, sampler: Sampler, lap: int) -> str:
     return "count" if cell.auto else "fixed"
 
 
-def _reduce(
-    session: Session,
-    sampler: Sampler,
-    stage: str,
-    laps: tuple[str, ...],
-    several: bool,
-    benchmark: Benchmark,
-    result: Measured,
-) -> None:
-    """The two series of each lap, the ranks' means, and how often each rank was the slowest."""
+def _reduce(session: Session, sampler: Sampler, stage: str, result: Measured) -> None:
+    """The two series of each column, the ranks' means, and how often each rank was the slowest."""
     slowest, average, local = sampler.slowest(), sampler.average(), sampler.local()
-    primary = laps.index(benchmark.metric.lap) if benchmark.metric.lap in laps else 0
-    share = (local[:, :, primary] >= slowest[:, primary]).mean(axis=1)
+    share = (local[:, :, sampler.primary] >= slowest[:, sampler.primary]).mean(axis=1)
     mine = list(zip(sampler.timed, local.mean(axis=1).tolist(), share.tolist(), strict=True))
     everyone: list[tuple[int, list[float], float]] = sorted(part for parts in session.gather(mine) for part in parts)
-    for column, lap in enumerate(laps):
-        name = f"{stage}.{lap}" if several else lap
+    for column, lap in enumerate(sampler.columns):
+        name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
         result.series[name] = {"max": slowest[:, column], "avg": average[:, column]}
         result.laps[name] = [means[column] for _, means, _ in everyone]
     result.slowest_rank_share = [part for _, _, part in everyone]
@@ -236,6 +237,7 @@ def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[s
         "wrong_bytes": measured.wrong_bytes,
         "elapsed_s": measured.elapsed_s,
         "bytes_moved": measured.bytes_moved,
+        "extra": measured.extra,
     }
 
 

@@ -97,7 +97,7 @@ class Assembler:
         """Append the row of one step."""
         if step.op == "compute":
             ns = step["ns"]
-            self.row(R.COMPUTE, int(self.results[ns.stage, ns.lap] if isinstance(ns, Result) else ns))
+            self.row(R.COMPUTE, ns.of(self.results) if isinstance(ns, Result) else int(ns))
         elif step.op == "flip":
             self.row(R.FLIP, self.address(step), step["iteration"])
         else:

@@ -9,21 +9,26 @@ the result depends on the position through q alone and a table of m entries hold
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.program import Body, Region, Step, walk
+from omb_py.engine.program import Blocks, Body, Region, Step, started, walk
+from omb_py.engine.steps import REDUCTIONS, base
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Make: TypeAlias = Callable[[], Bytes]
 """Makes a payload when it is needed: all of a window at once would take as much memory as the buffers."""
 Part: TypeAlias = tuple[Region, Make]
+Expected: TypeAlias = tuple[list[Part], list[Part]]
+_NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
 
 
 def mix(*key: int) -> int:
@@ -103,25 +108,34 @@ def _blocks(nbytes: int, ranks: int, *keys: tuple[int, ...]) -> Bytes:
     return np.concatenate([pattern(nbytes // ranks, *key) for key in keys])
 
 
-def _block_of_reduced(rank: int, count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
-    whole = reduced(count, dtype, op, ranks, *key)
-    block = whole.nbytes // ranks
-    return whole[rank * block : (rank + 1) * block]
+def _part_of_reduced(start: int, elements: int, count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
+    item = DTYPES[dtype].itemsize
+    return reduced(count, dtype, op, ranks, *key)[start * item : (start + elements) * item]
+
+
+def _edges(peers: Sequence[int], data: Region | Blocks) -> Iterator[tuple[int, int, Region]]:
+    """(peer, how many edges to it came before, its block) for each edge of a vector or neighborhood collective."""
+    seen: Counter[int] = Counter()
+    each = data.nbytes // max(1, len(peers))
+    for j, peer in enumerate(peers):
+        block = data.block(j) if isinstance(data, Blocks) else Region(data.buffer, data.offset + j * each, each)
+        yield peer, seen[peer], block
+        seen[peer] += 1
 
 
 def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
-    me, n, op = world.rank, world.size, step.op.removeprefix("i")
+    me, n, op = world.rank, world.size, base(step.op)
     if op == "send":
         region: Region = step["send"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
     elif op == "bcast" and step["root"] == me:
         yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, me, _slot(step["buf"], k))
-    elif op in ("allreduce", "reduce", "reduce_scatter_block"):
+    elif op in REDUCTIONS:
         region = step["send"]
         count = region.nbytes // DTYPES[step["dtype"]].itemsize
         yield region.at(k), partial(contribution, count, step["dtype"], step["op"], n, me, iteration, _slot(region, k))
-    elif op in ("allgather", "gather"):
+    elif op in ("allgather", "gather", "allgatherv", "gatherv", "neighbor_allgather", "neighbor_allgatherv"):
         yield step["send"].at(k), partial(pattern, step["send"].nbytes, iteration, me, _slot(step["send"], k))
     elif op == "alltoall" or (op == "scatter" and step["root"] == me):
         region = step["send"]
@@ -129,30 +143,38 @@ def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
             region.at(k),
             partial(_blocks, region.nbytes, n, *((iteration, me, d, _slot(region, k)) for d in range(n))),
         )
+    elif op in _PERSONAL or (op == "scatterv" and step["root"] == me):
+        for peer, number, block in _edges(step.operands.get("targets", range(n)), step["send"]):  # type: ignore[arg-type]
+            yield block, partial(pattern, block.nbytes, iteration, me, peer, number)
+
+
+_PERSONAL = ("alltoallv", "alltoallw", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw")
 
 
 def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step leaves on this rank: (region, maker of the bytes that must be there after the iteration)."""
-    me, n, op = world.rank, world.size, step.op.removeprefix("i")
+    me, n, op = world.rank, world.size, base(step.op)
     if op == "recv":
         region: Region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
     elif op == "bcast":
         yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, step["root"], _slot(step["buf"], k))
-    elif op == "allreduce" or (op == "reduce" and step["root"] == me):
-        region = step["recv"]
-        count = region.nbytes // DTYPES[step["dtype"]].itemsize
-        yield region.at(k), partial(reduced, count, step["dtype"], step["op"], n, iteration, _slot(region, k))
-    elif op == "reduce_scatter_block":
+    elif op in REDUCTIONS and step.operands.get("root", me) == me:
         region, sent = step["recv"], step["send"]
-        count = sent.nbytes // DTYPES[step["dtype"]].itemsize
-        yield (
-            region.at(k),
-            partial(_block_of_reduced, me, count, step["dtype"], step["op"], n, iteration, _slot(sent, k)),
-        )
+        item = DTYPES[step["dtype"]].itemsize
+        elements, start = region.nbytes // item, 0
+        if op == "reduce_scatter_block":
+            start = me * elements
+        elif op == "reduce_scatter":
+            start, elements = sum(step["counts"][:me]), step["counts"][me]
+            region = Region(region.buffer, region.offset, elements * item)
+        key = step["dtype"], step["op"], n, iteration, _slot(sent, k)
+        yield region.at(k), partial(_part_of_reduced, start, elements, sent.nbytes // item, *key)
     elif op == "scatter":
         region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["root"], me, _slot(region, k))
+    elif op == "scatterv":
+        yield step["recv"], partial(pattern, step["recv"].nbytes, iteration, step["root"], me, 0)
     elif op == "allgather" or (op == "gather" and step["root"] == me):
         region = step["recv"]
         yield region.at(k), partial(_blocks, region.nbytes, n, *((iteration, s, _slot(region, k)) for s in range(n)))
@@ -162,14 +184,38 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
             region.at(k),
             partial(_blocks, region.nbytes, n, *((iteration, s, me, _slot(region, k)) for s in range(n))),
         )
+    elif op in _PERSONAL:
+        for peer, number, block in _edges(step.operands.get("sources", range(n)), step["recv"]):  # type: ignore[arg-type]
+            yield block, partial(pattern, block.nbytes, iteration, peer, me, number)
+    elif op in ("allgatherv", "neighbor_allgather", "neighbor_allgatherv") or (op == "gatherv" and step["root"] == me):
+        for peer, _, block in _edges(step.operands.get("sources", range(n)), step["recv"]):  # type: ignore[arg-type]
+            yield block, partial(pattern, block.nbytes, iteration, peer, 0)
 
 
-def expectations(nodes: Body, world: World, iteration: int) -> tuple[list[Part], list[Part]]:
-    """All inputs and all outputs of a body on this rank. A region that is written twice keeps its last content."""
+def expectations(nodes: Body, world: World, iteration: int, known: Mapping[int, Step] = _NOTHING) -> Expected:
+    """All inputs and all outputs of a body on this rank. A region that is written twice keeps its last content.
+
+    Args:
+        nodes: the body.
+        world: the place of the rank.
+        iteration: its number, part of every payload.
+        known: what starting each persistent request does (:func:`omb_py.engine.program.templates`).
+    """
     before: dict[Region, Make] = {}
     after: dict[Region, Make] = {}
     for node, k in walk(nodes):
         if isinstance(node, Step):
-            before.update(inputs(node, k, world, iteration))
-            after.update(outputs(node, k, world, iteration))
+            for step in started(node, known):
+                before.update(inputs(step, k, world, iteration))
+                after.update(outputs(step, k, world, iteration))
     return list(before.items()), list(after.items())
+
+
+def repeatable(nodes: Body, known: Mapping[int, Step] = _NOTHING) -> bool:
+    """Whether a second iteration finds its inputs as the first did: not when a reduction or exchange is in place."""
+    for node, _ in walk(nodes):
+        if isinstance(node, Step):
+            for step in started(node, known):
+                if "in_place" in step.operands and base(step.op) in (*REDUCTIONS, "alltoall", *_PERSONAL):
+                    return False
+    return True

@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 
@@ -40,6 +41,33 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocks:
+    """Bytes of a buffer for each peer: block j is ``sizes[j]`` bytes from ``offsets[j]`` on. Of vector collectives."""
+
+    buffer: str
+    sizes: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all blocks."""
+        return sum(self.sizes)
+
+    def block(self, j: int) -> Region:
+        """One block as a region."""
+        return Region(self.buffer, self.offsets[j], self.sizes[j])
+
+    def at(self, k: int) -> Blocks:
+        """The same: blocks do not move with the passes of a repeat."""
+        return self
+
+    @staticmethod
+    def packed(buffer: str, sizes: tuple[int, ...]) -> Blocks:
+        """Blocks one after the other."""
+        return Blocks(buffer, sizes, tuple(accumulate(sizes, initial=0))[: len(sizes)])
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request slot. In pass k of the innermost repeat it is slot ``index + k * stride``."""
 
@@ -57,13 +85,22 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A number that an earlier stage measured on this rank: the mean of a lap in nanoseconds."""
+    """A number that an earlier stage measured on this rank: 1/`share` of the mean of a lap, in nanoseconds."""
 
     stage: str
     lap: str
+    share: int = 1
+
+    def of(self, results: Mapping[tuple[str, str], float]) -> int:
+        """Its value. Raises KeyError when that lap was not measured."""
+        return int(results[self.stage, self.lap] / self.share)
 
 
-Operand: TypeAlias = "Region | Request | Requests | Result | int | str"
+Operand: TypeAlias = "Region | Blocks | Request | Requests | Result | tuple[int, ...] | int | str"
+
+
+Edges: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""Ranks with an edge to this one, ranks with an edge from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +112,11 @@ class Step:
 
     def __getitem__(self, name: str) -> Any:
         return self.operands[name]
+
+    @property
+    def edges(self) -> Edges | None:
+        """(sources, targets) of a neighborhood collective."""
+        return (self["sources"], self["targets"]) if "sources" in self.operands else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +212,55 @@ def request_count(program: Program) -> int:
     return needed
 
 
+def edges_of(program: Program) -> Edges | None:
+    """The graph that a program's neighborhood collectives run over."""
+    for stage in program.stages:
+        for variant in stage.variants:
+            for node, _ in walk(variant):
+                if isinstance(node, Step) and node.edges is not None:
+                    return node.edges
+    return None
+
+
+def templates(stage: Stage) -> dict[int, Step]:
+    """Request slot -> the non-blocking step that starting it performs, from the ``…_init`` steps of the setup."""
+    found: dict[int, Step] = {}
+    for node, k in walk(stage.setup):
+        if isinstance(node, Step) and node.op.endswith("_init"):
+            operands = {
+                name: value.at(k) if isinstance(value, Region) else value for name, value in node.operands.items()
+            }
+            request = node["request"]
+            slot = request.index + k * request.stride
+            found[slot] = Step(f"i{node.op.removesuffix('_init')}", {**operands, "request": Request(slot)})
+    return found
+
+
+def started(step: Step, known: Mapping[int, Step]) -> tuple[Step, ...]:
+    """What a step does: itself, or the operations that a ``start`` or ``startall`` begins (of :func:`templates`)."""
+    if step.op == "start":
+        return (known[step["request"].index],)
+    if step.op == "startall":
+        first, count = step["requests"].first, step["requests"].count
+        return tuple(known[slot] for slot in range(first, first + count))
+    return (step,)
+
+
 def canonical(value: Any) -> Any:
-    """A JSON form of a program that depends on nothing but what it does."""
+    """A JSON form of a program that depends on nothing but what it does.
+
+    Fields that hold their default are left out: a new field changes the hash of the programs that use it only.
+    """
     if isinstance(value, Host):
         return {"Host": value.name}
     if is_dataclass(value) and not isinstance(value, type):
-        return {type(value).__name__: {f.name: canonical(getattr(value, f.name)) for f in fields(value)}}
+        said = {f.name: getattr(value, f.name) for f in fields(value)}
+        defaults = {f.name: f.default for f in fields(value) if f.default is not MISSING}
+        return {
+            type(value).__name__: {
+                name: canonical(item) for name, item in said.items() if name not in defaults or item != defaults[name]
+            }
+        }
     if isinstance(value, Mapping):
         return {str(key): canonical(item) for key, item in sorted(value.items())}
     if isinstance(value, (tuple, list)):

@@ -44,6 +44,9 @@ class Runner(Protocol):
     def leave(self, stage: int) -> None:
         """Run a stage's teardown."""
 
+    def notes(self) -> Mapping[str, float]:
+        """Further numbers about the cell, for ``metrics``: ``topology_us``, what making the graph took."""
+
     def close(self) -> None:
         """Free what the cell needed."""
 

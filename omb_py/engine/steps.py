@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from omb_py.engine.program import Operand, Region, Request, Requests, Result, Step
+from typing import Final
+
+from omb_py.engine.program import Blocks, Operand, Region, Request, Requests, Result, Step
+
+COLLECTIVES: Final = (
+    "barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "gather", "gatherv",
+    "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw",
+)  # fmt: skip
+"""Blocking forms; each has a non-blocking (``i…``) and a persistent one (``…_init``)."""
+_OVER_EDGES: Final = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
+NEIGHBORHOOD: Final = tuple(f"neighbor_{op}" for op in _OVER_EDGES)
+"""The same over the edges of a graph."""
+REDUCTIONS: Final = frozenset({"reduce", "allreduce", "reduce_scatter", "reduce_scatter_block"})
+
+
+def base(op: str) -> str:
+    """The blocking form of an operation: ``allreduce`` of ``iallreduce`` and ``allreduce_init``."""
+    if op.endswith("_init"):
+        return op.removesuffix("_init")
+    return op.removeprefix("i")
 
 
 def send(buf: Region, to: int, dtype: str, tag: int = 1) -> Step:
@@ -45,11 +64,6 @@ def barrier() -> Step:
     return Step("barrier", {})
 
 
-def ibarrier(request: Request) -> Step:
-    """Non-blocking barrier."""
-    return Step("ibarrier", {"request": request})
-
-
 def bcast(buf: Region, root: int, dtype: str) -> Step:
     """Broadcast `buf` from `root`."""
     return Step("bcast", {"buf": buf, "root": root, "dtype": dtype})
@@ -58,12 +72,6 @@ def bcast(buf: Region, root: int, dtype: str) -> Step:
 def allreduce(send: Region, recv: Region, dtype: str, op: str) -> Step:
     """Reduce `send` of all ranks with `op` into `recv` on every rank."""
     return Step("allreduce", {"send": send, "recv": recv, "dtype": dtype, "op": op})
-
-
-def iallreduce(send: Region, recv: Region, dtype: str, op: str, request: Request) -> Step:
-    """Non-blocking allreduce."""
-    operands: dict[str, Operand] = {"send": send, "recv": recv, "dtype": dtype, "op": op, "request": request}
-    return Step("iallreduce", operands)
 
 
 def allgather(send: Region, recv: Region, dtype: str) -> Step:
@@ -94,6 +102,82 @@ def gather(send: Region, recv: Region, root: int, dtype: str) -> Step:
 def scatter(send: Region, recv: Region, root: int, dtype: str) -> Step:
     """Block r of `send` on `root` goes into `recv` of rank r."""
     return Step("scatter", {"send": send, "recv": recv, "root": root, "dtype": dtype})
+
+
+def reduce_scatter(send: Region, recv: Region, counts: tuple[int, ...], dtype: str, op: str) -> Step:
+    """Reduce `send` of all ranks with `op`; rank r gets ``counts[r]`` elements of the result into `recv`."""
+    return Step("reduce_scatter", {"send": send, "recv": recv, "counts": counts, "dtype": dtype, "op": op})
+
+
+def allgatherv(send: Region, recv: Blocks, dtype: str) -> Step:
+    """Gather `send` of every rank, block r from rank r, on every rank; the blocks may differ in size."""
+    return Step("allgatherv", {"send": send, "recv": recv, "dtype": dtype})
+
+
+def gatherv(send: Region, recv: Blocks, root: int, dtype: str) -> Step:
+    """Gather `send` of every rank on `root`, block r from rank r; the blocks may differ in size."""
+    return Step("gatherv", {"send": send, "recv": recv, "root": root, "dtype": dtype})
+
+
+def scatterv(send: Blocks, recv: Region, root: int, dtype: str) -> Step:
+    """Block r of `send` on `root` goes into `recv` of rank r; the blocks may differ in size."""
+    return Step("scatterv", {"send": send, "recv": recv, "root": root, "dtype": dtype})
+
+
+def alltoallv(send: Blocks, recv: Blocks, dtype: str) -> Step:
+    """Send block d to rank d; block s of `recv` comes from rank s; the blocks may differ in size."""
+    return Step("alltoallv", {"send": send, "recv": recv, "dtype": dtype})
+
+
+def alltoallw(send: Blocks, recv: Blocks, dtype: str) -> Step:
+    """As :func:`alltoallv`, with a datatype for each block (here all the same) and displacements in bytes."""
+    return Step("alltoallw", {"send": send, "recv": recv, "dtype": dtype})
+
+
+Ranks = tuple[int, ...]
+
+
+def neighbor(op: str, send: Region | Blocks, recv: Region | Blocks, dtype: str, sources: Ranks, targets: Ranks) -> Step:
+    """A collective over the edges of a graph: `op` is ``allgather``, ``allgatherv``, ``alltoall``, …
+
+    Args:
+        send: one block for all (allgather), else block j for rank ``targets[j]``.
+        recv: block j comes from rank ``sources[j]``.
+        sources: ranks with an edge to this one. A rank may stand there twice.
+        targets: ranks with an edge from this one.
+    """
+    operands: dict[str, Operand] = {"send": send, "recv": recv, "dtype": dtype, "sources": sources, "targets": targets}
+    return Step(f"neighbor_{op}", operands)
+
+
+def in_place(call: Step) -> Step:
+    """The call with MPI_IN_PLACE: its `send` (of a scatter's root: its `recv`) lies where the other region says."""
+    return Step(call.op, {**call.operands, "in_place": 1})
+
+
+def nonblocking(call: Step, request: Request) -> Step:
+    """The non-blocking form of a collective: ``iallreduce`` of ``allreduce``."""
+    return Step(f"i{call.op}", {**call.operands, "request": request})
+
+
+def persistent(call: Step, request: Request) -> Step:
+    """The initialisation of a persistent operation, for a setup: ``send_init`` of ``send``."""
+    return Step(f"{call.op}_init", {**call.operands, "request": request})
+
+
+def start(request: Request) -> Step:
+    """Start a persistent operation."""
+    return Step("start", {"request": request})
+
+
+def startall(requests: Requests) -> Step:
+    """Start several persistent operations."""
+    return Step("startall", {"requests": requests})
+
+
+def free(request: Request) -> Step:
+    """Free a persistent request, in a teardown."""
+    return Step("free", {"request": request})
 
 
 def compute(nanoseconds: int | Result) -> Step:

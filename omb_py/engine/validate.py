@@ -10,8 +10,8 @@ import numpy as np
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.payload import Bytes, Part, expectations
-from omb_py.engine.program import Program, Region
+from omb_py.engine.payload import Bytes, Expected, expectations, repeatable
+from omb_py.engine.program import Program, Region, templates
 from omb_py.engine.session import Runner, Session
 
 ITERATIONS = 10
@@ -47,25 +47,42 @@ class Checker:
     def __init__(self, cell: Cell, worlds: Mapping[int, World], programs: Mapping[int, Program], log: Log | None):
         self.cell, self.worlds, self.programs, self.log = cell, worlds, programs, log
 
-    def _parts(self, rank: int, stage: int, iteration: int) -> tuple[list[Part], list[Part]]:
-        variants = self.programs[rank].stages[stage].variants or ((),)
-        variant = variants[max(0, iteration) % len(variants)]
-        return expectations(variant, self.worlds[rank], iteration)
+    def _parts(self, rank: int, stage: int, iteration: int, last: int) -> Expected:
+        what = self.programs[rank].stages[stage]
+        variants = what.variants or ((),)
+        return expectations(variants[last % len(variants)], self.worlds[rank], iteration, templates(what))
 
     def fill(self, runner: Runner, stage: int, iteration: int) -> None:
-        """Spoil what will be received, then put the payload of `iteration` where it is sent from."""
+        """Spoil what will be received, then put the payload of `iteration` where it is sent from.
+
+        In the timed loop all variants take turns, so all of them get their payload.
+        """
+        variants = len(next(iter(self.programs.values())).stages[stage].variants) or 1
         for rank in self.worlds:
-            before, after = self._parts(rank, stage, iteration)
-            for region, expected in after:
+            turns = range(variants) if iteration == TIMED_LOOP else (iteration,)
+            parts = [self._parts(rank, stage, iteration, turn) for turn in turns]
+            for region, expected in (part for _, after in parts for part in after):
                 _bytes(runner, rank, region)[:] = ~expected()
-            for region, content in before:
+            for region, content in (part for before, _ in parts for part in before):
                 _bytes(runner, rank, region)[:] = content()
 
-    def wrong(self, runner: Runner, stage: int, iteration: int) -> int:
-        """How many received bytes differ from what must be there."""
+    def repeatable(self, stage: int) -> bool:
+        """Whether what must be there after the timed loop is known (:func:`omb_py.engine.payload.repeatable`)."""
+        stages = (program.stages[stage] for program in self.programs.values())
+        return all(repeatable(variant, templates(s)) for s in stages for variant in s.variants)
+
+    def wrong(self, runner: Runner, stage: int, iteration: int, last: int | None = None) -> int:
+        """How many received bytes differ from what must be there.
+
+        Args:
+            runner: where the buffers are.
+            stage: index of the stage.
+            iteration: its number in the payload.
+            last: number of the last iteration of the timed loop, which chooses the variant; None: `iteration`.
+        """
         total = 0
         for rank, world in self.worlds.items():
-            for region, make in self._parts(rank, stage, iteration)[1]:
+            for region, make in self._parts(rank, stage, iteration, iteration if last is None else last)[1]:
                 actual, expected = _bytes(runner, rank, region), make()
                 bad = int(np.count_nonzero(actual != expected))
                 if bad and self.log:

@@ -55,10 +55,10 @@ def explain(
 def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str]:
     count = b.counts
     unit = "µs" if b.metric.unit == "us" else b.metric.unit
-    timed = "rank 0" if b.timed == "rank 0" else "every rank"
+    timed = {"rank 0": "rank 0", "all": "every rank", "first half": "the first half of the ranks"}[b.timed]
     facts = [
         ("printed", f"{b.metric.formula}; in {unit}"),
-        ("timed on", f"{timed}, one sample an iteration: the lap{_parts(b)}"),
+        ("timed on", f"{timed}, one sample an iteration: {_sample(b)}"),
         ("ranks", b.ranks.text),
     ]
     if b.sizes is not None:
@@ -83,8 +83,10 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
     return [f"{name:<{width}}  {text}" for name, text in facts]
 
 
-def _parts(b: Benchmark) -> str:
-    return f" divided by {b.metric.parts}" if b.metric.parts != 1 else ""
+def _sample(b: Benchmark) -> str:
+    if b.metric.adds:
+        return f"the sum of the laps {', '.join(b.metric.adds)}"
+    return "the lap" + (f" divided by {b.metric.parts}" if b.metric.parts != 1 else "")
 
 
 def _listing(programs: Sequence[Program]) -> list[str]:

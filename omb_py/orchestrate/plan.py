@@ -14,22 +14,46 @@ from omb_py.engine.benchmark import Benchmark, Cell
 from omb_py.engine.dtypes import DTYPES, parse_dtype
 from omb_py.errors import UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
+from omb_py.graphs import check_graph
 from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
 from omb_py.orchestrate.request import Request
 from omb_py.suites import BENCHMARKS, find
+from omb_py.suites.forms import ROTATE
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}
 """Thread levels that a binding asks for by itself; others ask for what the benchmark needs."""
 
-_OPTIONS = {
-    "type": ("-T/--type", "element type"),
-    "op": ("--op", "reduction operation"),
-    "window": ("-W/--window-size", "window of messages in flight"),
-    "validation": ("-c/--validation", "data to validate"),
-    "full": ("-f/--full", "minimum and maximum over ranks"),
-    "process_sync": ("--process-sync", "synchronisation after each call"),
-    "sizes": ("-m/--message-size", "message size"),
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option that only some benchmarks take."""
+
+    flag: str
+    what: str
+    """What a benchmark without it lacks."""
+    request: str
+    """Field of the request."""
+    cell: str = ""
+    """Field of the cell that gets the value; empty: it is used otherwise."""
+
+
+OPTIONS: Mapping[str, Option] = {
+    "type": Option("-T/--type", "element type", "dtypes"),
+    "op": Option("--op", "reduction operation", "op", "op"),
+    "window": Option("-W/--window-size", "window of messages in flight", "window", "window"),
+    "validation": Option("-c/--validation", "data to validate", "validate"),
+    "full": Option("-f/--full", "minimum and maximum over ranks", "full"),
+    "process_sync": Option("--process-sync", "synchronisation after each call", "process_sync", "process_sync"),
+    "sizes": Option("-m/--message-size", "message size", "sizes"),
+    "in_place": Option("-l/--in-place", "in-place form", "in_place", "in_place"),
+    "root": Option("-k/--root-rank", "choice of a root", "root", "root"),
+    "tests": Option("-t/--num-test-calls", "MPI_Test calls", "tests", "tests"),
+    "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
+    "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
 }
+"""By the key that stands in ``Benchmark.options``."""
+_NAMED = 12
+_ABSENT = (None, (), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +74,13 @@ def takes(benchmark: Benchmark, option: str) -> bool:
     """Does an option (a key as in ``Benchmark.options``) mean something for a benchmark?"""
     if option == "sizes":
         return benchmark.sizes is not None
-    if option == "process_sync":
-        return benchmark.family == "collective"
     return option in benchmark.options
+
+
+def _takers(key: str) -> str:
+    """The benchmarks that take an option; of many the first, and how many more."""
+    names = [b.name for b in BENCHMARKS.values() if takes(b, key)]
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
@@ -67,30 +95,21 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     """
     benchmark = find(request.benchmark)
     check_choices(request, offers)
-    given = {
-        "type": bool(request.dtypes),
-        "op": request.op is not None,
-        "window": request.window is not None,
-        "validation": request.validate,
-        "full": request.full,
-        "process_sync": request.process_sync is not None,
-        "sizes": request.sizes is not None,
-    }
-    for option, was_given in given.items():
-        if was_given and not takes(benchmark, option):
-            flag, what = _OPTIONS[option]
-            others = ", ".join(b.name for b in BENCHMARKS.values() if takes(b, option))
-            raise UsageError(f"{benchmark.name} has no {what}, so it takes no {flag}: for {others}")
+    for key, option in OPTIONS.items():
+        if getattr(request, option.request) not in _ABSENT and not takes(benchmark, key):
+            raise UsageError(f"{benchmark.name} has no {option.what}, so it takes no {option.flag}: for {_takers(key)}")
     for what, value, smallest in (
         ("ranks", request.ranks, 1),
         ("launches", request.launches, 1),
         ("window size", request.window, 1),
         ("warm-up", request.warmup, 0),
+        ("number of test calls", request.tests, 0),
+        ("root rank", request.root, ROTATE),
     ):
         if value is not None and value < smallest:
             raise UsageError(f"{what} must be {smallest} or more, not {value}")
     if request.ranks is not None:
-        check_ranks(benchmark, request.ranks)
+        check_places(request, benchmark, request.ranks)
     if not list(_cells(request, benchmark, request.backends[0], "")):
         wanted = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
         raise UsageError(
@@ -108,6 +127,15 @@ def check_ranks(benchmark: Benchmark, ranks: int) -> None:
     raise UsageError(f"{benchmark.name} needs {benchmark.ranks.text}, not {ranks}{hint}")
 
 
+def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
+    """As :func:`check_ranks`, and that root and neighbors are among the ranks."""
+    check_ranks(benchmark, ranks)
+    if request.root is not None and request.root >= ranks:
+        raise UsageError(f"there is no root rank {request.root} among {ranks}: fixed:0 to fixed:{ranks - 1}, or rotate")
+    if request.neighborhood is not None:
+        check_graph(request.neighborhood, ranks)
+
+
 def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
     """The launches of a run, in the order in which they are made.
 
@@ -121,7 +149,7 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> 
         EnvironmentProblem: as :func:`check`.
     """
     benchmark = check(request, offers)
-    check_ranks(benchmark, ranks)
+    check_places(request, benchmark, ranks)
     groups: dict[tuple[str, str], list[Cell]] = {}
     for backend in request.backends:
         for binding in request.bindings or offers[backend].bindings[:1]:
@@ -147,10 +175,10 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
 def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
     extra = {
-        name: value
-        for name in ("op", "window", "process_sync")
-        if (value := getattr(request, name)) is not None
-    }  # fmt: skip
+        option.cell: value
+        for option in OPTIONS.values()
+        if option.cell and (value := getattr(request, option.request)) not in _ABSENT
+    }
     for dtype in _dtypes(request, benchmark):
         for size in sizes_of(benchmark, request.sizes):
             if 0 < size < DTYPES[dtype].itemsize:

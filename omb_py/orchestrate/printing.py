@@ -30,10 +30,12 @@ class Osu:
 
     def row(self, row: Row) -> None:
         """Print the row, after its header if it is the first of a table."""
-        from omb_py.results.osu_text import OsuText
+        from omb_py.results.osu_text import OsuText, lines_before
 
         request = self.request
-        text = OsuText(row["benchmark"], request.full, row["validated"] is not None, request.percentiles)
+        text = OsuText(
+            row["benchmark"], request.full, row["validated"] is not None, request.percentiles, before=lines_before(row)
+        )
         table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"])
         if self._last is None or self._last[:-1] != table:
             self._print(text.header(row["dtype"], first=True))

@@ -70,6 +70,16 @@ class Request:
     """Messages in flight."""
     process_sync: str | None = None
     """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
+    in_place: bool = False
+    """MPI_IN_PLACE."""
+    root: int | None = None
+    """Root of a collective; -1: another one in every iteration."""
+    tests: int | None = None
+    """MPI_Test calls while a non-blocking collective runs."""
+    imbalance: float | None = None
+    """By what part of the size the blocks of a vector collective differ, 0 to 1."""
+    neighborhood: str | None = None
+    """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.graphs`)."""
     thread_level: str | None = None
     """MPI thread level to ask for; None: what benchmark and binding need."""
     format: str = "osu"

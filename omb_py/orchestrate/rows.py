@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
+from omb_py.orchestrate.plan import OPTIONS
 from omb_py.results.bandwidth import bandwidth
 from omb_py.results.keys import comparability_key
-from omb_py.results.schema import SCHEMA_VERSION, blank_row
+from omb_py.results.schema import BY_NAME, SCHEMA_VERSION, blank_row
 from omb_py.results.summary import summarise
 from omb_py.suites.registry import find
 
@@ -68,8 +70,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         binding=cell["binding"], binding_version=facts["binding_version"],
         device=cell["device"], device_name=facts.get("device_name") or None, buffer=cell["buffer"], dtype=dtype,
         op=cell["op"] if "op" in benchmark.options else None,
-        in_place=False, root=cell["root"] if benchmark.rooted else None,
-        process_sync=cell["process_sync"] if benchmark.family == "collective" else "none",
+        in_place=cell["in_place"], root=cell["root"] if benchmark.rooted and cell["root"] >= 0 else None,
+        process_sync=cell["process_sync"] if "process_sync" in benchmark.options else "none",
         timing="local_max", cache="hot", thread_level=facts["thread_level"],
         window=cell["window"] if "window" in benchmark.options else None,
         threads=1, datatype_layout="contiguous", batch=1,
@@ -82,22 +84,33 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
             statistics["median_us"] < SYNC_LIMIT * skew
         ),
         algbw_gbps=algbw, busbw_gbps=busbw, bw_formula=benchmark.bandwidth and f"nccl-tests:{benchmark.bandwidth}",
-        metrics=_metrics(message, moved), samples_us=slowest.tolist(), samples_avg_us=average.tolist(),
+        metrics=_metrics(benchmark, message, moved), samples_us=slowest.tolist(), samples_avg_us=average.tolist(),
         rank_mean_us=means, slowest_rank_share=message["slowest_rank_share"],
         iterations=message["iterations"], warmup=message["warmup"], stop_reason=message["stop_reason"],
         validated=message["validated"], wrong_bytes=message["wrong_bytes"],
         environment_key=identity.environment_key, text_dialect=TEXT_DIALECT,
-        tags=dict(identity.tags), hosts=hosts,
+        tags=dict(identity.tags), hosts=hosts, parameters=_parameters(benchmark, cell),
         **statistics,
     )  # fmt: skip
     row["comparability_key"] = comparability_key(row, message["program_hash"])
     return row
 
 
-def _metrics(message: Mapping[str, Any], moved: int | None) -> dict[str, float]:
+def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
+    """Options that the benchmark takes and that have no column."""
+    fields = (o.cell for key, o in OPTIONS.items() if key in benchmark.options and o.cell and o.cell not in BY_NAME)
+    out = {name: str(cell[name]) for name in fields}
+    if "root" in benchmark.options and cell["root"] < 0:
+        out["root"] = "rotate"
+    return out
+
+
+def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None) -> dict[str, float]:
     """Everything that the benchmark's text needs besides value and samples: means of the other laps, bytes moved."""
-    means = {lap: float(np.mean(per_rank)) for lap, per_rank in message["laps"].items()}
-    out = {name: mean for name, mean in means.items() if len(means) > 1}
+    laps: Mapping[str, list[float]] = message["laps"]
+    out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
+    if benchmark.metric.derive:
+        out |= benchmark.metric.derive(laps)
     if moved is not None:
         out["bytes_moved"] = float(moved)
-    return out
+    return out | message.get("extra", {})

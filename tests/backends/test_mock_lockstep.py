@@ -38,13 +38,13 @@ def _nodes(ranks: int) -> st.SearchStrategy[Body]:
             case "barrier":
                 return steps.barrier()
             case "ibarrier":
-                return steps.ibarrier(Request(slot))
+                return steps.nonblocking(steps.barrier(), Request(slot))
             case "bcast":
                 return steps.bcast(small, value, "char")
             case "allreduce":
                 return steps.allreduce(small, into, "uint8", "sum")
             case "iallreduce":
-                return steps.iallreduce(small, into, "int32", "max", Request(slot))
+                return steps.nonblocking(steps.allreduce(small, into, "int32", "max"), Request(slot))
             case "allgather":
                 return steps.allgather(small, wide_into, "char")
             case "alltoall":

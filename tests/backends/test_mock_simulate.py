@@ -110,7 +110,7 @@ def test_a_long_send_after_its_receive_starts_at_once() -> None:
 
 def test_overlap_with_computation() -> None:
     def rank(ns: int) -> Body:
-        call = steps.iallreduce(A8, A8, "int32", "sum", R0)
+        call = steps.nonblocking(steps.allreduce(A8, A8, "int32", "sum"), R0)
         return (Lap(), call, Lap("init"), steps.compute(ns), Lap("compute"), steps.wait(R0), Lap("wait"))
 
     runner = load(bodies(rank(400), rank(400)), f"{MACHINE},path=event")
@@ -371,7 +371,7 @@ def test_ranks_in_different_collectives() -> None:
 
 @pytest.mark.parametrize("path", ["auto", "event"])
 def test_a_request_in_use(path: str) -> None:
-    nodes = (steps.ibarrier(R0), steps.ibarrier(R0))
+    nodes = (steps.nonblocking(steps.barrier(), R0), steps.nonblocking(steps.barrier(), R0))
     with pytest.raises(StepFailed, match="request 0 is still in use"):
         load(bodies(nodes, nodes), f"path={path}").run(0, 0, 1)
 

@@ -144,7 +144,7 @@ def test_assembling_a_window(benchmark: Any) -> None:
         memory.reserve(buffer.name, buffer.nbytes)
 
     def lower() -> Any:
-        resolver = Resolver(MPI.COMM_WORLD, memory, request_count(program))
+        resolver = Resolver(lambda step: MPI.COMM_WORLD, memory, request_count(program))
         return assemble(program.stages[0], resolver, resolver.byte, {})
 
     made = benchmark.pedantic(lower, rounds=50, warmup_rounds=2)

@@ -179,13 +179,14 @@ class TestCollectives:
             assert wanted(step, 0, world, 2) == {B: expected}
         assert len({block[8 * d : 8 * d + 8] for block in sent for d in range(3)}) == 9
 
-    @pytest.mark.parametrize("make", [steps.allreduce, lambda *a: steps.iallreduce(*a, request=Request(0))])
+    @pytest.mark.parametrize("make", [steps.allreduce, lambda *a: steps.nonblocking(steps.allreduce(*a), Request(0))])
     def test_allreduce_is_the_sum(self, make: object) -> None:
         step = make(A, B, "int32", "sum")  # type: ignore[operator]
         sent = [np.frombuffer(next(iter(filled(step, 0, world, 2).values())), np.int32) for world in WORLDS]
         assert all(wanted(step, 0, world, 2) == {B: np.sum(sent, axis=0, dtype=np.int32).tobytes()} for world in WORLDS)
 
-    @pytest.mark.parametrize("step", [steps.barrier(), steps.ibarrier(Request(0)), steps.wait(Request(0)),
+    @pytest.mark.parametrize("step", [steps.barrier(), steps.nonblocking(steps.barrier(), Request(0)),
+                                      steps.wait(Request(0)),
                                       steps.waitall(Requests(0, 2)), steps.compute(5), steps.flip(B)])  # fmt: skip
     def test_other_steps_have_no_data(self, step: Step) -> None:
         assert not filled(step, 0, WORLDS[0], 0) and not wanted(step, 0, WORLDS[0], 0)

@@ -21,10 +21,10 @@ MADE: dict[str, Step] = {
     "waitall": steps.waitall(Requests(0, 4)),
     "test": steps.test(REQUEST),
     "barrier": steps.barrier(),
-    "ibarrier": steps.ibarrier(REQUEST),
+    "ibarrier": steps.nonblocking(steps.barrier(), REQUEST),
     "bcast": steps.bcast(A, 3, "char"),
     "allreduce": steps.allreduce(A, B, "int32", "sum"),
-    "iallreduce": steps.iallreduce(A, B, "int32", "sum", REQUEST),
+    "iallreduce": steps.nonblocking(steps.allreduce(A, B, "int32", "sum"), REQUEST),
     "allgather": steps.allgather(A, B, "char"),
     "alltoall": steps.alltoall(A, B, "char"),
     "reduce": steps.reduce(A, A, 1, "int32", "sum"),
@@ -75,7 +75,7 @@ def test_operands_have_the_names_that_bindings_look_up(op: str, name: str, value
     assert MADE[op][name] == value
 
 
-@pytest.mark.parametrize("make", [steps.isend, steps.irecv, steps.iallreduce, steps.ibarrier])
+@pytest.mark.parametrize("make", [steps.isend, steps.irecv, steps.nonblocking, steps.persistent])
 def test_what_does_not_block_needs_a_request(make: Callable[..., Step]) -> None:
     assert inspect.signature(make).parameters["request"].default is inspect.Parameter.empty
 

@@ -1,0 +1,41 @@
+"""Data of collectives whose blocks each rank describes for itself: the vector and the neighborhood ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from omb_py.engine.program import Blocks, Region, Step
+from omb_py.engine.steps import base
+
+Place = tuple[int, int]
+"""Offset in what `send` or `recv` of an operation shows, and bytes."""
+
+
+def outgoing(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, Place]]:
+    """(receiver, where its block lies) for each block that a rank sends."""
+    kind, root = base(step.op), step.operands.get("root")
+    if kind == "scatterv" and root != rank:
+        return
+    peers = (root,) if kind == "gatherv" else step.operands.get("targets", range(ranks))
+    yield from zip(peers, _places(step["send"], len(peers), "gather" in kind), strict=True)  # type: ignore[arg-type]
+
+
+def incoming(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, int, Place]]:
+    """(sender, how many blocks of it came before, where this one goes) for each block that a rank receives."""
+    kind, root = base(step.op), step.operands.get("root")
+    if kind == "gatherv" and root != rank:
+        return
+    peers = (root,) if kind == "scatterv" else step.operands.get("sources", range(ranks))
+    seen: Counter[int] = Counter()
+    for peer, place in zip(peers, _places(step["recv"], len(peers), kind == "scatterv"), strict=True):  # type: ignore[arg-type]
+        yield peer, seen[peer], place  # type: ignore[misc]
+        seen[peer] += 1  # type: ignore[index]
+
+
+def _places(data: Region | Blocks, count: int, same: bool) -> list[Place]:
+    """Where `count` blocks lie; with `same` all are the whole region."""
+    if isinstance(data, Blocks):
+        return list(zip(data.offsets, data.sizes, strict=True))
+    each = data.nbytes if same else data.nbytes // max(1, count)
+    return [(0 if same else j * each, each) for j in range(count)]
