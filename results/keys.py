@@ -4,7 +4,7 @@
 answer is NOT COMPARABLE. It holds everything that changes *what* is measured (:data:`COMPARED`), the hash of the
 program of steps, which versions the benchmark itself, and the placement policy. It leaves out, on purpose:
 
-- ``backend`` and ``binding``: comparing NCCL with MPI, or mpi4py with the compiled loop, is a question that people
+- ``backend`` and ``binding``: comparing NCCL with MPI, or mpi4py with generated code, is a question that people
   ask. A comparison inside one backend filters by it.
 - the iteration rule (fixed or auto) and the counts: they change how well the same thing is known, not what it is.
 - library, versions, host names, thread level: they are what a comparison is about. Versions and host facts belong to

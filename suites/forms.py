@@ -88,7 +88,7 @@ def persistent(what: Collective) -> Benchmark:
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
         return Program(buffers, (Stage(bodies, setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
 
-    summary = f"{what.summary}; persistent, started again and again"
+    summary = f"persistent {what.name}: made once a size, started in each iteration"
     return what.benchmark(f"{what.name}_persistent", "persistent", summary, program, PER_CALL)
 
 
@@ -109,7 +109,7 @@ def overlapping(what: Collective) -> Benchmark:
         return Program(buffers, (Stage(pure, "pure"), Stage(both, "overlap")))
 
     family: Family = "non-blocking" if what.family == "collective" else what.family
-    summary = f"{what.summary}; non-blocking, and how much of it computing hides"
+    summary = f"how much of a non-blocking {what.name} computing hides"
     made = what.benchmark(f"i{what.name}", family, summary, program, OVERLAP)
     return replace(made, options=made.options | {"tests"})
 

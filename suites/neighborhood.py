@@ -69,11 +69,11 @@ def _declared(op: str, summary: str) -> Collective:
 
 
 NEIGHBORHOOD = (
-    _declared("allgather", "every rank gets the vectors of its neighbors"),
-    _declared("allgatherv", "every rank gets the vectors of its neighbors, with a count for each"),
-    _declared("alltoall", "every rank sends a block to each of its neighbors"),
-    _declared("alltoallv", "every rank sends a block to each of its neighbors, with a count for each"),
-    _declared("alltoallw", "every rank sends a block to each of its neighbors, with a datatype for each"),
+    _declared("allgather", "a vector from each neighbor"),
+    _declared("allgatherv", "a vector from each neighbor, with a count for each"),
+    _declared("alltoall", "a block to each neighbor"),
+    _declared("alltoallv", "a block to each neighbor, with a count for each"),
+    _declared("alltoallw", "a block to each neighbor, with a datatype for each"),
 )
 
 BENCHMARKS = (*(blocking(what) for what in NEIGHBORHOOD), *(overlapping(what) for what in NEIGHBORHOOD))

@@ -79,7 +79,7 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
         ),
         _option(
             heading, "--binding", "LIST",
-            "Who issues the calls: native (a compiled loop), mpi4py. Several take turns.",
+            "Who issues the calls: native (machine code that calls the library), mpi4py. Several take turns.",
             OFFERS[request.backends[0]].bindings[0], comma_list("binding", OFFERS["mpi"].bindings),
         ),
         _option(
@@ -131,7 +131,7 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
     return [
         _option(
             heading, "-n --ranks", "N", f"Number of ranks; {b.name} takes {b.ranks.text}.",
-            f"{DEFAULT_RANKS}, or what the launcher around omb-py started", whole("ranks", 1),
+            f"{DEFAULT_RANKS}, or what the launcher around it started", whole("ranks", 1),
         ),
         _option(
             heading, "-d --device", "DEVICE", f"Where buffers live: {', '.join(DEVICES)}.", request.device,

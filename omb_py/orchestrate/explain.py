@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from textwrap import wrap
 
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World
 from omb_py.engine.describe import describe
@@ -14,6 +15,8 @@ from omb_py.orchestrate.plan import check_ranks
 
 MAX_WIDTH = 100
 """Programs stand side by side when all fit in so many columns."""
+FACT_WIDTH = 120
+"""Width of the lines below the programs."""
 _TIMED, _UNTIMED = "| ", "  "
 
 
@@ -80,7 +83,10 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
     if "validation" in b.options:
         facts.append(("validation", "with -c the same steps run apart from the timed ones, and every byte is checked"))
     width = max(len(name) for name, _ in facts)
-    return [f"{name:<{width}}  {text}" for name, text in facts]
+    lines = []
+    for name, text in facts:
+        lines += wrap(text, FACT_WIDTH, initial_indent=f"{name:<{width}}  ", subsequent_indent=" " * (width + 2))
+    return lines
 
 
 def _sample(b: Benchmark) -> str:

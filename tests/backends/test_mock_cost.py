@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from omb_py.backends.mock.config import Config, parse
 from omb_py.backends.mock.cost import Costs
 from omb_py.backends.mock.noise import Noise, launch_factor
+from omb_py.engine.steps import COLLECTIVES, NEIGHBORHOOD
 
 A, B = 1000.0, 0.5
 
@@ -49,11 +50,28 @@ def test_one_rank_needs_nobody() -> None:
         assert costs.collective(op, 64) == 0
 
 
-@pytest.mark.parametrize("op", ["barrier", "bcast", "allreduce", "allgather", "alltoall"])
-def test_by_name_and_non_blocking(op: str) -> None:
+@pytest.mark.parametrize(
+    ("op", "formula"),
+    [
+        ("barrier", "barrier"), ("bcast", "bcast"), ("allreduce", "allreduce"), ("reduce", "allreduce"),
+        ("reduce_scatter", "reduce_scatter"), ("reduce_scatter_block", "reduce_scatter"), ("gather", "allgather"),
+        ("gatherv", "allgather"), ("scatter", "allgather"), ("scatterv", "allgather"), ("allgather", "allgather"),
+        ("allgatherv", "allgather"), ("alltoall", "alltoall"), ("alltoallv", "alltoall"), ("alltoallw", "alltoall"),
+    ],
+)  # fmt: skip
+def test_by_name(op: str, formula: str) -> None:
     costs = Costs(A, B, 8)
-    expected = costs.barrier() if op == "barrier" else getattr(costs, op)(64)
-    assert costs.collective(op, 64) == costs.collective("i" + op, 64) == expected
+    expected = costs.barrier() if op == "barrier" else getattr(costs, formula)(64)
+    assert costs.collective(op, 64) == expected
+
+
+@pytest.mark.parametrize("op", NEIGHBORHOOD)
+def test_neighbors_get_a_message_each(op: str) -> None:
+    assert Costs(A, B, 8).collective(op, 64, 3) == 3 * (A + 64 * B)
+
+
+def test_every_collective_has_a_cost() -> None:
+    assert all(Costs(A, B, 8).collective(op, 64, 2) > 0 for op in (*COLLECTIVES, *NEIGHBORHOOD))
 
 
 def test_unknown_collective() -> None:

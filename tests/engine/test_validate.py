@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from omb_py.backends.mock.session import MockSession
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.measure import buffers_needed, measure, worlds_of
 from omb_py.engine.payload import expectations
-from omb_py.engine.program import Body, Node, Program, Region, Repeat, Step
+from omb_py.engine.program import Body, Node, Program, Region, Repeat, Step, templates
 from omb_py.engine.validate import ITERATIONS, Checker, Log, checkable, validate
+from omb_py.orchestrate.choices import OPS
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.programs import IALLREDUCE, ROTATING_BCAST
 from tests.support.simulated import cell, checked, measured, session, with_step
@@ -24,16 +28,22 @@ Change = Callable[[Step], Step]
 CHECKABLE = [name for name, benchmark in BENCHMARKS.items() if checkable(benchmark)]
 
 
-AT_ROOT = ("reduce", "gather")
+AT_ROOT = ("reduce", "gather", "gatherv")
 """Where data arrives at rank 0 alone."""
 
 
+def kind_of(name: str) -> str:
+    """The blocking form of a collective."""
+    return steps.base(name.removesuffix("_persistent"))
+
+
 def size_of(name: str) -> int:
-    return 24 if name == "reduce_scatter_block" else 8  # three ranks get a block each
+    return 24 if kind_of(name).startswith("reduce_scatter") else 8  # three ranks get a block each
 
 
 def ranks_of(name: str) -> int:
-    return 2 if BENCHMARKS[name].family == "pt2pt" else 3
+    """Three, or as many as it takes."""
+    return next(n for n in (3, 2, 4) if BENCHMARKS[name].ranks.admits(n))
 
 
 def received(benchmark: Benchmark, what: Cell, ranks: int) -> Iterator[tuple[int, Region]]:
@@ -41,7 +51,8 @@ def received(benchmark: Benchmark, what: Cell, ranks: int) -> Iterator[tuple[int
     for rank in range(ranks):
         world = World(rank, ranks)
         program = benchmark.program(world, replace(what, distinct=True))
-        for region, _ in expectations(program.stages[0].variants[0], world, 0)[1]:
+        stage = program.stages[0]
+        for region, _ in expectations(stage.variants[0], world, 0, templates(stage))[1]:
             yield rank, region
 
 
@@ -93,10 +104,31 @@ class TestFlippedByte:
     def test_is_found_at_every_place_of_every_block_on_every_rank(self, name: str) -> None:
         benchmark, ranks, what = BENCHMARKS[name], ranks_of(name), cell(name, size_of(name))
         places = [(r, region, at) for r, region in received(benchmark, what, ranks) for at in range(region.nbytes)]
-        assert len(places) >= 8 * (1 if name in ("bw", "reduce") else ranks)
+        assert len(places) >= 8 * (1 if name == "bw" or kind_of(name) == "reduce" else ranks)
         for rank, region, at in places:
             spoiled = with_step(benchmark, rank, steps.flip(Region(region.buffer, region.offset + at, 1)))
             assert checked(spoiled, ranks, what) == ITERATIONS, (rank, region, at)
+
+    @given(st.data())
+    @settings(max_examples=150)
+    def test_of_any_type_and_operation_is_found(self, data: st.DataObject) -> None:
+        """Somewhere in some block on some rank in one iteration, with some type, reduction and option."""
+        name = data.draw(st.sampled_from(CHECKABLE))
+        benchmark, ranks = BENCHMARKS[name], ranks_of(name)
+        more: dict[str, Any] = {"dtype": data.draw(st.sampled_from(sorted(DTYPES)))}
+        if "op" in benchmark.options:
+            more["op"] = data.draw(st.sampled_from(OPS))
+        if "in_place" in benchmark.options:
+            more["in_place"] = data.draw(st.booleans())
+        if "root" in benchmark.options:
+            more["root"] = data.draw(st.integers(0, ranks - 1))
+        if "imbalance" in benchmark.options:
+            more["imbalance"] = data.draw(st.sampled_from([0.0, 0.5, 1.0]))
+        what = cell(name, 96, **more)
+        rank, region = data.draw(st.sampled_from([p for p in received(benchmark, what, ranks) if p[1].nbytes]))
+        byte = Region(region.buffer, region.offset + data.draw(st.integers(0, region.nbytes - 1)), 1)
+        spoiled = with_step(benchmark, rank, steps.flip(byte, data.draw(st.integers(0, ITERATIONS - 1))))
+        assert checked(spoiled, ranks, what) == 1
 
     @pytest.mark.parametrize("name", ["latency", "bw", "allgather"])
     @pytest.mark.parametrize("iteration", [0, ITERATIONS - 1])
@@ -107,7 +139,7 @@ class TestFlippedByte:
 
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_on_the_way_is_found(self, name: str) -> None:
-        mock = f"flip={0 if name in AT_ROOT else 1}::3"
+        mock = f"flip={0 if kind_of(name) in AT_ROOT else 1}::3"
         assert checked(BENCHMARKS[name], ranks_of(name), cell(name, size_of(name)), mock=mock) >= 1
 
     def test_in_the_second_stage_is_found(self) -> None:

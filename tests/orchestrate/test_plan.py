@@ -136,7 +136,10 @@ def test_one_rank_is_no_collective() -> None:
         ({"benchmark": "bw", "iterations": "0"}, "iterations must be 1 or more"),
         ({"benchmark": "bw", "sizes": "9:4"}, "write 4:9"),
         ({"benchmark": "bw", "sizes": "-4"}, "cannot be negative"),
-        ({"benchmark": "bcast", "op": "sum"}, "bcast has no reduction operation, so it takes no --op: for allreduce"),
+        (
+            {"benchmark": "bcast", "op": "sum"},
+            "bcast has no reduction operation, so it takes no --op: for reduce, allreduce",
+        ),
         ({"benchmark": "latency", "window": 8}, "takes no -W/--window-size: for bw, bibw"),
         ({"benchmark": "latency", "full": True}, "takes no -f/--full: for barrier, bcast"),
         ({"benchmark": "latency", "process_sync": "none"}, "takes no --process-sync: for barrier"),

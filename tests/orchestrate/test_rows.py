@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pytest
 
+from omb_py.engine.benchmark import Cell
 from omb_py.orchestrate.rows import Identity, decode, make_row
 from omb_py.orchestrate.worker import encode
 from omb_py.results.schema import COLUMNS
@@ -22,10 +24,7 @@ FACTS = {
 
 
 def cell(benchmark: str, **changes: Any) -> dict[str, Any]:
-    base = {
-        "benchmark": benchmark, "backend": "mpi", "binding": "native", "size": 1000, "dtype": "char", "device": "cpu",
-        "buffer": "numpy", "op": "sum", "root": 0, "window": 64, "process_sync": "barrier",
-    }  # fmt: skip
+    base = asdict(Cell(benchmark, "mpi", "native", 1000))
     return {**base, **changes}
 
 
@@ -104,3 +103,28 @@ def test_layout_of_ranks_on_nodes() -> None:
 def test_arrays_survive_the_wire() -> None:
     values = np.array([0.1, 1e9, 3.0])
     assert decode(encode(values)).tolist() == values.tolist()
+
+
+def test_options_without_a_column_are_kept_as_parameters() -> None:
+    told = message(cell("ialltoallv", tests=7, imbalance=0.5), [3.0], [2.0], [2.0])
+    told["laps"] = {
+        "pure.time": [4.0],
+        "overlap.init": [1.0],
+        "overlap.compute": [4.0],
+        "overlap.wait": [3.0],
+        "overall": [8.0],
+    }
+    told["series"] = {"overall": told["series"]["time"]}
+    told["extra"] = {"topology_us": 12.5}
+    made = row(told)
+    assert made["parameters"] == {"tests": "7", "imbalance": "0.5"}
+    assert made["value"] == 8.0
+    assert made["metrics"]["overlap_pct"] == 0.0 and made["metrics"]["pure"] == 4.0
+    assert made["metrics"]["topology_us"] == 12.5
+
+
+def test_a_rotating_root_has_no_number() -> None:
+    told = message(cell("gather", root=-1, in_place=True), [3.0], [2.0], [2.0])
+    made = row(told)
+    assert (made["root"], made["parameters"], made["in_place"]) == (None, {"root": "rotate"}, True)
+    assert row(message(cell("gather", root=2), [3.0], [2.0], [2.0]))["root"] == 2

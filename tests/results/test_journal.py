@@ -16,6 +16,7 @@ from omb_py.results import journal as module
 from omb_py.results.journal import Journal, decode_row, encode_row, lock, recover_command
 from omb_py.results.reading import files, load, read_provenance
 from omb_py.results.recovery import journals, recover
+from omb_py.results.schema import SCHEMA_VERSION
 
 HEADER = {"run_id": "r1", "started_at": "2026-11-21T12:00:00+00:00", "provenance": {"a": 1}}
 
@@ -41,7 +42,7 @@ class TestWriting:
             [line] = journal.path.read_text().splitlines()
         assert json.loads(line) == {
             **HEADER,
-            "schema_version": 1,
+            "schema_version": SCHEMA_VERSION,
             "launch_id": "r1-0",
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -196,7 +197,7 @@ class TestFailures:
             from omb_py.errors import EnvironmentProblem
             from omb_py.results import schema
             from omb_py.results.journal import Journal
-            row = {**schema.blank_row(), "run_id": "r1", "launch_id": "r1-0", "launch_index": 0, "schema_version": 1,
+            row = {**schema.blank_row(), "run_id": "r1", "launch_id": "r1-0", "launch_index": 0, "schema_version": 2,
                    "started_at": "2026-11-21T12:00:00+00:00", "source": "omb-py", "benchmark": "bw", "backend": "mock",
                    "metric": "latency", "unit": "us"}
             journal = Journal(sys.argv[1], "r1-0", {})

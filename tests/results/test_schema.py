@@ -87,6 +87,7 @@ COLUMNS = [
     "comparability_key",
     "environment_key",
     "text_dialect",
+    "parameters",
     "tags",
     "hosts",
 ]

@@ -80,7 +80,7 @@ class TestWriteLaunch:
         columns = {meta.schema.column(i).path: meta.row_group(0).column(i) for i in range(meta.num_columns)}
         assert {column.compression for column in columns.values()} == {"ZSTD"}
         assert "RLE_DICTIONARY" in columns["benchmark"].encodings
-        assert meta.metadata[b"omb_py.schema_version"] == b"1"
+        assert meta.metadata[b"omb_py.schema_version"] == b"2"
         assert columns["size_bytes"].statistics.max == 4
 
     def test_the_day_is_the_day_in_utc(self, tmp_path, make_row) -> None:
@@ -269,10 +269,10 @@ class TestDamagedFiles:
         assert self.skipped(store) == (4, {"foreign.parquet": "not written by omb-py"})
 
     def test_a_newer_schema(self, store, make_row) -> None:
-        self.rewrite(store, make_row, {b"omb_py.schema_version": b"2"})
+        self.rewrite(store, make_row, {b"omb_py.schema_version": b"3"})
         rows, found = self.skipped(store)
         assert rows == 4
-        assert found == {"x-0.parquet": "its schema version is 2, this omb-py knows up to 1: update omb-py"}
+        assert found == {"x-0.parquet": "its schema version is 3, this omb-py knows up to 2: update omb-py"}
 
     def test_a_schema_version_that_is_no_number(self, store, make_row) -> None:
         self.rewrite(store, make_row, {b"omb_py.schema_version": b"new"})

@@ -16,15 +16,11 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.suites import registry
 from omb_py.suites.registry import BENCHMARKS, find, names
 
-OURS = [
-    "latency", "bw", "bibw", "barrier", "bcast", "allreduce", "allgather", "reduce", "reduce_scatter_block", "gather",
-    "scatter", "alltoall",
-]  # fmt: skip
 MINE = replace(BENCHMARKS["allreduce"], name="mine", summary="another package's")
 
 
 def test_ours_come_first() -> None:
-    assert list(BENCHMARKS) == names()[: len(OURS)] == OURS
+    assert names()[: len(BENCHMARKS)] == list(BENCHMARKS) and len(BENCHMARKS) > 50
     assert all(find(name) is benchmark for name, benchmark in BENCHMARKS.items())
 
 
@@ -68,7 +64,7 @@ class TestOtherPackages:
 
     def test_are_found_and_listed_after_ours(self) -> None:
         assert find("mine") is find("osu_mine") is MINE
-        assert names() == [*OURS, "mine"]
+        assert names() == [*BENCHMARKS, "mine"]
 
     def test_that_are_broken_keep_their_reason_and_break_nothing_else(self) -> None:
         assert find("mine") is MINE

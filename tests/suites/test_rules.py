@@ -7,28 +7,33 @@ import pytest
 from omb_py.engine.benchmark import Cell, World
 from omb_py.engine.program import Region, Step, walk
 from omb_py.suites.registry import BENCHMARKS
-from omb_py.suites.rules import message_bytes
+from omb_py.suites.rules import PER_CALL, message_bytes
 from tests.support.simulated import cell, measured
 
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize(
-    ("name", "smallest", "largest", "small", "large"),
-    [
-        ("latency", 1, 4 * MIB, (10000, 100), (1000, 10)),
-        ("bw", 1, 4 * MIB, (100, 10), (20, 2)),
-        ("bibw", 1, 4 * MIB, (100, 10), (20, 2)),
-        ("bcast", 1, MIB, (1000, 100), (100, 10)),
-        ("allreduce", 4, MIB, (1000, 100), (100, 10)),
-        ("allgather", 1, MIB, (1000, 100), (100, 10)),
-        ("reduce", 4, MIB, (1000, 100), (100, 10)),
-        ("reduce_scatter_block", 4, MIB, (1000, 100), (100, 10)),
-        ("gather", 1, MIB, (1000, 100), (100, 10)),
-        ("scatter", 1, MIB, (1000, 100), (100, 10)),
-        ("alltoall", 1, MIB, (1000, 100), (100, 10)),
-    ],
-)
+LATENCY, BANDWIDTH = ((10000, 100), (1000, 10)), ((100, 10), (20, 2))
+COLLECTIVE = ((1000, 100), (100, 10))
+REDUCTIONS = ("allreduce", "reduce", "reduce_scatter", "reduce_scatter_block")
+SPREAD = ("collective", "non-blocking", "persistent", "neighborhood")
+
+
+def kind_of(name: str) -> str:
+    """The blocking form of a collective."""
+    return name.removesuffix("_persistent").removeprefix("i")
+
+
+def omb_sizes() -> list[tuple[str, int, int, tuple[int, int], tuple[int, int]]]:
+    """Reference section 1.1: (name, smallest, largest, small counts, large counts)."""
+    rows = [("latency", 1, 4 * MIB, *LATENCY), ("bw", 1, 4 * MIB, *BANDWIDTH), ("bibw", 1, 4 * MIB, *BANDWIDTH)]
+    for name, benchmark in BENCHMARKS.items():
+        if benchmark.family in SPREAD and kind_of(name) != "barrier":
+            rows.append((name, 4 if kind_of(name) in REDUCTIONS else 1, MIB, *COLLECTIVE))
+    return rows
+
+
+@pytest.mark.parametrize(("name", "smallest", "largest", "small", "large"), omb_sizes())
 def test_sizes_and_counts_are_omb_s(
     name: str, smallest: int, largest: int, small: tuple[int, int], large: tuple[int, int]
 ) -> None:
@@ -47,27 +52,26 @@ def test_a_barrier_has_no_size_and_small_counts() -> None:
 def test_the_rank_rule_is_what_it_says(name: str) -> None:
     rule = BENCHMARKS[name].ranks
     admitted = [n for n in range(1, 6) if rule.admits(n)]
-    if BENCHMARKS[name].family == "pt2pt":
+    if name in ("latency", "bw", "bibw"):
         assert (rule.text, admitted) == ("exactly 2 ranks", [2])
-    else:
+    elif BENCHMARKS[name].family in SPREAD:
         assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
-
-
-REDUCTIONS = ("allreduce", "reduce", "reduce_scatter_block")
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_the_type_is_omb_s(name: str) -> None:
-    assert BENCHMARKS[name].dtype == ("int32" if name in REDUCTIONS else "char")
+    assert BENCHMARKS[name].dtype == ("int32" if kind_of(name) in REDUCTIONS else "char")
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_only_what_has_data_can_be_validated_and_typed(name: str) -> None:
-    options = BENCHMARKS[name].options
-    assert ("validation" in options) == ("type" in options) == (name != "barrier")
-    assert ("window" in options) == (name in ("bw", "bibw"))
-    assert ("op" in options) == (name in REDUCTIONS)
-    assert ("full" in options) == (BENCHMARKS[name].family == "collective")
+    benchmark = BENCHMARKS[name]
+    options = benchmark.options
+    assert ("validation" in options) == (benchmark.sizes is not None)
+    if benchmark.family in SPREAD:
+        assert ("type" in options) == (benchmark.sizes is not None)
+        assert ("op" in options) == (kind_of(name) in REDUCTIONS)
+    assert ("full" in options) == ("process_sync" in options) == (benchmark.family in SPREAD)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,7 @@ class TestPrinted:
         assert done.bytes_moved is not None
         assert done.bytes_moved / done.laps["time"][0] == pytest.approx(2 * 1000 / 1e6 * 2 * 64 / 400e-6)
 
-    @pytest.mark.parametrize("name", [n for n, b in BENCHMARKS.items() if b.timed == "all"])
+    @pytest.mark.parametrize("name", [n for n, b in BENCHMARKS.items() if b.metric is PER_CALL])
     def test_collectives_are_the_mean_over_ranks_of_their_means(self, name: str) -> None:
         done = measured(name, 3, "series=1us/3us:10us/30us:4us/4us", iterations=2)
         assert done.laps["time"] == [2, 20, 4]
@@ -115,7 +119,7 @@ def test_a_message_is_as_many_whole_elements_as_fit(size: int, dtype: str, whole
     assert message_bytes(Cell("bw", "mpi", "native", size, dtype)) == whole
 
 
-@pytest.mark.parametrize("name", [n for n in BENCHMARKS if n != "barrier"])
+@pytest.mark.parametrize("name", [n for n, b in BENCHMARKS.items() if b.sizes and b.ranks.admits(2)])
 @pytest.mark.parametrize("distinct", [False, True])
 def test_odd_sizes_move_whole_elements_within_their_buffers(name: str, distinct: bool) -> None:
     what = cell(name, 13, dtype="int32", distinct=distinct)
