@@ -36,6 +36,8 @@ _VALUE_HEAD: Mapping[Layout, str] = {
     "one_sided": "Latency (us)",
     "one_sided_bandwidth": "Bandwidth (MB/s)",
 }
+_STARTUP = ("init", "hello")
+"""Layouts that are one sentence, not a table."""
 _FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13}
 """Tables without a size: their first column is as wide as its head with the ``#``."""
 
@@ -61,8 +63,6 @@ class OsuText:
     def __post_init__(self) -> None:
         if self.benchmark not in TITLES:
             raise UsageError(f"OMB has no text for {self.benchmark!r}: {nearest(self.benchmark, TITLES)}")
-        if self._title.layout in ("init", "hello"):
-            raise UsageError(f"{self.benchmark} has no table of sizes; use --format table")
 
     @property
     def _title(self) -> Title:
@@ -84,6 +84,8 @@ class OsuText:
             lines += self.details
             if self._title.layout in ("overlap", "overlap_barrier"):
                 lines += _OVERLAP_LINES
+        if self._title.layout in _STARTUP:
+            return "".join(f"{line}\n" for line in lines)
         if dtype is not None and self._title.datatype_line:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
             lines.append(f"# Datatype: {DTYPES[name].mpi}.")
@@ -93,14 +95,19 @@ class OsuText:
     def row(self, row: Mapping[str, Any]) -> str:
         """The line of one cell, ended. A value that was not measured is printed as ``nan``."""
         layout = self._title.layout
+        if layout == "hello":
+            return f"This is a test with {row['ranks']} processes\n"
+        if layout == "init":
+            least, most, mean = (round(us / 1000) for us in _spread(row))
+            return f"nprocs: {row['ranks']}, min: {least} ms, max: {most} ms, avg: {mean} ms\n"
         cells: list[str] = []
         if layout not in _FIRST_WIDTH:
             cells.append(f"{row['size_bytes'] or 0:<{_SIZE}d}")
         values = self._values(row)
         cells += [f"{v:{self._width(i)}.2f}" for i, v in enumerate(values)]
         if self.full and self._has_spread:
-            means = _numbers(row.get("rank_mean_us")) or [_number(row.get("value"))]
-            cells += [f"{min(means):{_FIELD}.2f}", f"{max(means):{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]
+            least, most, _ = _spread(row)
+            cells += [f"{least:{_FIELD}.2f}", f"{most:{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]
         if self._has_validation:
             cells.append(f"{_verdict(row.get('validated')):>{_FIELD}}")
         if self._has_percentiles:
@@ -206,6 +213,12 @@ def _number(value: Any) -> float:
 
 def _numbers(values: Any) -> list[float]:
     return [] if values is None else [float(v) for v in values]
+
+
+def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Smallest, largest and mean of the ranks' times."""
+    means = _numbers(row.get("rank_mean_us")) or [_number(row.get("value"))]
+    return min(means), max(means), sum(means) / len(means)
 
 
 def _verdict(validated: Any) -> str:

@@ -86,6 +86,12 @@ class Costs:
                 return self.allgather(nbytes)
             case "alltoall":
                 return self.alltoall(nbytes)
+            case "comm_dup" | "comm_create":  # to agree on a number
+                return self.allreduce(8)
+            case "comm_split":  # to tell each other colour and key
+                return self.allgather(8)
+            case "comm_free":
+                return self.barrier()
             case "neighbor_allgather" | "neighbor_alltoall":
                 return self.neighbor(nbytes, edges)
         raise KeyError(op)

@@ -29,7 +29,7 @@ from omb_py.engine.program import (
     started,
 )
 from omb_py.engine.session import StepFailed
-from omb_py.engine.steps import COLLECTIVES, NEIGHBORHOOD, base
+from omb_py.engine.steps import COLLECTIVES, COMMUNICATORS, NEIGHBORHOOD, base
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 _NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
@@ -58,7 +58,7 @@ _CODES: Final = {
     "test": Code.TEST,
     "compute": Code.COMPUTE,
     "flip": Code.FLIP,
-    **dict.fromkeys((*COLLECTIVES, *NEIGHBORHOOD), Code.COLLECTIVE),
+    **dict.fromkeys((*COLLECTIVES, *NEIGHBORHOOD, *COMMUNICATORS), Code.COLLECTIVE),
 }
 """Blocking form of a step -> code."""
 SINKS: Final = frozenset({"reduce", "gather", "gatherv"})

@@ -51,6 +51,9 @@ class MockSession:
         """What every operation of this launch is multiplied by."""
         self.clocks: NDArray[np.int64] = np.zeros(self.size, np.int64)
         """The simulated clock of each rank, ns."""
+        begin = 1000 * self.config.alpha * self.scale / 1000
+        self.started = {name: dict.fromkeys(self.local, begin * n) for name, n in (("init", 1), ("hello", 2))}
+        """As if starting took 1000 messages, and saying hello as long again."""
         self._loads = 0
         self._runner: MockRunner | None = None
 

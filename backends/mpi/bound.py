@@ -13,7 +13,7 @@ from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
-from omb_py.engine.steps import base
+from omb_py.engine.steps import COMMUNICATORS, base
 from omb_py.errors import EnvironmentProblem
 
 _ON_A_REQUEST: Final = {"wait": "Wait", "test": "Test", "start": "Start", "free": "Free"}
@@ -48,6 +48,7 @@ class Renderer:
         self.comm_of, self.memory = comm_of, memory
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
+        self.made: list[Any] = [MPI.COMM_NULL]
         self._buffers: dict[tuple[Region | Blocks, str, bool], Any] = {}
         self._methods: dict[tuple[int, str], Any] = {}
 
@@ -63,6 +64,8 @@ class Renderer:
             group: Requests = step["requests"]
             part = "" if group == Requests(0, len(self.requests)) else f"[{group.first}:{group.first + group.count}]"
             return f"{names.bind(_ON_REQUESTS[step.op], step.op)}({names.bind(self.requests, 'q')}{part})"
+        if step.op in COMMUNICATORS:
+            return self.communicator(step, names)
         words = _ARGUMENTS.get(base(step.op), "send recv").split()
         arguments = ", ".join(self.argument(word, step, names, k) for word in words)
         call = f"{names.bind(self.method(step), step.op)}({arguments})"
@@ -79,6 +82,17 @@ class Renderer:
             raise EnvironmentProblem(
                 f"mpi4py {mpi4py.__version__} has no Comm.{name}: use --binding native or a newer mpi4py"
             ) from None
+
+    def communicator(self, step: Step, names: Names) -> str:
+        """Making a communicator, or freeing the one made last."""
+        made = f"{names.bind(self.made, 'c')}[0]"
+        if step.op == "comm_free":
+            return f"{made}.Free()"
+        comm = self.comm_of(step)
+        method = names.bind(getattr(comm, step.op.removeprefix("comm_").capitalize()), step.op)
+        if step.op == "comm_split":
+            return f"{made} = {method}({comm.Get_rank() % step['parts']}, {comm.Get_rank()})"
+        return f"{made} = {method}({names.bind(comm.Get_group(), 'g') if step.op == 'comm_create' else ''})"
 
     def slot(self, request: Request, names: Names, k: str) -> str:
         """The element of the request list."""

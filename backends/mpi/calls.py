@@ -65,6 +65,10 @@ def _calls() -> dict[str, tuple[str, str]]:
         "start": ("MPI_Start", "request"),
         "startall": ("MPI_Startall", "number requests"),
         "free": ("MPI_Request_free", "request"),
+        "comm_dup": ("MPI_Comm_dup", "comm new_comm"),
+        "comm_split": ("MPI_Comm_split", "comm part rank new_comm"),
+        "comm_create": ("MPI_Comm_create", "comm group new_comm"),
+        "comm_free": ("MPI_Comm_free", "new_comm"),
     }
     for op, words in {**_COLLECTIVES, **_NEIGHBORHOOD}.items():
         found[op] = f"MPI_{op.capitalize()}", f"{words} comm"
@@ -125,7 +129,9 @@ class Resolver:
         # real status storage: MPI_STATUS_IGNORE is 0 in Open MPI and 1 in MPICH
         self.statuses = np.zeros((max(1, requests), MPI._sizeof(MPI.Status)), np.uint8)
         self.flag = np.zeros(1, np.int32)
+        self.made = np.zeros(1, np.int64)  # a communicator's handle, of either width
         self._arrays: list[NDArray[Any]] = []
+        self._groups: list[MPI.Group] = []
         self._large = False
 
     def __call__(self, step: Step) -> Call:
@@ -229,6 +235,19 @@ class Resolver:
 
     def _comm(self, step: Step) -> Arg:
         return Arg(handle(self.comm_of(step)))
+
+    def _new_comm(self, step: Step) -> Arg:
+        return Arg(int(self.made.ctypes.data))
+
+    def _part(self, step: Step) -> Arg:
+        return Arg(self.comm_of(step).Get_rank() % step["parts"])
+
+    def _rank(self, step: Step) -> Arg:
+        return Arg(self.comm_of(step).Get_rank())
+
+    def _group(self, step: Step) -> Arg:
+        self._groups.append(self.comm_of(step).Get_group())
+        return Arg(handle(self._groups[-1]))
 
     def _info(self, step: Step) -> Arg:
         return Arg(handle(MPI.INFO_NULL))

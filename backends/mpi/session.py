@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
 import warnings
 from collections.abc import Mapping
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mpi4py
@@ -27,8 +29,12 @@ if TYPE_CHECKING:
 LEVELS = ("single", "funneled", "serialized", "multiple")
 
 
-def initialise(level: str) -> Any:
-    """Load MPI and initialise it at a thread level, unless the program already did. Returns the MPI module."""
+def initialise(level: str) -> tuple[Any, float]:
+    """Load MPI and initialise it at a thread level, unless the program already did.
+
+    Returns:
+        the MPI module, and how long MPI_Init_thread took in µs (0 when it was called before).
+    """
     mpi4py.rc.initialize = False
     try:
         from mpi4py import MPI
@@ -40,8 +46,17 @@ def initialise(level: str) -> Any:
         with warnings.catch_warnings():
             # mpi4py suspects a foreign launcher; we count the ranks of the world and say it in one line
             warnings.filterwarnings("ignore", "suspicious MPI execution environment", RuntimeWarning)
+            began = time.perf_counter_ns()
             MPI.Init_thread(LEVELS.index(level))
-    return MPI
+            return MPI, (time.perf_counter_ns() - began) / 1000
+    return MPI, 0.0
+
+
+def process_start_ns() -> int:
+    """When this process started, in ns of the epoch, to a hundredth of a second. (proc_pid_stat(5): field 22.)"""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    boot = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return boot + ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class MpiSession:
@@ -50,12 +65,15 @@ class MpiSession:
     backend = "mpi"
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
-        self.mpi = initialise(spec.get("thread_level") or "funneled")
+        self.mpi, init_us = initialise(spec.get("thread_level") or "funneled")
         self.world = self.mpi.COMM_WORLD
+        self.world.Barrier()
+        hello_us = (time.time_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
         self.comm = self.world.Dup()  # the engine's own traffic: its tags can never meet the benchmark's
         self.size: int = self.world.Get_size()
         self.rank: int = self.world.Get_rank()
         self.local: tuple[int, ...] = (self.rank,)
+        self.started = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
         self.hosts: tuple[str, ...] = tuple(self.comm.allgather(socket.gethostname()))
         self.thread_level = LEVELS[self.mpi.Query_thread()]
         self.library, self.library_version = vendor(self.mpi)

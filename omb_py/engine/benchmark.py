@@ -146,6 +146,8 @@ class Benchmark:
     rooted: bool = False
     """One rank is special: `Cell.root` means something."""
     needs: Needs = Needs()
+    once: bool = False
+    """One sample a launch: what the session noted under the benchmark's name when it began."""
     zero_size: bool = False
     """A message of zero bytes means something."""
 

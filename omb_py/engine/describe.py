@@ -153,6 +153,10 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     "neighbor_alltoall": _edges,
     "neighbor_alltoallv": _edges,
     "neighbor_alltoallw": _edges,
+    "comm_dup": lambda step: "comm_dup",
+    "comm_split": lambda step: f"comm_split into {step['parts']}",
+    "comm_create": lambda step: "comm_create of all ranks",
+    "comm_free": lambda step: "comm_free",
     "compute": _compute,
     "flip": _flip,
 }

@@ -20,6 +20,7 @@ from omb_py.engine.program import program_hash
 from omb_py.engine.session import Runner, Session
 from omb_py.engine.statistics import checkpoints, relative_half_width
 from omb_py.engine.validate import TIMED_LOOP, Checker, Log, checkable, validate
+from omb_py.errors import EnvironmentProblem
 
 Floats = NDArray[np.float64]
 
@@ -141,6 +142,8 @@ def measure(
     Raises:
         StepFailed: a library call returned an error.
     """
+    if benchmark.once:
+        return _noted(session, benchmark, cell)
     started = time.monotonic()
     worlds = worlds_of(session)
     wrong: int | None = None
@@ -187,6 +190,23 @@ def measure(
     if benchmark.metric.bytes_of:
         result.bytes_moved = benchmark.metric.bytes_of(cell, session.size)
     result.elapsed_s = time.monotonic() - started
+    return result
+
+
+def _noted(session: Session, benchmark: Benchmark, cell: Cell) -> Measured:
+    """A benchmark with one sample a launch, which the session took when it began."""
+    name = benchmark.metric.lap
+    if name not in session.started:
+        raise EnvironmentProblem(f"{benchmark.name}: backend {session.backend} does not know how long its start took")
+    mine = list(session.started[name].items())
+    result = Measured(cell, 1, "fixed", version_of(benchmark, cell, session))
+    times = np.array([us for _, us in mine])
+    slowest = session.maximum(np.array([times.max()]))
+    average = session.total(np.array([times.sum()])) / session.size
+    result.series[name] = {"max": slowest, "avg": average}
+    everyone = sorted(part for parts in session.gather(mine) for part in parts)
+    result.laps[name] = [us for _, us in everyone]
+    result.slowest_rank_share = [float(us >= slowest[0]) for _, us in everyone]
     return result
 
 

@@ -66,6 +66,9 @@ class Session(Protocol):
     thread_level: str
     """What the library provided."""
 
+    started: Mapping[str, Mapping[int, float]]
+    """What starting took: ``init``, ``hello`` -> local rank -> µs. Missing where the backend does not know."""
+
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers of a kind for a whole sweep: name -> bytes. Sizes of a sweep then share their pages."""
 

@@ -17,6 +17,9 @@ NEIGHBORHOOD: Final = tuple(f"neighbor_{op}" for op in _OVER_EDGES)
 REDUCTIONS: Final = frozenset({"reduce", "allreduce", "reduce_scatter", "reduce_scatter_block"})
 
 
+COMMUNICATORS: Final = ("comm_dup", "comm_split", "comm_create", "comm_free")
+
+
 def base(op: str) -> str:
     """The blocking form of an operation: ``allreduce`` of ``iallreduce`` and ``allreduce_init``."""
     if op.endswith("_init"):
@@ -148,6 +151,26 @@ def neighbor(op: str, send: Region | Blocks, recv: Region | Blocks, dtype: str, 
     """
     operands: dict[str, Operand] = {"send": send, "recv": recv, "dtype": dtype, "sources": sources, "targets": targets}
     return Step(f"neighbor_{op}", operands)
+
+
+def comm_dup() -> Step:
+    """Duplicate the communicator; the new one stands in the only slot for one."""
+    return Step("comm_dup", {})
+
+
+def comm_split(parts: int) -> Step:
+    """Split the communicator: rank r goes into part r modulo `parts`."""
+    return Step("comm_split", {"parts": parts})
+
+
+def comm_create() -> Step:
+    """Create a communicator from the group of all ranks."""
+    return Step("comm_create", {})
+
+
+def comm_free() -> Step:
+    """Free the communicator that the last of these steps made."""
+    return Step("comm_free", {})
 
 
 def in_place(call: Step) -> Step:

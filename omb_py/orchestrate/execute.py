@@ -6,6 +6,7 @@ import os
 import random
 import secrets
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -95,6 +96,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "validation_log": str(request.validation_log) if request.validation_log else None,
         "debug": request.debug,
         "cells": [asdict(cell) for cell in launch.cells],
+        "launched_at": time.time_ns(),
     }
 
 

@@ -59,6 +59,10 @@ TEXTS: dict[str, tuple[Step, str]] = {
         steps.neighbor("alltoallw", UNEVEN, SWAPPED, "char", *EDGES),
         "neighbor_alltoallw 12 B to 2, 12 B from 2 neighbors",
     ),
+    "comm_dup": (steps.comm_dup(), "comm_dup"),
+    "comm_split": (steps.comm_split(2), "comm_split into 2"),
+    "comm_create": (steps.comm_create(), "comm_create of all ranks"),
+    "comm_free": (steps.comm_free(), "comm_free"),
     "compute": (steps.compute(12_500), "compute 12.5 us"),
     "flip": (steps.flip(A, 7), "flip a byte of a in iteration 7"),
 }
