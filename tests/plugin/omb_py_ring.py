@@ -1,0 +1,22 @@
+"""Every rank sends to the next one and receives from the one before."""
+
+from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.program import Buffer, Lap, Program, Region, Request, Stage, body
+from omb_py.engine.steps import barrier, isend, recv, wait
+from omb_py.suites.rules import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, message_bytes
+
+
+def ring(world: World, cell: Cell) -> Program:
+    """The message of `size` bytes goes one rank further."""
+    size, me, n = message_bytes(cell), world.rank, world.size
+    out = isend(Region("send", 0, size), (me + 1) % n, cell.dtype, Request(0))
+    back = recv(Region("recv", 0, size), (me - 1) % n, cell.dtype)
+    loop = body(Lap(), out, back, wait(Request(0)), Lap("time"), barrier())
+    return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
+
+
+RING = Benchmark(
+    "ring", "collective", "a message to the next rank, one from the rank before", ring, PER_CALL, COLLECTIVE_SIZES,
+    COLLECTIVE_COUNTS, TWO_OR_MORE, timed="all", dtype="char", options=frozenset({"type", "validation", "full"}),
+    bytes_total=lambda size, ranks: size * ranks,
+)  # fmt: skip
