@@ -50,8 +50,7 @@ def execute_run(request: Request) -> RunOutcome:
     try:
         for launch in plans:
             if len(plans) > 1:
-                run.note(f"launch {launch.index + 1} of {len(plans)}: {_words(launch)}")
-            start = _simulate if launch.backend in SIMULATED else _start
+                run.note(f"launch {launch.index + 1} of {len(plans)}: {words(launch)}")
             start(run, launch)
             if run.failed:
                 break
@@ -96,6 +95,14 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "debug": request.debug,
         "cells": [asdict(cell) for cell in launch.cells],
     }
+
+
+def start(run: Run, launch: LaunchPlan) -> None:
+    """Make a launch and keep what it measures. Raises OmbError; the cells that were finished are stored."""
+    if launch.backend in SIMULATED:
+        _simulate(run, launch)
+    else:
+        _start(run, launch)
 
 
 def _start(run: Run, launch: LaunchPlan) -> None:
@@ -186,7 +193,8 @@ def offers(request: Request) -> Any:
     return offers_of(request.backends)
 
 
-def _words(launch: LaunchPlan) -> str:
+def words(launch: LaunchPlan) -> str:
+    """A launch in words: ``mpi, native binding, 2 ranks``."""
     bindings = sorted({cell.binding for cell in launch.cells})
     return f"{launch.backend}, {', '.join(bindings)} binding, {launch.ranks} ranks"
 
