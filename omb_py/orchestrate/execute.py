@@ -44,7 +44,7 @@ def execute_run(request: Request) -> RunOutcome:
     if joined is not None and request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED):
         from omb_py.orchestrate.join import run_joined
 
-        return run_joined(request, joined)
+        return run_joined([request], joined)
     plans = plan(request, request.ranks or DEFAULT_RANKS, offers(request))
     run = new_run(request, plans)
     try:
