@@ -130,9 +130,13 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
     from omb_py.orchestrate.worker import measure_on
 
     launch = job.launch
-    collector = CollectorProcess(job) if joined.rank == 0 else None
-    if collector is not None and not collector.address:
-        return RunOutcome(collector.wait(), collector.run_id)  # it has said why
+    collector: CollectorProcess | None = None
+    problem: OmbError | None = None
+    if joined.rank == 0:
+        try:
+            collector = CollectorProcess(job)
+        except OmbError as error:  # the other ranks wait in the library: they hear of it below
+            problem = error
     try:
         session = find(launch.backend).connect({"thread_level": launch.thread_level, "ranks": launch.ranks})
         if joined.size not in (None, session.size):
@@ -141,7 +145,15 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
         if collector is not None:
             collector.stop()
         raise
-    address, token = session.share((collector.address, collector.token) if collector else None)
+    said = ("", "", problem.exit_code) if problem else None
+    if collector is not None:
+        said = (collector.address, collector.token, OK if collector.address else collector.wait())
+    address, token, code = session.share(said)
+    if not address:
+        session.close()
+        if problem is not None:
+            raise problem
+        return RunOutcome(code, "", root=joined.rank == 0)
     link = Link.connect(address, token)
     code = measure_on(link, session)
     if collector is None:

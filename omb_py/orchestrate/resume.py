@@ -87,7 +87,7 @@ def progress(store: Path, part: Part, which: str) -> Progress | None:
 def remaining(launches: Sequence[LaunchPlan], known: Progress) -> list[LaunchPlan]:
     """The launches that are left to make, numbered after those in the store."""
     ended = {cell.sweep for launch in launches for cell in launch.cells if cell_key(launch, cell) in known.wrong}
-    left = []
+    left: list[LaunchPlan] = []
     for launch in launches:
         cells = tuple(c for c in launch.cells if c.sweep not in ended and cell_key(launch, c) not in known.done)
         if cells:

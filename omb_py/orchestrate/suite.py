@@ -12,7 +12,7 @@ from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.choices import offers_of
 from omb_py.orchestrate.plan import check, check_ranks
 from omb_py.orchestrate.request import DEFAULT_RANKS, Part, Request
-from omb_py.orchestrate.suitefile import MOST, Entry, Named, Setting, Suite, nearest_key, read_suite
+from omb_py.orchestrate.suitefile import Entry, Named, Setting, Suite, nearest_key, read_suite
 from omb_py.orchestrate.vocabulary import Chosen, Key, Values, Vocabulary, choose
 from omb_py.suites import find, names
 
@@ -151,7 +151,7 @@ class _Expansion:
         """The numbers of ranks of a benchmark of an entry; one that the entry itself says must be admitted."""
         ranks = self.ranks
         wanted = entry.ranks or (() if ranks.given else self.suite.ranks) or (ranks.usual,)
-        for count in dict.fromkeys(ranks.most if count == MOST else count for count in wanted):
+        for count in dict.fromkeys(count if isinstance(count, int) else ranks.most for count in wanted):
             try:
                 check_ranks(benchmark, count)
             except UsageError as error:

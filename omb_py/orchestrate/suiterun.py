@@ -85,7 +85,8 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     try:
         _launches(run, left, skips)
     finally:
-        finish(run)
+        if left or requests[0].format in ("csv", "json"):
+            finish(run)
         say_skipped(skips)
     return code_of(run, skips, known)
 
@@ -118,7 +119,7 @@ def begin(
     if known is not None:
         run.failed = bool(known.wrong)
         cells, missing = (sum(len(launch.cells) for launch in each) for each in (launches, left))
-        run.note(f"run {known.run_id} goes on: {len(known.done)} of {cells} cells are in the store, {missing} are left")
+        run.note(f"run {known.run_id} goes on: {cells - missing} of {cells} cells are in the store, {missing} are left")
     return run
 
 
