@@ -74,11 +74,12 @@ class Collector:
         self.run.finished.setdefault(self.plan.index, set())
         if self.run.request.store is None:
             return
-        if self.journal is None:
-            header = {"run_id": self.run.run_id, "started_at": self.started_at, "provenance": self.provenance}
-            self.journal = Journal(self.run.request.store, self.launch_id, header)
-        else:
-            self.journal.provenance(self.provenance)
+        with self._keeping():
+            if self.journal is None:
+                header = {"run_id": self.run.run_id, "started_at": self.started_at, "provenance": self.provenance}
+                self.journal = Journal(self.run.request.store, self.launch_id, header)
+            else:
+                self.journal.provenance(self.provenance)
 
     def cell(self, message: Mapping[str, Any]) -> None:
         """A finished cell: kept, then shown."""
