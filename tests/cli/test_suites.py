@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -107,9 +106,7 @@ def test_resume(form: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> No
         ("suite show bad.toml", 2, "bad.toml:7: [entry 1] key 'mesage-size': unknown"),
     ],
 )
-def test_refusals(
-    line: str, code: int, says: str, mine: Path, capsys: pytest.CaptureFixture[str], refusal: Callable[..., object]
-) -> None:
+def test_refusals(line: str, code: int, says: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (mine.parent / "bad.toml").write_text(SUITE.replace("message-size", "mesage-size"))
     assert main(line.split()) == code
     out, err = capsys.readouterr()

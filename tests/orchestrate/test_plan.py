@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.engine.benchmark import Needs
@@ -119,8 +119,16 @@ def test_turns_of_several_requests() -> None:
     assert plan_all([]) == []
 
 
-@given(st.lists(st.tuples(st.sampled_from(list(BENCHMARKS)), st.sampled_from([None, "single", "multiple"]),
-                          st.sampled_from(["mpi", "mock"]), st.sampled_from([2, 4])), min_size=1, max_size=8))  # fmt: skip
+ASKED = st.tuples(
+    st.sampled_from(list(BENCHMARKS)),
+    st.sampled_from([None, "single", "multiple"]),
+    st.sampled_from(["mpi", "mock"]),
+    st.sampled_from([2, 4]),
+)
+
+
+@settings(max_examples=30)
+@given(st.lists(ASKED, min_size=1, max_size=5))
 def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str | None, str, int]]) -> None:
     requests = [
         Request(name, thread_level=level, backends=(backend,), ranks=ranks)

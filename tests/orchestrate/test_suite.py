@@ -79,7 +79,11 @@ def test_defaults_hold_where_they_mean_something() -> None:
 
 
 def test_numbers_of_ranks() -> None:
-    text = '[defaults]\nranks = [3, 4]\n' + entry(benchmarks='"bcast"') + entry('ranks = [2, "max"]', benchmarks='"barrier"')
+    text = (
+        "[defaults]\nranks = [3, 4]\n"
+        + entry(benchmarks='"bcast"')
+        + entry('ranks = [2, "max"]', benchmarks='"barrier"')
+    )
     usual = Ranks(2, 6)
     assert [r.ranks for r in requests(text, ranks=usual)] == [3, 4, 2, 6]
     given = Ranks(5, 5, given=True)
@@ -111,7 +115,9 @@ def test_what_cannot_be_had_here_is_skipped(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_differs_stands_above_a_table() -> None:
-    text = entry("window-size = [1, 2]") + entry("window-size = 1", "ranks = 2", 'process-sync = "none"', benchmarks='"bw"')
+    text = entry("window-size = [1, 2]") + entry(
+        "window-size = 1", "ranks = 2", 'process-sync = "none"', benchmarks='"bw"'
+    )
     assert "takes no --process-sync" in refusal(text)
     text = entry('op = ["sum", "max"]', "ranks = [2, 3]", benchmarks='"allreduce"') + entry(benchmarks='"bcast"')
     varies = [dict(r.part.varies) for r in requests(text) if r.part]
@@ -169,7 +175,9 @@ def test_run_wide_defaults_reach_every_request() -> None:
 
 
 def test_names_of_suites(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match=r"no suite 'quik' \(a file is given by its path, as ./quik.toml\): did you me"):
+    with pytest.raises(
+        UsageError, match=r"no suite 'quik' \(a file is given by its path, as ./quik.toml\): did you me"
+    ):
         load_suite("quik")
     (tmp_path / "here.toml").write_text(HEAD + entry())
     monkeypatch.chdir(tmp_path)

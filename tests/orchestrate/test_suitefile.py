@@ -76,13 +76,22 @@ ENTRY = '[[entry]]\nbenchmarks = ["bw"]\n'
         ("description = 'd'\nname = 3\n" + ENTRY, "f.toml:2: key 'name': expected a text, got 3"),
         ("description = 'd'\nname = 'a b'\n" + ENTRY, "f.toml:2: key 'name': expected letters, digits"),
         (HEAD, "f.toml:1: key 'entry': expected at least one table [[entry]], got none"),
-        (HEAD + "[entry]\nbenchmarks = ['bw']\n", "f.toml:3: key 'entry': expected at least one table [[entry]], got a"),
+        (
+            HEAD + "[entry]\nbenchmarks = ['bw']\n",
+            "f.toml:3: key 'entry': expected at least one table [[entry]], got a",
+        ),
         (HEAD + "defaults = 1\n" + ENTRY, "f.toml:3: key 'defaults': expected a table [defaults], got 1"),
         (HEAD + "\n[[entry]]\n", "f.toml:4: [entry 1]: no key 'benchmarks': expected a list of names"),
         (HEAD + ENTRY + "[[entry]]\nbenchmarks = 'bw'\n", "f.toml:6: [entry 2] key 'benchmarks': expected a list of n"),
         (HEAD + "[[entry]]\nbenchmarks = []\n", "f.toml:4: [entry 1] key 'benchmarks': expected a list of names"),
-        (HEAD + "[[entry]]\nbenchmarks = ['bw',\n'osu_bw']\n", "f.toml:5: [entry 1] key 'benchmarks': benchmark 'bw' s"),
-        (HEAD + ENTRY + "ranks = 0\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers of 1 or more, or 'max'"),
+        (
+            HEAD + "[[entry]]\nbenchmarks = ['bw',\n'osu_bw']\n",
+            "f.toml:5: [entry 1] key 'benchmarks': benchmark 'bw'",
+        ),
+        (
+            HEAD + ENTRY + "ranks = 0\n",
+            "f.toml:5: [entry 1] key 'ranks': expected whole numbers of 1 or more, or 'm",
+        ),
         (HEAD + ENTRY + "ranks = 'all'\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers"),
         (HEAD + ENTRY + "ranks = true\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers"),
         (HEAD + ENTRY + "ranks = [2, 2]\n", "f.toml:5: [entry 1] key 'ranks': 2 stands there twice"),
@@ -97,7 +106,7 @@ def test_bad_lines(text: str, says: str) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read suite .*no such file"):
         read_suite(tmp_path / "none.toml")
-    with pytest.raises(UsageError, match="cannot read suite .*directory"):
+    with pytest.raises(UsageError, match=r"cannot read suite .*directory"):
         read_suite(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'name = "m"\ndescription = "\xe9"\n')
     with pytest.raises(UsageError, match=r"latin.toml:2: .*not UTF-8"):

@@ -27,7 +27,9 @@ from omb_py.results import load
 from tests.support.mpi import ROOT
 
 HEAD = 'name = "mine"\ndescription = "d"\n[defaults]\nbackend = "mock"\niterations = 5\n'
-TWO = HEAD + """
+TWO = (
+    HEAD
+    + """
 [[entry]]
 benchmarks = ["latency", "bcast"]
 message-size = "8:32"
@@ -36,6 +38,7 @@ benchmarks = ["allreduce"]
 message-size = "8:16"
 full = true
 """
+)
 
 
 def suite(text: str, store: Path, ranks: Ranks | None = None, **given: Any) -> Expanded:
@@ -124,8 +127,7 @@ def test_want_of_memory_is_found_sweep_by_sweep(tmp_path: Path, capsys: pytest.C
 
 def test_nothing_can_be_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     with pytest.raises(EnvironmentProblem, match="nothing of this suite can be measured here"):
-        run_suite(suite(TWO.replace('"allreduce"', '"bw"').replace("full = true", "").replace(', "bcast"', ""), tmp_path,
-                        ranks=Ranks(3, 3, given=True)))  # fmt: skip
+        run_suite(suite(HEAD + '[[entry]]\nbenchmarks = ["latency", "bw"]\n', tmp_path, Ranks(3, 3, given=True)))
     assert "skipped: latency: latency needs exactly 2 ranks, not 3" in capsys.readouterr().err
     monkeypatch.setattr(lower, "_CODES", {})
     with pytest.raises(EnvironmentProblem, match="nothing of this suite"):
@@ -150,7 +152,11 @@ def cells(store: Path) -> Counter[str]:
 
 def test_a_killed_run_is_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A real kill; then nothing is lost, nothing measured twice, and all under one run."""
-    text = HEAD + '[[entry]]\nbenchmarks = ["allreduce", "bcast", "allgather"]\nranks = [2, 3, 4]\nmessage-size = "8:16K"\n'
+    text = (
+        HEAD
+        + '[[entry]]\nbenchmarks = ["allreduce", "bcast", "allgather"]\nranks = [2, 3, 4]\n'
+    text += 'message-size = "8:16K"\n'
+    )
     text = text.replace("iterations = 5", "iterations = 200")
     file, store = tmp_path / "mine.toml", tmp_path / "store"
     file.write_text(text)

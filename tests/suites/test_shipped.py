@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from itertools import pairwise
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_osu_is_ombs_counts_and_sizes() -> None:
             assert not cell.auto and cell.time_limit is None
         if benchmark.sizes:
             assert (mine[0].size, mine[-1].size) == (benchmark.sizes.minimum, benchmark.sizes.maximum)
-            assert all(b.size == 2 * a.size for a, b in zip(mine, mine[1:], strict=False))
+            assert all(b.size == 2 * a.size for a, b in pairwise(mine))
 
 
 def test_quick_is_short() -> None:
