@@ -24,6 +24,7 @@ from omb_py.orchestrate.suite import Expanded, Ranks, expand
 from omb_py.orchestrate.suitefile import parse_suite
 from omb_py.orchestrate.suiterun import after, plan_suite, ranks_here, run_suite
 from omb_py.results import load
+from tests.orchestrate.test_join import under_mpiexec
 from tests.support.mpi import ROOT
 
 HEAD = 'name = "mine"\ndescription = "d"\n[defaults]\nbackend = "mock"\niterations = 5\n'
@@ -152,11 +153,8 @@ def cells(store: Path) -> Counter[str]:
 
 def test_a_killed_run_is_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A real kill; then nothing is lost, nothing measured twice, and all under one run."""
-    text = (
-        HEAD
-        + '[[entry]]\nbenchmarks = ["allreduce", "bcast", "allgather"]\nranks = [2, 3, 4]\n'
+    text = HEAD + '[[entry]]\nbenchmarks = ["allreduce", "bcast", "allgather"]\nranks = [2, 3, 4]\n'
     text += 'message-size = "8:16K"\n'
-    )
     text = text.replace("iterations = 5", "iterations = 200")
     file, store = tmp_path / "mine.toml", tmp_path / "store"
     file.write_text(text)
@@ -262,3 +260,65 @@ def test_ranks_that_never_began_are_given_up_together(tmp_path: Path) -> None:
     assert rest == [] and [(skip.what, skip.failed) for skip in skips] == [
         ("latency", False), ("bcast", False), ("allreduce", False),
     ]  # fmt: skip
+
+
+REAL = """name = "real"
+description = "d"
+[defaults]
+iterations = 20
+message-size = "8:16"
+validation = true
+[[entry]]
+benchmarks = ["latency", "allreduce"]
+ranks = 2
+[[entry]]
+benchmarks = ["bcast"]
+ranks = 2
+binding = "mpi4py"
+[[entry]]
+benchmarks = ["barrier"]
+ranks = 3
+validation = false
+"""
+
+
+@pytest.mark.mpi
+def test_real_ranks_in_three_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Started by omb-py, and gone on with although nothing is left."""
+    found = expand(parse_suite(REAL, "f.toml"), CommandLine(), {"store": tmp_path})
+    assert run_suite(found) == 0
+    out, err = capsys.readouterr()
+    assert out.count("Pass") == 0 and "bcast · mpi" in out, "several bindings: tables"
+    assert [line.partition(": ")[2] for line in err.splitlines() if "launch " in line] == [
+        "launch 1: mpi, native binding, 2 ranks, 4 cells",
+        "launch 2: mpi, mpi4py binding, 2 ranks, 2 cells",
+        "launch 3: mpi, native binding, 3 ranks, 1 cells",
+    ]
+    frame = load(tmp_path)
+    assert frame["launch_index"].tolist() == [0] * 4 + [1] * 2 + [2]
+    assert frame["validated"].tolist()[:6] == [True] * 6
+    assert run_suite(found, NEWEST) == 0
+    assert "7 of 7 cells are in the store" in capsys.readouterr().err
+
+
+@pytest.mark.mpi
+def test_inside_a_foreign_launcher(tmp_path: Path) -> None:
+    """What fits the job is measured, the rest is skipped; --resume there, and its refusal on all ranks."""
+    (tmp_path / "real.toml").write_text(REAL)
+    words = ("run", str(tmp_path / "real.toml"), "--store", str(tmp_path / "store"))
+    told = under_mpiexec(2, *words)
+    assert told.returncode == 0, told.stderr
+    assert [told.stdout.count(f"# OSU MPI {name}") for name in ("Latency", "Allreduce", "Broadcast", "Barrier")] == [
+        1, 1, 0, 0,
+    ]  # fmt: skip
+    skipped = [line for line in told.stderr.splitlines() if "skipped: " in line]
+    assert skipped == [
+        "omb-py: skipped: barrier: it is to be measured on 3 ranks, and this job has 2",
+        "omb-py: skipped: bcast (mpi at thread level multiple): this job was started once, for mpi at thread level "
+        "funneled; let omb-py start the ranks to have both",
+    ]
+    again = under_mpiexec(2, *words, "--resume")
+    assert again.returncode == 0 and "4 of 4 cells are in the store, 0 are left" in again.stderr, again.stderr
+    assert load(tmp_path / "store")["run_id"].nunique() == 1
+    refused = under_mpiexec(2, *words, "--resume=nothing")
+    assert refused.returncode != 0 and refused.stderr.count("no run 'nothing'") == 1, refused.stderr
