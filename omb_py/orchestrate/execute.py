@@ -65,7 +65,10 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
         check_writable(request.store)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     seed = request.seed if request.seed is not None else random.SystemRandom().randrange(1 << 31)
-    tables = len({(cell.backend, cell.binding) for launch in plans for cell in launch.cells})
+    sides: dict[str, set[tuple[str, str]]] = {}
+    for cell in (cell for launch in plans for cell in launch.cells):
+        sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding))
+    tables = max(map(len, sides.values()), default=1)
     note = _quiet if request.quiet else _to_stderr
     run_id = run_id or f"{stamp}-{secrets.token_hex(3)}"
     return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note)
