@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from omb_py.cli.vocabulary import CommandLine
+from omb_py.cli.vocabulary import LINE_ONLY, RUN_WIDE, CommandLine
 from omb_py.orchestrate.plan import plan_all
 from omb_py.orchestrate.request import Request
 from omb_py.orchestrate.suite import Ranks, expand, load_suite
+from omb_py.orchestrate.suitefile import parse_suite
 from omb_py.results.titles import TITLES
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped
@@ -67,3 +68,15 @@ def test_quick_is_short() -> None:
     assert {cell.benchmark for cell in cells} == {"latency", "bw", "allreduce", "bcast", "allgather", "alltoall"}
     assert len(cells) <= 30
     assert all(cell.auto and cell.time_limit == 5.0 for cell in cells)
+
+
+def test_the_example_of_the_documentation_is_a_suite() -> None:
+    text = (ROOT / "docs" / "suites.md").read_text()
+    example = parse_suite(text.partition("```toml\n")[2].partition("```")[0], "docs/suites.md")
+    made = expand(example, CommandLine(), {}, Ranks(2, 8)).requests
+    assert [(r.benchmark, r.ranks) for r in made if r.benchmark != "allreduce"] == [
+        ("latency", 2), ("latency", 2), ("bw", 2), ("bw", 2),
+    ]  # fmt: skip
+    assert [r.ranks for r in made if r.benchmark == "allreduce"] == [2, 4, 8, 2, 4, 8], "3 × 2 sweeps"
+    for key in (*RUN_WIDE, *(LINE_ONLY - {"debug", "inject", "no-store"})):
+        assert f"`{key}`" in text, key
