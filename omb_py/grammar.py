@@ -147,17 +147,19 @@ class Iterations:
     limits: tuple[int, ...] = ()
     """Ascending sizes in bytes; bucket k holds sizes up to and with ``limits[k]``, the last bucket the rest."""
     counts: tuple[int, ...] = ()
-    """One count a bucket; empty means the benchmark's own counts, with early stop."""
+    """One count a bucket; empty means the benchmark's own counts."""
+    exact: bool = True
+    """False: a cell may stop early."""
 
     @property
     def auto(self) -> bool:
         """A cell may stop early."""
-        return not self.counts
+        return not self.exact
 
     def of(self, size: int, default: int) -> tuple[int, bool]:
         """(iterations, may stop early) of a message of `size` bytes, where the benchmark's own count is `default`."""
         if not self.counts:
-            return default, True
+            return default, not self.exact
         for limit, count in zip(self.limits, self.counts, strict=False):
             if size <= limit:
                 return count, False
@@ -165,9 +167,10 @@ class Iterations:
 
 
 def parse_iterations(text: str) -> Iterations:
-    """Iteration counts: ``auto``, ``N``, ``S1:c1,S2:c2,…,0:cN`` or ``S:a:b``.
+    """Iteration counts: ``auto``, ``omb``, ``N``, ``S1:c1,S2:c2,…,0:cN`` or ``S:a:b``.
 
     ``auto`` is the benchmark's count for the size, which a cell need not reach. All others are exact:
+    ``omb`` is the benchmark's count, as in OMB without ``-i``;
     ``N`` for every size, small and large; in a list (OMB 7.5.1) messages up to and with S1 bytes get c1 iterations,
     larger ones up to S2 get c2, and what is larger than all sizes gets the last count, whose own size is not
     used and is written 0 by custom; ``S:a:b`` is short for ``S:a,0:b``.
@@ -179,8 +182,8 @@ def parse_iterations(text: str) -> Iterations:
         UsageError: a count below 1, sizes that do not ascend, or not this form.
     """
     word = text.strip()
-    if word.lower() == "auto":
-        return Iterations()
+    if word.lower() in ("auto", "omb"):
+        return Iterations(exact=word.lower() == "omb")
     if ":" not in word:
         if "," in word:
             raise UsageError(f"iterations {word!r}: each part of a list is SIZE:N, as in 8K:1000,0:100")
@@ -190,7 +193,7 @@ def parse_iterations(text: str) -> Iterations:
         if len(parts) == 2:
             raise UsageError(f"iterations {word!r}: a list also needs a count for larger messages: write {word},0:N")
         if len(parts) != 3:
-            raise UsageError(f"iterations {word!r}: write auto, N, SIZE:N,…,0:N or SIZE:N:N")
+            raise UsageError(f"iterations {word!r}: write auto, omb, N, SIZE:N,…,0:N or SIZE:N:N")
         return Iterations((parse_size(parts[0]),), (_count(parts[1], "iterations"), _count(parts[2], "iterations")))
     return _buckets(word)
 
@@ -220,7 +223,7 @@ def _count(text: str, what: str, smallest: int = 1) -> int:
     if re.fullmatch(r"-\d+", word) or (word.isascii() and word.isdigit() and int(word[:15]) < smallest):
         raise UsageError(f"{what} must be {smallest} or more, not {word}")
     if not (word.isascii() and word.isdigit()):
-        extra = ": write auto or a whole number" if what == "iterations" else ": write a whole number"
+        extra = ": write auto, omb or a whole number" if what == "iterations" else ": write a whole number"
         raise UsageError(f"{word!r} is not a number of {what}{extra}")
     if len(word) > 15 or int(word) > MAX_COUNT:
         raise UsageError(f"{what} {word} is too large: at most {MAX_COUNT}")

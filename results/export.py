@@ -97,10 +97,17 @@ def _csv_cell(value: Any) -> Any:
     return value
 
 
+_ONE_TABLE = (
+    "launch_id", "benchmark", "backend", "library_version", "binding", "device", "buffer", "op", "window", "root",
+    "process_sync", "cache", "threads", "datatype_layout", "in_place",
+)  # fmt: skip
+"""Rows with equal columns stand under one title."""
+
+
 def _tables(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows that belong under one title, in order of first appearance."""
     grouped: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(row.get(n) for n in ("launch_id", "benchmark", "backend", "library_version", "binding", "buffer"))
+        key = tuple(row.get(name) for name in _ONE_TABLE)
         grouped.setdefault(key, []).append(row)
     return list(grouped.values())

@@ -168,6 +168,8 @@ def test_iterations_of_omb_751() -> None:
 def test_iterations_plain_auto_and_short() -> None:
     assert grammar.parse_iterations("auto").of(8, 123) == (123, True)
     assert grammar.parse_iterations("AUTO").auto
+    assert grammar.parse_iterations("omb").of(8, 123) == (123, False)
+    assert not grammar.parse_iterations("OMB").auto
     assert grammar.parse_iterations("50").of(8, 123) == (50, False)
     assert grammar.parse_iterations("50").of(1 << 20, 123) == (50, False)
     assert grammar.parse_iterations("8192:1000:10") == grammar.parse_iterations("8192:1000,0:10")
@@ -187,7 +189,7 @@ def test_iteration_buckets(limits: list[int], size: int, data: st.DataObject) ->
     [
         ("0", "iterations must be 1 or more, not 0"),
         ("-5", "iterations must be 1 or more, not -5"),
-        ("ten", "write auto or a whole number"),
+        ("ten", "write auto, omb or a whole number"),
         ("", "is not a number of iterations"),
         ("1.5", "is not a number of iterations"),
         ("8K:100", "write 8K:100,0:N"),
@@ -196,7 +198,7 @@ def test_iteration_buckets(limits: list[int], size: int, data: st.DataObject) ->
         ("8K:100,8K:10", "sizes must ascend"),
         ("8K:100,10", "'10' is not SIZE:N"),
         ("100,200", "each part of a list is SIZE:N"),
-        ("1:2:3:4", "write auto, N"),
+        ("1:2:3:4", "write auto, omb, N"),
         ("9" * 30, "too large"),
     ],
 )

@@ -16,6 +16,8 @@ TOOLS = {
     "list": "what can run where, and why the rest cannot",
     "explain": "what a benchmark does, what is timed, which formula",
     "doctor": "what this machine can do, and why the rest cannot",
+    "run": "measure a suite of benchmarks",
+    "suite": "list, show and check suites",
     "results": "list, show, export and recover what was measured",
     "completion": "shell completion for bash, zsh and fish",
 }

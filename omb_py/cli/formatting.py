@@ -45,8 +45,9 @@ class GluedOption(Grouped):
         """As ``-z[P,P], --tail-lat[=P,P]``: no blank may stand before the value."""
         if self.hidden:
             return None
-        short, long = sorted(self.opts, key=len)
-        return f"{short}[{self.metavar}], {long}[={self.metavar}]", self.help or ""
+        names = sorted(self.opts, key=len)
+        texts = [f"{name}[={self.metavar}]" if name.startswith("--") else f"{name}[{self.metavar}]" for name in names]
+        return ", ".join(texts), self.help or ""
 
 
 class Page(click.Command):
@@ -79,7 +80,7 @@ def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatt
     headings: dict[str, list[tuple[str, str]]] = {}
     for param in params:
         record = param.get_help_record(ctx)
-        if record is not None:
+        if record is not None and isinstance(param, click.Option):
             headings.setdefault(getattr(param, "heading", "Other options"), []).append(record)
     for heading in sorted(headings, key=lambda text: text == "Other options"):
         with formatter.section(heading):

@@ -96,14 +96,19 @@ def _check_places(places: tuple[str, ...]) -> None:
         raise EnvironmentProblem(f"buffers {' '.join(places)} need a GPU: {reason}: use H H")
 
 
+def rank_0_speaks() -> bool:
+    """True in a process that a launcher started as another rank: rank 0 says the same, and once is enough."""
+    joined = joined_environment(os.environ)
+    return joined is not None and joined.rank > 0
+
+
 def _measure(benchmark: Benchmark, values: dict[str, Any]) -> int:
     try:
         request = request_of(benchmark, values)
         check(request, offers_of(request.backends))
     except OmbError as error:
-        joined = joined_environment(os.environ)
-        if joined is not None and joined.rank > 0:
-            return error.exit_code  # rank 0 says the same; once is enough
+        if rank_0_speaks():
+            return error.exit_code
         raise
     from omb_py.orchestrate.execute import execute
 

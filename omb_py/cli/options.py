@@ -169,8 +169,8 @@ def _how_often(b: Benchmark, request: Request) -> list[click.Parameter]:
     return [
         _option(
             heading, "-i --iterations", "COUNT",
-            "auto may stop before OMB's count, once the median is known to --precision. N is exact; so is "
-            "SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones.",
+            "auto may stop before OMB's count, once the median is known to --precision. omb is exactly OMB's count, N "
+            "exactly N; so is SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones.",
             f"{request.iterations}, at most {most}", Parsed("count", str),
         ),
         _option(

@@ -30,7 +30,7 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, with the nearest verb in the error."""
         if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise UsageError(f"unknown verb {args[0]!r} of results: {nearest(args[0], self.commands)}")
+            raise UsageError(f"unknown verb {args[0]!r} of {self.name}: {nearest(args[0], self.commands)}")
         return super().resolve_command(ctx, args)
 
 

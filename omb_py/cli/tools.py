@@ -30,6 +30,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli.results import group
 
         return group()
+    if name in ("run", "suite"):
+        from omb_py.cli import suites
+
+        return suites.run_command() if name == "run" else suites.group()
     makers = {"list": list_command, "explain": explain_command, "doctor": doctor_command}
     return makers.get(name, completion_command)()
 

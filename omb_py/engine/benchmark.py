@@ -59,6 +59,8 @@ class Cell:
     validate: bool = False
     distinct: bool = False
     """Validation runs the same body with a buffer of its own for every slot of a window."""
+    sweep: int = 0
+    """Which request of the run this cell is of: a size that fails ends its sweep, not those of others."""
 
 
 @dataclass(frozen=True, slots=True)

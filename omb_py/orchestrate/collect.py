@@ -5,37 +5,53 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from dataclasses import replace
 from typing import Any
 
-from omb_py.errors import NEGATIVE, OK, OmbError
+from omb_py.errors import OmbError
 from omb_py.orchestrate.collector import Collector
-from omb_py.orchestrate.execute import finish, new_run, spec_of, supervise
-from omb_py.orchestrate.join import ADDRESS_FD
+from omb_py.orchestrate.execute import finish, spec_of, supervise
+from omb_py.orchestrate.join import ADDRESS_FD, Job
+from omb_py.orchestrate.resume import remaining
+from omb_py.orchestrate.suiterun import begin, code_of, known_progress, say_skipped, unmeasured
 
 
 def main() -> int:
     """Supervise ranks that somebody else started; returns the run's exit code."""
-    request, launch, launcher, run_id, notes = pickle.load(sys.stdin.buffer)
+    job: Job = pickle.load(sys.stdin.buffer)
     descriptor = int(os.environ.pop(ADDRESS_FD))
-    run = new_run(request, [launch], run_id)
-    for note in notes:
+    try:
+        return _collect(job, descriptor)
+    except OmbError as error:
+        print(f"omb-py: error: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+
+
+def _collect(job: Job, descriptor: int) -> int:
+    launch, skips = job.launch, list(job.skips)
+    known = known_progress(launch.requests, job.resume)
+    left = [launch] if known is None else remaining([launch], known)
+    run = begin(launch.requests, [launch], left, known, job.run_id)
+    launch = left[0] if left else replace(launch, cells=())
+    for note in job.notes:
         run.note(note)
 
     def announce(address: str, token: str) -> None:
         with os.fdopen(descriptor, "w") as pipe:
             pipe.write(f"{address} {token}\n")
 
-    collector = Collector(run, launch, {"launcher": launcher, "command": []})
+    collector = Collector(run, launch, {"launcher": job.launcher, "command": []})
     spec: dict[str, Any] = spec_of(run, launch)
     try:
-        try:
-            supervise(collector, spec, words=None, local=_one_host(), launcher=launcher, announce=announce)
-        finally:
-            finish(run)
-    except OmbError as error:
-        print(f"omb-py: error: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
-    return NEGATIVE if run.failed else OK
+        supervise(collector, spec, words=None, local=_one_host(), launcher=job.launcher, announce=announce)
+    except OmbError:
+        if run.request.part is not None:
+            skips += unmeasured(launch, run, "the job ended before it was measured")
+        raise
+    finally:
+        finish(run)
+        say_skipped(skips)
+    return code_of(run, skips, known)
 
 
 def _one_host() -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.printing import Printer
 from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.rows import Identity, make_row
 from omb_py.results.journal import Journal
 from omb_py.results.keys import environment_key
@@ -30,8 +33,14 @@ class Run:
     tool: Mapping[str, Any]
     files: list[Path] = field(default_factory=list)
     cells: int = 0
+    finished: dict[int, set[int]] = field(default_factory=dict)
+    """Number of each launch whose ranks began -> which of its cells are done."""
     failed: bool = False
     """A row did not validate."""
+    wrong: set[int] = field(default_factory=set)
+    """Sweeps that a row which did not validate has ended."""
+    broken: bool = False
+    """Results cannot be kept any more."""
     note: Callable[[str], None] = lambda text: None
     later: list[str] = field(default_factory=list)
     """Notes that wait until the results are printed."""
@@ -62,31 +71,51 @@ class Collector:
             self.run.run_id, self.launch_id, self.plan.index, self.started_at, facts,
             environment_key(self.provenance), self.run.request.tags,
         )  # fmt: skip
+        self.run.finished.setdefault(self.plan.index, set())
         if self.run.request.store is None:
             return
-        if self.journal is None:
-            header = {"run_id": self.run.run_id, "started_at": self.started_at, "provenance": self.provenance}
-            self.journal = Journal(self.run.request.store, self.launch_id, header)
-        else:
-            self.journal.provenance(self.provenance)
+        with self._keeping():
+            if self.journal is None:
+                header = {"run_id": self.run.run_id, "started_at": self.started_at, "provenance": self.provenance}
+                self.journal = Journal(self.run.request.store, self.launch_id, header)
+            else:
+                self.journal.provenance(self.provenance)
 
     def cell(self, message: Mapping[str, Any]) -> None:
         """A finished cell: kept, then shown."""
         assert self.identity is not None, "rank 0 sends its facts before its cells"
         row = make_row(self.identity, message)
+        index = int(message["index"])
+        cell = self.plan.cells[index]
+        request = self.plan.requests[cell.sweep] if self.plan.requests else self.run.request
+        if request.part is not None:
+            row["tags"].update(suite_tags(request.part), **{CELL_TAG: cell_key(self.plan, cell)})
         if self.journal is not None:
-            self.journal.append(row)
+            with self._keeping():
+                self.journal.append(row)
         self.run.cells += 1
-        self.run.failed |= row["validated"] is False
-        self.run.printer.row(row)
+        self.run.finished[self.plan.index].add(index)
+        if row["validated"] is False:
+            self.run.failed = True
+            self.run.wrong.add(cell.sweep)
+        self.run.printer.row(row, request)
 
     def close(self) -> None:
         """Turn what was journaled into the launch's Parquet file. Raises EnvironmentProblem; the journal stays."""
         if self.journal is not None:
-            path = self.journal.finish()
+            with self._keeping():
+                path = self.journal.finish()
             if path is not None:
                 self.run.files.append(path)
             self.journal = None
+
+    @contextlib.contextmanager
+    def _keeping(self) -> Iterator[None]:
+        try:
+            yield
+        except EnvironmentProblem:
+            self.run.broken = True
+            raise
 
 
 def now() -> str:

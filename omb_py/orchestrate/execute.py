@@ -45,14 +45,13 @@ def execute_run(request: Request) -> RunOutcome:
     if joined is not None and request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED):
         from omb_py.orchestrate.join import run_joined
 
-        return run_joined(request, joined)
+        return run_joined([request], joined)
     plans = plan(request, request.ranks or DEFAULT_RANKS, offers(request))
     run = new_run(request, plans)
     try:
         for launch in plans:
             if len(plans) > 1:
-                run.note(f"launch {launch.index + 1} of {len(plans)}: {_words(launch)}")
-            start = _simulate if launch.backend in SIMULATED else _start
+                run.note(f"launch {launch.index + 1} of {len(plans)}: {words(launch)}")
             start(run, launch)
             if run.failed:
                 break
@@ -67,7 +66,10 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
         check_writable(request.store)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     seed = request.seed if request.seed is not None else random.SystemRandom().randrange(1 << 31)
-    tables = len({(cell.backend, cell.binding) for launch in plans for cell in launch.cells})
+    sides: dict[str, set[tuple[str, str]]] = {}
+    for cell in (cell for launch in plans for cell in launch.cells):
+        sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding))
+    tables = max(map(len, sides.values()), default=1)
     note = _quiet if request.quiet else _to_stderr
     run_id = run_id or f"{stamp}-{secrets.token_hex(3)}"
     return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note)
@@ -98,6 +100,14 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "cells": [asdict(cell) for cell in launch.cells],
         "launched_at": time.time_ns(),
     }
+
+
+def start(run: Run, launch: LaunchPlan) -> None:
+    """Make a launch and keep what it measures. Raises OmbError; the cells that were finished are stored."""
+    if launch.backend in SIMULATED:
+        _simulate(run, launch)
+    else:
+        _start(run, launch)
 
 
 def _start(run: Run, launch: LaunchPlan) -> None:
@@ -188,7 +198,8 @@ def offers(request: Request) -> Any:
     return offers_of(request.backends)
 
 
-def _words(launch: LaunchPlan) -> str:
+def words(launch: LaunchPlan) -> str:
+    """A launch in words: ``mpi, native binding, 2 ranks``."""
     bindings = sorted({cell.binding for cell in launch.cells})
     return f"{launch.backend}, {', '.join(bindings)} binding, {launch.ranks} ranks"
 

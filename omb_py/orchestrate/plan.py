@@ -1,22 +1,23 @@
-"""From a request to launches: which cells are measured, in what order, in which process start.
+"""From requests to launches: which cells are measured, in what order, in which process start.
 
-Pure: nothing is started and no library is loaded. Thread level and backend are fixed when a process starts, so
-cells are grouped by them into launches; with ``--launches N`` the groups take turns, because measurements that
-are to be compared should see the same drift of the machine.
+Pure: nothing is started and no library is loaded. Backend, number of ranks and everything in :class:`Needs` are fixed
+when a process starts, so cells are grouped by them into launches; with ``--launches N`` the groups take turns, because
+measurements that are to be compared should see the same drift of the machine. One benchmark is one request, a suite
+is several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from omb_py.engine.benchmark import Benchmark, Cell
+from omb_py.engine.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.dtypes import DTYPES, parse_dtype
 from omb_py.errors import UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
 from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
-from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.request import DEFAULT_RANKS, Request
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.forms import ROTATE
 
@@ -61,13 +62,22 @@ class LaunchPlan:
     """One start of the rank set."""
 
     backend: str
-    thread_level: str
-    """MPI thread level to ask for."""
+    needs: Needs
+    """What is fixed when the processes start."""
     ranks: int
     index: int
     """Number of the launch within the run, from 0."""
     cells: tuple[Cell, ...]
     """What is measured, in this order."""
+    requests: tuple[Request, ...] = ()
+    """What was asked for, in the whole run; ``Cell.sweep`` is an index into it."""
+    turn: int = 0
+    """With ``--launches N``: which of the N this is, from 0."""
+
+    @property
+    def thread_level(self) -> str:
+        """MPI thread level to ask for."""
+        return self.needs.thread_level
 
 
 def takes(benchmark: Benchmark, option: str) -> bool:
@@ -137,7 +147,7 @@ def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
 
 
 def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
-    """The launches of a run, in the order in which they are made.
+    """The launches of one request, in the order in which they are made.
 
     Args:
         request: what was asked for.
@@ -148,15 +158,32 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> 
         UsageError: as :func:`check`, and when the benchmark does not admit `ranks`.
         EnvironmentProblem: as :func:`check`.
     """
-    benchmark = check(request, offers)
-    check_places(request, benchmark, ranks)
-    groups: dict[tuple[str, str], list[Cell]] = {}
-    for backend in request.backends:
-        for binding in request.bindings or offers[backend].bindings[:1]:
-            level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
-            groups.setdefault((backend, level), []).extend(_cells(request, benchmark, backend, binding))
-    turns = [(key, tuple(cells)) for _ in range(request.launches) for key, cells in groups.items()]
-    return [LaunchPlan(backend, level, ranks, index, cells) for index, ((backend, level), cells) in enumerate(turns)]
+    return plan_all([replace(request, ranks=ranks)], offers)
+
+
+def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
+    """The launches of several requests that make one run: those with equal needs share their launches.
+
+    Each is measured on its own number of ranks; ``launches`` is that of the first.
+
+    Raises:
+        UsageError, EnvironmentProblem: as :func:`check`.
+    """
+    groups: dict[tuple[str, int, Needs], list[Cell]] = {}
+    for sweep, request in enumerate(requests):
+        benchmark = check(request, offers)
+        check_places(request, benchmark, request.ranks or DEFAULT_RANKS)
+        for backend in request.backends:
+            for binding in request.bindings or offers[backend].bindings[:1]:
+                level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
+                needs = replace(benchmark.needs, thread_level=level)  # type: ignore[arg-type]
+                cells = groups.setdefault((backend, request.ranks or DEFAULT_RANKS, needs), [])
+                cells += (replace(cell, sweep=sweep) for cell in _cells(request, benchmark, backend, binding))
+    return [
+        LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), tuple(requests), turn)
+        for turn in range(requests[0].launches if requests else 0)
+        for place, ((backend, ranks, needs), cells) in enumerate(groups.items())
+    ]
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:

@@ -14,29 +14,32 @@ Row = Mapping[str, Any]
 class Printer(Protocol):
     """Where finished rows are shown."""
 
-    def row(self, row: Row) -> None:
-        """A cell is finished (and already in the journal)."""
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """A cell of a request is finished (and already in the journal)."""
 
     def close(self) -> None:
         """No row will follow."""
 
 
 class Osu:
-    """OMB's text, each row as soon as it is there; a new header for each type and each launch."""
+    """OMB's text, each row as soon as it is there; a new header for each type, request and launch."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self._last: tuple[Any, ...] | None = None
 
-    def row(self, row: Row) -> None:
+    def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, after its header if it is the first of a table."""
         from omb_py.results.osu_text import OsuText, lines_before
 
-        request = self.request
+        request = request or self.request
+        varies = request.part.varies if request.part else {}
+        details = [f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"] if varies else []
         text = OsuText(
-            row["benchmark"], request.full, row["validated"] is not None, request.percentiles, before=lines_before(row)
-        )
-        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"])
+            row["benchmark"], request.full, row["validated"] is not None, request.percentiles,
+            before=lines_before(row), details=details,
+        )  # fmt: skip
+        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], id(request))
         if self._last is None or self._last[:-1] != table:
             self._print(text.header(row["dtype"], first=True))
         elif self._last[-1] != row["dtype"]:
@@ -62,7 +65,7 @@ class AtEnd:
         self.form = form
         self.rows: list[Row] = []
 
-    def row(self, row: Row) -> None:
+    def row(self, row: Row, request: Request | None = None) -> None:
         """Keep the row."""
         self.rows.append(row)
 
@@ -77,7 +80,11 @@ class AtEnd:
 
             # in a pipe or a file nothing may be cut off
             console = Console() if sys.stdout.isatty() else Console(width=1000)
-            console.print(results_table(self.rows))
+            tables: dict[str, list[Row]] = {}
+            for row in self.rows:
+                tables.setdefault(row["benchmark"], []).append(row)
+            for rows in tables.values() or [[]]:
+                console.print(results_table(rows))
             return
         sys.stdout.write(export.to_csv(self.rows) if self.form == "csv" else export.to_json(self.rows))
         sys.stdout.flush()
@@ -86,7 +93,7 @@ class AtEnd:
 class Silent:
     """For the Python API: nothing is shown."""
 
-    def row(self, row: Row) -> None:
+    def row(self, row: Row, request: Request | None = None) -> None:
         """Nothing."""
 
     def close(self) -> None:

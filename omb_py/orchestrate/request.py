@@ -21,6 +21,20 @@ LAUNCHERS = ("auto", "mpiexec", "srun", "torchrun", "none")
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The place of a request in a suite."""
+
+    suite: str
+    """The suite's name."""
+    digest: str
+    """Hash of what the suite says: a run is resumed only by the suite that began it."""
+    entry: int
+    """Number of the entry, from 1."""
+    varies: Mapping[str, str] = field(default_factory=dict)
+    """Options in which it differs from other requests of the suite for the same benchmark, printed above its table."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """Everything that a measuring run needs. ``None`` and ``()`` mean: the benchmark's or the backend's default."""
 
@@ -100,3 +114,5 @@ class Request:
     """Faults to inject, for tests."""
     debug: bool = False
     """Show tracebacks."""
+    part: Part | None = None
+    """Of which suite this is a part; None for a benchmark that is measured by itself."""

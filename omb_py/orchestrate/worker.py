@@ -61,10 +61,9 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     facts = launch_facts(session, spec)
     if root:
         channel.send("launch", facts={**facts, "skew_us": skew})
-    index = 0
-    for name, group in groupby(cells, key=lambda cell: cell.benchmark):
+    for (_, name), group in groupby(enumerate(cells), key=lambda numbered: (numbered[1].sweep, numbered[1].benchmark)):
         benchmark = with_fault(find(name), fault)
-        for cell in group:
+        for index, cell in group:
             position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
             def phase(what: str) -> None:
@@ -74,7 +73,6 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
             if root:
                 channel.send("cell", index=index, skew_us=skew, **as_message(measured, encode))
             position.phase = "start"
-            index += 1
             if session.share(measured.validated) is False:
                 break  # as OMB: a size that fails ends the sweep
     position.phase = "done"

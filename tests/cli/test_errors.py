@@ -53,7 +53,7 @@ Refuse = Callable[[str], tuple[int, str]]
         ("allreduce -m 0:8", "a message of 0 bytes means nothing"),
         ("allreduce -i 0", "iterations must be 1 or more, not 0"),
         ("allreduce -i -1", "iterations must be 1 or more, not -1"),
-        ("allreduce -i many", "write auto or a whole number"),
+        ("allreduce -i many", "write auto, omb or a whole number"),
         ("allreduce -x -1", "warm-up must be 0 or more, not -1"),
         ("allreduce --precision 0", "0 is not between 0 and 1: write 0.01 or 1%"),
         ("allreduce --time-limit 0", "a duration must be greater than 0, not 0"),

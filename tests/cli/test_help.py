@@ -174,6 +174,11 @@ def test_every_option_has_a_help_text() -> None:
         "results show",
         "results export",
         "results recover",
+        "run",
+        "suite",
+        "suite list",
+        "suite show",
+        "suite check",
     ],
 )
 def test_tools(line: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,6 +198,6 @@ def test_the_documentation_names_every_option_and_word() -> None:
         if param.name != "inject":
             assert all(f"`{opt}`" in text for opt in param.opts), param.opts
     for opt in re.findall(r"(?<![\w-])--[a-z][\w-]*", text):
-        assert opt in known | {"--help", "--version", "--where"}, opt
+        assert opt in known | {"--help", "--version", "--where", "--resume"}, opt
     for name in TOOLS:
         assert f"omb-py {name}" in text or f"`results {name}" in text

@@ -100,6 +100,10 @@ def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> N
         ("omb-py allreduce --binding native,m", {"native,mpi4py"}, set()),
         ("omb-py latency --w", {"--warmup"}, {"--window-size", "--inject"}),
         ("omb-py results r", {"recover"}, {"list"}),
+        ("omb-py run q", {"quick"}, {"osu"}),
+        ("omb-py run quick --re", {"--resume"}, {"--ranks"}),
+        ("omb-py suite s", {"show"}, {"check"}),
+        ("omb-py suite show o", {"osu"}, {"quick"}),
     ],
 )
 def test_completions(

@@ -74,8 +74,10 @@ def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     launches = plan(Request("allreduce", bindings=("native", "mpi4py"), launches=2), 2)
-    chosen, reasons = _fitting(launches)
+    chosen, skips = _fitting(launches)
     assert chosen is launches[0]
-    assert len(reasons) == 3
-    assert "thread level multiple" in reasons[0]
-    assert "one launch" in reasons[1]
+    assert [skip.what for skip in skips] == [
+        "mpi at thread level multiple", "launch 3", "mpi at thread level multiple",
+    ]  # fmt: skip
+    assert "started once, for mpi at thread level funneled" in skips[0].reason
+    assert "one launch" in skips[1].reason

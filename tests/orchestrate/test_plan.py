@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.engine.benchmark import Needs
 from omb_py.errors import UsageError
 from omb_py.orchestrate import plan as planning
-from omb_py.orchestrate.plan import check, plan, takes
+from omb_py.orchestrate.plan import check, plan, plan_all, takes
 from omb_py.orchestrate.request import Request
 from omb_py.suites import BENCHMARKS, find
 
@@ -88,6 +88,61 @@ def test_equal_needs_share_a_launch() -> None:
 def test_backends_take_turns() -> None:
     launches = plan(Request("barrier", backends=("mpi", "mock"), launches=2), 2)
     assert [p.backend for p in launches] == ["mpi", "mock", "mpi", "mock"]
+
+
+def test_requests_with_equal_needs_share_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Needs as a whole, backend and number of ranks decide; the order is that of the requests."""
+    needy = replace(find("bw"), needs=Needs("multiple"))
+    monkeypatch.setattr(planning, "find", lambda name: needy if name == "bw" else find(name))
+    requests = [
+        Request("latency", ranks=2, sizes="8:16"),
+        Request("bw", ranks=2, sizes="8:8"),
+        Request("bcast", ranks=4, sizes="8:8"),
+        Request("allreduce", ranks=2, sizes="8:8"),
+        Request("barrier", ranks=2, backends=("mock",)),
+        Request("gather", ranks=2, sizes="8:8", bindings=("mpi4py",)),
+    ]
+    made = plan_all(requests)
+    told = [(p.index, p.backend, p.thread_level, p.ranks, [(c.benchmark, c.sweep) for c in p.cells]) for p in made]
+    assert told == [
+        (0, "mpi", "funneled", 2, [("latency", 0), ("latency", 0), ("allreduce", 3)]),
+        (1, "mpi", "multiple", 2, [("bw", 1), ("gather", 5)]),
+        (2, "mpi", "funneled", 4, [("bcast", 2)]),
+        (3, "mock", "funneled", 2, [("barrier", 4)]),
+    ]
+    assert all(p.requests == tuple(requests) for p in made)
+
+
+def test_turns_of_several_requests() -> None:
+    made = plan_all([Request("barrier", ranks=2, launches=2), Request("barrier", ranks=3)])
+    assert [(p.index, p.turn, p.ranks) for p in made] == [(0, 0, 2), (1, 0, 3), (2, 1, 2), (3, 1, 3)]
+    assert plan_all([]) == []
+
+
+ASKED = st.tuples(
+    st.sampled_from(list(BENCHMARKS)),
+    st.sampled_from([None, "single", "multiple"]),
+    st.sampled_from(["mpi", "mock"]),
+    st.sampled_from([2, 4]),
+)
+
+
+@settings(max_examples=30)
+@given(st.lists(ASKED, min_size=1, max_size=5))
+def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str | None, str, int]]) -> None:
+    requests = [
+        Request(name, thread_level=level, backends=(backend,), ranks=ranks)
+        for name, level, backend, ranks in asked if find(name).ranks.admits(ranks)
+    ]  # fmt: skip
+    made = plan_all(requests)
+    assert len({(p.backend, p.ranks, p.needs) for p in made}) == len(made)
+    alone = [cell for request in requests for p in plan_all([request]) for cell in p.cells]
+    assert sorted(repr(replace(c, sweep=0)) for p in made for c in p.cells) == sorted(map(repr, alone))
+    for launch in made:
+        for cell in launch.cells:
+            request = requests[cell.sweep]
+            assert (request.benchmark, request.ranks) == (cell.benchmark, launch.ranks)
+            assert (request.backends, request.thread_level or "funneled") == ((cell.backend,), launch.thread_level)
 
 
 def test_a_benchmarks_need_sets_the_level(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,201 @@
+"""Running a suite: launch after launch; what cannot be measured here is left out with its reason, the rest goes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from omb_py.engine.benchmark import Cell
+from omb_py.errors import (
+    ENVIRONMENT,
+    NEGATIVE,
+    OK,
+    EnvironmentProblem,
+    Interrupted,
+    LaunchFailed,
+    OmbError,
+    UsageError,
+)
+from omb_py.orchestrate.choices import offers_of
+from omb_py.orchestrate.collector import Run
+from omb_py.orchestrate.execute import SIMULATED, finish, new_run, start, words
+from omb_py.orchestrate.joining import joined_environment
+from omb_py.orchestrate.plan import LaunchPlan, plan_all
+from omb_py.orchestrate.request import DEFAULT_RANKS, Request
+from omb_py.orchestrate.resume import Progress, progress, remaining
+from omb_py.orchestrate.suite import Expanded, Ranks, Skip
+
+_ALLOCATED = ("SLURM_NTASKS", "PBS_NP", "LSB_DJOB_NUMPROC", "NSLOTS")
+"""Where batch systems say for how many tasks a job has room."""
+
+
+def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
+    """How many ranks a suite has, by ``-n``, the launcher around us, the batch job, or the cores of this machine.
+
+    Raises UsageError when ``-n`` contradicts the launcher.
+    """
+    joined = joined_environment(environ)
+    if joined is not None and joined.size is not None:
+        if given not in (None, joined.size):
+            raise UsageError(f"-n {given}, but {joined.launcher} started {joined.size} ranks: leave -n out")
+        return Ranks(joined.size, joined.size, given=True, only=True)
+    if given is not None:
+        return Ranks(given, given, given=True)
+    told = next((int(environ[name]) for name in _ALLOCATED if environ.get(name, "").isdigit()), None)
+    if told is None:
+        from omb_py.orchestrate.placement import processors
+
+        told = len(processors().cores)
+    return Ranks(DEFAULT_RANKS, max(DEFAULT_RANKS, told))
+
+
+def plan_suite(requests: Sequence[Request]) -> list[LaunchPlan]:
+    """The launches of a suite's requests."""
+    return plan_all(requests, offers_of({backend for request in requests for backend in request.backends}))
+
+
+def run_suite(expanded: Expanded, resume: str | None = None) -> int:
+    """Measure the requests of a suite; returns the exit code.
+
+    Args:
+        expanded: the suite (:func:`omb_py.orchestrate.suite.expand`).
+        resume: a run's id or ``last``: go on with that run.
+
+    Raises:
+        UsageError: `resume` is no run of this suite.
+        EnvironmentProblem: nothing can be measured here; results cannot be stored.
+        Interrupted: SIGINT, SIGTERM or SIGHUP; what was finished is stored.
+    """
+    requests, skips = expanded.requests, list(expanded.skips)
+    joined = joined_environment(os.environ)
+    if requests and joined is not None and _joins(requests):
+        from omb_py.orchestrate.join import run_joined
+
+        return run_joined(requests, joined, skips, resume).code
+    launches = plan_suite(requests)
+    known = known_progress(requests, resume)
+    left = launches if known is None else remaining(launches, known)
+    if not requests:
+        say_skipped(skips)
+        raise EnvironmentProblem("nothing of this suite can be measured here")
+    run = begin(requests, launches, left, known)
+    try:
+        _launches(run, left, skips)
+    finally:
+        if left or requests[0].format in ("csv", "json"):
+            finish(run)
+        say_skipped(skips)
+    return code_of(run, skips, known)
+
+
+def _joins(requests: Sequence[Request]) -> bool:
+    simulated = all(set(request.backends) <= set(SIMULATED) for request in requests)
+    return requests[0].launcher in ("auto", "none") and not simulated
+
+
+def known_progress(requests: Sequence[Request], resume: str | None) -> Progress | None:
+    """What is stored of the run that is to go on; None for a new one. Raises UsageError."""
+    if resume is None or not requests:
+        return None
+    request = requests[0]
+    if request.store is None or request.part is None:
+        raise UsageError("--resume needs a store: leave --no-store out")
+    return progress(request.store, request.part, resume)
+
+
+def begin(
+    requests: Sequence[Request],
+    launches: list[LaunchPlan],
+    left: list[LaunchPlan],
+    known: Progress | None,
+    run_id: str | None = None,
+) -> Run:
+    """The run, or the one that is resumed. Raises EnvironmentProblem when results cannot be kept."""
+    log = next((request.validation_log for request in requests if request.validation_log), None)
+    run = new_run(replace(requests[0], validation_log=log), launches, known.run_id if known else run_id)
+    if known is not None:
+        run.failed = bool(known.wrong)
+        cells, missing = (sum(len(launch.cells) for launch in each) for each in (launches, left))
+        run.note(f"run {known.run_id} goes on: {cells - missing} of {cells} cells are in the store, {missing} are left")
+    return run
+
+
+def code_of(run: Run, skips: Sequence[Skip], known: Progress | None) -> int:
+    """Exit code of a suite that has come to its end. Raises EnvironmentProblem when nothing could be measured."""
+    if run.failed:
+        return NEGATIVE
+    if skips and not run.cells and not (known and known.done):
+        raise EnvironmentProblem("nothing of this suite can be measured here")
+    return ENVIRONMENT if any(skip.failed for skip in skips) else OK
+
+
+def say_skipped(skips: Sequence[Skip]) -> None:
+    """The summary at the end, on stderr also with --quiet: what was not measured, and why."""
+    reasons: dict[tuple[bool, str], dict[str, None]] = {}
+    for skip in skips:
+        reasons.setdefault((skip.failed, skip.reason), {})[skip.what] = None
+    for (failed, reason), what in reasons.items():
+        word = "failed" if failed else "skipped"
+        print(f"omb-py: {word}: {', '.join(what)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
+
+
+def _launches(run: Run, launches: Sequence[LaunchPlan], skips: list[Skip]) -> None:
+    """Make the launches; one that fails is made again without the sweep that it failed in."""
+    queue = deque(launches)
+    number = max((launch.index for launch in launches), default=0)
+    while queue:
+        launch = queue.popleft()
+        launch = replace(launch, cells=tuple(cell for cell in launch.cells if cell.sweep not in run.wrong))
+        if not launch.cells:
+            continue
+        run.note(f"launch {launch.index + 1}: {words(launch)}, {len(launch.cells)} cells")
+        try:
+            start(run, launch)
+        except Interrupted:
+            raise
+        except OmbError as error:
+            if run.broken:
+                raise
+            rest, lost = after(error, launch, run)
+            skips += lost
+            for part in rest:
+                number += 1
+                queue.append(replace(part, index=number))
+
+
+def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPlan], list[Skip]]:
+    """What is left to measure when a launch has failed, and what is given up."""
+    done = run.finished.get(launch.index)
+    left = [c for i, c in enumerate(launch.cells) if i not in (done or ()) and c.sweep not in run.wrong]
+    first, *others = dict.fromkeys(cell.sweep for cell in left) or (None,)
+    if first is None:
+        return [], [Skip(f"launch {launch.index + 1}", str(error), failed=True)]
+    if done is None and isinstance(error, UsageError) and others:
+        # refused before it began, such as for want of memory: which sweep it was shows when each is alone
+        return [_part(launch, left, {sweep}) for sweep in (first, *others)], []
+    if done is None:
+        return [], [Skip(_named(launch, sweep), str(error)) for sweep in (first, *others)]
+    rest = [_part(launch, left, set(others))] if others else []
+    return rest, [Skip(_named(launch, first), str(error), isinstance(error, LaunchFailed))]
+
+
+def unmeasured(launch: LaunchPlan, run: Run, reason: str) -> list[Skip]:
+    """The sweeps of a launch that were not measured to their end."""
+    done = run.finished.get(launch.index, ())
+    left = (c.sweep for i, c in enumerate(launch.cells) if i not in done and c.sweep not in run.wrong)
+    return [Skip(_named(launch, sweep), reason) for sweep in dict.fromkeys(left)]
+
+
+def _part(launch: LaunchPlan, cells: Sequence[Cell], sweeps: set[int]) -> LaunchPlan:
+    return replace(launch, cells=tuple(cell for cell in cells if cell.sweep in sweeps))
+
+
+def _named(launch: LaunchPlan, sweep: int) -> str:
+    """A sweep in words: ``allreduce (ranks: 4)``."""
+    request = launch.requests[sweep]
+    varies = request.part.varies if request.part else {}
+    told = ", ".join(f"{key}: {value}" for key, value in varies.items())
+    return f"{request.benchmark} ({told})" if told else request.benchmark

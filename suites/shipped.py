@@ -1,0 +1,10 @@
+"""The suites that come with omb-py: TOML files in this folder (docs/suites.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def shipped() -> dict[str, Path]:
+    """Name -> file, in the order of the names."""
+    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}

@@ -1,0 +1,82 @@
+"""The suites that come with omb-py."""
+
+from __future__ import annotations
+
+import tomllib
+from itertools import pairwise
+
+import pytest
+
+from omb_py.cli.vocabulary import LINE_ONLY, RUN_WIDE, CommandLine
+from omb_py.orchestrate.plan import plan_all
+from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.suite import Ranks, expand, load_suite
+from omb_py.orchestrate.suitefile import parse_suite
+from omb_py.results.titles import TITLES
+from omb_py.suites import BENCHMARKS, find
+from omb_py.suites.shipped import shipped
+from tests.support.mpi import ROOT
+
+
+def requests(name: str, ranks: int = 4) -> list[Request]:
+    return expand(load_suite(name), CommandLine(), {}, Ranks(ranks, ranks, given=True)).requests
+
+
+def test_which() -> None:
+    assert {"quick", "osu"} <= set(shipped())
+    for name in shipped():
+        assert load_suite(name).name == name
+
+
+def test_they_are_installed() -> None:
+    """The package's data files name them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "*.toml" in project["tool"]["setuptools"]["package-data"]["omb_py.suites"]
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_each_can_be_planned(name: str, ranks: int) -> None:
+    made = requests(name, ranks)
+    assert all(find(request.benchmark).ranks.admits(request.ranks or 0) for request in made)
+    assert plan_all(made)
+
+
+def test_osu_has_every_benchmark_of_omb_that_is_registered() -> None:
+    """Who adds a benchmark with a title of OMB's adds it to suites/osu.toml."""
+    named = [named.name for entry in load_suite("osu").entries for named in entry.benchmarks]
+    assert len(named) == len(set(named))
+    assert [name for name in BENCHMARKS if name in TITLES and name not in named] == []
+    assert [name for name in named if name not in TITLES] == []
+
+
+def test_osu_is_ombs_counts_and_sizes() -> None:
+    cells = [cell for launch in plan_all(requests("osu")) for cell in launch.cells]
+    for name in {cell.benchmark for cell in cells}:
+        benchmark = find(name)
+        mine = [cell for cell in cells if cell.benchmark == name]
+        for cell in mine:
+            assert (cell.iterations, cell.warmup) == benchmark.counts.of(cell.size)
+            assert not cell.auto and cell.time_limit is None
+        if benchmark.sizes:
+            assert (mine[0].size, mine[-1].size) == (benchmark.sizes.minimum, benchmark.sizes.maximum)
+            assert all(b.size == 2 * a.size for a, b in pairwise(mine))
+
+
+def test_quick_is_short() -> None:
+    cells = [cell for launch in plan_all(requests("quick")) for cell in launch.cells]
+    assert {cell.benchmark for cell in cells} == {"latency", "bw", "allreduce", "bcast", "allgather", "alltoall"}
+    assert len(cells) <= 30
+    assert all(cell.auto and cell.time_limit == 5.0 for cell in cells)
+
+
+def test_the_example_of_the_documentation_is_a_suite() -> None:
+    text = (ROOT / "docs" / "suites.md").read_text()
+    example = parse_suite(text.partition("```toml\n")[2].partition("```")[0], "docs/suites.md")
+    made = expand(example, CommandLine(), {}, Ranks(2, 8)).requests
+    assert [(r.benchmark, r.ranks) for r in made if r.benchmark != "allreduce"] == [
+        ("latency", 2), ("latency", 2), ("bw", 2), ("bw", 2),
+    ]  # fmt: skip
+    assert [r.ranks for r in made if r.benchmark == "allreduce"] == [2, 4, 8, 2, 4, 8], "3 × 2 sweeps"
+    for key in (*RUN_WIDE, *(LINE_ONLY - {"debug", "inject", "no-store"})):
+        assert f"`{key}`" in text, key
