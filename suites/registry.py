@@ -8,12 +8,16 @@ from types import MappingProxyType
 
 from omb_py.engine.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.suites import collective, neighborhood, pt2pt
+from omb_py.suites import collective, neighborhood, pairs, partitioned, persistent, pt2pt
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
-    {b.name: b for b in (*pt2pt.BENCHMARKS, *collective.BENCHMARKS, *neighborhood.BENCHMARKS)}
+    {
+        b.name: b
+        for family in (pt2pt, pairs, persistent, partitioned, collective, neighborhood)
+        for b in family.BENCHMARKS
+    }
 )
 """The benchmarks that come with omb-py."""
 

@@ -70,7 +70,7 @@ class Sampler:
         self, session: Session, benchmark: Benchmark, runner: Runner, stage: int, laps: tuple[str, ...], last: bool
     ) -> None:
         self.session, self.runner, self.stage, self.laps = session, runner, stage, laps
-        timed = benchmark.timed_ranks(session.size)
+        timed = benchmark.timed_ranks(session.size, session.hosts)
         self.timed = [r for r in session.local if r in timed]
         self.ranks_timed = len(timed)
         metric = benchmark.metric
@@ -151,8 +151,9 @@ def measure(
     checker = Checker(cell, worlds, programs, log) if wrong is not None else None
     runner = session.load(cell, programs)
     result = Measured(cell, 0, "", version_of(benchmark, cell, session), wrong_bytes=wrong)
-    # rank 0 reads every clock that is reported; others may read fewer
-    stages = (programs.get(0) or benchmark.program(World(0, session.size, session.hosts), cell)).stages
+    # the first timed rank reads every clock that is reported; others may read fewer
+    first = benchmark.timed_ranks(session.size, session.hosts)[0]
+    stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
     known: dict[tuple[str, str], float] = {}
     for number, stage in enumerate(stages):
         runner.enter(number, known)

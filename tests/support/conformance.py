@@ -76,7 +76,7 @@ def complaints(session: Any, cell: Cell) -> list[str]:
         wrong.append(f"validated {done.validated}, {done.wrong_bytes} wrong bytes")
     if (done.iterations, done.stop_reason) != (cell.iterations, "fixed"):
         wrong.append(f"{done.iterations} iterations, {done.stop_reason}")
-    timed = session.size if benchmark.timed == "all" else 1
+    timed = len(benchmark.timed_ranks(session.size, session.hosts))
     for lap, pair in done.series.items():
         slowest, average = pair["max"], pair["avg"]
         if slowest.shape != (cell.iterations,) or average.shape != slowest.shape:
