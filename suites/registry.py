@@ -8,17 +8,25 @@ from types import MappingProxyType
 
 from omb_py.engine.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.suites import collective, neighborhood, pairs, partitioned, persistent, pt2pt
+from omb_py.suites import (
+    collective,
+    congestion,
+    neighborhood,
+    pairs,
+    partitioned,
+    persistent,
+    processes,
+    pt2pt,
+    threads,
+)
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
-BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
-    {
-        b.name: b
-        for family in (pt2pt, pairs, persistent, partitioned, collective, neighborhood)
-        for b in family.BENCHMARKS
-    }
-)
+_FAMILIES = (
+    pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, neighborhood,
+)  # fmt: skip
+
+BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({b.name: b for family in _FAMILIES for b in family.BENCHMARKS})
 """The benchmarks that come with omb-py."""
 
 BROKEN: dict[str, str] = {}

@@ -26,6 +26,12 @@ def message_bytes(cell: Cell) -> int:
     return cell.size - cell.size % DTYPES[cell.dtype].itemsize
 
 
+def sides(counts: str) -> tuple[int, int]:
+    """``S:R`` as two numbers: of the sending and of the receiving side."""
+    sender, receiver = counts.split(":")
+    return int(sender), int(receiver)
+
+
 def partition_bytes(cell: Cell) -> int:
     """Bytes of a partition: whole elements; what is left over does not travel, as in OMB."""
     item = DTYPES[cell.dtype].itemsize

@@ -26,6 +26,11 @@ class World:
     hosts: tuple[str, ...] = ()
 
 
+def halves(ranks: int) -> tuple[str, ...]:
+    """Hosts of ranks of which nothing is known: two nodes with half the ranks each."""
+    return tuple("first" if rank < ranks // 2 else "second" for rank in range(ranks))
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One (benchmark, options, size) to be measured in a launch. JSON-serialisable by ``vars``-like means."""
@@ -127,6 +132,8 @@ class Metric:
     """Laps of the last stage that add up to the sample."""
     bytes_of: Callable[[Cell, int], int] | None = None
     """Bytes that one sample moves, for ``MB/s``."""
+    bytes_over: Callable[[Cell, Sequence[str]], int] | None = None
+    """The same from the hosts of the ranks, where it depends on them."""
     derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
     """Further columns of the text, from each lap's means over the timed ranks in µs."""
 
@@ -171,6 +178,7 @@ class Benchmark:
 
     def timed_ranks(self, ranks: int, hosts: Sequence[str] = ()) -> tuple[int, ...]:
         """The ranks whose samples count, in order; `hosts` of all ranks where it depends on them."""
+        hosts = hosts or halves(ranks)
         chosen: dict[Timed, Callable[[int], bool]] = {
             "rank 0": lambda r: r == 0,
             "all": lambda r: True,

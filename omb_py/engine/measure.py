@@ -187,6 +187,8 @@ def measure(
         result.validated = result.wrong_bytes == 0
     if benchmark.metric.bytes_of:
         result.bytes_moved = benchmark.metric.bytes_of(cell, session.size)
+    elif benchmark.metric.bytes_over:
+        result.bytes_moved = benchmark.metric.bytes_over(cell, session.hosts)
     result.elapsed_s = time.monotonic() - started
     return result
 

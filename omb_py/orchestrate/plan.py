@@ -124,6 +124,9 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     ):
         if value is not None and value < smallest:
             raise UsageError(f"{what} must be {smallest} or more, not {value}")
+    needed = benchmark.needs.thread_level
+    if request.thread_level and needed == "multiple" and request.thread_level != needed:
+        raise UsageError(f"{benchmark.name} needs --thread-level {needed}, not {request.thread_level}: leave it out")
     if request.vary_window and request.window is not None:
         raise UsageError(f"-V/--vary-window takes the windows {_words(VARIED_WINDOWS)} in turn: leave out -W")
     if request.vary_window and request.percentiles and request.format == "osu":
