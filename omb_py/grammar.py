@@ -247,6 +247,26 @@ def parse_root(text: str) -> int:
     raise UsageError(f"root {text!r}: {nearest(kind, ['fixed', 'rotate'])} write fixed:N or rotate")
 
 
+MOST_COUNTS = 128
+"""Threads or processes on a side, as in OMB."""
+
+
+def parse_counts(text: str, sender: int) -> str:
+    """Threads or processes on the two sides, ``R`` or ``S:R``, each 1 to 128, as ``S:R``.
+
+    Args:
+        text: what was given.
+        sender: S where only R is given.
+
+    Raises:
+        UsageError: another form, or a number out of range.
+    """
+    parts = [part.strip() for part in text.split(":")]
+    if len(parts) > 2 or not all(part.isdecimal() and 1 <= int(part) <= MOST_COUNTS for part in parts):
+        raise UsageError(f"{text!r} is not of the form R or S:R with numbers from 1 to {MOST_COUNTS}, as 1:2")
+    return ":".join(str(int(part)) for part in ([str(sender)] if len(parts) == 1 else []) + parts)
+
+
 def parse_percentiles(text: str) -> tuple[int, ...]:
     """Percentiles for ``-z``: ``50,99``; nothing means 50, 90 and 99. Whole numbers, 1 to 100, at most five.
 

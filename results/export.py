@@ -43,12 +43,17 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     A Validation column is printed where a row of the table was validated. Raises UsageError for benchmarks that OMB
     does not have.
     """
-    from omb_py.results.osu_text import OsuText
+    from omb_py.results.osu_text import text_of
+    from omb_py.results.osu_windows import Windows, is_varied
 
     out: list[str] = []
     for table in _tables(rows):
         checked = any(row.get("validated") is not None for row in table)
-        text = OsuText(table[0]["benchmark"], full, checked, percentiles)
+        if is_varied(table[0]):
+            windows = Windows(checked)
+            out += [*map(windows.row, table), windows.end()]
+            continue
+        text = text_of(table[0], full, checked, percentiles)
         dtype: str | None = None
         for index, row in enumerate(table):
             if index == 0 or row.get("dtype") != dtype:

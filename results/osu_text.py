@@ -57,6 +57,8 @@ class OsuText:
     """``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
     before: Sequence[str] = ()
     """Lines before everything else, such as ``Dimensions size = 4 ``."""
+    rates: bool = True
+    """Whether a table of rates has Messages/s (``-R``)."""
     details: Sequence[str] = ()
     """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
 
@@ -150,7 +152,7 @@ class OsuText:
             if layout == "overlap_barrier":
                 heads[0] = f"# {heads[0]}"
         elif layout == "rate":
-            heads = ["MB/s", "Messages/s"]
+            heads = ["MB/s", "Messages/s"] if self.rates else ["MB/s"]
         else:
             heads = [_VALUE_HEAD[layout]]
         cells = [] if layout in _FIRST_WIDTH else [f"{'# Size':<{_SIZE}}"]
@@ -174,8 +176,7 @@ class OsuText:
             return [_number(metrics.get(key)) for _, key in self._overlap_columns()]
         value = _number(row.get("value"))
         if self._title.layout == "rate":
-            size = row["size_bytes"] or 0
-            return [value, value * 1e6 / size if size else math.nan]
+            return [value, message_rate(row)] if self.rates else [value]
         return [value]
 
     def _tail(self, row: Mapping[str, Any]) -> list[float]:
@@ -194,10 +195,47 @@ class OsuText:
         return [omb_percentile(samples, p) for p in self.percentiles]
 
 
+def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
+    """The text of a row's table. Raises UsageError when OMB has no such table."""
+    return OsuText(
+        row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
+        rates=parameters_of(row).get("print_rate") != "0",
+    )  # fmt: skip
+
+
+def message_rate(row: Mapping[str, Any]) -> float:
+    """Messages per second of a row whose value is in MB/s."""
+    size = row["size_bytes"] or 0
+    return _number(row.get("value")) * 1e6 / size if size else math.nan
+
+
+def parameters_of(row: Mapping[str, Any]) -> Mapping[str, str]:
+    """Options of a row without a column of their own."""
+    return dict(row.get("parameters") or {})
+
+
+def details(row: Mapping[str, Any]) -> list[str]:
+    """Special lines after the title of a row's table."""
+    if row["benchmark"] == "mbw_mr":
+        window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
+        return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"]
+    partitions = parameters_of(row).get("partitions")
+    return [f"# Partitions: {partitions}\t"] if partitions else []
+
+
+_SIDES = {
+    "thread_counts": ("# Number of Sender threads: {} ", "# Number of Receiver threads: {}"),
+    "process_counts": ("# Number of forked processes in sender: {}", "# Number of forked processes in receiver: {}"),
+}
+
+
 def lines_before(row: Mapping[str, Any]) -> list[str]:
     """Lines that stand before a row's table, from what the row says of its options."""
-    parameters: Mapping[str, str] = row.get("parameters") or {}
+    parameters = parameters_of(row)
     lines = []
+    for key, texts in _SIDES.items():
+        if key in parameters:
+            lines += [text.format(n) for text, n in zip(texts, parameters[key].split(":"), strict=True)]
     kind, _, rest = parameters.get("neighborhood", "").partition(":")
     if kind == "cart":
         dims = dims_create(int(row["ranks"]), int(rest.partition(":")[0]))

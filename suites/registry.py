@@ -8,13 +8,27 @@ from types import MappingProxyType
 
 from omb_py.engine.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.suites import collective, neighborhood, pt2pt, startup
+from omb_py.suites import (
+    collective,
+    congestion,
+    neighborhood,
+    pairs,
+    partitioned,
+    persistent,
+    processes,
+    pt2pt,
+    startup,
+    threads,
+)
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
-BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
-    {b.name: b for b in (*pt2pt.BENCHMARKS, *collective.BENCHMARKS, *neighborhood.BENCHMARKS, *startup.BENCHMARKS)}
-)
+_FAMILIES = (
+    pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, neighborhood,
+    startup,
+)  # fmt: skip
+
+BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({b.name: b for family in _FAMILIES for b in family.BENCHMARKS})
 """The benchmarks that come with omb-py."""
 
 BROKEN: dict[str, str] = {}

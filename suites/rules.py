@@ -14,6 +14,7 @@ COLLECTIVE_SIZES = Sizes(1, 1 << 20)
 REDUCTION_SIZES = Sizes(4, 1 << 20)
 
 EXACTLY_TWO = RankRule("exactly 2 ranks", lambda n: n == 2)
+EVEN = RankRule("an even number of ranks", lambda n: n >= 2 and n % 2 == 0)
 TWO_OR_MORE = RankRule("2 ranks or more", lambda n: n >= 2)
 
 ONE_WAY = Metric("us", "mean over iterations of lap time / 2, on rank 0", parts=2)
@@ -23,6 +24,18 @@ PER_CALL = Metric("us", "mean over ranks of each rank's mean lap time")
 def message_bytes(cell: Cell) -> int:
     """Bytes of the whole elements in a message of the cell's size: OMB's count is size // itemsize."""
     return cell.size - cell.size % DTYPES[cell.dtype].itemsize
+
+
+def sides(counts: str) -> tuple[int, int]:
+    """``S:R`` as two numbers: of the sending and of the receiving side."""
+    sender, receiver = counts.split(":")
+    return int(sender), int(receiver)
+
+
+def partition_bytes(cell: Cell) -> int:
+    """Bytes of a partition: whole elements; what is left over does not travel, as in OMB."""
+    item = DTYPES[cell.dtype].itemsize
+    return cell.size // item // cell.partitions * item
 
 
 def uneven(mean: int, cell: Cell, ranks: int) -> tuple[int, ...]:

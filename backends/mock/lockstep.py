@@ -20,7 +20,7 @@ from omb_py.engine.program import Program, Step, walk
 from omb_py.engine.session import StepFailed
 from omb_py.engine.steps import base
 
-_APART: Final = frozenset({"send", "recv"}) | IRREGULAR
+_APART: Final = frozenset({"send", "recv", "psend", "precv"}) | IRREGULAR
 """What each rank does for itself."""
 
 

@@ -53,6 +53,9 @@ class Code:
 _CODES: Final = {
     "send": Code.SEND,
     "recv": Code.RECV,
+    "psend": Code.SEND,
+    "precv": Code.RECV,
+    "parrived": Code.TEST,
     "wait": Code.WAIT,
     "waitall": Code.WAIT,
     "test": Code.TEST,
@@ -61,6 +64,7 @@ _CODES: Final = {
     **dict.fromkeys((*COLLECTIVES, *NEIGHBORHOOD, *COMMUNICATORS), Code.COLLECTIVE),
 }
 """Blocking form of a step -> code."""
+_COSTS_NOTHING: Final = frozenset({"free", "pready"})
 SINKS: Final = frozenset({"reduce", "gather", "gatherv"})
 IRREGULAR: Final = frozenset({"allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw", *NEIGHBORHOOD})
 """Collectives whose data each rank describes for itself (:mod:`omb_py.backends.mock.edges`)."""
@@ -131,7 +135,7 @@ def lower(
 
     Without `laps` it is a setup or teardown: the clock is not read, and calls into Python may stand in it.
     Starting a persistent request is what it begins, by `known` (:func:`omb_py.engine.program.templates`);
-    making or freeing one costs nothing.
+    making or freeing one costs nothing, and the parts of a partitioned message go with its start.
 
     Raises:
         StepFailed: an operand is wrong: a region outside its buffer, a rank that is not there.
@@ -163,11 +167,12 @@ def lower(
             ops.append(Op(Code.HOST, number, call=node.call))
         else:
             assert isinstance(node, Step)
-            if node.op == "free" or node.op.endswith("_init"):
+            if node.op in _COSTS_NOTHING or node.op.endswith("_init"):
                 continue
             for step in started(node, known):
                 op = _operation(step, k, number, site)
-                op.timed = begins < j < ends
+                # a rank without a clock waits in a barrier outside the interval of the others
+                op.timed = begins < j < ends and (bool(clocks) or base(step.op) != "barrier")
                 op.entry = not entered and op.code in COMMUNICATION
                 entered = entered or op.entry
                 ops.append(op)

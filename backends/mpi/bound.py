@@ -17,11 +17,14 @@ from omb_py.engine.steps import COMMUNICATORS, base
 from omb_py.errors import EnvironmentProblem
 
 _ON_A_REQUEST: Final = {"wait": "Wait", "test": "Test", "start": "Start", "free": "Free"}
+_ON_A_PARTITION: Final = {"pready": "Pready", "parrived": "Parrived"}
 _ON_REQUESTS: Final = {"waitall": MPI.Request.Waitall, "startall": MPI.Prequest.Startall}
 
 _ARGUMENTS: Final[dict[str, str]] = {
     "send": "send peer tag",
     "recv": "recv peer tag",
+    "psend": "send partitions peer tag",
+    "precv": "recv partitions peer tag",
     "barrier": "",
     "bcast": "buf root",
     "reduce": "send recv op root",
@@ -60,6 +63,8 @@ class Renderer:
             return f"if {when}: {names.bind(byte)}[0] ^= 255"
         if step.op in _ON_A_REQUEST:
             return f"{self.slot(step['request'], names, k)}.{_ON_A_REQUEST[step.op]}()"
+        if step.op in _ON_A_PARTITION:
+            return f"{self.slot(step['request'], names, k)}.{_ON_A_PARTITION[step.op]}({step['partition']})"
         if step.op in _ON_REQUESTS:
             group: Requests = step["requests"]
             part = "" if group == Requests(0, len(self.requests)) else f"[{group.first}:{group.first + group.count}]"

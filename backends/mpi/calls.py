@@ -59,6 +59,10 @@ def _calls() -> dict[str, tuple[str, str]]:
         "irecv": ("MPI_Irecv", "recv count dtype peer tag comm request"),
         "send_init": ("MPI_Send_init", "send count dtype peer tag comm request"),
         "recv_init": ("MPI_Recv_init", "recv count dtype peer tag comm request"),
+        "psend_init": ("MPI_Psend_init", "send partitions part dtype peer tag comm info request"),
+        "precv_init": ("MPI_Precv_init", "recv partitions part dtype peer tag comm info request"),
+        "pready": ("MPI_Pready", "partition handle"),
+        "parrived": ("MPI_Parrived", "handle partition flag"),
         "wait": ("MPI_Wait", "request status"),
         "waitall": ("MPI_Waitall", "number requests status"),
         "test": ("MPI_Test", "request flag status"),
@@ -137,7 +141,8 @@ class Resolver:
     def __call__(self, step: Step) -> Call:
         """The C call of a step; above 2^31 - 1 elements the large-count one of MPI-4."""
         function, words = CALLS[step.op]
-        self._large = largest_count(step) > INT_MAX
+        # a partitioned call takes large counts as it is
+        self._large = "partitions" not in step.operands and largest_count(step) > INT_MAX
         args = tuple(getattr(self, f"_{word}")(step) for word in words.split())
         return Call(address_of(f"{function}_c" if self._large else function), args)
 
@@ -256,6 +261,20 @@ class Resolver:
         wanted = step["request"]
         start = int(self.requests.ctypes.data) + wanted.index * self.request_size
         return Arg(start, wanted.stride * self.request_size)
+
+    def _handle(self, step: Step) -> Arg:
+        """A request by value: it is known only when the step runs."""
+        where = self._request(step)
+        return Arg(where.base, where.stride, self.request_size)
+
+    def _partitions(self, step: Step) -> Arg:
+        return Arg(step["partitions"])
+
+    def _partition(self, step: Step) -> Arg:
+        return Arg(step["partition"])
+
+    def _part(self, step: Step) -> Arg:
+        return self._count(step, step["partitions"])
 
     def _requests(self, step: Step) -> Arg:
         return Arg(int(self.requests.ctypes.data) + step["requests"].first * self.request_size)

@@ -20,6 +20,7 @@ from omb_py.engine.benchmark import Cell
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Body, Edges, Host, Program, Stage, Step, edges_of, request_count
 from omb_py.engine.session import StepFailed
+from omb_py.engine.threads import Crew, Gate, stages_of
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -59,12 +60,20 @@ def process_start_ns() -> int:
     return boot + ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+def allow_forks() -> None:
+    """Tell libraries that pin memory, which look when they start, that this process will fork."""
+    for name in ("RDMAV_FORK_SAFE", "IBV_FORK_SAFE"):
+        os.environ.setdefault(name, "1")
+
+
 class MpiSession:
     """The world communicator, one rank a process."""
 
     backend = "mpi"
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
+        if spec.get("fork"):
+            allow_forks()
         self.mpi, init_us = initialise(spec.get("thread_level") or "funneled")
         self.world = self.mpi.COMM_WORLD
         self.world.Barrier()
@@ -175,6 +184,8 @@ class _Runner:
         self.session, self.program, self.memory_ = session, program, memory
         self._nbytes = {b.name: b.nbytes for b in program.buffers}
         self.labels: tuple[str, ...] = ()
+        self.crew: Crew | None = None
+        self.laps = 0
 
     def begin(self) -> None:
         """New request slots for a stage."""
@@ -230,11 +241,12 @@ class NativeRunner(_Runner):
 
         self.resolver = Resolver(self.session.comm_of, self.memory_, request_count(self.program))
 
-    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Table:
+    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Gate | None = None) -> Table:
         """The rows of a stage's body."""
         from omb_py.engine.native import assemble
 
-        return assemble(stage, self.resolver, self.resolver.byte, results)
+        word = int(gate.word.ctypes.data) if gate else 0
+        return assemble(stage, self.resolver, self.resolver.byte, results, word)
 
     def once(self, stage: Stage) -> None:
         """Run some steps once."""
@@ -242,23 +254,38 @@ class NativeRunner(_Runner):
 
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
         """Make the code of the body."""
+        self.crew, self.laps = None, len(stage.laps)
+        if stage.threads > 1:
+            gate = Gate()
+            parts = [self.assemble(part, results, gate) for part in stages_of(stage)]
+            self.crew = Crew([NativeWork(self, table, gate) for table in parts], gate)
+            self.labels = self.crew.labels
+            return
         self.table = self.assemble(stage, results)
         self.labels = self.table.labels
         self.session.machine.prepare(self.table)
 
     def _execute(self, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
-        samples, failed = self.session.machine.run(table, first, iterations)
+        return self.execute(self.session.machine, table, first, iterations)
+
+    def execute(self, machine: Any, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run a table on a machine. Raises StepFailed."""
+        samples, failed = machine.run(table, first, iterations)
         if failed:
-            code = int(self.session.machine.word[3])
+            code = int(machine.word[3])
             raise StepFailed(failed - 1, code, self.session.mpi.Get_error_string(code))
         return samples
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Run iterations; see :class:`omb_py.engine.session.Runner`."""
+        if self.crew:
+            return {self.session.rank: self.crew.run(first, iterations, self.laps)}
         return {self.session.rank: self._execute(self.table, first, iterations)}
 
     def position(self) -> tuple[int, int]:
         """(iteration, step), from the word that the code writes."""
+        if self.crew:
+            return self.crew.position()
         word = self.session.machine.word
         return int(word[1]), int(word[2])
 
@@ -276,17 +303,25 @@ class BoundRunner(_Runner):
         """Run some steps once."""
         from omb_py.engine.flat import compile_stage
 
-        self._execute(compile_stage(stage, self.renderer, {}), 0, 1)
+        self.execute(compile_stage(stage, self.renderer, {}), 0, 1)
 
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
         """Make the loop of the body."""
         from omb_py.engine.flat import compile_stage
 
+        self.crew, self.laps = None, len(stage.laps)
+        if stage.threads > 1:
+            gate = Gate()
+            loops = [compile_stage(part, self.renderer, results) for part in stages_of(stage)]
+            self.crew = Crew([BoundWork(self, loop, gate) for loop in loops], gate)
+            self.labels = self.crew.labels
+            return
         self.loop = compile_stage(stage, self.renderer, results)
         self.labels = self.loop.labels
         self.thread = threading.get_ident()
 
-    def _execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+    def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run a loop in this thread. Raises StepFailed."""
         try:
             return loop.run(first, iterations)
         except NotImplementedError as error:
@@ -296,13 +331,57 @@ class BoundRunner(_Runner):
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Run iterations; see :class:`omb_py.engine.session.Runner`."""
-        return {self.session.rank: self._execute(self.loop, first, iterations)}
+        if self.crew:
+            return {self.session.rank: self.crew.run(first, iterations, self.laps)}
+        return {self.session.rank: self.execute(self.loop, first, iterations)}
 
     def position(self) -> tuple[int, int]:
         """(iteration, step), read from the running frame."""
+        if self.crew:
+            return self.crew.position()
         if not self.labels:
             return 0, 0
         return self.loop.position(self.thread)
+
+
+class NativeWork:
+    """A thread's part of a stage as generated code, with a watched word of its own."""
+
+    def __init__(self, runner: NativeRunner, table: Table, gate: Gate) -> None:
+        from omb_py.engine.native import Machine
+
+        self._runner, self._table, self._gate = runner, table, gate
+        self.labels = table.labels
+        self._machine = Machine(runner.session.machine.wtime)
+        self._machine.prepare(table)
+
+    def run(self, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run in the calling thread; the code waits at the gate."""
+        self._gate.arrive()
+        return self._runner.execute(self._machine, self._table, first, iterations)
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step), from the word that the code writes."""
+        return int(self._machine.word[1]), int(self._machine.word[2])
+
+
+class BoundWork:
+    """A thread's part of a stage as a Python loop."""
+
+    def __init__(self, runner: BoundRunner, loop: Loop, gate: Gate) -> None:
+        self._runner, self._loop, self._gate = runner, loop, gate
+        self.labels = loop.labels
+        self._thread = 0
+
+    def run(self, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run in the calling thread."""
+        self._thread = threading.get_ident()
+        self._gate.wait()
+        return self._runner.execute(self._loop, first, iterations)
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step), read from the running frame."""
+        return self._loop.position(self._thread)
 
 
 def missing_in(mpi: Any, function: str) -> EnvironmentProblem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from omb_py.engine.dtypes import DTYPES, OMB_NAMES
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar import (
     DEFAULT_PERCENTILES,
+    parse_counts,
     parse_duration,
     parse_fraction,
     parse_imbalance,
@@ -23,9 +25,10 @@ from omb_py.grammar import (
     parse_warmup,
 )
 from omb_py.graphs import parse_neighborhood
-from omb_py.orchestrate.choices import BUFFERS, DEVICES, LATER, OFFERS, OPS, PROCESS_SYNCS, THREAD_LEVELS
-from omb_py.orchestrate.plan import takes
+from omb_py.orchestrate.choices import BUFFER_NUMS, BUFFERS, DEVICES, LATER, OFFERS, OPS, PROCESS_SYNCS, THREAD_LEVELS
+from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, LAUNCHERS, Request
+from omb_py.suites.pt2pt import MOST_IN_TURN
 
 VALIDATION_LOG = "validation_output"
 """Folder of a bare ``-clog``, as in OMB."""
@@ -105,10 +108,25 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             heading, "-k --root-rank", "fixed:N|rotate", "The root; rotate: another one in every iteration.",
             f"fixed:{cell.root}", Parsed("root", parse_root), name="root", hidden=not takes(b, "root"),
         ),
-        _option(
-            heading, "-t --num-test-calls", "N", "Calls of MPI_Test between pieces of the computing.",
-            str(cell.tests), whole("number of test calls", 0), name="tests", hidden=not takes(b, "tests"),
+        _flag(
+            heading, "-V --vary-window", "Windows " + ", ".join(map(str, VARIED_WINDOWS)) + " in turn, in two tables.",
+            hidden=not takes(b, "vary_window"),
         ),
+        _option(
+            heading, "-R --print-rate", "0|1", "Print the message rate.", str(cell.print_rate),
+            Parsed("rate", parse_switch), name="print_rate", hidden=not takes(b, "print_rate"),
+        ),
+        _option(
+            heading, "-b --buffer-num", "KIND",
+            "single: one buffer to send and one to receive; multiple: one of each for every message of a window"
+            f"{_IN_TURN if 'window' not in b.options else ''}.", cell.buffer_num,
+            word("number of buffers", BUFFER_NUMS), name="buffer_num", hidden=not takes(b, "buffer_num"),
+        ),
+        _option(
+            heading, "-q --partitions", "N", "Parts of a message.", str(cell.partitions),
+            whole("number of partitions", 1), hidden=not takes(b, "partitions"),
+        ),
+        _on_t(b, cell, heading),
         _option(
             heading, "--imbalance", "F",
             "Blocks of different sizes: from (1 - F) times the size on rank 0 to (1 + F) times on the last.",
@@ -124,6 +142,34 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             cell.process_sync, word("process synchronisation", PROCESS_SYNCS), hidden=not takes(b, "process_sync"),
         ),
     ]  # fmt: skip
+
+
+_IN_TURN = f", or for up to {MOST_IN_TURN} iterations in turn"
+
+
+def _on_t(b: Benchmark, cell: Cell, heading: str) -> click.Option:
+    """OMB's ``-t``: test calls, threads or processes, by benchmark."""
+    if takes(b, "thread_counts"):
+        return _option(
+            heading, "-t --num-threads", "[S:]R", "Threads that send on rank 0 and that receive on rank 1.",
+            cell.thread_counts, Parsed("threads", partial(parse_counts, sender=1)), name="thread_counts",
+        )  # fmt: skip
+    if takes(b, "process_counts"):
+        return _option(
+            heading, "-t --num-processes", "[S:]R", "Forked children that sleep beside rank 0 and beside rank 1.",
+            cell.process_counts, Parsed("processes", partial(parse_counts, sender=2)), name="process_counts",
+        )  # fmt: skip
+    return _option(
+        heading, "-t --num-test-calls", "N", "Calls of MPI_Test between pieces of the computing.",
+        str(cell.tests), whole("number of test calls", 0), name="tests", hidden=not takes(b, "tests"),
+    )  # fmt: skip
+
+
+def parse_switch(text: str) -> int:
+    """0 or 1. Raises UsageError."""
+    if text.strip() not in ("0", "1"):
+        raise UsageError(f"-R/--print-rate takes 0 or 1, not {text!r}")
+    return int(text)
 
 
 def _where(b: Benchmark, request: Request) -> list[click.Parameter]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from omb_py.engine.program import Program
 
 Family = Literal["pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup"]
+
+Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
+"""``first half``: the senders of pairs i, i + ranks/2; ``first node``: the ranks on the host of rank 0."""
 
 LARGE_MESSAGE_BYTES = 8192
 """Above this many bytes OMB switches to its large-message iteration counts."""
@@ -21,6 +24,11 @@ class World:
     rank: int
     size: int
     hosts: tuple[str, ...] = ()
+
+
+def halves(ranks: int) -> tuple[str, ...]:
+    """Hosts of ranks of which nothing is known: two nodes with half the ranks each."""
+    return tuple("first" if rank < ranks // 2 else "second" for rank in range(ranks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,17 @@ class Cell:
     neighborhood: str = "cart:1:1"
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
     window: int = 64
+    vary_window: bool = False
+    """One of a sweep over windows as well as sizes (``-V``)."""
+    print_rate: int = 1
+    """Whether OMB's text has the column Messages/s."""
+    buffer_num: str = "single"
+    """``multiple``: a buffer for each message of a window, or for each of some iterations in turn."""
+    partitions: int = 8
+    thread_counts: str = "1:2"
+    """Threads that send on rank 0 : threads that receive on rank 1."""
+    process_counts: str = "2:2"
+    """Children that sleep beside rank 0 : beside rank 1."""
     process_sync: str = "barrier"
     iterations: int = 1000
     """OMB's count for this size, or the user's."""
@@ -93,6 +112,8 @@ class RankRule:
 
     text: str
     admits: Callable[[int], bool]
+    over_nodes: Callable[[tuple[str, ...]], bool] | None = None
+    """Whether it admits these hosts of its ranks; None: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +134,8 @@ class Metric:
     """Laps of the last stage that add up to the sample."""
     bytes_of: Callable[[Cell, int], int] | None = None
     """Bytes that one sample moves, for ``MB/s``."""
+    bytes_over: Callable[[Cell, Sequence[str]], int] | None = None
+    """The same from the hosts of the ranks, where it depends on them."""
     derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
     """Further columns of the text, from each lap's means over the timed ranks in µs."""
 
@@ -122,6 +145,8 @@ class Needs:
     """What is fixed when a process starts. Cells are grouped into launches by equal needs."""
 
     thread_level: Literal["single", "funneled", "serialized", "multiple"] = "funneled"
+    fork: bool = False
+    """Ranks fork while they communicate: libraries that pin memory must know before they start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +161,8 @@ class Benchmark:
     sizes: Sizes | None
     counts: Counts
     ranks: RankRule
-    timed: Literal["rank 0", "all", "first half"]
-    """Whose samples count. ``first half``: the senders of pairs i, i + ranks/2."""
+    timed: Timed
+    """Whose samples count."""
     dtype: str
     options: frozenset[str]
     """Options that mean something here: ``type op window validation full`` …"""
@@ -150,12 +175,28 @@ class Benchmark:
     needs: Needs = Needs()
     once: bool = False
     """One sample a launch: what the session noted under the benchmark's name when it began."""
+    unit_of: Callable[[Cell], int] | None = None
+    """Elements that a message must have at least; None: one."""
     zero_size: bool = False
     """A message of zero bytes means something."""
 
-    def timed_ranks(self, ranks: int) -> range:
-        """The ranks whose samples count."""
-        return range({"rank 0": 1, "all": ranks, "first half": ranks // 2}[self.timed])
+    def timed_ranks(self, ranks: int, hosts: Sequence[str] = ()) -> tuple[int, ...]:
+        """The ranks whose samples count, in order; `hosts` of all ranks where it depends on them."""
+        hosts = hosts or halves(ranks)
+        chosen: dict[Timed, Callable[[int], bool]] = {
+            "rank 0": lambda r: r == 0,
+            "all": lambda r: True,
+            "first half": lambda r: r < ranks // 2,
+            "first node": lambda r: hosts[r] == hosts[0],
+            "other nodes": lambda r: hosts[r] != hosts[0],
+        }
+        return tuple(filter(chosen[self.timed], range(ranks)))
+
+    @property
+    def timed_words(self) -> str:
+        """Whose samples count, in words."""
+        words = {"all": "every rank", "first half": "the first half of the ranks", "rank 0": "rank 0"}
+        return words.get(self.timed, f"the ranks of the {self.timed}")
 
     @property
     def minimum_size(self) -> int:

@@ -127,6 +127,10 @@ def _flip(step: Step) -> str:
 _WORDS: dict[str, Callable[[Step], str]] = {
     "send": _to,
     "recv": _from,
+    "psend": lambda step: f"{_to(step)} in {step['partitions']} partitions",
+    "precv": lambda step: f"{_from(step)} in {step['partitions']} partitions",
+    "pready": lambda step: f"declare partition {step['partition']} of {_operand(step['request'])} ready",
+    "parrived": lambda step: f"ask for partition {step['partition']} of {_operand(step['request'])}",
     "wait": lambda step: f"wait for {_operand(step['request'])}",
     "waitall": lambda step: f"wait for {_operand(step['requests'])}",
     "test": lambda step: f"test {_operand(step['request'])}",

@@ -71,7 +71,7 @@ class Sampler:
         self, session: Session, benchmark: Benchmark, runner: Runner, stage: int, laps: tuple[str, ...], last: bool
     ) -> None:
         self.session, self.runner, self.stage, self.laps = session, runner, stage, laps
-        timed = benchmark.timed_ranks(session.size)
+        timed = benchmark.timed_ranks(session.size, session.hosts)
         self.timed = [r for r in session.local if r in timed]
         self.ranks_timed = len(timed)
         metric = benchmark.metric
@@ -154,8 +154,9 @@ def measure(
     checker = Checker(cell, worlds, programs, log) if wrong is not None else None
     runner = session.load(cell, programs)
     result = Measured(cell, 0, "", version_of(benchmark, cell, session), wrong_bytes=wrong)
-    # rank 0 reads every clock that is reported; others may read fewer
-    stages = (programs.get(0) or benchmark.program(World(0, session.size, session.hosts), cell)).stages
+    # the first timed rank reads every clock that is reported; others may read fewer
+    first = benchmark.timed_ranks(session.size, session.hosts)[0]
+    stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
     known: dict[tuple[str, str], float] = {}
     for number, stage in enumerate(stages):
         runner.enter(number, known)
@@ -189,6 +190,8 @@ def measure(
         result.validated = result.wrong_bytes == 0
     if benchmark.metric.bytes_of:
         result.bytes_moved = benchmark.metric.bytes_of(cell, session.size)
+    elif benchmark.metric.bytes_over:
+        result.bytes_moved = benchmark.metric.bytes_over(cell, session.hosts)
     result.elapsed_s = time.monotonic() - started
     return result
 

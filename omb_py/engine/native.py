@@ -114,6 +114,7 @@ def assemble(
     resolve: Resolve,
     address: Callable[[Step], int],
     results: Mapping[tuple[str, str], float],
+    gate: int = 0,
 ) -> Table:
     """Translate a stage's body.
 
@@ -122,11 +123,14 @@ def assemble(
         resolve: how the library does a step.
         address: where the byte lies that a ``flip`` step inverts.
         results: mean nanoseconds of laps of earlier stages, for :class:`~omb_py.engine.program.Result` operands.
+        gate: address of a word that must be 1 before an iteration begins; 0: none.
     """
     work = Assembler(stage.laps, resolve, address, results)
     bounds: list[int] = []
     for variant in stage.variants or ((),):
         bounds.append(len(work.rows))
+        if gate:
+            work.row(R.GATE, gate, 1)
         work.add(variant)
         bounds.append(len(work.rows))
     table = np.array(work.rows, np.int64).reshape(len(work.rows), R.WIDTH)

@@ -126,7 +126,7 @@ def _edges(peers: Sequence[int], data: Region | Blocks) -> Iterator[tuple[int, i
 def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
-    if op == "send":
+    if op in ("send", "psend"):
         region: Region = step["send"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
     elif op == "bcast" and step["root"] == me:
@@ -154,7 +154,7 @@ _PERSONAL = ("alltoallv", "alltoallw", "neighbor_alltoall", "neighbor_alltoallv"
 def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step leaves on this rank: (region, maker of the bytes that must be there after the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
-    if op == "recv":
+    if op in ("recv", "precv"):
         region: Region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
     elif op == "bcast":

@@ -161,6 +161,9 @@ class Stage:
     name: str = "main"
     setup: Body = ()
     teardown: Body = ()
+    threads: int = 1
+    """Threads of this rank that run the body: thread t runs the iterations i with ``i % threads == t``, all at once.
+    There are as many variants, or a multiple."""
 
     @property
     def laps(self) -> tuple[str, ...]:

@@ -188,6 +188,26 @@ def persistent(call: Step, request: Request) -> Step:
     return Step(f"{call.op}_init", {**call.operands, "request": request})
 
 
+def psend(buf: Region, to: int, dtype: str, partitions: int, tag: int = 1) -> Step:
+    """A partitioned send of `buf`, in equal parts; only its persistent form exists."""
+    return Step("psend", {"send": buf, "peer": to, "dtype": dtype, "tag": tag, "partitions": partitions})
+
+
+def precv(buf: Region, source: int, dtype: str, partitions: int, tag: int = 1) -> Step:
+    """A partitioned receive into `buf`; only its persistent form exists."""
+    return Step("precv", {"recv": buf, "peer": source, "dtype": dtype, "tag": tag, "partitions": partitions})
+
+
+def pready(request: Request, partition: int) -> Step:
+    """Declare a part of a started partitioned send ready."""
+    return Step("pready", {"request": request, "partition": partition})
+
+
+def parrived(request: Request, partition: int) -> Step:
+    """Ask whether a part of a started partitioned receive is there, without waiting."""
+    return Step("parrived", {"request": request, "partition": partition})
+
+
 def start(request: Request) -> Step:
     """Start a persistent operation."""
     return Step("start", {"request": request})

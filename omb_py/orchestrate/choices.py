@@ -15,6 +15,7 @@ BUFFERS = ("numpy", "bytearray")
 OPS = ("sum", "prod", "min", "max")
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 PROCESS_SYNCS = ("barrier", "none")
+BUFFER_NUMS = ("single", "multiple")
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
 """Device -> (maker, files that are there when its driver is)."""
 DEVICES = ("cpu", *GPUS)
@@ -101,6 +102,7 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
     for what, word, choices in (
         ("operation", request.op, OPS),
         ("process synchronisation", request.process_sync, PROCESS_SYNCS),
+        ("number of buffers", request.buffer_num, BUFFER_NUMS),
         ("thread level", request.thread_level, THREAD_LEVELS),
         ("format", request.format, (*FORMATS, SILENT)),
         ("launcher", request.launcher, LAUNCHERS),

@@ -91,6 +91,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "backend": launch.backend,
         "ranks": launch.ranks,
         "thread_level": launch.thread_level,
+        "fork": launch.needs.fork,
         "launch_index": launch.index,
         "seed": run.seed,
         "mock": request.mock,

@@ -58,10 +58,9 @@ def explain(
 def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str]:
     count = b.counts
     unit = "µs" if b.metric.unit == "us" else b.metric.unit
-    timed = {"rank 0": "rank 0", "all": "every rank", "first half": "the first half of the ranks"}[b.timed]
     facts = [
         ("printed", f"{b.metric.formula}; in {unit}"),
-        ("timed on", f"{timed}, one sample an iteration: {_sample(b)}"),
+        ("timed on", f"{b.timed_words}, one sample an iteration: {_sample(b)}"),
         ("ranks", b.ranks.text),
     ]
     if b.sizes is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from omb_py.engine.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.dtypes import DTYPES, parse_dtype
@@ -50,11 +51,23 @@ OPTIONS: Mapping[str, Option] = {
     "root": Option("-k/--root-rank", "choice of a root", "root", "root"),
     "tests": Option("-t/--num-test-calls", "MPI_Test calls", "tests", "tests"),
     "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
+    "vary_window": Option("-V/--vary-window", "sweep over windows", "vary_window", "vary_window"),
+    "print_rate": Option("-R/--print-rate", "message rate", "print_rate", "print_rate"),
+    "buffer_num": Option("-b/--buffer-num", "choice of one or several buffers", "buffer_num", "buffer_num"),
+    "partitions": Option("-q/--partitions", "partitions", "partitions", "partitions"),
+    "thread_counts": Option("-t/--num-threads", "threads", "thread_counts", "thread_counts"),
+    "process_counts": Option("-t/--num-processes", "forked processes", "process_counts", "process_counts"),
     "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
 }
 """By the key that stands in ``Benchmark.options``."""
 _NAMED = 12
-_ABSENT = (None, (), False)
+VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""The windows of ``-V``."""
+
+
+def _given(value: object) -> bool:
+    """Whether an option of a request was given: 0 is a value."""
+    return value is not None and value is not False and value != ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +119,7 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     benchmark = find(request.benchmark)
     check_choices(request, offers)
     for key, option in OPTIONS.items():
-        if getattr(request, option.request) not in _ABSENT and not takes(benchmark, key):
+        if _given(getattr(request, option.request)) and not takes(benchmark, key):
             raise UsageError(f"{benchmark.name} has no {option.what}, so it takes no {option.flag}: for {_takers(key)}")
     for what, value, smallest in (
         ("ranks", request.ranks, 1),
@@ -114,17 +127,28 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         ("window size", request.window, 1),
         ("warm-up", request.warmup, 0),
         ("number of test calls", request.tests, 0),
+        ("number of partitions", request.partitions, 1),
         ("root rank", request.root, ROTATE),
     ):
         if value is not None and value < smallest:
             raise UsageError(f"{what} must be {smallest} or more, not {value}")
+    needed = benchmark.needs.thread_level
+    if request.thread_level and needed == "multiple" and request.thread_level != needed:
+        raise UsageError(f"{benchmark.name} needs --thread-level {needed}, not {request.thread_level}: leave it out")
+    if request.vary_window and request.window is not None:
+        raise UsageError(f"-V/--vary-window takes the windows {_words(VARIED_WINDOWS)} in turn: leave out -W")
+    if request.vary_window and request.percentiles and request.format == "osu":
+        raise UsageError(
+            "the tables of -V/--vary-window have no place for percentiles: leave out -z or -V, or add --format table"
+        )
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
     if not list(_cells(request, benchmark, request.backends[0], "")):
-        wanted = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
-        raise UsageError(
-            f"no message size of {request.sizes!r} holds one element of {wanted} bytes: write -m {wanted}:{wanted}"
-        )
+        item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
+        elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **_options(request)))
+        wanted = item * elements
+        what = f"one element of {item} bytes" if elements == 1 else f"{elements} elements of {item} bytes"
+        raise UsageError(f"no message size of {request.sizes!r} holds {what}: write -m {wanted}:{wanted}")
     return benchmark
 
 
@@ -201,20 +225,36 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
 
 def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
-    extra = {
-        option.cell: value
-        for option in OPTIONS.values()
-        if option.cell and (value := getattr(request, option.request)) not in _ABSENT
-    }
+    extra = _options(request)
+    windows: tuple[dict[str, int], ...] = ({},)
+    if request.vary_window:
+        windows = tuple({"window": window} for window in VARIED_WINDOWS)
     for dtype in _dtypes(request, benchmark):
         for size in sizes_of(benchmark, request.sizes):
-            if 0 < size < DTYPES[dtype].itemsize:
-                continue  # OMB's count is size // itemsize, and it skips a count of 0
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
-            yield Cell(
+            cell = Cell(
                 benchmark.name, backend, binding, size, dtype, request.device, request.buffer,
                 iterations=iterations, auto=auto,
                 warmup=usual_warmup if request.warmup is None else request.warmup,
                 precision=request.precision, time_limit=request.time_limit, validate=request.validate, **extra,
             )  # fmt: skip
+            if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
+                continue  # OMB's count is size // itemsize, and it skips a count of 0
+            for window in windows:
+                yield replace(cell, **window)
+
+
+def _elements(benchmark: Benchmark, cell: Cell) -> int:
+    """Elements that a message must have."""
+    return benchmark.unit_of(cell) if benchmark.unit_of else 1
+
+
+def _options(request: Request) -> dict[str, Any]:
+    """The fields of a cell that were given as options."""
+    given = ((option.cell, getattr(request, option.request)) for option in OPTIONS.values() if option.cell)
+    return {field: value for field, value in given if _given(value)}
+
+
+def _words(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.orchestrate.request import Request
+
+if TYPE_CHECKING:
+    from omb_py.results.osu_windows import Windows
 
 Row = Mapping[str, Any]
 
@@ -27,19 +31,27 @@ class Osu:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._last: tuple[Any, ...] | None = None
+        self._windows: Windows | None = None
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, after its header if it is the first of a table."""
-        from omb_py.results.osu_text import OsuText, lines_before
+        from omb_py.results.osu_text import text_of
+        from omb_py.results.osu_windows import Windows, is_varied
 
         request = request or self.request
         varies = request.part.varies if request.part else {}
-        details = [f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"] if varies else []
-        text = OsuText(
-            row["benchmark"], request.full, row["validated"] is not None, request.percentiles,
-            before=lines_before(row), details=details,
-        )  # fmt: skip
         table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], id(request))
+        if is_varied(row):
+            if self._last is None or self._last[:-1] != table:
+                self.close()
+                self._windows = Windows(row["validated"] is not None)
+            self._last = (*table, None)
+            self._print(self._windows.row(row))
+            return
+        text = text_of(row, request.full, row["validated"] is not None, request.percentiles)
+        if varies:
+            line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"
+            text = replace(text, details=(*text.details, line))
         if self._last is None or self._last[:-1] != table:
             self._print(text.header(row["dtype"], first=True))
         elif self._last[-1] != row["dtype"]:
@@ -50,11 +62,14 @@ class Osu:
             self._print(text.failure(row, f"omb-py {row['benchmark']}"))
 
     def close(self) -> None:
-        """Nothing is kept back."""
+        """Print the second table of a sweep over windows, which is kept back."""
+        if self._windows is not None:
+            self._print(self._windows.end())
+            self._windows = None
 
     @staticmethod
     def _print(text: str) -> None:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.write(text)
         sys.stdout.flush()
 
 

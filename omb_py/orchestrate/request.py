@@ -82,6 +82,18 @@ class Request:
     """Reduction operation."""
     window: int | None = None
     """Messages in flight."""
+    vary_window: bool = False
+    """Windows 1 to 128 in turn."""
+    print_rate: int | None = None
+    """1: OMB's text of mbw_mr has the message rate; 0: not."""
+    buffer_num: str | None = None
+    """``single`` or ``multiple`` buffers."""
+    partitions: int | None = None
+    """Parts of a partitioned message."""
+    thread_counts: str | None = None
+    """``S:R`` threads that send and receive."""
+    process_counts: str | None = None
+    """``S:R`` forked children beside sender and receiver."""
     process_sync: str | None = None
     """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
     in_place: bool = False

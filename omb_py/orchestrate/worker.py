@@ -49,6 +49,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     from omb_py.engine.benchmark import cell_from
     from omb_py.engine.faults import parse_fault, with_fault
     from omb_py.engine.measure import as_message, measure, worlds_of
+    from omb_py.engine.needs import check_needs
     from omb_py.engine.validate import Log
     from omb_py.suites.registry import find
 
@@ -56,6 +57,8 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     fault = parse_fault(spec.get("inject") or "")
     log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
     root = 0 in session.local
+    for name in dict.fromkeys(cell.benchmark for cell in cells):
+        check_needs(find(name), session)
     reserve(session, cells, worlds_of(session))
     skew = session.skew()
     facts = launch_facts(session, spec)

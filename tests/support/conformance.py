@@ -97,7 +97,7 @@ def complaints(session: Any, cell: Cell) -> list[str]:
         wrong.append(f"validated {done.validated}, {done.wrong_bytes} wrong bytes")
     if (done.iterations, done.stop_reason) != (cell.iterations, "fixed"):
         wrong.append(f"{done.iterations} iterations, {done.stop_reason}")
-    timed = len(benchmark.timed_ranks(session.size))
+    timed = len(benchmark.timed_ranks(session.size, session.hosts))
     for lap, pair in done.series.items():
         slowest, average = pair["max"], pair["avg"]
         if slowest.shape != (cell.iterations,) or average.shape != slowest.shape:
@@ -121,6 +121,9 @@ def complaints(session: Any, cell: Cell) -> list[str]:
 
 def check(session: Any, backend: str, what: Combination, crowded: bool = False) -> list[str]:
     """What is wrong with a combination; on rank 0."""
+    over_nodes = BENCHMARKS[what.benchmark].ranks.over_nodes
+    if over_nodes and not over_nodes(session.hosts):
+        return []  # tests/suites/test_congestion.py has nodes
     return [text for cell in cells(backend, what, session.size, crowded) for text in complaints(session, cell)]
 
 

@@ -1,0 +1,35 @@
+"""Whether a communicator is what a benchmark needs: thread level, nodes."""
+
+from __future__ import annotations
+
+from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.session import Session
+from omb_py.errors import EnvironmentProblem
+
+LEVELS = ("single", "funneled", "serialized", "multiple")
+"""MPI's thread levels, each with more than the one before."""
+
+
+def enough(level: str, needed: str) -> bool:
+    """Whether a thread level is at least another."""
+    return LEVELS.index(level) >= LEVELS.index(needed)
+
+
+def check_needs(benchmark: Benchmark, session: Session) -> None:
+    """Raises EnvironmentProblem, on every rank alike, when the communicator lacks what the benchmark needs."""
+    needed = benchmark.needs.thread_level
+    # libraries may provide less than funneled where one thread is all there is
+    if needed == "multiple" and not enough(session.thread_level, needed):
+        raise EnvironmentProblem(
+            f"{benchmark.name} needs thread level {needed}, but {session.library} {session.library_version} provides "
+            f"{session.thread_level}: use an MPI library that was built with threads"
+        )
+    over_nodes = benchmark.ranks.over_nodes
+    if over_nodes and not over_nodes(session.hosts):
+        counts: dict[str, int] = {}
+        for host in session.hosts:
+            counts[host] = counts.get(host, 0) + 1
+        there = ", ".join(f"{count} on {host}" for host, count in counts.items())
+        raise EnvironmentProblem(
+            f"{benchmark.name} needs {benchmark.ranks.text}, but here are {there}: name more nodes with --hosts A,B"
+        )
