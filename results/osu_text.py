@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.graphs import dims_create
 from omb_py.results.titles import TITLES, Layout, Title
@@ -21,6 +22,7 @@ DIALECT = f"omb-{VERSION}"
 
 _FIELD = 18
 _SIZE = 10
+_RULE = "-" * 43
 _COUNT = 12
 
 _OVERLAP_LINES = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
@@ -102,7 +104,7 @@ class OsuText:
             means = _numbers(row.get("rank_mean_us")) or [_number(row.get("value"))]
             cells += [f"{min(means):{_FIELD}.2f}", f"{max(means):{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]
         if self._has_validation:
-            cells.append(f"{_verdict(row.get('validated')):>{_FIELD}}")
+            cells.append(f"{_verdict(row.get('validated'), self._title.atomic):>{_FIELD}}")
         if self._has_percentiles:
             cells += [f"{v:{_FIELD}.2f}" for v in self._tail(row)]
         return "".join(cells) + "\n"
@@ -110,6 +112,23 @@ class OsuText:
     def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
         """The line that ends a run after a row with Fail, ended."""
         return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {row.get('size_bytes') or 0}.\n"
+
+    def footer(self, combinations: int, failed: int) -> str:
+        """What comes after the last row of all types: of validated atomics a block for each rank, else nothing.
+
+        Args:
+            combinations: how many types were checked.
+            failed: how many of them had a wrong byte.
+        """
+        if not (self.validation and self._title.atomic):
+            return ""
+        said = (
+            f"FAILED: {failed} of the {combinations} combinations of ops and datatypes tested failed."
+            if failed
+            else f"PASSED: All {combinations} combinations of ops and datatypes tested passed."
+        )
+        blocks = ([_RULE, f"Atomic Data Validation results for Rank={rank}:", said, _RULE] for rank in range(2))
+        return "".join(f"{line}\n" for block in blocks for line in block)
 
     @property
     def _is_overlap(self) -> bool:
@@ -200,6 +219,15 @@ def lines_before(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def lines_after(row: Mapping[str, Any]) -> list[str]:
+    """Lines that follow the title of a row's table, from what the row says of its options."""
+    parameters: Mapping[str, str] = row.get("parameters") or {}
+    if "window_kind" not in parameters:
+        return []
+    made, sync = WINDOWS[parameters["window_kind"]], SYNCS[parameters["sync"]]
+    return [f"# Window creation: {made}", f"# Synchronization: {sync}"]
+
+
 def _number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
@@ -208,7 +236,9 @@ def _numbers(values: Any) -> list[float]:
     return [] if values is None else [float(v) for v in values]
 
 
-def _verdict(validated: Any) -> str:
+def _verdict(validated: Any, atomic: bool) -> str:
     if validated is None:
         return "-"
+    if atomic:
+        return "passed" if validated else "failed"
     return "Pass" if validated else "Fail"

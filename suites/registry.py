@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 from omb_py.engine.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.suites import collective, neighborhood, pt2pt
+from omb_py.suites import collective, neighborhood, one_sided, pt2pt
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
-    {b.name: b for b in (*pt2pt.BENCHMARKS, *collective.BENCHMARKS, *neighborhood.BENCHMARKS)}
+    {b.name: b for b in (*pt2pt.BENCHMARKS, *collective.BENCHMARKS, *neighborhood.BENCHMARKS, *one_sided.BENCHMARKS)}
 )
 """The benchmarks that come with omb-py."""
 

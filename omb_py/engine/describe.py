@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.program import Blocks, Body, Region, Repeat, Request, Requests, Result, Stage, Step
+from omb_py.engine.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
 from omb_py.engine.steps import base
 
 
@@ -124,6 +125,20 @@ def _flip(step: Step) -> str:
     return f"flip a byte of {step['recv'].buffer}{when}"
 
 
+def _one_sided(step: Step) -> str:
+    op = f" {step['op']}" if "op" in step.operands else ""
+    way = "from" if step.op in ("get", "rget") else "into"
+    return f"{step.op} {step['window'].nbytes} B{op} {way} the window of {step['peer']}"
+
+
+def _exposed(step: Step) -> str:
+    return f"(rank {step['peer']}: {step['call']} {step['window'].nbytes} B of this window)"
+
+
+def _synchronise(step: Step) -> str:
+    return f"{step.op} {step['peer']}" if "peer" in step.operands else step.op
+
+
 _WORDS: dict[str, Callable[[Step], str]] = {
     "send": _to,
     "recv": _from,
@@ -153,6 +168,9 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     "neighbor_alltoall": _edges,
     "neighbor_alltoallv": _edges,
     "neighbor_alltoallw": _edges,
+    **dict.fromkeys(OPERATIONS, _one_sided),
+    **dict.fromkeys(SYNCHRONISATIONS, _synchronise),
+    EXPOSED: _exposed,
     "compute": _compute,
     "flip": _flip,
 }

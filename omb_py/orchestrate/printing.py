@@ -27,27 +27,39 @@ class Osu:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._last: tuple[Any, ...] | None = None
+        self._text: Any = None
+        self._checked: dict[str, bool] = {}
+        """Type -> no wrong byte was found, of the benchmark whose rows come now."""
 
     def row(self, row: Row) -> None:
         """Print the row, after its header if it is the first of a table."""
-        from omb_py.results.osu_text import OsuText, lines_before
+        from omb_py.results.osu_text import OsuText, lines_after, lines_before
 
         request = self.request
         text = OsuText(
-            row["benchmark"], request.full, row["validated"] is not None, request.percentiles, before=lines_before(row)
-        )
+            row["benchmark"], request.full, row["validated"] is not None, request.percentiles,
+            details=lines_after(row), before=lines_before(row),
+        )  # fmt: skip
         table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"])
         if self._last is None or self._last[:-1] != table:
+            self.close()
             self._print(text.header(row["dtype"], first=True))
         elif self._last[-1] != row["dtype"]:
             self._print(text.header(row["dtype"], first=False))
-        self._last = (*table, row["dtype"])
+        self._last, self._text = (*table, row["dtype"]), text
+        self._checked[row["dtype"]] = self._checked.get(row["dtype"], True) and row["validated"] is not False
         self._print(text.row(row))
         if row["validated"] is False:
             self._print(text.failure(row, f"omb-py {row['benchmark']}"))
 
     def close(self) -> None:
-        """Nothing is kept back."""
+        """What OMB says after the last row of a benchmark."""
+        if self._text is not None:
+            footer = self._text.footer(len(self._checked), sum(not fine for fine in self._checked.values()))
+            if footer:
+                self._print(footer)
+        self._text = None
+        self._checked.clear()
 
     @staticmethod
     def _print(text: str) -> None:

@@ -68,6 +68,10 @@ class Request:
     """Reduction operation."""
     window: int | None = None
     """Messages in flight."""
+    window_kind: str | None = None
+    """How the window of a one-sided benchmark is made (:data:`omb_py.engine.rma.WINDOWS`)."""
+    sync: str | None = None
+    """What completes a one-sided operation (:data:`omb_py.engine.rma.SYNCS`)."""
     process_sync: str | None = None
     """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
     in_place: bool = False

@@ -46,6 +46,6 @@ def with_step(benchmark: Benchmark, rank: int, extra: Step) -> Benchmark:
             return made
         stage: Stage = made.stages[0]
         spoiled = replace(stage, variants=tuple((*body, extra) for body in stage.variants))
-        return Program(made.buffers, (spoiled, *made.stages[1:]))
+        return replace(made, stages=(spoiled, *made.stages[1:]))
 
     return replace(benchmark, program=program)
