@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
-from omb_py.engine.rma import SYNCS, WINDOWS
+from omb_py.engine.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.graphs import dims_create
 from omb_py.results.titles import TITLES, Layout, Title
@@ -88,6 +88,8 @@ class OsuText:
                 lines += _OVERLAP_LINES
         if dtype is not None and self._title.datatype_line:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
+            if name == "int8" and self._title.layout == "one_sided":
+                name = "char"  # so OMB calls it; MPI reduces no MPI_CHAR
             lines.append(f"# Datatype: {DTYPES[name].mpi}.")
         lines.append(self._head())
         return "".join(f"{line}\n" for line in lines)
@@ -113,21 +115,26 @@ class OsuText:
         """The line that ends a run after a row with Fail, ended."""
         return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {row.get('size_bytes') or 0}.\n"
 
-    def footer(self, combinations: int, failed: int) -> str:
+    def footer(self, combinations: int, failed: int, sync: str = "") -> str:
         """What comes after the last row of all types: of validated atomics a block for each rank, else nothing.
 
         Args:
             combinations: how many types were checked.
             failed: how many of them had a wrong byte.
+            sync: the synchronisation. In a passive accumulate nothing arrives at rank 0, of which OMB says nothing.
         """
         if not (self.validation and self._title.atomic):
             return ""
+        idle = self.benchmark == "acc_latency" and sync not in ACTIVE
         said = (
             f"FAILED: {failed} of the {combinations} combinations of ops and datatypes tested failed."
             if failed
             else f"PASSED: All {combinations} combinations of ops and datatypes tested passed."
         )
-        blocks = ([_RULE, f"Atomic Data Validation results for Rank={rank}:", said, _RULE] for rank in range(2))
+        blocks = (
+            [_RULE, f"Atomic Data Validation results for Rank={rank}:", *([] if idle and rank == 0 else [said]), _RULE]
+            for rank in range(2)
+        )
         return "".join(f"{line}\n" for block in blocks for line in block)
 
     @property

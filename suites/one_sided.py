@@ -20,6 +20,7 @@ from omb_py.suites.rules import BANDWIDTH_COUNTS, EXACTLY_TWO, LATENCY_COUNTS, P
 _WINDOW = "window"
 _OPTIONS = frozenset({"type", "validation", "window_kind", "sync"})
 _PASSIVE = tuple(kind for kind in rma.SYNCS if kind not in rma.ACTIVE)
+_OF_ONE = ("compare_and_swap", "fetch_and_op")
 _SIZE = Sizes(1, PT2PT_SIZES.maximum)
 
 Call = Callable[[Cell, int, int], Step]
@@ -73,15 +74,19 @@ class _Epochs:
     teardown: Body = ()
 
 
-def _passive(cell: Cell, target: int) -> _Epochs:
-    """At the origin. As in OMB the lock of both flushes is taken once, outside the iterations."""
+def _passive(cell: Cell, target: int, op: str) -> _Epochs:
+    """At the origin. As in OMB the lock of both flushes is taken once, outside the iterations.
+
+    Its locks are shared, but exclusive around a get_accumulate, and where each atomic of one element takes its own.
+    """
+    lock = rma.win_lock(target, op == "get_accumulate" or (cell.sync == "lock" and op in _OF_ONE))
     match cell.sync:
         case "lock":
-            return _Epochs((rma.win_lock(target),), (rma.win_unlock(target),))
+            return _Epochs((lock,), (rma.win_unlock(target),))
         case "lock_all":
             return _Epochs((rma.win_lock_all(),), (rma.win_unlock_all(),))
     flush = rma.win_flush(target) if cell.sync == "flush" else rma.win_flush_local(target)
-    return _Epochs((), (flush,), (rma.win_lock(target),), (rma.win_unlock(target),))
+    return _Epochs((), (flush,), (lock,), (rma.win_unlock(target),))
 
 
 def _program(cell: Cell, call: Step, span: int, stage: Stage) -> Program:
@@ -117,7 +122,7 @@ def _latency(call_of: Call) -> Callable[[World, Cell], Program]:
         around, nodes = _Epochs(), act
         if cell.sync not in rma.ACTIVE:
             if world.rank == 0:
-                around = _passive(cell, peer)
+                around = _passive(cell, peer, call.op)
                 nodes = (*around.before, *act, *around.after)
             else:
                 nodes = (seen,)
@@ -150,7 +155,7 @@ def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = Fals
             closes: Body = ((rma.win_complete(peer),) if acts else ()) + ((rma.win_wait(peer),) if is_seen else ())
             nodes = (*opens, *work, *closes)
         else:
-            around = _passive(cell, peer) if acts else _Epochs()
+            around = _passive(cell, peer, call.op) if acts else _Epochs()
             nodes = (*around.before, *work, *around.after)
         return _program(cell, call, nbytes * cell.window, _timed(world, cell, nodes, around))
 

@@ -9,7 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 from omb_py.backends.mpi.calls import OPS, CommOf, datatype
-from omb_py.backends.mpi.rma import RMA_METHODS, targets
+from omb_py.backends.mpi.rma import RMA_METHODS, lock_type, targets
 from omb_py.backends.mpi.windows import OpenWindow
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names
@@ -46,9 +46,7 @@ def method_of(op: str) -> str:
 class Renderer:
     """Renders the steps of one cell as Python statements."""
 
-    def __init__(
-        self, comm_of: CommOf, memory: HostMemory, program: Program, window: OpenWindow | None = None
-    ) -> None:
+    def __init__(self, comm_of: CommOf, memory: HostMemory, program: Program, window: OpenWindow | None = None) -> None:
         self.comm_of, self.memory, self.window = comm_of, memory, window
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
@@ -93,8 +91,8 @@ class Renderer:
                 arguments.append(str(self.window.bases[step["peer"]] + step["window"].offset))
             elif word == "group":
                 arguments.append(names.bind(self.window.group(step["peer"]), "g"))
-            elif word == "shared":
-                arguments.append(str(MPI.LOCK_SHARED))
+            elif word == "lock":
+                arguments.append(str(lock_type(step)))
             elif isinstance(step[word], Region):  # with the type: origin and target must name the same
                 buffer = self.buffer(step[word], step["dtype"], False, named=True)
                 arguments.append(names.bind(buffer, "b") + (f"[{k}]" if k and step[word].stride else ""))

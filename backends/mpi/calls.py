@@ -114,9 +114,7 @@ class Resolver(WindowOperands):
         window: of one-sided steps.
     """
 
-    def __init__(
-        self, comm_of: CommOf, memory: HostMemory, requests: int, window: OpenWindow | None = None
-    ) -> None:
+    def __init__(self, comm_of: CommOf, memory: HostMemory, requests: int, window: OpenWindow | None = None) -> None:
         self.comm_of, self.memory, self.window = comm_of, memory, window
         null = handle(MPI.REQUEST_NULL)
         self.request_size = MPI._sizeof(MPI.Request)

@@ -21,7 +21,7 @@ RMA_CALLS: Final[dict[str, tuple[str, str]]] = {
     "get_accumulate": ("MPI_Get_accumulate", f"send count dtype recv count dtype {_TO} op win"),
     "fetch_and_op": ("MPI_Fetch_and_op", "send recv dtype peer disp op win"),
     "compare_and_swap": ("MPI_Compare_and_swap", "send compare recv dtype peer disp win"),
-    "win_lock": ("MPI_Win_lock", "shared peer assertion win"),
+    "win_lock": ("MPI_Win_lock", "lock peer assertion win"),
     "win_unlock": ("MPI_Win_unlock", "peer win"),
     "win_lock_all": ("MPI_Win_lock_all", "assertion win"),
     "win_unlock_all": ("MPI_Win_unlock_all", "win"),
@@ -44,7 +44,7 @@ RMA_METHODS: Final[dict[str, tuple[str, str]]] = {
     "get_accumulate": ("Get_accumulate", "send recv peer target op"),
     "fetch_and_op": ("Fetch_and_op", "send recv peer disp op"),
     "compare_and_swap": ("Compare_and_swap", "send compare recv peer disp"),
-    "win_lock": ("Lock", "peer shared"),
+    "win_lock": ("Lock", "peer lock"),
     "win_unlock": ("Unlock", "peer"),
     "win_lock_all": ("Lock_all", ""),
     "win_unlock_all": ("Unlock_all", ""),
@@ -57,6 +57,11 @@ RMA_METHODS: Final[dict[str, tuple[str, str]]] = {
     "win_wait": ("Wait", ""),
 }
 """step -> (method of mpi4py's Win, arguments)."""
+
+
+def lock_type(step: Step) -> int:
+    """MPI's number of the kind of lock."""
+    return MPI.LOCK_EXCLUSIVE if "exclusive" in step.operands else MPI.LOCK_SHARED
 
 
 class WindowOperands:
@@ -81,8 +86,8 @@ class WindowOperands:
     def _group(self, step: Step) -> Arg:
         return Arg(handle(self.opened.group(step["peer"])))
 
-    def _shared(self, step: Step) -> Arg:
-        return Arg(MPI.LOCK_SHARED)
+    def _lock(self, step: Step) -> Arg:
+        return Arg(lock_type(step))
 
     def _assertion(self, step: Step) -> Arg:
         return Arg(0)

@@ -136,7 +136,8 @@ def _exposed(step: Step) -> str:
 
 
 def _synchronise(step: Step) -> str:
-    return f"{step.op} {step['peer']}" if "peer" in step.operands else step.op
+    text = f"{step.op} {step['peer']}" if "peer" in step.operands else step.op
+    return f"{text}, exclusive" if "exclusive" in step.operands else text
 
 
 _WORDS: dict[str, Callable[[Step], str]] = {

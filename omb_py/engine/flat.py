@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.describe import describe
-from omb_py.engine.rma import EXPOSED
 from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+from omb_py.engine.rma import EXPOSED
 
 FILENAME = "<omb-py program>"
 

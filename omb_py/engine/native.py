@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from omb_py.engine import rows as R
 from omb_py.engine.codegen import Shape, llvm_text, shape_of
 from omb_py.engine.describe import describe
-from omb_py.engine.rma import EXPOSED
 from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+from omb_py.engine.rma import EXPOSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,9 @@ _ONE_SIDED: Final = 1 << 20
 """Part of the key of one-sided payloads, larger than any tag."""
 
 
-def _window_parts(step: Step, k: int, world: World, iteration: int) -> Iterator[tuple[Region, Make | None, Make | None]]:
+def _window_parts(
+    step: Step, k: int, world: World, iteration: int
+) -> Iterator[tuple[Region, Make | None, Make | None]]:
     """(region, bytes before, bytes after) of an operation on a window: at its origin, or (``exposed``) at its target.
 
     In an accumulation the target holds what rank 0 of two would contribute to a reduction, the origin what rank 1

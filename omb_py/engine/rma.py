@@ -88,9 +88,9 @@ def exposed(call: Step, origin: int) -> Step:
     return Step(EXPOSED, {"call": call.op, **kept, "peer": origin})
 
 
-def win_lock(target: int) -> Step:
-    """Open a passive epoch to rank `target`, with a shared lock, as OMB."""
-    return Step("win_lock", {"peer": target})
+def win_lock(target: int, exclusive: bool = False) -> Step:
+    """Open a passive epoch to rank `target`, with a shared or an exclusive lock."""
+    return Step("win_lock", {"peer": target, **({"exclusive": 1} if exclusive else {})})
 
 
 def win_unlock(target: int) -> Step:

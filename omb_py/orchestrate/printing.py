@@ -28,6 +28,7 @@ class Osu:
         self.request = request
         self._last: tuple[Any, ...] | None = None
         self._text: Any = None
+        self._sync = ""
         self._checked: dict[str, bool] = {}
         """Type -> no wrong byte was found, of the benchmark whose rows come now."""
 
@@ -47,6 +48,7 @@ class Osu:
         elif self._last[-1] != row["dtype"]:
             self._print(text.header(row["dtype"], first=False))
         self._last, self._text = (*table, row["dtype"]), text
+        self._sync = (row.get("parameters") or {}).get("sync", "")
         self._checked[row["dtype"]] = self._checked.get(row["dtype"], True) and row["validated"] is not False
         self._print(text.row(row))
         if row["validated"] is False:
@@ -55,7 +57,8 @@ class Osu:
     def close(self) -> None:
         """What OMB says after the last row of a benchmark."""
         if self._text is not None:
-            footer = self._text.footer(len(self._checked), sum(not fine for fine in self._checked.values()))
+            failed = sum(not fine for fine in self._checked.values())
+            footer = self._text.footer(len(self._checked), failed, self._sync)
             if footer:
                 self._print(footer)
         self._text = None

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.engine.benchmark import Cell
+from omb_py.engine.benchmark import Benchmark, Cell
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.measure import measure
+from omb_py.engine.validate import checkable
 from omb_py.suites.registry import BENCHMARKS
 
 BUFFERS = ("numpy", "bytearray")
@@ -41,11 +42,20 @@ class Combination:
         return "-".join((self.binding, self.benchmark, self.dtype, self.buffer))
 
 
+def dtypes_of(benchmark: Benchmark) -> list[str]:
+    """The types that a benchmark is checked with: one where there is no data, few where each cell makes a window."""
+    if not checkable(benchmark):
+        return ["char"]
+    names = FEW_DTYPES if benchmark.family == "one-sided" else tuple(DTYPES)
+    refuses = benchmark.refuses
+    return [n for n in names if not (refuses and refuses(benchmark.cell("mpi", "native", 8, dtype=n)))]
+
+
 def combinations(bindings: Sequence[str]) -> Iterator[Combination]:
     """All of them; a barrier has no data, so one type stands for all."""
     for binding in bindings:
         for name in BENCHMARKS:
-            for dtype in DTYPES if name != "barrier" else ("char",):
+            for dtype in dtypes_of(BENCHMARKS[name]):
                 for buffer in BUFFERS:
                     yield Combination(binding, name, dtype, buffer)
 
@@ -55,10 +65,12 @@ def cells(backend: str, what: Combination, ranks: int, sizes: Sequence[int] = SI
     benchmark = BENCHMARKS[what.benchmark]
     if not benchmark.ranks.admits(ranks):
         return
-    for size in sizes if benchmark.sizes else (0,):
+    if benchmark.family == "one-sided":
+        sizes = sizes[-2:]
+    for size in benchmark.sizes_for(what.dtype, tuple(sizes)):
         for op in OPS if what.benchmark == "allreduce" and size == 24 and len(sizes) > 1 else ("sum",):
-            yield Cell(
-                what.benchmark, backend, what.binding, size, what.dtype, buffer=what.buffer, op=op,
+            yield benchmark.cell(
+                backend, what.binding, size, dtype=what.dtype, buffer=what.buffer, op=op,
                 root=ranks - 1, window=3, iterations=ITERATIONS if len(sizes) > 1 else 2, auto=False, warmup=1,
                 validate=True,
             )  # fmt: skip
@@ -71,7 +83,7 @@ def complaints(session: Any, cell: Cell) -> list[str]:
     if 0 not in session.local:
         return []
     wrong = []
-    expected = (True, 0) if benchmark.sizes else (None, None)
+    expected = (True, 0) if checkable(benchmark) else (None, None)
     if (done.validated, done.wrong_bytes) != expected:
         wrong.append(f"validated {done.validated}, {done.wrong_bytes} wrong bytes")
     if (done.iterations, done.stop_reason) != (cell.iterations, "fixed"):
