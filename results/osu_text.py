@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omb_py import __version__
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.graphs import dims_create
 from omb_py.results.titles import TITLES, Layout, Title
@@ -21,6 +23,7 @@ DIALECT = f"omb-{VERSION}"
 
 _FIELD = 18
 _SIZE = 10
+_RULE = "-" * 43
 _COUNT = 12
 
 _OVERLAP_LINES = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
@@ -62,13 +65,23 @@ class OsuText:
     details: Sequence[str] = ()
     """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
 
+    layout: Layout | None = None
+    """Layout of a benchmark that OMB does not have."""
+
     def __post_init__(self) -> None:
-        if self.benchmark not in TITLES:
+        if self.benchmark not in TITLES and self.layout is None:
             raise UsageError(f"OMB has no text for {self.benchmark!r}: {nearest(self.benchmark, TITLES)}")
 
     @property
     def _title(self) -> Title:
-        return TITLES[self.benchmark]
+        return TITLES.get(self.benchmark) or Title("", self.layout or "latency")
+
+    @property
+    def title_line(self) -> str:
+        """The first line of the table; of a benchmark that is not OMB's it does not say OSU."""
+        if self.benchmark in TITLES:
+            return TITLES[self.benchmark].line(self.accel, VERSION)
+        return f"# omb-py {self.benchmark} Test v{__version__}"
 
     def header(self, dtype: str | None, first: bool = True) -> str:
         """The lines before the rows, each ended.
@@ -82,7 +95,7 @@ class OsuText:
             lines += self.before
             if self._title.blank_first:
                 lines.append("")
-            lines.append(self._title.line(self.accel, VERSION))
+            lines.append(self.title_line)
             lines += self.details
             if self._title.layout in ("overlap", "overlap_barrier"):
                 lines += _OVERLAP_LINES
@@ -90,6 +103,8 @@ class OsuText:
             return "".join(f"{line}\n" for line in lines)
         if dtype is not None and self._title.datatype_line:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
+            if name == "int8" and self._title.layout == "one_sided":
+                name = "char"  # so OMB calls it; MPI reduces no MPI_CHAR
             lines.append(f"# Datatype: {DTYPES[name].mpi}.")
         lines.append(self._head())
         return "".join(f"{line}\n" for line in lines)
@@ -111,7 +126,7 @@ class OsuText:
             least, most, _ = _spread(row)
             cells += [f"{least:{_FIELD}.2f}", f"{most:{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]
         if self._has_validation:
-            cells.append(f"{_verdict(row.get('validated')):>{_FIELD}}")
+            cells.append(f"{_verdict(row.get('validated'), self._title.atomic):>{_FIELD}}")
         if self._has_percentiles:
             cells += [f"{v:{_FIELD}.2f}" for v in self._tail(row)]
         return "".join(cells) + "\n"
@@ -119,6 +134,28 @@ class OsuText:
     def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
         """The line that ends a run after a row with Fail, ended."""
         return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {row.get('size_bytes') or 0}.\n"
+
+    def footer(self, combinations: int, failed: int, sync: str = "") -> str:
+        """What comes after the last row of all types: of validated atomics a block for each rank, else nothing.
+
+        Args:
+            combinations: how many types were checked.
+            failed: how many of them had a wrong byte.
+            sync: the synchronisation. In a passive accumulate nothing arrives at rank 0, of which OMB says nothing.
+        """
+        if not (self.validation and self._title.atomic):
+            return ""
+        idle = self.benchmark == "acc_latency" and sync not in ACTIVE
+        said = (
+            f"FAILED: {failed} of the {combinations} combinations of ops and datatypes tested failed."
+            if failed
+            else f"PASSED: All {combinations} combinations of ops and datatypes tested passed."
+        )
+        blocks = (
+            [_RULE, f"Atomic Data Validation results for Rank={rank}:", *([] if idle and rank == 0 else [said]), _RULE]
+            for rank in range(2)
+        )
+        return "".join(f"{line}\n" for block in blocks for line in block)
 
     @property
     def _is_overlap(self) -> bool:
@@ -196,10 +233,11 @@ class OsuText:
 
 
 def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
-    """The text of a row's table. Raises UsageError when OMB has no such table."""
+    """The text of a row's table; a benchmark that OMB does not have gets a table in its manner."""
+    layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
     return OsuText(
         row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
-        rates=parameters_of(row).get("print_rate") != "0",
+        rates=parameters_of(row).get("print_rate") != "0", layout=layout,
     )  # fmt: skip
 
 
@@ -219,8 +257,11 @@ def details(row: Mapping[str, Any]) -> list[str]:
     if row["benchmark"] == "mbw_mr":
         window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
         return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"]
-    partitions = parameters_of(row).get("partitions")
-    return [f"# Partitions: {partitions}\t"] if partitions else []
+    parameters = parameters_of(row)
+    if "window_kind" in parameters:
+        made, sync = WINDOWS[parameters["window_kind"]], SYNCS[parameters["sync"]]
+        return [f"# Window creation: {made}", f"# Synchronization: {sync}"]
+    return [f"# Partitions: {parameters['partitions']}\t"] if "partitions" in parameters else []
 
 
 _SIDES = {
@@ -259,7 +300,9 @@ def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
     return min(means), max(means), sum(means) / len(means)
 
 
-def _verdict(validated: Any) -> str:
+def _verdict(validated: Any, atomic: bool) -> str:
     if validated is None:
         return "-"
+    if atomic:
+        return "passed" if validated else "failed"
     return "Pass" if validated else "Fail"

@@ -1,4 +1,4 @@
-"""Every benchmark of OMB 7.5: its title and the layout of its table.
+"""Every benchmark of OMB 7.5, and ours in its manner: its title and the layout of its table.
 
 The odd spellings are OMB's own; a reader of OMB's text needs them as much as a writer does.
 """
@@ -27,6 +27,10 @@ class Title:
     layout: Layout
     reduces: bool = False
     """A reduction: MPI_CHAR becomes MPI_SIGNED_CHAR."""
+    typed: bool = True
+    """Says its datatype, where others of its layout do."""
+    atomic: bool = False
+    """Says ``passed`` where others say ``Pass``, and the result of each rank at the end."""
 
     @property
     def blank_first(self) -> bool:
@@ -36,7 +40,7 @@ class Title:
     @property
     def datatype_line(self) -> bool:
         """A ``# Datatype:`` line comes before the head of the table."""
-        return self.layout not in ("barrier", "overlap_barrier", "init", "hello")
+        return self.typed and self.layout not in ("barrier", "overlap_barrier", "init", "hello")
 
     def line(self, accel: str = "", version: str = "7.5") -> str:
         """The title line, without its end; `accel` is ``""``, ``"-CUDA"``, …"""
@@ -86,12 +90,14 @@ _POINT_TO_POINT = {
 _ONE_SIDED = {
     "put_latency": Title("MPI_Put{accel} Latency", "one_sided"),
     "get_latency": Title("MPI_Get{accel} latency", "one_sided"),
-    "acc_latency": Title("MPI_Accumulate{accel} latency", "one_sided"),
-    "get_acc_latency": Title("MPI_Get_accumulate latency", "one_sided"),
-    "cas_latency": Title("MPI_Compare_and_swap{accel} latency", "one_sided"),
-    "fop_latency": Title("MPI_Fetch_and_op{accel} latency", "one_sided"),
+    "acc_latency": Title("MPI_Accumulate{accel} latency", "one_sided", atomic=True),
+    "get_acc_latency": Title("MPI_Get_accumulate latency", "one_sided", typed=False),
+    "cas_latency": Title("MPI_Compare_and_swap{accel} latency", "one_sided", atomic=True),
+    "fop_latency": Title("MPI_Fetch_and_op{accel} latency", "one_sided", atomic=True),
     "put_bw": Title("MPI_Put{accel} Bandwidth", "one_sided_bandwidth"),
     "get_bw": Title("MPI_Get{accel} Bandwidth", "one_sided_bandwidth"),
+    "rput_latency": Title("MPI_Rput{accel} Latency", "one_sided"),
+    "rget_latency": Title("MPI_Rget{accel} latency", "one_sided"),
     "put_bibw": Title("MPI_Put{accel} Bi-directional Bandwidth", "one_sided_bandwidth"),
 }
 

@@ -12,6 +12,7 @@ from omb_py.suites import (
     collective,
     congestion,
     neighborhood,
+    one_sided,
     pairs,
     partitioned,
     persistent,
@@ -25,7 +26,7 @@ ENTRY_POINTS = "omb_py.benchmarks"
 
 _FAMILIES = (
     pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, neighborhood,
-    startup,
+    one_sided, startup,
 )  # fmt: skip
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({b.name: b for family in _FAMILIES for b in family.BENCHMARKS})

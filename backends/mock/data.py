@@ -115,7 +115,7 @@ def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np
         case "allreduce" | "reduce" | "reduce_scatter_block" | "reduce_scatter":
             assert dtype is not None and reduction is not None
             values = sent[:, : nbytes - nbytes % dtype.itemsize].view(dtype)
-            result = reduction.reduce(values, axis=0, keepdims=True, dtype=_work_type(reduction, dtype))
+            result = reduction.reduce(values, axis=0, keepdims=True, dtype=work_type(reduction, dtype))
             whole = np.ascontiguousarray(result.astype(dtype, copy=False)).view(np.uint8)
             if op == "reduce_scatter":
                 return _uneven(whole[0], [n * dtype.itemsize for n in step["counts"]])
@@ -139,6 +139,6 @@ def _uneven(whole: Bytes, sizes: Sequence[int]) -> Bytes:
     return rows
 
 
-def _work_type(reduction: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def work_type(reduction: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """NumPy would widen sums of small integers; MPI does not. Logical operations work on truth values."""
     return np.dtype(bool) if reduction.__name__.startswith("logical") else dtype

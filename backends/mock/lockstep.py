@@ -17,10 +17,11 @@ from omb_py.backends.mock.lower import IRREGULAR, Code, Op
 from omb_py.backends.mock.timing import Times, Timing
 from omb_py.engine.describe import parts
 from omb_py.engine.program import Program, Step, walk
+from omb_py.engine.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
 from omb_py.engine.session import StepFailed
 from omb_py.engine.steps import base
 
-_APART: Final = frozenset({"send", "recv", "psend", "precv"}) | IRREGULAR
+_APART: Final = frozenset({"send", "recv", "psend", "precv", EXPOSED, *OPERATIONS, *SYNCHRONISATIONS}) | IRREGULAR
 """What each rank does for itself."""
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from omb_py.backends.mock.cost import Costs
 from omb_py.backends.mock.data import REDUCTIONS, Bytes
+from omb_py.backends.mock.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
 from omb_py.engine.describe import count_steps
 from omb_py.engine.dtypes import DTYPES, parse_dtype
 from omb_py.engine.program import (
@@ -28,6 +29,7 @@ from omb_py.engine.program import (
     Step,
     started,
 )
+from omb_py.engine.rma import EXPOSED, OPERATIONS
 from omb_py.engine.session import StepFailed
 from omb_py.engine.steps import COLLECTIVES, COMMUNICATORS, NEIGHBORHOOD, base
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
@@ -48,6 +50,12 @@ class Code:
     FLIP: Final = 7
     HOST: Final = 8
     STAMP: Final = 9
+    ACCESS: Final = 10
+    """An operation on a window."""
+    END: Final = 11
+    """What completes such operations."""
+    FENCE: Final = 12
+    COMPLETE: Final = 13
 
 
 _CODES: Final = {
@@ -62,13 +70,25 @@ _CODES: Final = {
     "compute": Code.COMPUTE,
     "flip": Code.FLIP,
     **dict.fromkeys((*COLLECTIVES, *NEIGHBORHOOD, *COMMUNICATORS), Code.COLLECTIVE),
+    **dict.fromkeys(OPERATIONS, Code.ACCESS),
+    **dict.fromkeys(ENDS, Code.END),
+    "win_fence": Code.FENCE,
+    "win_complete": Code.COMPLETE,
+    "win_post": Code.SEND,
+    "win_start": Code.RECV,
+    "win_wait": Code.RECV,
 }
 """Blocking form of a step -> code."""
-_COSTS_NOTHING: Final = frozenset({"free", "pready"})
 SINKS: Final = frozenset({"reduce", "gather", "gatherv"})
 IRREGULAR: Final = frozenset({"allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw", *NEIGHBORHOOD})
 """Collectives whose data each rank describes for itself (:mod:`omb_py.backends.mock.edges`)."""
-COMMUNICATION: Final = frozenset({Code.SEND, Code.RECV, Code.COLLECTIVE, Code.WAIT, Code.TEST})
+COMMUNICATION: Final = frozenset(
+    {
+        Code.SEND, Code.RECV, Code.COLLECTIVE, Code.WAIT, Code.TEST, Code.ACCESS, Code.END, Code.FENCE, Code.COMPLETE,
+    }
+)  # fmt: skip
+_SILENT: Final = frozenset({"free", "pready", EXPOSED, "win_lock", "win_lock_all"})
+"""Steps that take no time and do nothing here."""
 
 
 @dataclass(slots=True)
@@ -107,6 +127,7 @@ class Op:
     """Where the time of a computation comes from, when an earlier stage measured it."""
     iteration: int = -1
     call: Callable[[Any], None] | None = None
+    access: Access | None = None
 
     @property
     def signature(self) -> tuple[object, ...]:
@@ -126,6 +147,8 @@ class Site:
     view: Callable[[Region], Bytes | None]
     whole: Callable[[str], Bytes | None]
     """All bytes of a buffer, for blocks of it."""
+    remote: Callable[[int, Region], Bytes | None] = lambda rank, region: None
+    """A region of another rank's buffer, which is as large as the own one."""
 
 
 def lower(
@@ -167,7 +190,7 @@ def lower(
             ops.append(Op(Code.HOST, number, call=node.call))
         else:
             assert isinstance(node, Step)
-            if node.op in _COSTS_NOTHING or node.op.endswith("_init"):
+            if node.op in _SILENT or node.op.endswith("_init"):
                 continue
             for step in started(node, known):
                 op = _operation(step, k, number, site)
@@ -213,19 +236,37 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
                 op.requests = (index + k * stride,)
             case Requests(first, count):
                 op.requests = tuple(range(first, first + count))
-    if op.code in (Code.SEND, Code.RECV):
+    if op.code in (Code.SEND, Code.RECV, Code.COMPLETE):
         op.peer = _rank(step, number, operands["peer"], site)
-        op.tag = operands["tag"]
+        op.tag = POST_TAG if step.op in ("win_post", "win_start") else operands.get("tag", COMPLETE_TAG)
         op.cost = site.costs.message(op.nbytes) * site.scale
         op.wire = site.costs.wire(op.nbytes) * site.scale
     elif op.code == Code.COLLECTIVE:
         _collective(op, step, number, site)
+    elif op.code == Code.ACCESS:
+        _access(op, step, k, number, site)
+    elif op.code == Code.END:
+        op.peer = operands.get("peer", -1)
+    elif op.code == Code.FENCE:
+        op.cost = site.costs.barrier() * site.scale
     elif op.code == Code.COMPUTE:
         ns = operands["ns"]
         op.ns, op.source = (ns, None) if isinstance(ns, int) else (0, ns)
     elif op.code == Code.FLIP:
         op.iteration = operands["iteration"]
     return op
+
+
+def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
+    """Fill in what operations on a window have."""
+    op.peer = _rank(step, number, step["peer"], site)
+    place: Region = step["window"].at(k)
+    _check(step, number, place, site)
+    parts = {n: _view(step, number, step[n].at(k), site) for n in ("send", "recv", "compare") if n in step.operands}
+    op.access = Access(step, op.peer, {**parts, "window": site.remote(op.peer, place)})
+    op.nbytes = place.nbytes
+    op.cost = site.costs.message(op.nbytes) * site.scale
+    op.wire = site.costs.wire(op.nbytes) * site.scale
 
 
 def _collective(op: Op, step: Step, number: int, site: Site) -> None:

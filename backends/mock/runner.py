@@ -19,6 +19,7 @@ from omb_py.backends.mock.timing import Timing
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.describe import count_steps, describe, describe_cell, parts, steps_of
 from omb_py.engine.program import Program, edges_of, templates
+from omb_py.engine.rma import check_hosts
 from omb_py.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class MockRunner:
             raise UsageError("mock: with data=off there is nothing to validate; leave out data=off or -c")
         self.moves = moves_data(config, cell, programs)
         """Whether bytes are moved; when not, all ranks share scratch memory."""
+        self._window = programs[0].window
+        if self._window:
+            check_hosts(self._window, session.hosts)
         self._memory = Memory(programs, cell.buffer, self.moves)
         self._costs = Costs(config.alpha, config.beta, ranks)
         timing = Timing(config, ranks, session.scale, noise)
@@ -96,9 +100,9 @@ class MockRunner:
         self._once(stage, _TEARDOWN)
 
     def notes(self) -> Mapping[str, float]:
-        """What making a graph takes: an exchange of one number."""
-        made = edges_of(self._programs[0]) is not None
-        return {"topology_us": self._costs.allgather(8) * self._session.scale / 1000} if made else {}
+        """What making a graph or a window takes: an exchange of one number."""
+        took, edges = self._costs.allgather(8) * self._session.scale / 1000, edges_of(self._programs[0])
+        return ({"topology_us": took} if edges is not None else {}) | ({"win_create_us": took} if self._window else {})
 
     def close(self) -> None:
         """Nothing to free."""
@@ -154,6 +158,7 @@ class MockRunner:
             lambda name: memory.size(rank, name),
             memory.rows if all_ranks else lambda region: memory.view(rank, region),
             lambda name: memory.of(rank, name) if memory.moves else None,
+            memory.view,
         )
         stages = []
         for stage in self._programs[rank].stages:

@@ -21,6 +21,7 @@ from omb_py.backends.mock.lower import Code, Op
 from omb_py.backends.mock.matching import Handle, Matcher, Message, Posted
 from omb_py.backends.mock.meeting import Meeting
 from omb_py.backends.mock.timing import Timing
+from omb_py.backends.mock.windows import Windows
 from omb_py.engine.describe import describe
 from omb_py.engine.session import StepFailed
 
@@ -74,6 +75,7 @@ class Events:
         self._resume = [0] * ranks
         self._ops: list[Sequence[Op]] = [()] * ranks
         self._hung: int | None = None
+        self._windows = Windows(ranks, self._put)
         self.named = 0
         """The rank of the last position or error."""
         self._act: Mapping[int, Callable[[int, Op], bool]] = {
@@ -85,6 +87,10 @@ class Events:
             Code.COMPUTE: self._compute,
             Code.FLIP: self._flip,
             Code.HOST: self._host,
+            Code.ACCESS: self._access,
+            Code.END: self._end,
+            Code.FENCE: self._fence,
+            Code.COMPLETE: self._complete_access,
         }
         self.log: list[Delivery] | None = None
         """Set to a list to record every message."""
@@ -294,6 +300,30 @@ class Events:
         if meeting.over:
             del self._meetings[number]
         return self._finish(rank, op, handle)
+
+    # -- windows -----------------------------------------------------------------------------------------------
+
+    def _access(self, rank: int, op: Op) -> bool:
+        assert op.access is not None
+        handle, iteration = self._start(rank, op), self._iteration[rank]
+        transit, wire = self._timing.message(rank, op, iteration)
+        start = max(self._clock[rank], self._links[rank])
+        self._links[rank] = start + wire
+        self._windows.begin(rank, op.access, start + transit, iteration)
+        self._complete(handle, start + transit)
+        return True
+
+    def _end(self, rank: int, op: Op) -> bool:
+        self._clock[rank] = self._windows.complete(rank, op.peer, self._clock[rank])
+        return True
+
+    def _fence(self, rank: int, op: Op) -> bool:
+        self._clock[rank] = self._windows.complete(rank, -1, self._clock[rank])
+        return self._collective(rank, op)
+
+    def _complete_access(self, rank: int, op: Op) -> bool:
+        self._clock[rank] = self._windows.complete(rank, op.peer, self._clock[rank])
+        return self._send(rank, op)
 
     # -- local operations --------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ import numpy as np
 from mpi4py import MPI
 
 from omb_py.backends.mpi.calls import OPS, CommOf, datatype
+from omb_py.backends.mpi.rma import RMA_METHODS, lock_type, targets
+from omb_py.backends.mpi.windows import OpenWindow
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names
 from omb_py.engine.memory import HostMemory
@@ -47,8 +49,8 @@ def method_of(op: str) -> str:
 class Renderer:
     """Renders the steps of one cell as Python statements."""
 
-    def __init__(self, comm_of: CommOf, memory: HostMemory, program: Program) -> None:
-        self.comm_of, self.memory = comm_of, memory
+    def __init__(self, comm_of: CommOf, memory: HostMemory, program: Program, window: OpenWindow | None = None) -> None:
+        self.comm_of, self.memory, self.window = comm_of, memory, window
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
         self.made: list[Any] = [MPI.COMM_NULL]
@@ -71,12 +73,43 @@ class Renderer:
             return f"{names.bind(_ON_REQUESTS[step.op], step.op)}({names.bind(self.requests, 'q')}{part})"
         if step.op in COMMUNICATORS:
             return self.communicator(step, names)
-        words = _ARGUMENTS.get(base(step.op), "send recv").split()
-        arguments = ", ".join(self.argument(word, step, names, k) for word in words)
-        call = f"{names.bind(self.method(step), step.op)}({arguments})"
+        if step.op in RMA_METHODS:
+            call = self.one_sided(step, names, k)
+        else:
+            words = _ARGUMENTS.get(base(step.op), "send recv").split()
+            arguments = ", ".join(self.argument(word, step, names, k) for word in words)
+            call = f"{names.bind(self.method(step), step.op)}({arguments})"
         if "request" in step.operands:
             return f"{self.slot(step['request'], names, k)} = {call}"
         return call
+
+    def one_sided(self, step: Step, names: Names, k: str) -> str:
+        """A call on the window."""
+        if self.window is None:
+            raise ValueError("a one-sided step in a program without a window")
+        method, words = RMA_METHODS[step.op]
+        arguments = []
+        for word in words.split():
+            if word == "target":
+                place: Region = step["window"]
+                passes = (self.nbytes[place.buffer] - place.offset) // place.stride if place.stride else 1
+                made = targets(self.window, step, datatype(step["dtype"]), passes)
+                arguments.append(names.bind(made, "t") + (f"[{k}]" if k and place.stride else ""))
+            elif word == "disp":
+                arguments.append(str(self.window.bases[step["peer"]] + step["window"].offset))
+            elif word == "group":
+                arguments.append(names.bind(self.window.group(step["peer"]), "g"))
+            elif word == "lock":
+                arguments.append(str(lock_type(step)))
+            elif isinstance(step[word], Region):  # with the type: origin and target must name the same
+                buffer = self.buffer(step[word], step["dtype"], False, named=True)
+                arguments.append(names.bind(buffer, "b") + (f"[{k}]" if k and step[word].stride else ""))
+            else:
+                arguments.append(self.argument(word, step, names, k))
+        key = (0, method)
+        if key not in self._methods:
+            self._methods[key] = getattr(self.window.win, method)
+        return f"{names.bind(self._methods[key], step.op)}({', '.join(arguments)})"
 
     def method(self, step: Step) -> Any:
         """The bound method of the communicator. Raises EnvironmentProblem when mpi4py or the library lacks it."""
@@ -126,20 +159,21 @@ class Renderer:
             return names.bind(value, "n")
         return str(value)
 
-    def buffer(self, region: Region | Blocks, dtype: str, types: bool) -> Any:
+    def buffer(self, region: Region | Blocks, dtype: str, types: bool, named: bool = False) -> Any:
         """What the program passes for a region; for a strided one a list, an object for each pass.
 
-        Vector collectives get [object, counts, displacements, type]; with `types` a type for each block.
+        Vector collectives get [object, counts, displacements, type]; with `types` a type for each block. With `named` a
+        message always names its type.
         """
-        key = (region, dtype, types)
+        key = (region, dtype, types or named)
         if key not in self._buffers:
             if isinstance(region, Blocks):
                 self._buffers[key] = self.blocks(region, dtype, types)
             elif region.stride:
                 passes = (self.nbytes[region.buffer] - region.offset) // region.stride
-                self._buffers[key] = [self.message(region.at(k), dtype) for k in range(passes)]
+                self._buffers[key] = [self.message(region.at(k), dtype, named) for k in range(passes)]
             else:
-                self._buffers[key] = self.message(region, dtype)
+                self._buffers[key] = self.message(region, dtype, named)
         return self._buffers[key]
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
@@ -152,11 +186,11 @@ class Renderer:
             return [whole, counts, list(blocks.offsets), [kind] * len(counts)]
         return [whole, counts, [n // item for n in blocks.offsets], kind]
 
-    def message(self, region: Region, dtype: str) -> Any:
+    def message(self, region: Region, dtype: str, named: bool = False) -> Any:
         """NumPy arrays go as they are; for bytes, and for MPI_CHAR that NumPy does not know, the type is named."""
         start, stop = region.offset, region.offset + region.nbytes
         if self.memory.kind == "numpy":
             array = self.memory.view(region.buffer, stop)[start:].view(np.dtype(DTYPES[dtype].numpy))
-            return [array, datatype(dtype)] if dtype == "char" else array
+            return [array, datatype(dtype)] if named or dtype == "char" else array
         owner: Any = self.memory.owner(region.buffer)
         return [memoryview(owner)[start:stop], datatype(dtype)]

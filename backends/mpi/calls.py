@@ -11,7 +11,9 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from omb_py.backends.mpi.rma import RMA_CALLS, WindowOperands
 from omb_py.backends.mpi.session import missing_in
+from omb_py.backends.mpi.windows import OpenWindow, handle
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call
@@ -73,6 +75,7 @@ def _calls() -> dict[str, tuple[str, str]]:
         "comm_split": ("MPI_Comm_split", "comm part rank new_comm"),
         "comm_create": ("MPI_Comm_create", "comm group new_comm"),
         "comm_free": ("MPI_Comm_free", "new_comm"),
+        **RMA_CALLS,
     }
     for op, words in {**_COLLECTIVES, **_NEIGHBORHOOD}.items():
         found[op] = f"MPI_{op.capitalize()}", f"{words} comm"
@@ -94,12 +97,6 @@ def datatype(name: str) -> MPI.Datatype:
     return found
 
 
-def handle(thing: Any) -> int:
-    """An MPI handle as the int64 that carries it: a pointer (Open MPI) or a C int (MPICH, Intel MPI)."""
-    value = int(MPI._handleof(thing))
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
 @cache
 def _library() -> ctypes.CDLL:
     """The MPI library, through the module that is linked with it."""
@@ -115,17 +112,18 @@ def address_of(function: str) -> int:
     return ctypes.cast(found, ctypes.c_void_p).value or 0
 
 
-class Resolver:
+class Resolver(WindowOperands):
     """Turns steps of one cell into C calls with addresses and handles.
 
     Args:
         comm_of: the communicator of a step.
         memory: where the buffers lie.
         requests: how many request slots there are.
+        window: of one-sided steps.
     """
 
-    def __init__(self, comm_of: CommOf, memory: HostMemory, requests: int) -> None:
-        self.comm_of, self.memory = comm_of, memory
+    def __init__(self, comm_of: CommOf, memory: HostMemory, requests: int, window: OpenWindow | None = None) -> None:
+        self.comm_of, self.memory, self.window = comm_of, memory, window
         null = handle(MPI.REQUEST_NULL)
         self.request_size = MPI._sizeof(MPI.Request)
         kind = np.int64 if self.request_size == 8 else np.int32
@@ -150,6 +148,9 @@ class Resolver:
         """Address of a region, or of the buffer whose blocks are displaced from its beginning."""
         base = self.memory.address(region.buffer)
         return Arg(base) if isinstance(region, Blocks) else Arg(base + region.offset, region.stride)
+
+    def _compare(self, step: Step) -> Arg:
+        return self.region(step["compare"])
 
     def byte(self, step: Step) -> int:
         """Address of the byte that a ``flip`` step inverts."""

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Body, Edges, Host, Program, Stage, Step, edges_of, request_count
+from omb_py.engine.rma import check_hosts
 from omb_py.engine.session import StepFailed
 from omb_py.engine.threads import Crew, Gate, stages_of
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
+    from omb_py.backends.mpi.windows import OpenWindow
     from omb_py.engine.flat import Loop
     from omb_py.engine.native import Table
 
@@ -114,7 +116,7 @@ class MpiSession:
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> NativeRunner | BoundRunner:
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
-        self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
+        self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers if not b.library})
         memory = self._memory[cell.buffer]
         runner = NativeRunner if cell.binding == "native" else BoundRunner
         self._runner = runner(self, program, memory)
@@ -181,11 +183,23 @@ class _Runner:
     """What both bindings share."""
 
     def __init__(self, session: MpiSession, program: Program, memory: HostMemory) -> None:
-        self.session, self.program, self.memory_ = session, program, memory
+        self.session, self.program = session, program
         self._nbytes = {b.name: b.nbytes for b in program.buffers}
+        self.window = self._open(memory)
+        self.memory_ = self.window.memory if self.window else memory
         self.labels: tuple[str, ...] = ()
         self.crew: Crew | None = None
         self.laps = 0
+
+    def _open(self, memory: HostMemory) -> OpenWindow | None:
+        """The program's window, made by all ranks together."""
+        what = self.program.window
+        if what is None:
+            return None
+        from omb_py.backends.mpi.windows import OpenWindow
+
+        check_hosts(what, self.session.hosts)
+        return OpenWindow(what, self._nbytes[what.buffer], memory, self.session.world)
 
     def begin(self) -> None:
         """New request slots for a stage."""
@@ -224,12 +238,15 @@ class _Runner:
                 self.once(Stage((tuple(part),)))
 
     def notes(self) -> Mapping[str, float]:
-        """How long making the graph took, where there is one."""
+        """How long making the graph or the window took, where there is one."""
         edges = edges_of(self.program)
-        return {"topology_us": self.session.topology_us[edges]} if edges is not None else {}
+        graph = {"topology_us": self.session.topology_us[edges]} if edges is not None else {}
+        return graph | ({"win_create_us": self.window.create_us} if self.window else {})
 
     def close(self) -> None:
-        """Nothing to free: buffers stay for the next size."""
+        """Free the window; buffers stay for the next size."""
+        if self.window:
+            self.window.close()
 
 
 class NativeRunner(_Runner):
@@ -239,7 +256,7 @@ class NativeRunner(_Runner):
         """New request slots for a stage."""
         from omb_py.backends.mpi.calls import Resolver
 
-        self.resolver = Resolver(self.session.comm_of, self.memory_, request_count(self.program))
+        self.resolver = Resolver(self.session.comm_of, self.memory_, request_count(self.program), self.window)
 
     def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Gate | None = None) -> Table:
         """The rows of a stage's body."""
@@ -297,7 +314,7 @@ class BoundRunner(_Runner):
         """New request slots for a stage."""
         from omb_py.backends.mpi.bound import Renderer
 
-        self.renderer = Renderer(self.session.comm_of, self.memory_, self.program)
+        self.renderer = Renderer(self.session.comm_of, self.memory_, self.program, self.window)
 
     def once(self, stage: Stage) -> None:
         """Run some steps once."""

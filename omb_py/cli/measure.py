@@ -31,7 +31,7 @@ def command(benchmark: Benchmark) -> click.Command:
         benchmark.name,
         params=params,
         callback=lambda **values: _measure(benchmark, values),
-        help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]}, as OMB's osu_{benchmark.name}.\n\n"
+        help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({benchmark.origin}).\n\n"
         f"Prints {_metric(benchmark)}.\n\nResults go to stdout, notes and errors to stderr.",
         short_help=benchmark.summary,
         options_metavar="[OPTIONS]",

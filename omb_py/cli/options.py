@@ -13,6 +13,7 @@ from omb_py.cli.formatting import GluedOption, Grouped, debug_option
 from omb_py.cli.words import Parsed, comma_list, whole, word
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
 from omb_py.engine.dtypes import DTYPES, OMB_NAMES
+from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar import (
     DEFAULT_PERCENTILES,
@@ -46,7 +47,7 @@ def human(size: int) -> str:
 def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
     """Every option of a measuring command. What the benchmark does not take is hidden; the planner refuses it."""
     request = Request(benchmark.name)
-    cell = Cell(benchmark.name, request.backends[0], "native", 0)
+    cell = benchmark.cell(request.backends[0], "native", 0)
     return [
         *_what(benchmark, request, cell),
         *_where(benchmark, request),
@@ -56,6 +57,12 @@ def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
         *_storage(),
         *_other(),
     ]
+
+
+def _syncs(benchmark: Benchmark) -> list[str]:
+    """The synchronisations that mean something for a benchmark."""
+    cells = [(kind, benchmark.cell("mpi", "native", 1, sync=kind)) for kind in SYNCS]
+    return [kind for kind, cell in cells if not (benchmark.refuses and benchmark.refuses(cell))]
 
 
 def _option(
@@ -102,6 +109,14 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
         _option(
             heading, "-W --window-size", "N", "Messages in flight.", str(cell.window),
             whole("window size", 1), name="window", hidden=not takes(b, "window"),
+        ),
+        _option(
+            heading, "-w --win-options", "KIND", f"How the window is made: {', '.join(WINDOWS)}.", cell.window_kind,
+            word("window kind", tuple(WINDOWS)), name="window_kind", hidden=not takes(b, "window_kind"),
+        ),
+        _option(
+            heading, "-s --sync-option", "KIND", f"What completes the operation: {', '.join(_syncs(b))}.", cell.sync,
+            word("synchronisation", tuple(SYNCS)), name="sync", hidden=not takes(b, "sync"),
         ),
         _flag(heading, "-l --in-place", "Use MPI_IN_PLACE.", hidden=not takes(b, "in_place")),
         _option(

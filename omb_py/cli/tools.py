@@ -11,6 +11,7 @@ import click
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
 from omb_py.cli.words import Parsed, whole, word
+from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.errors import ENVIRONMENT, OK
 from omb_py.grammar import parse_size
 from omb_py.orchestrate.choices import OFFERS
@@ -85,6 +86,12 @@ def explain_command() -> click.Command:
                     help="One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)"),
             Grouped(["-W", "--window-size", "window"], heading=heading, metavar="N", type=whole("window size", 1),
                     help="Messages in flight. (default: 64)"),
+            Grouped(["-w", "--win-options", "window_kind"], heading=heading, metavar="KIND",
+                    type=word("window kind", tuple(WINDOWS)),
+                    help=f"Of one-sided benchmarks: {', '.join(WINDOWS)}. (default: the benchmark's)"),
+            Grouped(["-s", "--sync-option", "sync"], heading=heading, metavar="KIND",
+                    type=word("synchronisation", tuple(SYNCS)),
+                    help=f"Of one-sided benchmarks: {', '.join(SYNCS)}. (default: the benchmark's)"),
             Grouped(["--backend"], heading=heading, metavar="NAME", type=word("backend", tuple(OFFERS)), default="mpi",
                     help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)"),
             debug_option(),
@@ -98,7 +105,15 @@ def explain_command() -> click.Command:
     )  # fmt: skip
 
 
-def run_explain(name: str, ranks: int, size: int | None, window: int | None, backend: str) -> int:
+def run_explain(
+    name: str,
+    ranks: int,
+    size: int | None,
+    window: int | None,
+    backend: str,
+    window_kind: str | None = None,
+    sync: str | None = None,
+) -> int:
     """Print the explanation."""
     from omb_py.orchestrate.explain import explain
     from omb_py.orchestrate.plan import check
@@ -107,8 +122,8 @@ def run_explain(name: str, ranks: int, size: int | None, window: int | None, bac
 
     benchmark = find_benchmark(name)
     check(Request(benchmark.name, backends=(backend,), ranks=ranks, window=window,
-                  sizes=None if size is None else f"{size}:{size}"))  # fmt: skip
-    click.echo(explain(benchmark, ranks, size, window, backend))
+                  window_kind=window_kind, sync=sync, sizes=None if size is None else f"{size}:{size}"))  # fmt: skip
+    click.echo(explain(benchmark, ranks, size, window, backend, window_kind, sync))
     return OK
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Program
 
 Family = Literal["pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup"]
@@ -67,6 +68,10 @@ class Cell:
     """Threads that send on rank 0 : threads that receive on rank 1."""
     process_counts: str = "2:2"
     """Children that sleep beside rank 0 : beside rank 1."""
+    window_kind: str = "allocate"
+    """How the window of a one-sided benchmark is made (:data:`omb_py.engine.rma.WINDOWS`)."""
+    sync: str = "flush"
+    """What completes a one-sided operation (:data:`omb_py.engine.rma.SYNCS`)."""
     process_sync: str = "barrier"
     iterations: int = 1000
     """OMB's count for this size, or the user's."""
@@ -128,6 +133,8 @@ class Metric:
     formula: str
     """For a reader: how the printed number is made from the laps."""
     parts: int = 1
+    parts_by: Callable[[Cell], int] | None = None
+    """`parts`, where it depends on the options."""
     lap: str = "time"
     """The lap that is the sample, or what the sum of the laps `adds` is called."""
     adds: tuple[str, ...] = ()
@@ -138,6 +145,10 @@ class Metric:
     """The same from the hosts of the ranks, where it depends on them."""
     derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
     """Further columns of the text, from each lap's means over the timed ranks in µs."""
+
+    def parts_of(self, cell: Cell) -> int:
+        """What a lap of a cell is divided by."""
+        return self.parts_by(cell) if self.parts_by else self.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +190,27 @@ class Benchmark:
     """Elements that a message must have at least; None: one."""
     zero_size: bool = False
     """A message of zero bytes means something."""
+    one_element: bool = False
+    """Without a size: it moves one element of the type, whose size is printed."""
+    defaults: tuple[tuple[str, Any], ...] = ()
+    """Fields of a cell that have another default here, as C OMB has it."""
+    in_omb: bool = True
+    """C OMB has it."""
+    refuses: Callable[[Cell], str] | None = None
+    """Why a combination of options means nothing here, with what to do; empty where it does."""
+
+    def cell(self, backend: str, binding: str, size: int, **more: Any) -> Cell:
+        """A cell of this benchmark, with its own defaults."""
+        return Cell(self.name, backend, binding, size, **{"dtype": self.dtype, **dict(self.defaults), **more})
+
+    def sizes_for(self, dtype: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """Message sizes in bytes: `sizes`, or the one that this benchmark has."""
+        return sizes if self.sizes else (DTYPES[dtype].itemsize if self.one_element else 0,)
+
+    @property
+    def origin(self) -> str:
+        """Whose benchmark it is, in words."""
+        return f"OMB's osu_{self.name}" if self.in_omb else "OMB has none of the kind"
 
     def timed_ranks(self, ranks: int, hosts: Sequence[str] = ()) -> tuple[int, ...]:
         """The ranks whose samples count, in order; `hosts` of all ranks where it depends on them."""

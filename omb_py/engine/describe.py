@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.program import Blocks, Body, Region, Repeat, Request, Requests, Result, Stage, Step
+from omb_py.engine.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
 from omb_py.engine.steps import base
 
 
@@ -124,6 +125,21 @@ def _flip(step: Step) -> str:
     return f"flip a byte of {step['recv'].buffer}{when}"
 
 
+def _one_sided(step: Step) -> str:
+    op = f" {step['op']}" if "op" in step.operands else ""
+    way = "from" if step.op in ("get", "rget") else "into"
+    return f"{step.op} {step['window'].nbytes} B{op} {way} the window of {step['peer']}"
+
+
+def _exposed(step: Step) -> str:
+    return f"(rank {step['peer']}: {step['call']} {step['window'].nbytes} B of this window)"
+
+
+def _synchronise(step: Step) -> str:
+    text = f"{step.op} {step['peer']}" if "peer" in step.operands else step.op
+    return f"{text}, exclusive" if "exclusive" in step.operands else text
+
+
 _WORDS: dict[str, Callable[[Step], str]] = {
     "send": _to,
     "recv": _from,
@@ -161,6 +177,9 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     "comm_split": lambda step: f"comm_split into {step['parts']}",
     "comm_create": lambda step: "comm_create of all ranks",
     "comm_free": lambda step: "comm_free",
+    **dict.fromkeys(OPERATIONS, _one_sided),
+    **dict.fromkeys(SYNCHRONISATIONS, _synchronise),
+    EXPOSED: _exposed,
     "compute": _compute,
     "flip": _flip,
 }

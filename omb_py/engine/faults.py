@@ -44,10 +44,16 @@ def _last_received(stage: Stage) -> Region | None:
     found: Region | None = None
     for node, k in walk(stage.variants[0]):
         if isinstance(node, Step):
-            region = node.operands.get("recv") or node.operands.get("buf")
+            named = (node.operands.get(name) for name in ("recv", "buf", "window" if node.op == "exposed" else ""))
+            region = next((found for found in named if found), None)
             if isinstance(region, Region):
                 found = region.at(k)
     return found
+
+
+def _first_sent(stage: Stage) -> Region | None:
+    steps = (node for node, _ in walk(stage.variants[0]) if isinstance(node, Step))
+    return next((step["send"].at(0) for step in steps if isinstance(step.operands.get("send"), Region)), None)
 
 
 def spoil(program: Program, fault: Fault, world: World) -> Program:
@@ -55,15 +61,19 @@ def spoil(program: Program, fault: Fault, world: World) -> Program:
     stage = program.stages[0]
     if fault.kind == "flip":
         region = _last_received(stage)
+        sent = _first_sent(stage)
         if region is None:
-            return program
+            if sent is None:
+                return program
+            variants = tuple((flip(sent), *body) for body in stage.variants)  # what only sends, sends a wrong byte
+            return replace(program, stages=(replace(stage, variants=variants), *program.stages[1:]))
         extra: Step = flip(region)
         buffers = program.buffers
     else:
         extra = recv(Region("lost", 0, 1), (world.rank + 1) % world.size, "char", _LOST_TAG)
         buffers = (*program.buffers, Buffer("lost", 1))
     variants = tuple((*body, extra) for body in stage.variants)
-    return Program(buffers, (replace(stage, variants=variants), *program.stages[1:]))
+    return replace(program, buffers=buffers, stages=(replace(stage, variants=variants), *program.stages[1:]))
 
 
 def with_fault(benchmark: Benchmark, fault: Fault | None) -> Benchmark:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from omb_py.engine.describe import describe
 from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+from omb_py.engine.rma import EXPOSED
 
 FILENAME = "<omb-py program>"
 
@@ -106,15 +107,18 @@ class Writer:
             elif isinstance(node, Stamp):
                 self.line(indent, f"s{self.slot[node.name]}[i - first] = clock()")
             elif isinstance(node, Repeat):
-                inner = k + "k"  # its own for each depth: after a repeat the outer pass goes on
+                inner, start = k + "k", len(self.lines)  # its own for each depth: after a repeat the outer pass goes on
                 self.line(indent, f"for {inner} in range({node.times}):")
                 self.add(node.body, indent + 1, inner)
+                if self.lines[start + 1 :] == ["    " * (indent + 1) + "pass"]:
+                    del self.lines[start:]  # nothing to do still takes time
             elif isinstance(node, Host):
                 raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
             else:
                 self.labels.append(describe(node))
-                self.line(indent, self.statement(node, k))
-                self.step_of_line[len(self.lines)] = len(self.labels) - 1
+                if node.op != EXPOSED:
+                    self.line(indent, self.statement(node, k))
+                    self.step_of_line[len(self.lines)] = len(self.labels) - 1
         if len(self.lines) == before:
             self.line(indent, "pass")
 

@@ -68,14 +68,21 @@ class Sampler:
     """Runs a stage in pieces and keeps the samples of the local ranks."""
 
     def __init__(
-        self, session: Session, benchmark: Benchmark, runner: Runner, stage: int, laps: tuple[str, ...], last: bool
+        self,
+        session: Session,
+        benchmark: Benchmark,
+        cell: Cell,
+        runner: Runner,
+        stage: int,
+        laps: tuple[str, ...],
+        last: bool,
     ) -> None:
         self.session, self.runner, self.stage, self.laps = session, runner, stage, laps
         timed = benchmark.timed_ranks(session.size, session.hosts)
         self.timed = [r for r in session.local if r in timed]
         self.ranks_timed = len(timed)
         metric = benchmark.metric
-        self.parts = metric.parts
+        self.parts = metric.parts_of(cell)
         self._adds = [laps.index(lap) for lap in metric.adds if lap in laps] if last else []
         self.columns = (*laps, metric.lap) if self._adds else laps
         """Names of the columns of a sample: the laps, and their sum where that is the sample."""
@@ -162,7 +169,7 @@ def measure(
         runner.enter(number, known)
         if checker:
             checker.fill(runner, number, TIMED_LOOP)
-        sampler = Sampler(session, benchmark, runner, number, stage.laps, number + 1 == len(stages))
+        sampler = Sampler(session, benchmark, cell, runner, number, stage.laps, number + 1 == len(stages))
         sampler.warm(cell.warmup)
         phase("loop")
         gc.disable()
@@ -172,12 +179,13 @@ def measure(
         finally:
             gc.enable()
         phase("write")
+        runner.leave(number)
         if checker:
+            session.barrier()  # what others put into this rank's memory is there when they have left, too
             known_after = checker.repeatable(number)
             wrong_here = checker.wrong(runner, number, TIMED_LOOP, sampler.done - 1) if known_after else 0
             late = session.total(np.array([float(wrong_here)]))
             result.wrong_bytes = (result.wrong_bytes or 0) + int(late[0])
-        runner.leave(number)
         _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
         if number + 1 < len(stages):
             known.update(
@@ -264,12 +272,17 @@ def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[s
     }
 
 
-def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World) -> dict[str, int]:
-    """Largest size of each buffer over the cells of a sweep, in bytes, validation included."""
+def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World, ours: bool = False) -> dict[str, int]:
+    """Largest size of each buffer over the cells of a sweep, in bytes, validation included.
+
+    With `ours` without those that the library allocates.
+    """
     needed: dict[str, int] = {}
     for cell in cells:
         variants = [cell, replace(cell, distinct=True)] if cell.validate else [cell]
         for variant in variants:
             for buffer in benchmark.program(world, variant).buffers:
+                if ours and buffer.library:
+                    continue
                 needed[buffer.name] = max(needed.get(buffer.name, 0), buffer.nbytes)
     return needed

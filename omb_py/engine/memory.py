@@ -51,6 +51,12 @@ class HostMemory:
         """The object that the user's program would hold."""
         return self._owners[name] if self.kind == "bytearray" else self._views[name]
 
+    def lend(self, name: str, view: NDArray[np.uint8]) -> HostMemory:
+        """These buffers, and one more (or instead) that somebody else has allocated, not kept for the next size."""
+        other = HostMemory(self.kind)
+        other._owners, other._views = {**self._owners, name: view}, {**self._views, name: view}
+        return other
+
     def address(self, name: str) -> int:
         """Where the buffer starts."""
         return int(self._views[name].ctypes.data)

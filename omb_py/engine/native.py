@@ -16,6 +16,7 @@ from omb_py.engine import rows as R
 from omb_py.engine.codegen import Shape, llvm_text, shape_of
 from omb_py.engine.describe import describe
 from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+from omb_py.engine.rma import EXPOSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +86,13 @@ class Assembler:
                 self.row(R.REPEAT, node.times)
                 self.add(node.body)
                 self.row(R.END)
-                if node.times < 1:  # the code looks at the count at the end; the steps keep their numbers
+                # the code looks at the count at the end, and an empty pass takes time; the steps keep their numbers
+                if node.times < 1 or len(self.rows) == before + 2:
                     del self.rows[before:]
             elif isinstance(node, Host):
                 raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
+            elif node.op == EXPOSED:
+                self.labels.append(describe(node))  # a number, as every step, and no call
             else:
                 self.labels.append(describe(node))
                 self.step(node)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Blocks, Body, Region, Step, started, walk
+from omb_py.engine.rma import ADDING, EXPOSED
 from omb_py.engine.steps import REDUCTIONS, base
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -123,10 +124,57 @@ def _edges(peers: Sequence[int], data: Region | Blocks) -> Iterator[tuple[int, i
         seen[peer] += 1
 
 
+_ONE_SIDED: Final = 1 << 20
+"""Part of the key of one-sided payloads, larger than any tag."""
+
+
+def _window_parts(
+    step: Step, k: int, world: World, iteration: int
+) -> Iterator[tuple[Region, Make | None, Make | None]]:
+    """(region, bytes before, bytes after) of an operation on a window: at its origin, or (``exposed``) at its target.
+
+    In an accumulation the target holds what rank 0 of two would contribute to a reduction, the origin what rank 1
+    would. A compare-and-swap finds what it compares with in every other iteration.
+    """
+    exposed = step.op == EXPOSED
+    op: str = step["call"] if exposed else step.op
+    origin, target = (step["peer"], world.rank) if exposed else (world.rank, step["peer"])
+    place: Region = step["window"]
+    key, nbytes = (iteration, _ONE_SIDED, origin, target, _slot(place, k)), place.nbytes
+    parts: dict[str, tuple[Make | None, Make | None]]
+    if op == "compare_and_swap":
+        old, new = (partial(pattern, nbytes, *key, swapped) for swapped in (0, 1))
+        equal = iteration % 2 == 0
+        other = partial(_unlike, nbytes, *key, 0)
+        parts = {
+            "window": (old, new if equal else old), "send": (new, None), "recv": (None, old),
+            "compare": (old if equal else other, None),
+        }  # fmt: skip
+    elif op in ADDING:
+        count, dtype, reduction = nbytes // DTYPES[step["dtype"]].itemsize, step["dtype"], step["op"]
+        held, given = (partial(contribution, count, dtype, reduction, 2, who, *key) for who in (0, 1))
+        total = partial(reduced, count, dtype, reduction, 2, *key)
+        parts = {"window": (held, total), "send": (given, None), "recv": (None, held)}
+    else:
+        moved = partial(pattern, nbytes, *key)
+        parts = {"window": (moved if op.endswith("get") else None, moved), "send": (moved, None), "recv": (None, moved)}
+    for name, (before, after) in parts.items():
+        if name in step.operands and (name == "window") == exposed:
+            yield step[name].at(k), before, after
+
+
+def _unlike(nbytes: int, *key: int) -> Bytes:
+    return pattern(nbytes, *key) ^ np.uint8(0x0F)
+
+
 def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
-    if op in ("send", "psend"):
+    if "window" in step.operands:
+        for region, before, _ in _window_parts(step, k, world, iteration):
+            if before is not None:
+                yield region, before
+    elif op in ("send", "psend"):
         region: Region = step["send"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
     elif op == "bcast" and step["root"] == me:
@@ -154,7 +202,11 @@ _PERSONAL = ("alltoallv", "alltoallw", "neighbor_alltoall", "neighbor_alltoallv"
 def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step leaves on this rank: (region, maker of the bytes that must be there after the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
-    if op in ("recv", "precv"):
+    if "window" in step.operands:
+        for region, _, after in _window_parts(step, k, world, iteration):
+            if after is not None:
+                yield region, after
+    elif op in ("recv", "precv"):
         region: Region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
     elif op == "bcast":
@@ -212,9 +264,14 @@ def expectations(nodes: Body, world: World, iteration: int, known: Mapping[int, 
 
 
 def repeatable(nodes: Body, known: Mapping[int, Step] = _NOTHING) -> bool:
-    """Whether a second iteration finds its inputs as the first did: not when a reduction or exchange is in place."""
+    """Whether a second iteration finds its inputs as the first did.
+
+    Not when a reduction or exchange is in place, nor when a window is added to.
+    """
     for node, _ in walk(nodes):
         if isinstance(node, Step):
+            if node.operands.get("call", node.op) in ADDING:
+                return False
             for step in started(node, known):
                 if "in_place" in step.operands and base(step.op) in (*REDUCTIONS, "alltoall", *_PERSONAL):
                     return False

@@ -24,6 +24,8 @@ class Buffer:
 
     name: str
     nbytes: int
+    library: bool = False
+    """It comes from the library, with the window (MPI_Win_allocate)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +179,21 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A buffer that peers write and read: made by all ranks together when the program is loaded."""
+
+    kind: str
+    """One of :data:`omb_py.engine.rma.WINDOWS`."""
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """What one rank does for one cell."""
 
     buffers: tuple[Buffer, ...]
     stages: tuple[Stage, ...]
+    window: Window | None = None
 
 
 def body(*nodes: Node) -> tuple[Body, ...]:

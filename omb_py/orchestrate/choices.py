@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omb_py.engine.dtypes import parse_dtype
+from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.request import FORMATS, LAUNCHERS, SILENT, Request
 
@@ -103,6 +104,8 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         ("operation", request.op, OPS),
         ("process synchronisation", request.process_sync, PROCESS_SYNCS),
         ("number of buffers", request.buffer_num, BUFFER_NUMS),
+        ("window kind", request.window_kind, tuple(WINDOWS)),
+        ("synchronisation", request.sync, tuple(SYNCS)),
         ("thread level", request.thread_level, THREAD_LEVELS),
         ("format", request.format, (*FORMATS, SILENT)),
         ("launcher", request.launcher, LAUNCHERS),

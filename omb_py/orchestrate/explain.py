@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from textwrap import wrap
 
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World
 from omb_py.engine.describe import describe
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Body, Host, Lap, Program, Repeat, Stage, Stamp, Step
+from omb_py.engine.rma import WINDOWS
 from omb_py.errors import UsageError
 from omb_py.orchestrate.plan import check_ranks
 
@@ -26,7 +26,13 @@ def default_size(benchmark: Benchmark) -> int:
 
 
 def explain(
-    benchmark: Benchmark, ranks: int, size: int | None = None, window: int | None = None, backend: str = "mpi"
+    benchmark: Benchmark,
+    ranks: int,
+    size: int | None = None,
+    window: int | None = None,
+    backend: str = "mpi",
+    window_kind: str | None = None,
+    sync: str | None = None,
 ) -> str:
     """The text of ``omb-py explain``.
 
@@ -36,6 +42,8 @@ def explain(
         size: message size in bytes; None: a small one.
         window: messages in flight, for benchmarks with a window.
         backend: the communication library.
+        window_kind: of one-sided benchmarks.
+        sync: of one-sided benchmarks.
 
     Raises:
         UsageError: the benchmark does not admit `ranks`, or `size` holds no element.
@@ -45,11 +53,11 @@ def explain(
     item = DTYPES[benchmark.dtype].itemsize
     if 0 < nbytes < item:
         raise UsageError(f"{nbytes} bytes hold no element of {benchmark.dtype} ({item} bytes): use {item} or more")
-    cell = Cell(benchmark.name, backend, "native", nbytes, benchmark.dtype)
-    if window is not None:
-        cell = replace(cell, window=window)
+    given = {"window": window, "window_kind": window_kind, "sync": sync}
+    (nbytes,) = benchmark.sizes_for(benchmark.dtype, (nbytes,))
+    cell = benchmark.cell(backend, "native", nbytes, **{name: value for name, value in given.items() if value})
     programs = [benchmark.program(World(rank, ranks), cell) for rank in range(ranks)]
-    head = f"{benchmark.name}: {benchmark.summary} (OMB's osu_{benchmark.name})"
+    head = f"{benchmark.name}: {benchmark.summary} ({benchmark.origin})"
     message = f", messages of {nbytes} B ({nbytes // item} × {benchmark.dtype})" if benchmark.sizes else ""
     title = f"What each of the {ranks} ranks does in one iteration{message}; lines with | are timed:"
     return "\n".join([head, "", title, "", *_listing(programs), "", *_facts(benchmark, cell, ranks, window)])
@@ -60,7 +68,7 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
     unit = "µs" if b.metric.unit == "us" else b.metric.unit
     facts = [
         ("printed", f"{b.metric.formula}; in {unit}"),
-        ("timed on", f"{b.timed_words}, one sample an iteration: {_sample(b)}"),
+        ("timed on", f"{b.timed_words}, one sample an iteration: {_sample(b, cell)}"),
         ("ranks", b.ranks.text),
     ]
     if b.sizes is not None:
@@ -76,6 +84,9 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
         facts.append(("algbw, busbw", f"formula {b.bandwidth}"))
     if "window" in b.options:
         facts.append(("window", f"{cell.window} messages in flight{'' if window else ' (default)'}"))
+    if "window_kind" in b.options:
+        facts.append(("window made by", f"{WINDOWS[cell.window_kind]} (-w {cell.window_kind}), untimed, once a size"))
+        facts.append(("completed by", f"-s {cell.sync}"))
     if "op" in b.options:
         facts.append(("reduction", f"{cell.op} (default)"))
     facts.append(("thread level", f"{b.needs.thread_level}; with binding mpi4py multiple, its own default"))
@@ -88,10 +99,11 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
     return lines
 
 
-def _sample(b: Benchmark) -> str:
+def _sample(b: Benchmark, cell: Cell) -> str:
     if b.metric.adds:
         return f"the sum of the laps {', '.join(b.metric.adds)}"
-    return "the lap" + (f" divided by {b.metric.parts}" if b.metric.parts != 1 else "")
+    parts = b.metric.parts_of(cell)
+    return "the lap" + (f" divided by {parts}" if parts != 1 else "")
 
 
 def _listing(programs: Sequence[Program]) -> list[str]:

@@ -43,6 +43,8 @@ OPTIONS: Mapping[str, Option] = {
     "type": Option("-T/--type", "element type", "dtypes"),
     "op": Option("--op", "reduction operation", "op", "op"),
     "window": Option("-W/--window-size", "window of messages in flight", "window", "window"),
+    "window_kind": Option("-w/--win-options", "window of memory that peers access", "window_kind", "window_kind"),
+    "sync": Option("-s/--sync-option", "synchronisation of a window", "sync", "sync"),
     "validation": Option("-c/--validation", "data to validate", "validate"),
     "full": Option("-f/--full", "minimum and maximum over ranks", "full"),
     "process_sync": Option("--process-sync", "synchronisation after each call", "process_sync", "process_sync"),
@@ -143,7 +145,11 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         )
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
-    if not list(_cells(request, benchmark, request.backends[0], "")):
+    cells = list(_cells(request, benchmark, request.backends[0], ""))
+    refused = next((why for cell in cells if benchmark.refuses and (why := benchmark.refuses(cell))), "")
+    if refused:
+        raise UsageError(refused)
+    if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
         elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **_options(request)))
         wanted = item * elements
@@ -230,11 +236,11 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -
     if request.vary_window:
         windows = tuple({"window": window} for window in VARIED_WINDOWS)
     for dtype in _dtypes(request, benchmark):
-        for size in sizes_of(benchmark, request.sizes):
+        for size in benchmark.sizes_for(dtype, sizes_of(benchmark, request.sizes)):
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
-            cell = Cell(
-                benchmark.name, backend, binding, size, dtype, request.device, request.buffer,
+            cell = benchmark.cell(
+                backend, binding, size, dtype=dtype, device=request.device, buffer=request.buffer,
                 iterations=iterations, auto=auto,
                 warmup=usual_warmup if request.warmup is None else request.warmup,
                 precision=request.precision, time_limit=request.time_limit, validate=request.validate, **extra,

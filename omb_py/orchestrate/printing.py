@@ -32,6 +32,10 @@ class Osu:
         self.request = request
         self._last: tuple[Any, ...] | None = None
         self._windows: Windows | None = None
+        self._text: Any = None
+        self._sync = ""
+        self._checked: dict[str, bool] = {}
+        """Type -> no wrong byte was found, of the benchmark whose rows come now."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, after its header if it is the first of a table."""
@@ -53,19 +57,29 @@ class Osu:
             line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"
             text = replace(text, details=(*text.details, line))
         if self._last is None or self._last[:-1] != table:
+            self.close()
             self._print(text.header(row["dtype"], first=True))
         elif self._last[-1] != row["dtype"]:
             self._print(text.header(row["dtype"], first=False))
-        self._last = (*table, row["dtype"])
+        self._last, self._text = (*table, row["dtype"]), text
+        self._sync = (row.get("parameters") or {}).get("sync", "")
+        self._checked[row["dtype"]] = self._checked.get(row["dtype"], True) and row["validated"] is not False
         self._print(text.row(row))
         if row["validated"] is False:
             self._print(text.failure(row, f"omb-py {row['benchmark']}"))
 
     def close(self) -> None:
-        """Print the second table of a sweep over windows, which is kept back."""
+        """What OMB says after the last row of a benchmark; the second table of a sweep over windows."""
         if self._windows is not None:
             self._print(self._windows.end())
             self._windows = None
+        if self._text is not None:
+            failed = sum(not fine for fine in self._checked.values())
+            footer = self._text.footer(len(self._checked), failed, self._sync)
+            if footer:
+                self._print(footer)
+        self._text = None
+        self._checked.clear()
 
     @staticmethod
     def _print(text: str) -> None:

@@ -94,6 +94,10 @@ class Request:
     """``S:R`` threads that send and receive."""
     process_counts: str | None = None
     """``S:R`` forked children beside sender and receiver."""
+    window_kind: str | None = None
+    """How the window of a one-sided benchmark is made (:data:`omb_py.engine.rma.WINDOWS`)."""
+    sync: str | None = None
+    """What completes a one-sided operation (:data:`omb_py.engine.rma.SYNCS`)."""
     process_sync: str | None = None
     """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
     in_place: bool = False

@@ -53,7 +53,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     means: list[float] = message["laps"][primary]
     hosts = list(facts["hosts"])
     nodes = len(set(hosts))
-    dtype = reduction_dtype(cell["dtype"]) if "op" in benchmark.options else cell["dtype"]
+    reduces = "op" in benchmark.options or benchmark.one_element
+    dtype = reduction_dtype(cell["dtype"]) if reduces else cell["dtype"]
     mean = float(np.mean(means))
     moved: Any = message.get("bytes_moved")
     value: float = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B

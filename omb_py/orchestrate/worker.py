@@ -91,13 +91,16 @@ def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
     from omb_py.suites.registry import find
 
     kinds: dict[str, dict[str, int]] = {}
+    ours: dict[str, set[str]] = {}
     for name in {cell.benchmark for cell in cells}:
         mine = [cell for cell in cells if cell.benchmark == name]
         for world in worlds.values():
+            allocated = set(buffers_needed(find(name), mine, world, ours=True))
             for buffer, nbytes in buffers_needed(find(name), mine, world).items():
                 for cell in mine:
                     sizes = kinds.setdefault(cell.buffer, {})
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)
+                    ours.setdefault(cell.buffer, set()).update(allocated)
     rank = min(session.local)
     needed = sum(sum(sizes.values()) for sizes in kinds.values())
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
@@ -107,7 +110,7 @@ def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
         report = session.share(_shortest(session.gather((fits, needed, rank, session.hosts[rank]))))
         raise UsageError(report)
     for kind, sizes in kinds.items():
-        session.reserve(kind, sizes)
+        session.reserve(kind, {name: nbytes for name, nbytes in sizes.items() if name in ours[kind]})
 
 
 def _shortest(parts: list[tuple[int, int, int, str]]) -> str:

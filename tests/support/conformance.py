@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from omb_py.engine import validate
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.measure import measure
+from omb_py.engine.validate import checkable
 from omb_py.suites.forms import ROTATE
 from omb_py.suites.registry import BENCHMARKS
 
@@ -67,22 +68,24 @@ def cells(backend: str, what: Combination, ranks: int, crowded: bool = False) ->
     benchmark = BENCHMARKS[what.benchmark]
     if not benchmark.ranks.admits(ranks):
         return
-    usual = Cell(
-        what.benchmark, backend, what.binding, 24 if benchmark.sizes else 0, benchmark.dtype, window=3,
-        iterations=2 if crowded else ITERATIONS, auto=False, warmup=1, validate=True,
-        root=ranks - 1 if benchmark.rooted else 0,
+    (size,) = benchmark.sizes_for(benchmark.dtype, (24,))
+    usual = benchmark.cell(
+        backend, what.binding, size, window=3, iterations=2 if crowded else ITERATIONS, auto=False, warmup=1,
+        validate=True, root=ranks - 1 if benchmark.rooted else 0,
     )  # fmt: skip
-    yield usual
+    if benchmark.once:
+        usual = replace(usual, iterations=1)
+    tried = [usual]
     for option in sorted(benchmark.options & set(VARIED)):
-        for value in VARIED[option]:
-            yield replace(usual, **{option: value})
-    if crowded or "validation" not in benchmark.options:
-        return
-    whole = benchmark.family in ("pt2pt", "collective")
-    for dtype in DTYPES if whole and "type" in benchmark.options else FEW_DTYPES if not whole else (usual.dtype,):
-        for size in (SIZES if whole else FEW_SIZES) if benchmark.sizes else (0,):
-            for buffer in BUFFERS if whole or dtype == "int32" else BUFFERS[:1]:
-                yield replace(usual, dtype=dtype, size=size, buffer=buffer)
+        tried += [replace(usual, **{option: value}) for value in VARIED[option]]
+    if not crowded and checkable(benchmark):
+        whole = benchmark.family in ("pt2pt", "collective")
+        dtypes = (DTYPES if whole else FEW_DTYPES) if "type" in benchmark.options else (usual.dtype,)
+        for dtype in dtypes:
+            for nbytes in benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES):
+                for buffer in BUFFERS if whole or dtype == "int32" else BUFFERS[:1]:
+                    tried.append(replace(usual, dtype=dtype, size=nbytes, buffer=buffer))
+    yield from (cell for cell in tried if not (benchmark.refuses and benchmark.refuses(cell)))
 
 
 def complaints(session: Any, cell: Cell) -> list[str]:
@@ -92,7 +95,7 @@ def complaints(session: Any, cell: Cell) -> list[str]:
     if 0 not in session.local:
         return []
     wrong = []
-    expected = (True, 0) if "validation" in benchmark.options else (None, None)
+    expected = (True, 0) if checkable(benchmark) else (None, None)
     if (done.validated, done.wrong_bytes) != expected:
         wrong.append(f"validated {done.validated}, {done.wrong_bytes} wrong bytes")
     if (done.iterations, done.stop_reason) != (cell.iterations, "fixed"):
@@ -113,9 +116,7 @@ def complaints(session: Any, cell: Cell) -> list[str]:
             wrong.append(f"{lap}: means of {len(means)} ranks do not belong to the samples")
     if len(done.slowest_rank_share) != timed or sum(done.slowest_rank_share) < 1 - 1e-9:
         wrong.append(f"shares {done.slowest_rank_share}")
-    odd = {
-        f.name: getattr(cell, f.name) for f in fields(Cell) if getattr(cell, f.name) != f.default and f.name in VARIED
-    }
+    odd = {name: value for name in VARIED if (value := getattr(cell, name)) in VARIED[name]}
     return [f"{cell.size} B {cell.dtype} {cell.buffer} {odd} on {session.size} ranks: {text}" for text in wrong]
 
 

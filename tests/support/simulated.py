@@ -22,7 +22,9 @@ def cell(name: str, size: int = 8, **more: Any) -> Cell:
     """A cell that measures exactly as many iterations as it says: 10, no warm-up."""
     benchmark = find(name)
     usual: dict[str, Any] = {"dtype": benchmark.dtype, "iterations": 10, "auto": False, "warmup": 0, "window": 4}
-    return Cell(name, "mock", "native", size if benchmark.sizes else 0, **{**usual, **more})
+    values = {**usual, **more}
+    (nbytes,) = benchmark.sizes_for(values["dtype"], (size,))
+    return benchmark.cell("mock", "native", nbytes, **values)
 
 
 def measured(name: str, ranks: int, mock: str = "", size: int = 8, **more: Any) -> Measured:
@@ -46,6 +48,6 @@ def with_step(benchmark: Benchmark, rank: int, extra: Step) -> Benchmark:
             return made
         stage: Stage = made.stages[0]
         spoiled = replace(stage, variants=tuple((*body, extra) for body in stage.variants))
-        return Program(made.buffers, (spoiled, *made.stages[1:]))
+        return replace(made, stages=(spoiled, *made.stages[1:]))
 
     return replace(benchmark, program=program)

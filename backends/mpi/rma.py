@@ -1,0 +1,101 @@
+"""How both bindings do the one-sided steps: C functions with their operands, and mpi4py's methods."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mpi4py import MPI
+
+from omb_py.backends.mpi.windows import OpenWindow, handle
+from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.native import Arg
+from omb_py.engine.program import Region, Step
+
+_TO: Final = "peer disp count dtype"
+RMA_CALLS: Final[dict[str, tuple[str, str]]] = {
+    "put": ("MPI_Put", f"send count dtype {_TO} win"),
+    "get": ("MPI_Get", f"recv count dtype {_TO} win"),
+    "rput": ("MPI_Rput", f"send count dtype {_TO} win request"),
+    "rget": ("MPI_Rget", f"recv count dtype {_TO} win request"),
+    "accumulate": ("MPI_Accumulate", f"send count dtype {_TO} op win"),
+    "get_accumulate": ("MPI_Get_accumulate", f"send count dtype recv count dtype {_TO} op win"),
+    "fetch_and_op": ("MPI_Fetch_and_op", "send recv dtype peer disp op win"),
+    "compare_and_swap": ("MPI_Compare_and_swap", "send compare recv dtype peer disp win"),
+    "win_lock": ("MPI_Win_lock", "lock peer assertion win"),
+    "win_unlock": ("MPI_Win_unlock", "peer win"),
+    "win_lock_all": ("MPI_Win_lock_all", "assertion win"),
+    "win_unlock_all": ("MPI_Win_unlock_all", "win"),
+    "win_flush": ("MPI_Win_flush", "peer win"),
+    "win_flush_local": ("MPI_Win_flush_local", "peer win"),
+    "win_fence": ("MPI_Win_fence", "assertion win"),
+    "win_post": ("MPI_Win_post", "group assertion win"),
+    "win_start": ("MPI_Win_start", "group assertion win"),
+    "win_complete": ("MPI_Win_complete", "win"),
+    "win_wait": ("MPI_Win_wait", "win"),
+}
+"""step -> (function, operands), as in :data:`omb_py.backends.mpi.calls.CALLS`."""
+
+RMA_METHODS: Final[dict[str, tuple[str, str]]] = {
+    "put": ("Put", "send peer target"),
+    "get": ("Get", "recv peer target"),
+    "rput": ("Rput", "send peer target"),
+    "rget": ("Rget", "recv peer target"),
+    "accumulate": ("Accumulate", "send peer target op"),
+    "get_accumulate": ("Get_accumulate", "send recv peer target op"),
+    "fetch_and_op": ("Fetch_and_op", "send recv peer disp op"),
+    "compare_and_swap": ("Compare_and_swap", "send compare recv peer disp"),
+    "win_lock": ("Lock", "peer lock"),
+    "win_unlock": ("Unlock", "peer"),
+    "win_lock_all": ("Lock_all", ""),
+    "win_unlock_all": ("Unlock_all", ""),
+    "win_flush": ("Flush", "peer"),
+    "win_flush_local": ("Flush_local", "peer"),
+    "win_fence": ("Fence", ""),
+    "win_post": ("Post", "group"),
+    "win_start": ("Start", "group"),
+    "win_complete": ("Complete", ""),
+    "win_wait": ("Wait", ""),
+}
+"""step -> (method of mpi4py's Win, arguments)."""
+
+
+def lock_type(step: Step) -> int:
+    """MPI's number of the kind of lock."""
+    return MPI.LOCK_EXCLUSIVE if "exclusive" in step.operands else MPI.LOCK_SHARED
+
+
+class WindowOperands:
+    """The operands of C calls on a window."""
+
+    window: OpenWindow | None = None
+
+    @property
+    def opened(self) -> OpenWindow:
+        """The window. Raises ValueError in a program without one."""
+        if self.window is None:
+            raise ValueError("a one-sided step in a program without a window")
+        return self.window
+
+    def _disp(self, step: Step) -> Arg:
+        place: Region = step["window"]
+        return Arg(self.opened.bases[step["peer"]] + place.offset, place.stride)
+
+    def _win(self, step: Step) -> Arg:
+        return Arg(handle(self.opened.win))
+
+    def _group(self, step: Step) -> Arg:
+        return Arg(handle(self.opened.group(step["peer"])))
+
+    def _lock(self, step: Step) -> Arg:
+        return Arg(lock_type(step))
+
+    def _assertion(self, step: Step) -> Arg:
+        return Arg(0)
+
+
+def targets(window: OpenWindow, step: Step, datatype: Any, passes: int) -> Any:
+    """mpi4py's target specification [displacement, count, type]; of a strided place a list, one for each pass."""
+    place: Region = step["window"]
+    count, base = place.nbytes // DTYPES[step["dtype"]].itemsize, window.bases[step["peer"]]
+    made = [[base + place.at(k).offset, count, datatype] for k in range(passes if place.stride else 1)]
+    return made if place.stride else made[0]

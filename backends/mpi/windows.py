@@ -1,0 +1,93 @@
+"""Windows of real MPI processes: made in each of the four ways, and what calls on them need."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from omb_py.engine.memory import HostMemory
+from omb_py.engine.program import Window
+from omb_py.engine.rma import OF_THE_LIBRARY, WINDOWS
+from omb_py.errors import EnvironmentProblem
+
+
+class OpenWindow:
+    """A window over all ranks of a communicator. Collective, as :meth:`close` is.
+
+    Args:
+        what: kind and buffer.
+        nbytes: size of the buffer, the same on every rank.
+        memory: the rank's other buffers, and this one where it is ours.
+        comm: the ranks.
+
+    Raises:
+        EnvironmentProblem: the library cannot make such a window.
+    """
+
+    def __init__(self, what: Window, nbytes: int, memory: HostMemory, comm: MPI.Intracomm) -> None:
+        self.comm, self.kind = comm, what.kind
+        comm.Barrier()
+        began = time.perf_counter_ns()
+        try:
+            self.win, self._attached = _make(what, nbytes, memory, comm)
+        except (MPI.Exception, NotImplementedError) as error:
+            name, version = MPI.get_vendor()
+            raise EnvironmentProblem(
+                f"-w {what.kind}: {WINDOWS[what.kind]} failed in {name} {'.'.join(map(str, version))}: {error}: "
+                "use another window kind"
+            ) from error
+        self.create_us = (time.perf_counter_ns() - began) / 1000
+        """How long making it took, with attaching its memory."""
+        self.memory = memory
+        if what.kind in OF_THE_LIBRARY:
+            lent: NDArray[np.uint8] = np.frombuffer(self.win.tomemory(), np.uint8)[:nbytes]
+            lent[:] = 0
+            self.memory = memory.lend(what.buffer, lent)
+        here = MPI.Get_address(self._attached) if self._attached is not None else 0
+        self.bases: list[int] = comm.allgather(here)
+        """Displacement of the buffer's first byte in each rank's window: its address, where it was attached."""
+        self._groups: dict[int, MPI.Group] = {}
+
+    def group(self, rank: int) -> MPI.Group:
+        """The group of one rank, of post and start."""
+        if rank not in self._groups:
+            everyone = self.comm.Get_group()
+            self._groups[rank] = everyone.Incl([rank])
+            everyone.Free()
+        return self._groups[rank]
+
+    def close(self) -> None:
+        """Free window and groups."""
+        for group in self._groups.values():
+            group.Free()
+        self._groups.clear()
+        if self._attached is not None:
+            self.comm.Barrier()  # nobody still reads or writes it
+            self.win.Detach(self._attached)
+        self.win.Free()
+
+
+def _make(
+    what: Window, nbytes: int, memory: HostMemory, comm: MPI.Intracomm
+) -> tuple[MPI.Win, NDArray[np.uint8] | None]:
+    """The window, and the memory that was attached to it."""
+    match what.kind:
+        case "allocate":
+            return MPI.Win.Allocate(nbytes, 1, comm=comm), None
+        case "shared":
+            return MPI.Win.Allocate_shared(nbytes, 1, comm=comm), None
+        case "dynamic":
+            win, attached = MPI.Win.Create_dynamic(comm=comm), memory.view(what.buffer, nbytes)
+            win.Attach(attached)
+            return win, attached
+    return MPI.Win.Create(memory.view(what.buffer, nbytes), 1, comm=comm), None
+
+
+def handle(thing: Any) -> int:
+    """An MPI handle as the int64 that carries it: a pointer (Open MPI) or a C int (MPICH, Intel MPI)."""
+    value = int(MPI._handleof(thing))
+    return value - (1 << 64) if value >= 1 << 63 else value

@@ -1,0 +1,235 @@
+"""The one-sided benchmarks: OMB's nine, and two with requests. Exactly two ranks; data checked in all of them.
+
+Passive synchronisations: rank 0 works alone, a sample is the whole operation. Active ones (pscw, fence): in the latency
+benchmarks both ranks act in turn, a sample is half an iteration. C OMB times the whole loop once and divides; here each
+iteration is a lap around the operation and its synchronisation, so that the samples add up to the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from omb_py.engine import rma
+from omb_py.engine.benchmark import Benchmark, Cell, Metric, Sizes, World
+from omb_py.engine.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program import Body, Buffer, Lap, Node, Program, Region, Repeat, Request, Stage, Step, Window, body
+from omb_py.engine.steps import barrier, wait
+from omb_py.suites.rules import BANDWIDTH_COUNTS, EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, message_bytes, window_bytes
+
+_WINDOW = "window"
+_OPTIONS = frozenset({"type", "validation", "window_kind", "sync"})
+_PASSIVE = tuple(kind for kind in rma.SYNCS if kind not in rma.ACTIVE)
+_OF_ONE = ("compare_and_swap", "fetch_and_op")
+_SIZE = Sizes(1, PT2PT_SIZES.maximum)
+
+Call = Callable[[Cell, int, int], Step]
+"""(cell, bytes, target) -> the operation."""
+
+
+def _put(cell: Cell, nbytes: int, target: int, stride: int = 0) -> Step:
+    return rma.put(Region("send", 0, nbytes, stride), Region(_WINDOW, 0, nbytes, stride), target, cell.dtype)
+
+
+def _get(cell: Cell, nbytes: int, target: int, stride: int = 0) -> Step:
+    return rma.get(Region("recv", 0, nbytes, stride), Region(_WINDOW, 0, nbytes, stride), target, cell.dtype)
+
+
+def _regions(nbytes: int, *names: str) -> tuple[Region, ...]:
+    return tuple(Region(name, 0, nbytes) for name in names)
+
+
+def _accumulate(cell: Cell, nbytes: int, target: int) -> Step:
+    return rma.accumulate(*_regions(nbytes, "send", _WINDOW), target, reduction_dtype(cell.dtype), cell.op)
+
+
+def _get_accumulate(cell: Cell, nbytes: int, target: int) -> Step:
+    return rma.get_accumulate(*_regions(nbytes, "send", "recv", _WINDOW), target, reduction_dtype(cell.dtype), cell.op)
+
+
+def _fetch_and_op(cell: Cell, nbytes: int, target: int) -> Step:
+    return rma.fetch_and_op(*_regions(nbytes, "send", "recv", _WINDOW), target, reduction_dtype(cell.dtype), cell.op)
+
+
+def _compare_and_swap(cell: Cell, nbytes: int, target: int) -> Step:
+    regions = _regions(nbytes, "send", "compare", "recv", _WINDOW)
+    return rma.compare_and_swap(*regions, target, reduction_dtype(cell.dtype))
+
+
+def _rput(cell: Cell, nbytes: int, target: int) -> Step:
+    return rma.with_request(_put(cell, nbytes, target), Request(0))
+
+
+def _rget(cell: Cell, nbytes: int, target: int) -> Step:
+    return rma.with_request(_get(cell, nbytes, target), Request(0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Epochs:
+    """What stands around the operations of one iteration, and around all iterations."""
+
+    before: Body = ()
+    after: Body = ()
+    setup: Body = ()
+    teardown: Body = ()
+
+
+def _passive(cell: Cell, target: int, op: str) -> _Epochs:
+    """At the origin. As in OMB the lock of both flushes is taken once, outside the iterations.
+
+    Its locks are shared, but exclusive around a get_accumulate, and where each atomic of one element takes its own.
+    """
+    lock = rma.win_lock(target, op == "get_accumulate" or (cell.sync == "lock" and op in _OF_ONE))
+    match cell.sync:
+        case "lock":
+            return _Epochs((lock,), (rma.win_unlock(target),))
+        case "lock_all":
+            return _Epochs((rma.win_lock_all(),), (rma.win_unlock_all(),))
+    flush = rma.win_flush(target) if cell.sync == "flush" else rma.win_flush_local(target)
+    return _Epochs((), (flush,), (lock,), (rma.win_unlock(target),))
+
+
+def _program(cell: Cell, call: Step, span: int, stage: Stage) -> Program:
+    """Buffers of the operands, `span` bytes each, and the stage."""
+    named = dict.fromkeys(o.buffer for o in call.operands.values() if isinstance(o, Region))
+    lent = cell.window_kind in rma.OF_THE_LIBRARY
+    buffers = tuple(Buffer(name, span, name == _WINDOW and lent) for name in named)
+    return Program(buffers, (stage,), Window(cell.window_kind, _WINDOW))
+
+
+def _timed(world: World, cell: Cell, nodes: Body, around: _Epochs) -> Stage:
+    """Rank 0 reads the clock.
+
+    Where every iteration is checked, a passive target waits after it for the origin, which has then completed there
+    what a local flush has not.
+    """
+    timed = (Lap(), *nodes, Lap("time")) if world.rank == 0 else nodes
+    late: Body = ()
+    if cell.distinct and cell.sync not in rma.ACTIVE:
+        flush = (rma.win_flush(1 - world.rank),) if cell.sync == "flush_local" and around.setup else ()
+        late = (*flush, barrier())
+    return Stage(body(*timed, *late), setup=around.setup, teardown=around.teardown)
+
+
+def _latency(call_of: Call) -> Callable[[World, Cell], Program]:
+    """One operation and its synchronisation."""
+
+    def program(world: World, cell: Cell) -> Program:
+        nbytes, peer = message_bytes(cell), 1 - world.rank
+        call = call_of(cell, nbytes, peer)
+        act: Body = (call, wait(call["request"])) if "request" in call.operands else (call,)
+        seen = rma.exposed(call, peer)
+        around, nodes = _Epochs(), act
+        if cell.sync not in rma.ACTIVE:
+            if world.rank == 0:
+                around = _passive(cell, peer, call.op)
+                nodes = (*around.before, *act, *around.after)
+            else:
+                nodes = (seen,)
+        elif cell.sync == "fence":
+            turns: tuple[Body, Body] = (act, (seen,)) if world.rank == 0 else ((seen,), act)
+            nodes = (rma.win_fence(), *turns[0], rma.win_fence(), *turns[1], rma.win_fence())
+        else:
+            access: Body = (rma.win_start(peer), *act, rma.win_complete(peer))
+            exposure: Body = (rma.win_post(peer), seen, rma.win_wait(peer))
+            nodes = (*access, *exposure) if world.rank == 0 else (*exposure, *access)
+        return _program(cell, call, nbytes, _timed(world, cell, nodes, around))
+
+    return program
+
+
+def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = False) -> Callable[[World, Cell], Program]:
+    """A window of operations at as many places, with one synchronisation; from rank 0, or from both."""
+
+    def program(world: World, cell: Cell) -> Program:
+        nbytes, peer = message_bytes(cell), 1 - world.rank
+        call = call_of(cell, nbytes, peer, nbytes)
+        acts, is_seen = both or world.rank == 0, both or world.rank == 1
+        act: tuple[Node, ...] = (Repeat(cell.window, (call,)),) if acts else ()
+        seen: tuple[Node, ...] = (Repeat(cell.window, (rma.exposed(call, peer),)),) if is_seen else ()
+        around, work = _Epochs(), (*act, *seen)
+        if cell.sync == "fence":
+            nodes: Body = (rma.win_fence(), *work, rma.win_fence())
+        elif cell.sync == "pscw":
+            opens: Body = ((rma.win_post(peer),) if is_seen else ()) + ((rma.win_start(peer),) if acts else ())
+            closes: Body = ((rma.win_complete(peer),) if acts else ()) + ((rma.win_wait(peer),) if is_seen else ())
+            nodes = (*opens, *work, *closes)
+        else:
+            around = _passive(cell, peer, call.op) if acts else _Epochs()
+            nodes = (*around.before, *work, *around.after)
+        return _program(cell, call, nbytes * cell.window, _timed(world, cell, nodes, around))
+
+    return program
+
+
+_LATENCY = Metric(
+    "us",
+    "mean lap time on rank 0; with -s pscw or fence, where both ranks act in turn, divided by 2. A lap holds the "
+    "operation and its synchronisation: OMB's time of the whole loop / iterations",
+    parts_by=lambda cell: 2 if cell.sync in rma.ACTIVE else 1,
+)
+
+
+def _only(name: str, syncs: tuple[str, ...]) -> Callable[[Cell], str]:
+    def refuses(cell: Cell) -> str:
+        return "" if cell.sync in syncs else f"{name} has no -s {cell.sync}: use {', '.join(syncs)}"
+
+    return refuses
+
+
+def _integers(cell: Cell) -> str:
+    if DTYPES[cell.dtype].numpy.startswith(("int", "uint")):
+        return ""
+    return f"{cell.benchmark} has no type {cell.dtype}: MPI_Compare_and_swap takes integers: use -T char or int32"
+
+
+def _declared(name: str, summary: str, call: Call, **more: object) -> Benchmark:
+    base = Benchmark(
+        name, "one-sided", summary, _latency(call), _LATENCY, _SIZE, LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char",
+        _OPTIONS, bytes_total=lambda size, ranks: size,
+    )  # fmt: skip
+    return replace(base, **more)  # type: ignore[arg-type]
+
+
+def _many(name: str, summary: str, program: Callable[[World, Cell], Program], directions: int = 1) -> Benchmark:
+    return Benchmark(
+        name, "one-sided", summary, program, window_bytes(directions), _SIZE, BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0",
+        "char", _OPTIONS | {"window"}, bytes_total=lambda size, ranks: size,
+    )  # fmt: skip
+
+
+_REDUCES = _OPTIONS | {"op"}
+
+BENCHMARKS = (
+    _declared("put_latency", "time to write into the memory of another rank", _put),
+    _declared("get_latency", "time to read the memory of another rank", _get),
+    _many("put_bw", "bandwidth of a window of writes into the memory of another rank", _bandwidth(_put)),
+    _many("get_bw", "bandwidth of a window of reads of the memory of another rank", _bandwidth(_get)),
+    replace(
+        _many(
+            "put_bibw", "bandwidth of windows of writes in both directions", _bandwidth(_put, both=True), directions=2
+        ),
+        defaults=(("sync", "pscw"),), refuses=_only("put_bibw", ("pscw", "fence")),
+    ),
+    _declared("acc_latency", "time to reduce into the memory of another rank", _accumulate, options=_REDUCES),
+    _declared(
+        "get_acc_latency", "time to read the memory of another rank and reduce into it", _get_accumulate,
+        options=_REDUCES,
+    ),
+    _declared(
+        "cas_latency", "time of a compare-and-swap of one element of another rank", _compare_and_swap, sizes=None,
+        one_element=True, refuses=_integers,
+    ),
+    _declared(
+        "fop_latency", "time of a fetch-and-op of one element of another rank", _fetch_and_op, sizes=None,
+        one_element=True, options=_REDUCES,
+    ),
+    _declared(
+        "rput_latency", "time to write into the memory of another rank, with a request that is waited on", _rput,
+        in_omb=False, refuses=_only("rput_latency", _PASSIVE),
+    ),
+    _declared(
+        "rget_latency", "time to read the memory of another rank, with a request that is waited on", _rget,
+        in_omb=False, refuses=_only("rget_latency", _PASSIVE),
+    ),
+)  # fmt: skip
