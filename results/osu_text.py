@@ -235,6 +235,8 @@ class OsuText:
 def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
     """The text of a row's table; a benchmark that OMB does not have gets a table in its manner."""
     layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
+    if row["family"] == "one-sided":
+        layout = "one_sided"
     return OsuText(
         row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
         rates=parameters_of(row).get("print_rate") != "0", layout=layout,

@@ -88,7 +88,7 @@ def persistent(what: Collective) -> Benchmark:
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
         return Program(buffers, (Stage(bodies, setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
 
-    summary = f"persistent {what.name}: made once a size, started in each iteration"
+    summary = f"persistent {what.name}, started in each iteration"
     return what.benchmark(f"{what.name}_persistent", "persistent", summary, program, PER_CALL)
 
 

@@ -226,10 +226,10 @@ BENCHMARKS = (
     ),
     _declared(
         "rput_latency", "time to write into the memory of another rank, with a request that is waited on", _rput,
-        in_omb=False, refuses=_only("rput_latency", _PASSIVE),
+        refuses=_only("rput_latency", _PASSIVE),
     ),
     _declared(
         "rget_latency", "time to read the memory of another rank, with a request that is waited on", _rget,
-        in_omb=False, refuses=_only("rget_latency", _PASSIVE),
+        refuses=_only("rget_latency", _PASSIVE),
     ),
 )  # fmt: skip

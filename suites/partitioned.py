@@ -59,7 +59,7 @@ def partitioned_latency(world: World, cell: Cell) -> Program:
 
 BENCHMARKS = (
     Benchmark(
-        "partitioned_latency", "pt2pt", "ping-pong of partitioned messages, and how much of it computing hides",
+        "partitioned_latency", "pt2pt", "ping-pong of partitioned messages, and its overlap with computing",
         partitioned_latency,
         replace(
             OVERLAP, parts=_HALF,

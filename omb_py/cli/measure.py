@@ -18,6 +18,7 @@ from omb_py.orchestrate.choices import GPUS, device_problem, offers_of
 from omb_py.orchestrate.joining import joined_environment
 from omb_py.orchestrate.plan import check, takes
 from omb_py.orchestrate.request import Request
+from omb_py.results.titles import origin
 
 _PLACES = ("H", "D", "M", "MD", "MH")
 
@@ -31,7 +32,7 @@ def command(benchmark: Benchmark) -> click.Command:
         benchmark.name,
         params=params,
         callback=lambda **values: _measure(benchmark, values),
-        help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({benchmark.origin}).\n\n"
+        help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({origin(benchmark.name)}).\n\n"
         f"Prints {_metric(benchmark)}.\n\nResults go to stdout, notes and errors to stderr.",
         short_help=benchmark.summary,
         options_metavar="[OPTIONS]",

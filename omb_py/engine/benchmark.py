@@ -194,8 +194,6 @@ class Benchmark:
     """Without a size: it moves one element of the type, whose size is printed."""
     defaults: tuple[tuple[str, Any], ...] = ()
     """Fields of a cell that have another default here, as C OMB has it."""
-    in_omb: bool = True
-    """C OMB has it."""
     refuses: Callable[[Cell], str] | None = None
     """Why a combination of options means nothing here, with what to do; empty where it does."""
 
@@ -206,11 +204,6 @@ class Benchmark:
     def sizes_for(self, dtype: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Message sizes in bytes: `sizes`, or the one that this benchmark has."""
         return sizes if self.sizes else (DTYPES[dtype].itemsize if self.one_element else 0,)
-
-    @property
-    def origin(self) -> str:
-        """Whose benchmark it is, in words."""
-        return f"OMB's osu_{self.name}" if self.in_omb else "OMB has none of the kind"
 
     def timed_ranks(self, ranks: int, hosts: Sequence[str] = ()) -> tuple[int, ...]:
         """The ranks whose samples count, in order; `hosts` of all ranks where it depends on them."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World
+from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World, halves
 from omb_py.engine.describe import describe
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Body, Host, Lap, Program, Repeat, Stage, Stamp, Step
 from omb_py.engine.rma import WINDOWS
 from omb_py.errors import UsageError
 from omb_py.orchestrate.plan import check_ranks
+from omb_py.results.titles import origin
 
 MAX_WIDTH = 100
 """Programs stand side by side when all fit in so many columns."""
@@ -56,9 +57,13 @@ def explain(
     given = {"window": window, "window_kind": window_kind, "sync": sync}
     (nbytes,) = benchmark.sizes_for(benchmark.dtype, (nbytes,))
     cell = benchmark.cell(backend, "native", nbytes, **{name: value for name, value in given.items() if value})
-    programs = [benchmark.program(World(rank, ranks), cell) for rank in range(ranks)]
-    head = f"{benchmark.name}: {benchmark.summary} ({benchmark.origin})"
+    hosts = halves(ranks) if benchmark.ranks.over_nodes else ()
+    programs = [benchmark.program(World(rank, ranks, hosts), cell) for rank in range(ranks)]
+    head = f"{benchmark.name}: {benchmark.summary} ({origin(benchmark.name)})"
     message = f", messages of {nbytes} B ({nbytes // item} × {benchmark.dtype})" if benchmark.sizes else ""
+    if benchmark.once:
+        note = "Measured while the ranks start, before there is a loop: one sample a launch."
+        return "\n".join([head, "", note, "", *_facts(benchmark, cell, ranks, window)])
     title = f"What each of the {ranks} ranks does in one iteration{message}; lines with | are timed:"
     return "\n".join([head, "", title, "", *_listing(programs), "", *_facts(benchmark, cell, ranks, window)])
 

@@ -40,7 +40,7 @@ def test_other_forms_are_said_with_their_request() -> None:
         (steps.compute(Result("main", "time")), "compute as long as lap time of stage main took"),
         (steps.compute(Result("main", "time", 4)), "compute 1/4 as long as lap time of stage main took"),
         (steps.flip(A), "flip a byte of a"),
-        (Step("put", {"send": A, "peer": 3}), "put send=8 B of a peer=3"),
+        (Step("shout", {"send": A, "peer": 3}), "shout send=8 B of a peer=3"),
     ],
 )
 def test_other_operands(step: Step, text: str) -> None:

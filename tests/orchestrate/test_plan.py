@@ -30,12 +30,14 @@ def test_defaults_are_ombs(name: str) -> None:
     """One launch; sizes double over the benchmark's range; counts switch above 8192 bytes."""
     benchmark = find(name)
     (launch,) = plan(Request(name), 2)
-    assert (launch.backend, launch.thread_level, launch.ranks, launch.index) == ("mpi", "funneled", 2, 0)
+    level = "multiple" if name == "latency_mt" else "funneled"
+    assert (launch.backend, launch.thread_level, launch.ranks, launch.index) == ("mpi", level, 2, 0)
     sizes = [cell.size for cell in launch.cells]
     if benchmark.sizes is None:
-        assert sizes == [0]
+        assert sizes == [1 if benchmark.one_element else 0]
     else:
-        assert sizes[0] == benchmark.sizes.minimum and sizes[-1] == benchmark.sizes.maximum
+        smallest = 8 if name == "partitioned_latency" else benchmark.sizes.minimum  # a byte for each partition
+        assert sizes[0] == smallest and sizes[-1] == benchmark.sizes.maximum
         assert sizes == [sizes[0] << k for k in range(len(sizes))]
     for cell in launch.cells:
         small = cell.size <= 8192
@@ -132,7 +134,8 @@ ASKED = st.tuples(
 def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str | None, str, int]]) -> None:
     requests = [
         Request(name, thread_level=level, backends=(backend,), ranks=ranks)
-        for name, level, backend, ranks in asked if find(name).ranks.admits(ranks)
+        for name, level, backend, ranks in asked
+        if find(name).ranks.admits(ranks) and (level, find(name).needs.thread_level) != ("single", "multiple")
     ]  # fmt: skip
     made = plan_all(requests)
     assert len({(p.backend, p.ranks, p.needs) for p in made}) == len(made)
@@ -142,7 +145,8 @@ def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str
         for cell in launch.cells:
             request = requests[cell.sweep]
             assert (request.benchmark, request.ranks) == (cell.benchmark, launch.ranks)
-            assert (request.backends, request.thread_level or "funneled") == ((cell.backend,), launch.thread_level)
+            level = request.thread_level or find(cell.benchmark).needs.thread_level
+            assert (request.backends, level) == ((cell.backend,), launch.thread_level)
 
 
 def test_a_benchmarks_need_sets_the_level(monkeypatch: pytest.MonkeyPatch) -> None:

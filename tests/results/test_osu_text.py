@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from omb_py import __version__
 from omb_py.errors import UsageError
-from omb_py.results.osu_text import OsuText
+from omb_py.results.osu_text import OsuText, text_of
 from omb_py.results.titles import TITLES
 
 TAIL = (50, 90, 99)
@@ -322,14 +323,38 @@ class TestTitles:
     def test_every_benchmark_of_ours_that_omb_has_can_be_printed(self) -> None:
         from omb_py.suites import BENCHMARKS
 
-        for benchmark in BENCHMARKS.values():
-            text = OsuText(benchmark.name, full=True, validation=True, percentiles=TAIL)
-            row = {"size_bytes": 8, "value": 1.0, "iterations": 3, "validated": True, "samples_avg_us": [1.0]}
-            assert text.header("char").count("\n") >= 3
+        assert {name for name in TITLES if name not in BENCHMARKS} == set(), "OMB has what we lack"
+        for name in TITLES:
+            text = OsuText(name, full=True, validation=True, percentiles=TAIL)
+            row = {
+                "size_bytes": 8, "value": 1.0, "iterations": 3, "validated": True, "samples_avg_us": [1.0], "ranks": 2,
+            }  # fmt: skip
+            assert text.header("char").count("\n") >= (1 if BENCHMARKS[name].once else 2)
             assert text.row(row).endswith("\n")
 
     def test_what_omb_does_not_have_is_refused(self) -> None:
         with pytest.raises(UsageError, match="OMB has no text for 'alreduce': did you mean allreduce"):
             OsuText("alreduce")
-        with pytest.raises(UsageError, match="init has no table of sizes"):
-            OsuText("init")
+
+    def test_what_only_we_have_does_not_say_osu(self) -> None:
+        row = {"benchmark": "comm_dup", "family": "startup", "unit": "us", "size_bytes": 0, "value": 2.5, "ranks": 2}
+        text = text_of(row, False, False, ())
+        assert text.header("char") == f"\n# omb-py comm_dup Test v{__version__}\n# Avg Latency(us)\n"
+        assert text.row(row) == "             2.50\n"
+
+
+class TestStartUp:
+    """One sentence a launch (reference section 3.5)."""
+
+    def test_init_says_whole_milliseconds(self) -> None:
+        text = OsuText("init")
+        row = {"ranks": 4, "rank_mean_us": [135_000.0, 180_400.0, 148_600.0, 148_000.0]}
+        assert text.header(None) + text.row(row) == (
+            "# OSU MPI Init Test v7.5\nnprocs: 4, min: 135 ms, max: 180 ms, avg: 153 ms\n"
+        )
+
+    def test_hello(self) -> None:
+        text = OsuText("hello")
+        assert text.header(None) + text.row({"ranks": 4}) == (
+            "# OSU MPI Hello World Test v7.5\nThis is a test with 4 processes\n"
+        )
