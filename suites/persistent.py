@@ -75,16 +75,16 @@ _LATER = OPTIONS - {"buffer_num"}
 
 BENCHMARKS = (
     Benchmark(
-        "latency_persistent", "persistent", "one-way time of a ping-pong of persistent messages", latency, ONE_WAY,
+        "latency_persistent", "pt2pt", "one-way time of a ping-pong of persistent messages", latency, ONE_WAY,
         PT2PT_SIZES, LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char", _LATER, bytes_total=lambda size, ranks: size,
     ),
     Benchmark(
-        "bw_persistent", "persistent", "uni-directional bandwidth of a window of persistent messages", bw,
+        "bw_persistent", "pt2pt", "uni-directional bandwidth of a window of persistent messages", bw,
         window_bytes(1), PT2PT_SIZES, BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"window"},
         bytes_total=lambda size, ranks: size,
     ),
     Benchmark(
-        "bibw_persistent", "persistent", "bi-directional bandwidth of a window of persistent messages", bibw,
+        "bibw_persistent", "pt2pt", "bi-directional bandwidth of a window of persistent messages", bibw,
         window_bytes(2), PT2PT_SIZES, BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"window"},
         bytes_total=lambda size, ranks: size,
     ),
