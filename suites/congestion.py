@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from omb_py.engine.benchmark import Benchmark, Cell, Metric, RankRule, World, halves
 from omb_py.engine.program import Buffer, Node, Program, Region, Repeat, Request, Requests, Stage, body
 from omb_py.engine.steps import irecv, isend, waitall
-from omb_py.suites.pt2pt import ACK, OPTIONS, REPLY_BYTES, WINDOW_TAG, apart, reply, timed
+from omb_py.suites.pt2pt import OPTIONS, REPLY_BYTES, WINDOW_TAG, apart, reply, timed
 from omb_py.suites.rules import BANDWIDTH_COUNTS, PT2PT_SIZES, message_bytes
 
 
@@ -32,18 +32,21 @@ def _peers(world: World) -> tuple[bool, list[int]]:
 
 
 def _program(world: World, cell: Cell, sender: bool, peers: list[int]) -> Program:
-    """A window to (from) each peer, all posted before any is waited for; then a reply of each."""
+    """A window to (from) each peer, all posted before any is waited for; then a reply of each.
+
+    Each peer has its place in the buffers, so that what came from it can be checked (OMB: one place for all).
+    """
     size, w, total = message_bytes(cell), cell.window, cell.window * len(peers)
     name, stride = ("send" if sender else "recv"), size if apart(cell) else 0
     nodes: list[Node] = []
     for j, peer in enumerate(peers):
-        region = Region(name, j * w * stride, size, stride)
+        region = Region(name, j * (w * stride or size), size, stride)
         request = Request(j * w, 1)
         post = isend if sender else irecv
         nodes.append(Repeat(w, (post(region, peer, cell.dtype, request, WINDOW_TAG),)))
     nodes.append(waitall(Requests(0, total)))
-    nodes += [reply(sender, peer) for peer in peers]
-    buffers = Buffer(name, size * (total if stride else 1)), Buffer(ACK.buffer, REPLY_BYTES)
+    nodes += [reply(sender, peer, j) for j, peer in enumerate(peers)]
+    buffers = Buffer(name, size * (total if stride else len(peers))), Buffer("ack", REPLY_BYTES * len(peers))
     return Program(buffers, (Stage(body(*timed(sender, *nodes))),))
 
 

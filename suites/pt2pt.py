@@ -20,8 +20,6 @@ OPTIONS = frozenset({"type", "validation", "buffer_num"})
 MOST_IN_TURN, MOST_IN_TURN_BYTES = 64, 1 << 26
 """Of latency's buffers with ``-b multiple``: so many take turns, of so many bytes together."""
 
-ACK = Region("ack", 0, REPLY_BYTES)
-
 
 def timed(reads: bool, *nodes: Node) -> tuple[Node, ...]:
     """The nodes, timed on a rank that reads the clock.
@@ -82,9 +80,10 @@ def window_posts(cell: Cell, peer: int, outgoing: bool, incoming: bool) -> list[
     return posts
 
 
-def reply(sender: bool, peer: int) -> Node:
-    """What ends a window in one direction: a byte from the receiver."""
-    return recv(ACK, peer, "char", REPLY_TAG) if sender else send(ACK, peer, "char", REPLY_TAG)
+def reply(sender: bool, peer: int, slot: int = 0) -> Node:
+    """What ends a window in one direction: a byte from the receiver, in place `slot` of its buffer."""
+    ack = Region("ack", slot, REPLY_BYTES)
+    return recv(ack, peer, "char", REPLY_TAG) if sender else send(ack, peer, "char", REPLY_TAG)
 
 
 def one_way(cell: Cell, peer: int, sender: bool) -> tuple[tuple[Buffer, ...], tuple[Node, ...]]:

@@ -287,6 +287,7 @@ class NativeRunner(_Runner):
 
     def execute(self, machine: Any, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
         """Run a table on a machine. Raises StepFailed."""
+        samples: NDArray[np.int64]
         samples, failed = machine.run(table, first, iterations)
         if failed:
             code = int(machine.word[3])

@@ -232,9 +232,6 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
 def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
     extra = _options(request)
-    windows: tuple[dict[str, int], ...] = ({},)
-    if request.vary_window:
-        windows = tuple({"window": window} for window in VARIED_WINDOWS)
     for dtype in _dtypes(request, benchmark):
         for size in benchmark.sizes_for(dtype, sizes_of(benchmark, request.sizes)):
             usual, usual_warmup = benchmark.counts.of(size)
@@ -247,8 +244,8 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -
             )  # fmt: skip
             if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0
-            for window in windows:
-                yield replace(cell, **window)
+            for window in VARIED_WINDOWS if request.vary_window else (cell.window,):
+                yield replace(cell, window=window)
 
 
 def _elements(benchmark: Benchmark, cell: Cell) -> int:

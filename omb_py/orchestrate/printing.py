@@ -48,7 +48,7 @@ class Osu:
         if is_varied(row):
             if self._last is None or self._last[:-1] != table:
                 self.close()
-                self._windows = Windows(row["validated"] is not None)
+            self._windows = self._windows or Windows(row["validated"] is not None)
             self._last = (*table, None)
             self._print(self._windows.row(row))
             return

@@ -52,7 +52,11 @@ def test_a_barrier_has_no_size_and_small_counts() -> None:
 def test_the_rank_rule_is_what_it_says(name: str) -> None:
     rule = BENCHMARKS[name].ranks
     admitted = [n for n in range(1, 6) if rule.admits(n)]
-    if name in ("latency", "bw", "bibw"):
+    if name in ("multi_lat", "mbw_mr"):
+        assert (rule.text, admitted) == ("an even number of ranks", [2, 4])
+    elif rule.over_nodes:
+        assert (rule.text, admitted) == ("several nodes with equally many ranks on each", [2, 3, 4, 5])
+    elif BENCHMARKS[name].family == "pt2pt":
         assert (rule.text, admitted) == ("exactly 2 ranks", [2])
     elif BENCHMARKS[name].family in SPREAD:
         assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
