@@ -65,7 +65,7 @@ def test_every_constructor_has_its_text(name: str) -> None:
         (steps.compute(3_000_000_000), "compute 3 s"),
         (steps.compute(Result("main", "time")), "compute as long as lap time of stage main took"),
         (steps.flip(A), "flip a byte of a"),
-        (Step("put", {"send": A, "peer": 3}), "put send=8 B of a peer=3"),
+        (Step("move", {"send": A, "peer": 3}), "move send=8 B of a peer=3"),
     ],
 )
 def test_other_operands(step: Step, text: str) -> None:
