@@ -43,12 +43,12 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     A Validation column is printed where a row of the table was validated. Raises UsageError for benchmarks that OMB
     does not have.
     """
-    from omb_py.results.osu_text import OsuText
+    from omb_py.results.osu_text import closing, text_of
 
     out: list[str] = []
     for table in _tables(rows):
         checked = any(row.get("validated") is not None for row in table)
-        text = OsuText(table[0]["benchmark"], full, checked, percentiles)
+        text = text_of(table[0], full, checked, percentiles)
         dtype: str | None = None
         for index, row in enumerate(table):
             if index == 0 or row.get("dtype") != dtype:
@@ -57,6 +57,7 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
             out.append(text.row(row))
             if row.get("validated") is False:
                 out.append(text.failure(row))
+        out.append(closing(text, table))
     return "".join(out)
 
 
@@ -102,5 +103,6 @@ def _tables(rows: Sequence[Row]) -> list[list[Row]]:
     grouped: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         key = tuple(row.get(n) for n in ("launch_id", "benchmark", "backend", "library_version", "binding", "buffer"))
-        grouped.setdefault(key, []).append(row)
+        options = tuple(sorted((row.get("parameters") or {}).items()))
+        grouped.setdefault((*key, options), []).append(row)
     return list(grouped.values())

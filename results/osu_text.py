@@ -213,6 +213,20 @@ class OsuText:
         return [omb_percentile(samples, p) for p in self.percentiles]
 
 
+def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
+    """The text of the table that a row stands in, with the lines that its options add."""
+    return OsuText(row["benchmark"], full, validation, percentiles, details=lines_after(row), before=lines_before(row))
+
+
+def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What comes after the last of a table's rows (:meth:`OsuText.footer`)."""
+    fine: dict[Any, bool] = {}
+    for row in rows:
+        fine[row.get("dtype")] = fine.get(row.get("dtype"), True) and row.get("validated") is not False
+    sync = (rows[0].get("parameters") or {}).get("sync", "") if rows else ""
+    return text.footer(len(fine), sum(not passed for passed in fine.values()), sync)
+
+
 def lines_before(row: Mapping[str, Any]) -> list[str]:
     """Lines that stand before a row's table, from what the row says of its options."""
     parameters: Mapping[str, str] = row.get("parameters") or {}

@@ -167,8 +167,7 @@ def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = Fals
 
 _LATENCY = Metric(
     "us",
-    "mean lap time on rank 0; with -s pscw or fence, where both ranks act in turn, divided by 2. A lap holds the "
-    "operation and its synchronisation: OMB's time of the whole loop / iterations",
+    "mean lap on rank 0, which is the loop / iterations; / 2 with -s pscw or fence",
     parts_by=lambda cell: 2 if cell.sync in rma.ACTIVE else 1,
 )
 

@@ -27,42 +27,38 @@ class Osu:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._last: tuple[Any, ...] | None = None
-        self._text: Any = None
-        self._sync = ""
-        self._checked: dict[str, bool] = {}
-        """Type -> no wrong byte was found, of the benchmark whose rows come now."""
+        self._rows: list[Row] = []
+        """Of the table that is being printed."""
 
     def row(self, row: Row) -> None:
         """Print the row, after its header if it is the first of a table."""
-        from omb_py.results.osu_text import OsuText, lines_after, lines_before
+        from omb_py.results.osu_text import text_of
 
         request = self.request
-        text = OsuText(
-            row["benchmark"], request.full, row["validated"] is not None, request.percentiles,
-            details=lines_after(row), before=lines_before(row),
-        )  # fmt: skip
-        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"])
+        text = text_of(row, request.full, row["validated"] is not None, request.percentiles)
+        options = tuple(sorted((row.get("parameters") or {}).items()))
+        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], options)
         if self._last is None or self._last[:-1] != table:
             self.close()
             self._print(text.header(row["dtype"], first=True))
         elif self._last[-1] != row["dtype"]:
             self._print(text.header(row["dtype"], first=False))
-        self._last, self._text = (*table, row["dtype"]), text
-        self._sync = (row.get("parameters") or {}).get("sync", "")
-        self._checked[row["dtype"]] = self._checked.get(row["dtype"], True) and row["validated"] is not False
+        self._last = (*table, row["dtype"])
+        self._rows.append(row)
         self._print(text.row(row))
         if row["validated"] is False:
             self._print(text.failure(row, f"omb-py {row['benchmark']}"))
 
     def close(self) -> None:
         """What OMB says after the last row of a benchmark."""
-        if self._text is not None:
-            failed = sum(not fine for fine in self._checked.values())
-            footer = self._text.footer(len(self._checked), failed, self._sync)
-            if footer:
-                self._print(footer)
-        self._text = None
-        self._checked.clear()
+        from omb_py.results.osu_text import closing, text_of
+
+        if self._rows:
+            checked = self._rows[-1]["validated"] is not None
+            end = closing(text_of(self._rows[-1], False, checked, ()), self._rows)
+            if end:
+                self._print(end)
+        self._rows.clear()
 
     @staticmethod
     def _print(text: str) -> None:

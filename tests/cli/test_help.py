@@ -54,7 +54,8 @@ OPTIONS = tuple(
 )
 WHERE_TAKEN = {
     "type": "--type", "op": "--op", "window": "--window-size", "validation": "--validation", "full": "--full",
-    "process_sync": "--process-sync", "sizes": "--message-size",
+    "process_sync": "--process-sync", "sizes": "--message-size", "window_kind": "--win-options",
+    "sync": "--sync-option",
 }  # fmt: skip
 
 
