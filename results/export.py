@@ -43,7 +43,7 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     A Validation column is printed where a row of the table was validated. Raises UsageError for benchmarks that OMB
     does not have.
     """
-    from omb_py.results.osu_text import text_of
+    from omb_py.results.osu_text import closing, text_of
     from omb_py.results.osu_windows import Windows, is_varied
 
     out: list[str] = []
@@ -62,6 +62,7 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
             out.append(text.row(row))
             if row.get("validated") is False:
                 out.append(text.failure(row))
+        out.append(closing(text, table))
     return "".join(out)
 
 
@@ -113,6 +114,7 @@ def _tables(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows that belong under one title, in order of first appearance."""
     grouped: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(row.get(name) for name in _ONE_TABLE)
+        options = tuple(sorted((row.get("parameters") or {}).items()))
+        key = (*(row.get(name) for name in _ONE_TABLE), options)
         grouped.setdefault(key, []).append(row)
     return list(grouped.values())

@@ -272,6 +272,15 @@ _SIDES = {
 }
 
 
+def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What comes after the last of a table's rows (:meth:`OsuText.footer`)."""
+    fine: dict[Any, bool] = {}
+    for row in rows:
+        fine[row.get("dtype")] = fine.get(row.get("dtype"), True) and row.get("validated") is not False
+    sync = (rows[0].get("parameters") or {}).get("sync", "") if rows else ""
+    return text.footer(len(fine), sum(not passed for passed in fine.values()), sync)
+
+
 def lines_before(row: Mapping[str, Any]) -> list[str]:
     """Lines that stand before a row's table, from what the row says of its options."""
     parameters = parameters_of(row)

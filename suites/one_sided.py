@@ -27,33 +27,36 @@ Call = Callable[[Cell, int, int], Step]
 """(cell, bytes, target) -> the operation."""
 
 
+def _at(buffer: str, nbytes: int, stride: int = 0) -> Region:
+    return Region(buffer, 0, nbytes, stride)
+
+
 def _put(cell: Cell, nbytes: int, target: int, stride: int = 0) -> Step:
-    return rma.put(Region("send", 0, nbytes, stride), Region(_WINDOW, 0, nbytes, stride), target, cell.dtype)
+    return rma.put(_at("send", nbytes, stride), _at(_WINDOW, nbytes, stride), target, cell.dtype)
 
 
 def _get(cell: Cell, nbytes: int, target: int, stride: int = 0) -> Step:
-    return rma.get(Region("recv", 0, nbytes, stride), Region(_WINDOW, 0, nbytes, stride), target, cell.dtype)
-
-
-def _regions(nbytes: int, *names: str) -> tuple[Region, ...]:
-    return tuple(Region(name, 0, nbytes) for name in names)
+    return rma.get(_at("recv", nbytes, stride), _at(_WINDOW, nbytes, stride), target, cell.dtype)
 
 
 def _accumulate(cell: Cell, nbytes: int, target: int) -> Step:
-    return rma.accumulate(*_regions(nbytes, "send", _WINDOW), target, reduction_dtype(cell.dtype), cell.op)
+    kind = reduction_dtype(cell.dtype)
+    return rma.accumulate(_at("send", nbytes), _at(_WINDOW, nbytes), target, kind, cell.op)
 
 
 def _get_accumulate(cell: Cell, nbytes: int, target: int) -> Step:
-    return rma.get_accumulate(*_regions(nbytes, "send", "recv", _WINDOW), target, reduction_dtype(cell.dtype), cell.op)
+    send, recv, place = _at("send", nbytes), _at("recv", nbytes), _at(_WINDOW, nbytes)
+    return rma.get_accumulate(send, recv, place, target, reduction_dtype(cell.dtype), cell.op)
 
 
 def _fetch_and_op(cell: Cell, nbytes: int, target: int) -> Step:
-    return rma.fetch_and_op(*_regions(nbytes, "send", "recv", _WINDOW), target, reduction_dtype(cell.dtype), cell.op)
+    send, recv, place = _at("send", nbytes), _at("recv", nbytes), _at(_WINDOW, nbytes)
+    return rma.fetch_and_op(send, recv, place, target, reduction_dtype(cell.dtype), cell.op)
 
 
 def _compare_and_swap(cell: Cell, nbytes: int, target: int) -> Step:
-    regions = _regions(nbytes, "send", "compare", "recv", _WINDOW)
-    return rma.compare_and_swap(*regions, target, reduction_dtype(cell.dtype))
+    send, compare, recv = _at("send", nbytes), _at("compare", nbytes), _at("recv", nbytes)
+    return rma.compare_and_swap(send, compare, recv, _at(_WINDOW, nbytes), target, reduction_dtype(cell.dtype))
 
 
 def _rput(cell: Cell, nbytes: int, target: int) -> Step:
@@ -164,8 +167,7 @@ def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = Fals
 
 _LATENCY = Metric(
     "us",
-    "mean lap time on rank 0; with -s pscw or fence, where both ranks act in turn, divided by 2. A lap holds the "
-    "operation and its synchronisation: OMB's time of the whole loop / iterations",
+    "mean lap on rank 0, which is the loop / iterations; / 2 with -s pscw or fence",
     parts_by=lambda cell: 2 if cell.sync in rma.ACTIVE else 1,
 )
 

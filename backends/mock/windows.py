@@ -87,7 +87,8 @@ class Windows:
 
     def complete(self, rank: int, target: int, now: int) -> int:
         """Complete what `rank` has under way to `target` (-1: to all). Returns when that is, not before `now`."""
-        mine, rest = [], []
+        mine: list[_Underway] = []
+        rest: list[_Underway] = []
         for one in self._underway[rank]:
             (mine if target in (-1, one.access.target) else rest).append(one)
         self._underway[rank] = rest

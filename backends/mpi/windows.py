@@ -44,7 +44,8 @@ class OpenWindow:
         """How long making it took, with attaching its memory."""
         self.memory = memory
         if what.kind in OF_THE_LIBRARY:
-            lent: NDArray[np.uint8] = np.frombuffer(self.win.tomemory(), np.uint8)[:nbytes]
+            whole: Any = self.win.tomemory()
+            lent = np.frombuffer(whole, np.uint8)[:nbytes]
             lent[:] = 0
             self.memory = memory.lend(what.buffer, lent)
         here = MPI.Get_address(self._attached) if self._attached is not None else 0

@@ -57,6 +57,10 @@ def _options(of_the_line: bool) -> list[click.Parameter]:
                 continue
             if long not in found or getattr(found[long], "hidden", False):
                 found[long] = _of_a_suite(param, long)
+    letters: set[str] = set()
+    for param in found.values():  # -t means another thing to each of three benchmarks: here it belongs to the first
+        param.opts = [opt for opt in param.opts if opt.startswith("--") or opt not in letters]
+        letters.update(param.opts)
     return list(found.values())
 
 
@@ -69,7 +73,7 @@ def _of_a_suite(param: click.Option, long: str) -> click.Option:
         usual = r"the suite's, else \1"
     option.help = _DEFAULT.sub(f"(default: {usual})", param.help or "")
     if long == RANKS:
-        number = f"{DEFAULT_RANKS}, or what the launcher around omb-py started"
+        number = f"{DEFAULT_RANKS}, or what the launcher around it started"
         option.help = f"Number of ranks where an entry of the suite says none. (default: the suite's, else {number})"
     return option
 

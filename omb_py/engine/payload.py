@@ -171,9 +171,9 @@ def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
     if "window" in step.operands:
-        for region, before, _ in _window_parts(step, k, world, iteration):
+        for place, before, _ in _window_parts(step, k, world, iteration):
             if before is not None:
-                yield region, before
+                yield place, before
     elif op in ("send", "psend"):
         region: Region = step["send"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
@@ -203,9 +203,9 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step leaves on this rank: (region, maker of the bytes that must be there after the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
     if "window" in step.operands:
-        for region, _, after in _window_parts(step, k, world, iteration):
+        for place, _, after in _window_parts(step, k, world, iteration):
             if after is not None:
-                yield region, after
+                yield place, after
     elif op in ("recv", "precv"):
         region: Region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))

@@ -32,10 +32,8 @@ class Osu:
         self.request = request
         self._last: tuple[Any, ...] | None = None
         self._windows: Windows | None = None
-        self._text: Any = None
-        self._sync = ""
-        self._checked: dict[str, bool] = {}
-        """Type -> no wrong byte was found, of the benchmark whose rows come now."""
+        self._rows: list[Row] = []
+        """Of the table that is being printed."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, after its header if it is the first of a table."""
@@ -44,7 +42,8 @@ class Osu:
 
         request = request or self.request
         varies = request.part.varies if request.part else {}
-        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], id(request))
+        options = tuple(sorted((row.get("parameters") or {}).items()))
+        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], id(request), options)
         if is_varied(row):
             if self._last is None or self._last[:-1] != table:
                 self.close()
@@ -61,25 +60,25 @@ class Osu:
             self._print(text.header(row["dtype"], first=True))
         elif self._last[-1] != row["dtype"]:
             self._print(text.header(row["dtype"], first=False))
-        self._last, self._text = (*table, row["dtype"]), text
-        self._sync = (row.get("parameters") or {}).get("sync", "")
-        self._checked[row["dtype"]] = self._checked.get(row["dtype"], True) and row["validated"] is not False
+        self._last = (*table, row["dtype"])
+        self._rows.append(row)
         self._print(text.row(row))
         if row["validated"] is False:
             self._print(text.failure(row, f"omb-py {row['benchmark']}"))
 
     def close(self) -> None:
         """What OMB says after the last row of a benchmark; the second table of a sweep over windows."""
+        from omb_py.results.osu_text import closing, text_of
+
         if self._windows is not None:
             self._print(self._windows.end())
             self._windows = None
-        if self._text is not None:
-            failed = sum(not fine for fine in self._checked.values())
-            footer = self._text.footer(len(self._checked), failed, self._sync)
-            if footer:
-                self._print(footer)
-        self._text = None
-        self._checked.clear()
+        if self._rows:
+            checked = self._rows[-1]["validated"] is not None
+            end = closing(text_of(self._rows[-1], False, checked, ()), self._rows)
+            if end:
+                self._print(end)
+        self._rows.clear()
 
     @staticmethod
     def _print(text: str) -> None:

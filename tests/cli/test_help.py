@@ -56,6 +56,8 @@ WHERE_TAKEN = {
     "type": "--type", "op": "--op", "window": "--window-size", "validation": "--validation", "full": "--full",
     "process_sync": "--process-sync", "sizes": "--message-size", "in_place": "--in-place", "root": "--root-rank",
     "tests": "--num-test-calls", "imbalance": "--imbalance", "neighborhood": "--nhbr",
+    "window_kind": "--win-options",
+    "sync": "--sync-option",
 }  # fmt: skip
 
 

@@ -20,7 +20,9 @@ COMBINATIONS = [
     for name, benchmark in BENCHMARKS.items()
     for binding in ("native", "mpi4py")
     for ranks in (2, 3, 4)
-    if benchmark.ranks.admits(ranks) and (name not in BRIEFLY or (binding, ranks) in (("native", 3), ("mpi4py", 4)))
+    if benchmark.family != "one-sided"  # tests/cli/test_one_sided.py
+    and benchmark.ranks.admits(ranks)
+    and (name not in BRIEFLY or (binding, ranks) in (("native", 3), ("mpi4py", 4)))
 ]
 NUMBER = r"\d+\.\d\d"
 

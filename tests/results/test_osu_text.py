@@ -318,7 +318,8 @@ class TestTitles:
 
     def test_there_are_as_many_as_omb_has(self) -> None:
         # 7.5: 8 point-to-point, 3 persistent, 2 congestion; 3 kinds of 15 collectives; 10 neighborhood; 9; 2
-        assert len(TITLES) == 8 + 3 + 2 + 45 + 10 + 9 + 2
+        ours = {"rput_latency", "rget_latency"}
+        assert len(set(TITLES) - ours) == 8 + 3 + 2 + 45 + 10 + 9 + 2
 
     def test_every_benchmark_of_ours_that_omb_has_can_be_printed(self) -> None:
         from omb_py.suites import BENCHMARKS

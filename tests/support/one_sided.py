@@ -19,15 +19,17 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.suites.one_sided import BENCHMARKS
 
 SIZES = (8, 70_008)
-EVERYWHERE = ("put_latency", "get_acc_latency", "put_bw")
+EVERYWHERE = {"native": ("put_latency", "get_acc_latency", "put_bw"), "mpi4py": ("put_latency",)}
 """Run in every kind of window; the others in one, with every synchronisation."""
+SPOILED = {"native": ("flush_local", "pscw"), "mpi4py": ("lock",)}
+"""With which synchronisations a fault is injected."""
 
 
 def cells(binding: str) -> Iterator[tuple[Benchmark, Cell]]:
     """Every benchmark with the window kinds and synchronisations; the sizes take turns."""
     turn = 0
     for benchmark in BENCHMARKS:
-        for kind in WINDOWS if benchmark.name in EVERYWHERE else ("allocate",):
+        for kind in WINDOWS if benchmark.name in EVERYWHERE[binding] else ("allocate",):
             for sync in SYNCS:
                 sizes = benchmark.sizes_for("int32", SIZES)
                 cell = benchmark.cell(
@@ -60,7 +62,7 @@ def spoiled(session: Any, binding: str) -> Any:
     found = {}
     for benchmark in BENCHMARKS:
         for rank in (0, 1):
-            for sync in ("flush_local", "pscw"):
+            for sync in SPOILED[binding]:
                 cell = benchmark.cell(
                     "mpi", binding, *benchmark.sizes_for("int32", (64,)), dtype="int32", sync=sync, window=3,
                     iterations=3, auto=False, warmup=1, validate=True,
