@@ -19,6 +19,9 @@ MIB = 1 << 20
         ("latency", 1, 4 * MIB, (10000, 100), (1000, 10)),
         ("bw", 1, 4 * MIB, (100, 10), (20, 2)),
         ("bibw", 1, 4 * MIB, (100, 10), (20, 2)),
+        ("put_latency", 1, 4 * MIB, (10000, 100), (1000, 10)),
+        ("get_acc_latency", 1, 4 * MIB, (10000, 100), (1000, 10)),
+        ("put_bibw", 1, 4 * MIB, (100, 10), (20, 2)),
         ("bcast", 1, MIB, (1000, 100), (100, 10)),
         ("allreduce", 4, MIB, (1000, 100), (100, 10)),
         ("allgather", 1, MIB, (1000, 100), (100, 10)),
@@ -47,7 +50,7 @@ def test_a_barrier_has_no_size_and_small_counts() -> None:
 def test_the_rank_rule_is_what_it_says(name: str) -> None:
     rule = BENCHMARKS[name].ranks
     admitted = [n for n in range(1, 6) if rule.admits(n)]
-    if BENCHMARKS[name].family == "pt2pt":
+    if BENCHMARKS[name].family in ("pt2pt", "one-sided"):
         assert (rule.text, admitted) == ("exactly 2 ranks", [2])
     else:
         assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
@@ -65,8 +68,8 @@ def test_the_type_is_omb_s(name: str) -> None:
 def test_only_what_has_data_can_be_validated_and_typed(name: str) -> None:
     options = BENCHMARKS[name].options
     assert ("validation" in options) == ("type" in options) == (name != "barrier")
-    assert ("window" in options) == (name in ("bw", "bibw"))
-    assert ("op" in options) == (name in REDUCTIONS)
+    assert ("window" in options) == (name.endswith("bw"))
+    assert ("op" in options) == (name in (*REDUCTIONS, "acc_latency", "get_acc_latency", "fop_latency"))
     assert ("full" in options) == (BENCHMARKS[name].family == "collective")
 
 
