@@ -27,6 +27,7 @@ def kind_of(name: str) -> str:
 def omb_sizes() -> list[tuple[str, int, int, tuple[int, int], tuple[int, int]]]:
     """Reference section 1.1: (name, smallest, largest, small counts, large counts)."""
     rows = [("latency", 1, 4 * MIB, *LATENCY), ("bw", 1, 4 * MIB, *BANDWIDTH), ("bibw", 1, 4 * MIB, *BANDWIDTH)]
+    rows += [("put_latency", 1, 4 * MIB, *LATENCY), ("put_bibw", 1, 4 * MIB, *BANDWIDTH)]
     for name, benchmark in BENCHMARKS.items():
         if benchmark.family in SPREAD and kind_of(name) != "barrier":
             rows.append((name, 4 if kind_of(name) in REDUCTIONS else 1, MIB, *COLLECTIVE))
@@ -56,7 +57,7 @@ def test_the_rank_rule_is_what_it_says(name: str) -> None:
         assert (rule.text, admitted) == ("an even number of ranks", [2, 4])
     elif rule.over_nodes:
         assert (rule.text, admitted) == ("several nodes with equally many ranks on each", [2, 3, 4, 5])
-    elif BENCHMARKS[name].family == "pt2pt":
+    elif BENCHMARKS[name].family in ("pt2pt", "one-sided"):
         assert (rule.text, admitted) == ("exactly 2 ranks", [2])
     elif BENCHMARKS[name].family in SPREAD:
         assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
