@@ -112,9 +112,12 @@ _ONE_TABLE = (
 
 def _tables(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows that belong under one title, in order of first appearance."""
+    from omb_py.results.osu_windows import is_varied
+
     grouped: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         options = tuple(sorted((row.get("parameters") or {}).items()))
-        key = (*(row.get(name) for name in _ONE_TABLE), options)
+        alike = (name for name in _ONE_TABLE if name != "window" or not is_varied(row))
+        key = (*(row.get(name) for name in alike), options)
         grouped.setdefault(key, []).append(row)
     return list(grouped.values())

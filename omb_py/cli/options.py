@@ -80,7 +80,8 @@ def _flag(heading: str, names: str, text: str, hidden: bool = False) -> click.Op
 def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
     heading = "What is measured"
     kinds = ", ".join(OFFERS)
-    sweep = f"{human(b.sizes.minimum)}:{human(b.sizes.maximum)}, doubling" if b.sizes else ""
+    smallest = max(b.minimum_size, b.unit_of(cell) * DTYPES[b.dtype].itemsize if b.unit_of else 0)
+    sweep = f"{human(smallest)}:{human(b.sizes.maximum)}, doubling" if b.sizes else ""
     types = f"{', '.join(DTYPES)}; OMB's {', '.join(OMB_NAMES)}, and all (char, int32, float32)"
     return [
         _option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
+from textwrap import fill, wrap
 
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World, halves
 from omb_py.engine.describe import describe
@@ -59,7 +59,7 @@ def explain(
     cell = benchmark.cell(backend, "native", nbytes, **{name: value for name, value in given.items() if value})
     hosts = halves(ranks) if benchmark.ranks.over_nodes else ()
     programs = [benchmark.program(World(rank, ranks, hosts), cell) for rank in range(ranks)]
-    head = f"{benchmark.name}: {benchmark.summary} ({origin(benchmark.name)})"
+    head = fill(f"{benchmark.name}: {benchmark.summary} ({origin(benchmark.name)})", FACT_WIDTH)
     message = f", messages of {nbytes} B ({nbytes // item} × {benchmark.dtype})" if benchmark.sizes else ""
     if benchmark.once:
         note = "Measured while the ranks start, before there is a loop: one sample a launch."
