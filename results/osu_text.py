@@ -55,6 +55,8 @@ class OsuText:
     """``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
     before: Sequence[str] = ()
     """Lines before everything else, such as ``Dimensions size = 4 ``."""
+    transmit: bool = False
+    """``-D``: Transmit Size, the bytes of a message that travel."""
     rates: bool = True
     """Whether a table of rates has Messages/s (``-R``)."""
     details: Sequence[str] = ()
@@ -107,6 +109,8 @@ class OsuText:
             cells.append(f"{_verdict(row.get('validated')):>{_FIELD}}")
         if self._has_percentiles:
             cells += [f"{v:{_FIELD}.2f}" for v in self._tail(row)]
+        if self.transmit:
+            cells.append(f"{(row.get('metrics') or {}).get('transmit_size', math.nan):{_FIELD}.0f}")
         return "".join(cells) + "\n"
 
     def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
@@ -157,6 +161,8 @@ class OsuText:
         if self._has_percentiles:
             what = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
             cells += [f"{f'P{p:g} Tail {what}':>{_FIELD}}" for p in self.percentiles]
+        if self.transmit:
+            cells.append(f"{'Transmit Size':>{_FIELD}}")
         return "".join(cells)
 
     @property
@@ -192,13 +198,13 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
     """The text of a row's table. Raises UsageError when OMB has no such table."""
     return OsuText(
         row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
-        rates=parameters_of(row).get("print_rate") != "0",
+        transmit="transmit_size" in (row.get("metrics") or {}), rates=parameters_of(row).get("print_rate") != "0",
     )  # fmt: skip
 
 
 def message_rate(row: Mapping[str, Any]) -> float:
     """Messages per second of a row whose value is in MB/s."""
-    size = row["size_bytes"] or 0
+    size = (row.get("metrics") or {}).get("transmit_size") or row["size_bytes"] or 0
     return _number(row.get("value")) * 1e6 / size if size else math.nan
 
 

@@ -13,6 +13,7 @@ from omb_py.backends.mock.cost import Costs
 from omb_py.backends.mock.data import REDUCTIONS, Bytes
 from omb_py.engine.describe import count_steps
 from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.engine.layouts import derived
 from omb_py.engine.program import (
     Blocks,
     Body,
@@ -100,6 +101,8 @@ class Op:
     """How long it keeps the sender's link busy, ns."""
     send: Bytes | None = None
     recv: Bytes | None = None
+    layout: str = ""
+    """The derived type of its messages, if they have one."""
     dtype: np.dtype[Any] | None = None
     reduction: np.ufunc | None = None
     ns: int = 0
@@ -213,13 +216,17 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
                 op.requests = (index + k * stride,)
             case Requests(first, count):
                 op.requests = tuple(range(first, first + count))
+    kind = derived(str(operands.get("dtype", "")))
+    share = kind.travels / kind.extent if kind else 1
+    op.layout = operands["dtype"] if kind else ""
     if op.code in (Code.SEND, Code.RECV):
         op.peer = _rank(step, number, operands["peer"], site)
         op.tag = operands["tag"]
-        op.cost = site.costs.message(op.nbytes) * site.scale
-        op.wire = site.costs.wire(op.nbytes) * site.scale
+        travels = op.nbytes * share
+        op.cost = site.costs.message(travels) * site.scale
+        op.wire = site.costs.wire(travels) * site.scale
     elif op.code == Code.COLLECTIVE:
-        _collective(op, step, number, site)
+        _collective(op, step, number, site, share)
     elif op.code == Code.COMPUTE:
         ns = operands["ns"]
         op.ns, op.source = (ns, None) if isinstance(ns, int) else (0, ns)
@@ -228,7 +235,7 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
     return op
 
 
-def _collective(op: Op, step: Step, number: int, site: Site) -> None:
+def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> None:
     """Fill in what collectives have."""
     operands, ranks = step.operands, site.costs.ranks
     kind = base(step.op)
@@ -256,7 +263,7 @@ def _collective(op: Op, step: Step, number: int, site: Site) -> None:
     edges = max(len(step["sources"]), len(step["targets"])) if "sources" in operands else ranks
     # uneven blocks cost as many bytes as even ones of the same sum
     each = op.nbytes / max(1, edges) if kind in IRREGULAR else op.nbytes
-    op.cost = site.costs.collective(kind, each, edges) * site.scale
+    op.cost = site.costs.collective(kind, each * share, edges) * site.scale
 
 
 def _volume(step: Step, ranks: int) -> tuple[int, int]:
