@@ -73,6 +73,13 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
         facts.append(("algbw, busbw", f"formula {b.bandwidth}"))
     if "window" in b.options:
         facts.append(("window", f"{cell.window} messages in flight{'' if window else ' (default)'}"))
+    if "thread_counts" in b.options:
+        facts.append(
+            (
+                "threads",
+                f"{cell.thread_counts} on ranks 0 and 1 (default): thread t of T runs every T-th iteration from t",
+            )
+        )
     if "op" in b.options:
         facts.append(("reduction", f"{cell.op} (default)"))
     facts.append(("thread level", f"{b.needs.thread_level}; with binding mpi4py multiple, its own default"))

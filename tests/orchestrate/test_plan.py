@@ -30,7 +30,12 @@ def test_defaults_are_ombs(name: str) -> None:
     """One launch; sizes double over the benchmark's range; counts switch above 8192 bytes."""
     benchmark = find(name)
     (launch,) = plan(Request(name), 2)
-    assert (launch.backend, launch.thread_level, launch.ranks, launch.index) == ("mpi", "funneled", 2, 0)
+    assert (launch.backend, launch.thread_level, launch.ranks, launch.index) == (
+        "mpi",
+        benchmark.needs.thread_level,
+        2,
+        0,
+    )
     sizes = [cell.size for cell in launch.cells]
     if benchmark.sizes is None:
         assert sizes == [0]
