@@ -60,6 +60,8 @@ class OsuText:
     """``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
     before: Sequence[str] = ()
     """Lines before everything else, such as ``Dimensions size = 4 ``."""
+    transmit: bool = False
+    """``-D``: Transmit Size, the bytes of a message that travel."""
     rates: bool = True
     """Whether a table of rates has Messages/s (``-R``)."""
     details: Sequence[str] = ()
@@ -129,6 +131,8 @@ class OsuText:
             cells.append(f"{_verdict(row.get('validated'), self._title.atomic):>{_FIELD}}")
         if self._has_percentiles:
             cells += [f"{v:{_FIELD}.2f}" for v in self._tail(row)]
+        if self.transmit:
+            cells.append(f"{(row.get('metrics') or {}).get('transmit_size', math.nan):{_FIELD}.0f}")
         return "".join(cells) + "\n"
 
     def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
@@ -201,6 +205,8 @@ class OsuText:
         if self._has_percentiles:
             what = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
             cells += [f"{f'P{p:g} Tail {what}':>{_FIELD}}" for p in self.percentiles]
+        if self.transmit:
+            cells.append(f"{'Transmit Size':>{_FIELD}}")
         return "".join(cells)
 
     @property
@@ -240,12 +246,13 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
     return OsuText(
         row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
         rates=parameters_of(row).get("print_rate") != "0", layout=layout,
+        transmit="transmit_size" in (row.get("metrics") or {}),
     )  # fmt: skip
 
 
 def message_rate(row: Mapping[str, Any]) -> float:
     """Messages per second of a row whose value is in MB/s."""
-    size = row["size_bytes"] or 0
+    size = (row.get("metrics") or {}).get("transmit_size") or row["size_bytes"] or 0
     return _number(row.get("value")) * 1e6 / size if size else math.nan
 
 

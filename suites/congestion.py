@@ -77,7 +77,7 @@ def _moved(cell: Cell, hosts: Sequence[str]) -> int:
 
 FAN = Metric(
     "MB/s",
-    "size × window × ranks per node × (nodes - 1) × iterations / mean over senders of the sum of laps, MB = 10^6 B",
+    "size × window × links of the first node × iterations / mean of the senders' laps in all",
     bytes_over=_moved,
 )
 _TAKES = OPTIONS | {"window"}

@@ -45,7 +45,9 @@ class Collective:
         metric: Metric,
     ) -> Benchmark:
         """The declaration of one form."""
-        data = frozenset({"type", "validation"}) if self.sizes else frozenset()
+        data: frozenset[str] = frozenset({"type", "validation"}) if self.sizes else frozenset()
+        if self.sizes and "op" not in self.options:
+            data |= {"ddt"}
         return Benchmark(
             name, family, summary, program, metric, self.sizes, COLLECTIVE_COUNTS, self.ranks, "all", self.dtype,
             self.options | data | {"full", "process_sync"}, self.bytes_total, self.bandwidth, self.rooted,

@@ -36,8 +36,7 @@ EACH_PAIR = Metric(
 )
 ALL_PAIRS = Metric(
     "MB/s",
-    "size × window × pairs × iterations / mean over senders of the sum of laps, MB = 10^6 B; "
-    "messages/s = 10^6 × that / size",
+    "size × window × pairs × iterations / mean of the senders' laps in all; messages/s: that / size",
     bytes_of=lambda cell, ranks: cell.size * cell.window * (ranks // 2),
 )
 RATE_COUNTS = Counts(100, 10, 100, 10)

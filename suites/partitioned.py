@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from omb_py.engine import steps
-from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.benchmark import Benchmark, Cell, Sizes, World
 from omb_py.engine.program import Buffer, Lap, Node, Program, Region, Request, Result, Stage, body
 from omb_py.suites.forms import OVERLAP
 from omb_py.suites.rules import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, partition_bytes
@@ -59,14 +59,13 @@ def partitioned_latency(world: World, cell: Cell) -> Program:
 
 BENCHMARKS = (
     Benchmark(
-        "partitioned_latency", "pt2pt", "ping-pong of partitioned messages, and its overlap with computing",
+        "partitioned_latency", "pt2pt", "ping-pong of partitioned messages, and what computing hides of it",
         partitioned_latency,
         replace(
             OVERLAP, parts=_HALF,
-            formula="overall: (init + compute + test + wait) / 2 on rank 0; pure: lap time / 2; "
-            "overlap = max(0, 100 - (overall - compute) / pure × 100)",
+            formula="overall: half of all laps on rank 0; overlap = max(0, 100 - (overall - compute) / pure × 100)",
         ),
-        PT2PT_SIZES, LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char",
+        Sizes(8, PT2PT_SIZES.maximum), LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char",
         frozenset({"type", "validation", "partitions", "tests"}), bytes_total=lambda size, ranks: size,
         unit_of=lambda cell: cell.partitions,
     ),

@@ -16,7 +16,7 @@ from omb_py.suites.rules import (
 )
 
 WINDOW_TAG, REPLY_TAG, REPLY_BYTES = 100, 101, 1
-OPTIONS = frozenset({"type", "validation", "buffer_num"})
+OPTIONS = frozenset({"type", "validation", "buffer_num", "ddt"})
 MOST_IN_TURN, MOST_IN_TURN_BYTES = 64, 1 << 26
 """Of latency's buffers with ``-b multiple``: so many take turns, of so many bytes together."""
 

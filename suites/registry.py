@@ -7,6 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.layouts import laid_out
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.suites import (
     collective,
@@ -29,7 +30,9 @@ _FAMILIES = (
     one_sided, startup,
 )  # fmt: skip
 
-BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({b.name: b for family in _FAMILIES for b in family.BENCHMARKS})
+BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
+    {b.name: laid_out(b) for family in _FAMILIES for b in family.BENCHMARKS}
+)
 """The benchmarks that come with omb-py."""
 
 BROKEN: dict[str, str] = {}

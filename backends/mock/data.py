@@ -98,6 +98,11 @@ class Memory:
         return self._scratch[nbytes]
 
 
+def into(room: Bytes, data: Bytes, where: NDArray[np.bool_] | None) -> None:
+    """Put what was received where it belongs: all of it, or of a derived type the bytes that travel."""
+    np.copyto(room, data, where=True if where is None else where)
+
+
 def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.ufunc | None) -> Bytes:
     """What ranks receive from a collective in which all send.
 

@@ -11,11 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mock.data import exchange
+from omb_py.backends.mock.data import exchange, into
 from omb_py.backends.mock.faults import Flipper
 from omb_py.backends.mock.lower import IRREGULAR, Code, Op
 from omb_py.backends.mock.timing import Times, Timing
 from omb_py.engine.describe import parts
+from omb_py.engine.payload import mask
 from omb_py.engine.program import Program, Step, walk
 from omb_py.engine.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
 from omb_py.engine.session import StepFailed
@@ -101,13 +102,13 @@ class Lockstep:
         if op.send is not None and op.recv is not None:
             assert op.step is not None
             if op.root >= 0:
-                op.recv[...] = op.send[op.root].copy()
+                into(op.recv, op.send[op.root].copy(), mask(op.layout, op.nbytes))
                 received = op.nbytes
             else:
                 data = exchange(op.step, op.send, op.dtype, op.reduction)
                 received = data.shape[1]
                 receivers = slice(None) if op.sink < 0 else slice(op.sink, op.sink + 1)
-                op.recv[receivers, :received] = data
+                into(op.recv[receivers, :received], data, mask(op.layout, received))
             for rank in self._flipper.ranks:
                 if rank != op.root and op.sink in (-1, rank):
                     self._flipper.deliver(rank, op.recv[rank, :received], iteration)

@@ -14,6 +14,7 @@ from omb_py.backends.mock.data import REDUCTIONS, Bytes
 from omb_py.backends.mock.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
 from omb_py.engine.describe import count_steps
 from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.engine.layouts import derived
 from omb_py.engine.program import (
     Blocks,
     Body,
@@ -120,6 +121,8 @@ class Op:
     """How long it keeps the sender's link busy, ns."""
     send: Bytes | None = None
     recv: Bytes | None = None
+    layout: str = ""
+    """The derived type of its messages, if they have one."""
     dtype: np.dtype[Any] | None = None
     reduction: np.ufunc | None = None
     ns: int = 0
@@ -236,13 +239,16 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
                 op.requests = (index + k * stride,)
             case Requests(first, count):
                 op.requests = tuple(range(first, first + count))
+    kind = derived(str(operands.get("dtype", "")))
+    share = kind.travels / kind.extent if kind else 1
+    op.layout = operands["dtype"] if kind else ""
     if op.code in (Code.SEND, Code.RECV, Code.COMPLETE):
         op.peer = _rank(step, number, operands["peer"], site)
         op.tag = POST_TAG if step.op in ("win_post", "win_start") else operands.get("tag", COMPLETE_TAG)
-        op.cost = site.costs.message(op.nbytes) * site.scale
-        op.wire = site.costs.wire(op.nbytes) * site.scale
+        op.cost = site.costs.message(op.nbytes * share) * site.scale
+        op.wire = site.costs.wire(op.nbytes * share) * site.scale
     elif op.code == Code.COLLECTIVE:
-        _collective(op, step, number, site)
+        _collective(op, step, number, site, share)
     elif op.code == Code.ACCESS:
         _access(op, step, k, number, site)
     elif op.code == Code.END:
@@ -269,7 +275,7 @@ def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
     op.wire = site.costs.wire(op.nbytes) * site.scale
 
 
-def _collective(op: Op, step: Step, number: int, site: Site) -> None:
+def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> None:
     """Fill in what collectives have."""
     operands, ranks = step.operands, site.costs.ranks
     kind = base(step.op)
@@ -297,7 +303,7 @@ def _collective(op: Op, step: Step, number: int, site: Site) -> None:
     edges = max(len(step["sources"]), len(step["targets"])) if "sources" in operands else ranks
     # uneven blocks cost as many bytes as even ones of the same sum
     each = op.nbytes / max(1, edges) if kind in IRREGULAR else op.nbytes
-    op.cost = site.costs.collective(kind, each, edges) * site.scale
+    op.cost = site.costs.collective(kind, each * share, edges) * site.scale
 
 
 def _volume(step: Step, ranks: int) -> tuple[int, int]:

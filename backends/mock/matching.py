@@ -6,6 +6,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from omb_py.backends.mock.data import Bytes
 
 Key: TypeAlias = tuple[int, int, int]
@@ -50,6 +53,8 @@ class Posted:
     posted: int
     iteration: int
     number: int
+    where: NDArray[np.bool_] | None = None
+    """Which bytes of it a derived type fills; None: all."""
 
 
 class Matcher:

@@ -13,9 +13,10 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
-from omb_py.backends.mock.data import Bytes
+from omb_py.backends.mock.data import Bytes, into
 from omb_py.backends.mock.faults import Flipper, RankDied, RankHangs, RankLost
 from omb_py.backends.mock.lower import Code, Op
 from omb_py.backends.mock.matching import Handle, Matcher, Message, Posted
@@ -23,6 +24,7 @@ from omb_py.backends.mock.meeting import Meeting
 from omb_py.backends.mock.timing import Timing
 from omb_py.backends.mock.windows import Windows
 from omb_py.engine.describe import describe
+from omb_py.engine.payload import mask
 from omb_py.engine.session import StepFailed
 
 
@@ -246,7 +248,9 @@ class Events:
 
     def _receive(self, rank: int, op: Op) -> bool:
         handle = self._start(rank, op)
-        posted = Posted(handle, op.recv, op.nbytes, self._clock[rank], self._iteration[rank], op.number)
+        posted = Posted(
+            handle, op.recv, op.nbytes, self._clock[rank], self._iteration[rank], op.number, mask(op.layout, op.nbytes)
+        )
         key = (op.peer, rank, op.tag)
         message = self._matcher.message_for(key)
         if message is None:
@@ -272,14 +276,16 @@ class Events:
             self._transmit(source, message, max(message.sent, posted.posted))
         assert message.arrival is not None
         if message.payload is not None and posted.room is not None:
-            self._put(destination, posted.room, message.payload, posted.iteration)
+            self._put(destination, posted.room, message.payload, posted.iteration, posted.where)
         received = max(posted.posted, message.arrival)
         if self.log is not None:
             self.log.append(Delivery(source, destination, message.nbytes, message.sent, received))
         self._complete(posted.handle, received)
 
-    def _put(self, rank: int, room: Bytes, payload: Bytes, iteration: int) -> None:
-        room[: payload.size] = payload
+    def _put(
+        self, rank: int, room: Bytes, payload: Bytes, iteration: int, where: NDArray[np.bool_] | None = None
+    ) -> None:
+        into(room[: payload.size], payload, where)
         self._flipper.deliver(rank, room[: payload.size], iteration)
 
     # -- collectives -------------------------------------------------------------------------------------------
@@ -295,7 +301,7 @@ class Events:
         leaving = meeting.join(rank, op, self._clock[rank], duration, iteration, handle)
         for guest in leaving:
             for room, data in meeting.received(guest):
-                self._put(guest.rank, room, data, guest.iteration)
+                self._put(guest.rank, room, data, guest.iteration, mask(guest.op.layout, data.size))
             self._complete(guest.handle, guest.leaves)
         if meeting.over:
             del self._meetings[number]

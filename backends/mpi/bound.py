@@ -13,6 +13,7 @@ from omb_py.backends.mpi.rma import RMA_METHODS, lock_type, targets
 from omb_py.backends.mpi.windows import OpenWindow
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names
+from omb_py.engine.layouts import derived, itemsize
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
 from omb_py.engine.steps import COMMUNICATORS, base
@@ -178,7 +179,7 @@ class Renderer:
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
         """The specification of a vector collective's buffer."""
-        item, kind = DTYPES[dtype].itemsize, datatype(dtype)
+        item, kind = itemsize(dtype), datatype(dtype)
         counts = [n // item for n in blocks.sizes]
         owner: Any = self.memory.owner(blocks.buffer)
         whole = memoryview(owner)[: self.nbytes[blocks.buffer]]
@@ -189,6 +190,9 @@ class Renderer:
     def message(self, region: Region, dtype: str, named: bool = False) -> Any:
         """NumPy arrays go as they are; for bytes, and for MPI_CHAR that NumPy does not know, the type is named."""
         start, stop = region.offset, region.offset + region.nbytes
+        if derived(dtype):
+            view = self.memory.view(region.buffer, stop)[start:]
+            return [view, datatype(dtype)]  # how many follows from the type's extent
         if self.memory.kind == "numpy":
             array = self.memory.view(region.buffer, stop)[start:].view(np.dtype(DTYPES[dtype].numpy))
             return [array, datatype(dtype)] if named or dtype == "char" else array

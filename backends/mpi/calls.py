@@ -15,6 +15,7 @@ from omb_py.backends.mpi.rma import RMA_CALLS, WindowOperands
 from omb_py.backends.mpi.session import missing_in
 from omb_py.backends.mpi.windows import OpenWindow, handle
 from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.layouts import Derived, derived, itemsize
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call
 from omb_py.engine.program import Blocks, Region, Step
@@ -93,8 +94,26 @@ OPS: Final[dict[str, Any]] = {"sum": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, 
 
 def datatype(name: str) -> MPI.Datatype:
     """mpi4py's datatype of one of our types."""
+    kind = derived(name)
+    if kind:
+        return _derived_datatype(kind)
     found: MPI.Datatype = getattr(MPI, DTYPES[name].mpi.removeprefix("MPI_"))
     return found
+
+
+@cache
+def _derived_datatype(kind: Derived) -> MPI.Datatype:
+    """A committed type; kept, as the next size's or type's program may name it again."""
+    base, item = datatype(kind.base), DTYPES[kind.base].itemsize
+    if kind.pieces == ((0, kind.span),):
+        made = base.Create_contiguous(kind.times * kind.span)
+    elif len(kind.pieces) == 1 and kind.pieces[0][0] == 0:
+        made = base.Create_vector(kind.times, kind.pieces[0][1], kind.span)
+    else:
+        places, lengths = ([piece[j] for piece in kind.pieces] for j in (0, 1))
+        one = base.Create_indexed(lengths, places).Create_resized(0, kind.span * item)
+        made = one.Create_contiguous(kind.times)
+    return made.Create_resized(0, kind.extent).Commit()
 
 
 @cache
@@ -172,7 +191,7 @@ class Resolver(WindowOperands):
 
     def _count(self, step: Step, parts: int = 1) -> Arg:
         region = step.operands.get("send") or step.operands.get("buf") or step["recv"]
-        return Arg(region.nbytes // parts // DTYPES[step["dtype"]].itemsize)  # type: ignore[union-attr]
+        return Arg(region.nbytes // parts // itemsize(step["dtype"]))  # type: ignore[union-attr]
 
     def _block(self, step: Step) -> Arg:
         return self._count(step, self.comm_of(step).Get_size())
@@ -181,7 +200,7 @@ class Resolver(WindowOperands):
         return self._count(step, len(step["targets"]) or 1)
 
     def _received(self, step: Step) -> Arg:
-        return Arg(step["recv"].nbytes // DTYPES[step["dtype"]].itemsize)
+        return Arg(step["recv"].nbytes // itemsize(step["dtype"]))
 
     def _array(self, values: Sequence[int], kind: Any) -> Arg:
         """Address of an array that stays as long as this object."""
@@ -189,7 +208,7 @@ class Resolver(WindowOperands):
         return Arg(int(self._arrays[-1].ctypes.data))
 
     def _elements(self, step: Step, nbytes: Sequence[int]) -> Arg:
-        item = DTYPES[step["dtype"]].itemsize
+        item = itemsize(step["dtype"])
         return self._array([n // item for n in nbytes], np.int64 if self._large else np.int32)
 
     def _counts(self, step: Step) -> Arg:
@@ -294,7 +313,7 @@ def largest_count(step: Step) -> int:
     """The largest number that a step passes as a count or displacement, in elements (bytes for alltoallw)."""
     if "dtype" not in step.operands:
         return 0
-    item = 1 if base(step.op).endswith("w") else DTYPES[step["dtype"]].itemsize
+    item = 1 if base(step.op).endswith("w") else itemsize(step["dtype"])
     sizes = [0]
     for name in ("send", "recv", "buf"):
         region = step.operands.get(name)

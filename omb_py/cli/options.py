@@ -26,6 +26,7 @@ from omb_py.grammar import (
     parse_warmup,
 )
 from omb_py.graphs import parse_neighborhood
+from omb_py.layouts import parse_layout
 from omb_py.orchestrate.choices import BUFFER_NUMS, BUFFERS, DEVICES, LATER, OFFERS, OPS, PROCESS_SYNCS, THREAD_LEVELS
 from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, LAUNCHERS, Request
@@ -137,6 +138,12 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             "single: one buffer to send and one to receive; multiple: one of each for every message of a window"
             f"{_IN_TURN if 'window' not in b.options else ''}.", cell.buffer_num,
             word("number of buffers", BUFFER_NUMS), name="buffer_num", hidden=not takes(b, "buffer_num"),
+        ),
+        _option(
+            heading, "-D --ddt", "LAYOUT",
+            "Derived datatype of a message: cont, vect:STRIDE:BLOCK, or indx:FILE with lines DISPLACEMENT, LENGTH; "
+            "in elements, repeated as often as it fits.", "none, plain elements",
+            Parsed("layout", parse_layout), hidden=not takes(b, "ddt"),
         ),
         _option(
             heading, "-q --partitions", "N", "Parts of a message.", str(cell.partitions),

@@ -63,6 +63,8 @@ class Cell:
     """Whether OMB's text has the column Messages/s."""
     buffer_num: str = "single"
     """``multiple``: a buffer for each message of a window, or for each of some iterations in turn."""
+    ddt: str = ""
+    """Layout of a derived datatype (:mod:`omb_py.engine.layouts`); empty: contiguous, without one."""
     partitions: int = 8
     thread_counts: str = "1:2"
     """Threads that send on rank 0 : threads that receive on rank 1."""

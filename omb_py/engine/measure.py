@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.layouts import transmitted
 from omb_py.engine.program import program_hash
 from omb_py.engine.session import Runner, Session
 from omb_py.engine.statistics import checkpoints, relative_half_width
@@ -200,6 +201,10 @@ def measure(
         result.bytes_moved = benchmark.metric.bytes_of(cell, session.size)
     elif benchmark.metric.bytes_over:
         result.bytes_moved = benchmark.metric.bytes_over(cell, session.hosts)
+    if cell.ddt:
+        result.extra["transmit_size"] = float(transmitted(cell))
+        if result.bytes_moved is not None:
+            result.bytes_moved = result.bytes_moved * transmitted(cell) // cell.size
     result.elapsed_s = time.monotonic() - started
     return result
 

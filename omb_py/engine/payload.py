@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.layouts import derived
 from omb_py.engine.program import Blocks, Body, Region, Step, started, walk
 from omb_py.engine.rma import ADDING, EXPOSED
 from omb_py.engine.steps import REDUCTIONS, base
@@ -30,6 +32,36 @@ Make: TypeAlias = Callable[[], Bytes]
 Part: TypeAlias = tuple[Region, Make]
 Expected: TypeAlias = tuple[list[Part], list[Part]]
 _NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
+
+
+@lru_cache(maxsize=8)
+def mask(dtype: str, nbytes: int) -> NDArray[np.bool_] | None:
+    """Which of `nbytes` bytes of messages of a type travel; None: all."""
+    kind = derived(dtype)
+    if kind is None or kind.travels == kind.extent:
+        return None
+    item, one = DTYPES[kind.base].itemsize, np.zeros(kind.extent, bool)
+    rows = one[: kind.times * kind.span * item].reshape(kind.times, kind.span * item)
+    for place, length in kind.pieces:
+        rows[:, place * item : (place + length) * item] = True
+    return np.tile(one, nbytes // kind.extent)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """What a message of a derived type leaves: its payload where bytes travel, in the gaps the opposite of it."""
+
+    make: Make
+    where: NDArray[np.bool_]
+
+    def __call__(self) -> Bytes:
+        """What must be there."""
+        content = self.make()
+        return np.where(self.where, content, ~content)
+
+    def before(self) -> Bytes:
+        """What is there before: nothing is right, but the gaps stay as they are."""
+        return ~self.make()
 
 
 def mix(*key: int) -> int:
@@ -259,8 +291,18 @@ def expectations(nodes: Body, world: World, iteration: int, known: Mapping[int, 
         if isinstance(node, Step):
             for step in started(node, known):
                 before.update(inputs(step, k, world, iteration))
-                after.update(outputs(step, k, world, iteration))
+                after.update(_laid(step, part, world) for part in outputs(step, k, world, iteration))
     return list(before.items()), list(after.items())
+
+
+def _laid(step: Step, part: Part, world: World) -> Part:
+    """A part of a step's outputs, of which only a layout travels. A broadcast's root keeps what it had."""
+    region, make = part
+    kind = str(step.operands.get("dtype", ""))
+    where = mask(kind, region.nbytes) if "@" in kind else None
+    if where is None or ("buf" in step.operands and step["root"] == world.rank):
+        return part
+    return region, Laid(make, where)
 
 
 def repeatable(nodes: Body, known: Mapping[int, Step] = _NOTHING) -> bool:

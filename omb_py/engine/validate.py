@@ -10,7 +10,7 @@ import numpy as np
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.payload import Bytes, Expected, expectations, repeatable
+from omb_py.engine.payload import Bytes, Expected, Laid, expectations, repeatable
 from omb_py.engine.program import Program, Region, templates
 from omb_py.engine.session import Runner, Session
 
@@ -62,7 +62,7 @@ class Checker:
             turns = range(variants) if iteration == TIMED_LOOP else (iteration,)
             parts = [self._parts(rank, stage, iteration, turn) for turn in turns]
             for region, expected in (part for _, after in parts for part in after):
-                _bytes(runner, rank, region)[:] = ~expected()
+                _bytes(runner, rank, region)[:] = expected.before() if isinstance(expected, Laid) else ~expected()
             for region, content in (part for before, _ in parts for part in before):
                 _bytes(runner, rank, region)[:] = content()
 

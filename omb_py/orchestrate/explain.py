@@ -92,6 +92,13 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
     if "window_kind" in b.options:
         facts.append(("window made by", f"{WINDOWS[cell.window_kind]} (-w {cell.window_kind}), untimed, once a size"))
         facts.append(("completed by", f"-s {cell.sync}"))
+    if "thread_counts" in b.options:
+        facts.append(
+            (
+                "threads",
+                f"{cell.thread_counts} on ranks 0 and 1 (default): thread t of T runs every T-th iteration from t",
+            )
+        )
     if "op" in b.options:
         facts.append(("reduction", f"{cell.op} (default)"))
     facts.append(("thread level", f"{b.needs.thread_level}; with binding mpi4py multiple, its own default"))

@@ -14,6 +14,7 @@ from typing import Any
 
 from omb_py.engine.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.engine.layouts import pieces_of
 from omb_py.errors import UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
@@ -56,6 +57,7 @@ OPTIONS: Mapping[str, Option] = {
     "vary_window": Option("-V/--vary-window", "sweep over windows", "vary_window", "vary_window"),
     "print_rate": Option("-R/--print-rate", "message rate", "print_rate", "print_rate"),
     "buffer_num": Option("-b/--buffer-num", "choice of one or several buffers", "buffer_num", "buffer_num"),
+    "ddt": Option("-D/--ddt", "derived datatypes", "ddt", "ddt"),
     "partitions": Option("-q/--partitions", "partitions", "partitions", "partitions"),
     "thread_counts": Option("-t/--num-threads", "threads", "thread_counts", "thread_counts"),
     "process_counts": Option("-t/--num-processes", "forked processes", "process_counts", "process_counts"),
@@ -134,6 +136,9 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     ):
         if value is not None and value < smallest:
             raise UsageError(f"{what} must be {smallest} or more, not {value}")
+    if request.ddt and (request.in_place or request.imbalance):
+        what = "-l/--in-place" if request.in_place else "--imbalance"
+        raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
     needed = benchmark.needs.thread_level
     if request.thread_level and needed == "multiple" and request.thread_level != needed:
         raise UsageError(f"{benchmark.name} needs --thread-level {needed}, not {request.thread_level}: leave it out")
@@ -250,7 +255,8 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -
 
 def _elements(benchmark: Benchmark, cell: Cell) -> int:
     """Elements that a message must have."""
-    return benchmark.unit_of(cell) if benchmark.unit_of else 1
+    elements = benchmark.unit_of(cell) if benchmark.unit_of else 1
+    return max(elements, pieces_of(cell.ddt)[1]) if cell.ddt else elements
 
 
 def _options(request: Request) -> dict[str, Any]:

@@ -88,6 +88,8 @@ class Request:
     """1: OMB's text of mbw_mr has the message rate; 0: not."""
     buffer_num: str | None = None
     """``single`` or ``multiple`` buffers."""
+    ddt: str | None = None
+    """Layout of a derived datatype, as :func:`omb_py.layouts.parse_layout` gives it."""
     partitions: int | None = None
     """Parts of a partitioned message."""
     thread_counts: str | None = None

@@ -20,6 +20,8 @@ from omb_py.results.summary import summarise
 from omb_py.suites.registry import find
 
 TEXT_DIALECT = "omb-7.5"
+_COLUMNS = frozenset({*BY_NAME, "ddt"})
+"""Options that have a column, `ddt` as ``datatype_layout``."""
 SYNC_LIMIT = 3.0
 """A cell whose median is under this many barrier skews is limited by the synchronisation (docs/statistics.md)."""
 
@@ -58,7 +60,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     mean = float(np.mean(means))
     moved: Any = message.get("bytes_moved")
     value: float = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
-    total = benchmark.bytes_total(cell["size"], ranks)
+    total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), ranks)
     algbw, busbw = bandwidth(benchmark.bandwidth, total, ranks, mean * 1e-6) if benchmark.bandwidth else (None, None)
     statistics = summarise(slowest)
     skew = message.get("skew_us")
@@ -76,7 +78,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         timing="local_max", cache="hot", thread_level=facts["thread_level"],
         window=cell["window"] if "window" in benchmark.options else None,
         threads=max(map(int, cell["thread_counts"].split(":"))) if "thread_counts" in benchmark.options else 1,
-        datatype_layout="contiguous", batch=1,
+        datatype_layout=cell["ddt"] or "contiguous",
+        batch=1,
         ranks=ranks, nodes=nodes, ranks_per_node=ranks // nodes if ranks % nodes == 0 else None, devices=0,
         size_bytes=cell["size"], bytes_per_rank=cell["size"], bytes_total=total,
         count=cell["size"] // DTYPES[dtype].itemsize,
@@ -100,7 +103,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
     """Options that the benchmark takes and that have no column."""
-    fields = (o.cell for key, o in OPTIONS.items() if key in benchmark.options and o.cell and o.cell not in BY_NAME)
+    fields = (o.cell for key, o in OPTIONS.items() if key in benchmark.options and o.cell and o.cell not in _COLUMNS)
     out = {name: str(cell[name]) for name in fields}
     if "root" in benchmark.options and cell["root"] < 0:
         out["root"] = "rotate"

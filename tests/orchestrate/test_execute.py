@@ -74,12 +74,14 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
     assert first["comparability_key"][0] == second["comparability_key"][0]
 
 
-@pytest.mark.parametrize("benchmark_name", [name for name in BENCHMARKS if name != "barrier"])
+@pytest.mark.parametrize("benchmark_name", [n for n, b in BENCHMARKS.items() if "validation" in b.options])
 def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
     benchmark_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rank = 0 if benchmark_name in ("reduce", "gather") else 1  # these arrive at the root alone
-    request = mock(benchmark_name, tmp_path, sizes="8:64", iterations="5", validate=True, mock=f"flip={rank}:16")
+    request = mock(
+        benchmark_name, tmp_path, sizes="8:64", iterations="5", validate=True, mock=f"flip={rank}:16,nodes=2"
+    )
     # in bw rank 0 receives only the reply; the window arrives at rank 1
     assert execute(request) == 1
     out = capsys.readouterr().out

@@ -1,0 +1,17 @@
+"""Derived datatypes over real MPI: exactly the bytes of the layout travel, in every benchmark that takes -D."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.mpi import report
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize(("ranks", "least"), [(2, 180), (3, 40)])
+def test_exactly_what_the_layout_says_travels(ranks: int, least: int) -> None:
+    told = report("tests.support.layouts", ranks, timeout_s=240)
+    assert told["wrong"] == []
+    assert told["checked"] >= least
+    assert told["flipped"][0] is False and told["flipped"][1] > 0

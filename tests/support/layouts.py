@@ -1,0 +1,51 @@
+"""One rank of a launch that checks derived datatypes: ``python -m tests.support.layouts FILE``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.faults import parse_fault, with_fault
+from omb_py.engine.measure import measure
+from omb_py.suites.registry import BENCHMARKS
+
+LAYOUTS = ("cont", "vect:8:3", "indx:1+2,4+1")
+
+
+def main() -> None:
+    """Every benchmark that takes -D, on two ranks with both bindings; rank 0 writes what was wrong."""
+    from omb_py.backends.registry import find
+
+    session = find("mpi").connect({"thread_level": "multiple"})
+    wrong, checked = [], 0
+    for name, benchmark in BENCHMARKS.items():
+        over_nodes = benchmark.ranks.over_nodes
+        if "ddt" not in benchmark.options or not benchmark.ranks.admits(session.size):
+            continue
+        if over_nodes and not over_nodes(session.hosts):
+            continue
+        for number, layout in enumerate(LAYOUTS if session.size == 2 else LAYOUTS[-1:]):
+            cell = Cell(
+                name, "mpi", ("native", "mpi4py")[number % 2], 64, "int32", ddt=layout, window=3, iterations=2,
+                auto=False, warmup=1, validate=True, buffer=("numpy", "bytearray")[number % 2],
+            )  # fmt: skip
+            other = replace(cell, binding="mpi4py" if cell.binding == "native" else "native")
+            for one in (cell, other) if number == len(LAYOUTS) - 1 else (cell,):
+                done = measure(session, benchmark, one)
+                checked += 1
+                if session.rank == 0 and done.validated is not True:
+                    wrong.append(f"{name} {layout} {one.binding}: {done.wrong_bytes} wrong bytes")
+    cell = Cell("bcast", "mpi", "native", 64, ddt="vect:8:3", iterations=2, auto=False, warmup=1, validate=True)
+    flipped = measure(session, with_fault(BENCHMARKS["bcast"], parse_fault("flip:1")), cell)
+    if session.rank == 0:
+        Path(sys.argv[1]).write_text(
+            json.dumps({"wrong": wrong, "checked": checked, "flipped": [flipped.validated, flipped.wrong_bytes]})
+        )
+    session.close()
+
+
+if __name__ == "__main__":
+    main()
