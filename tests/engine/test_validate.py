@@ -24,7 +24,7 @@ Change = Callable[[Step], Step]
 CHECKABLE = [name for name, benchmark in BENCHMARKS.items() if checkable(benchmark)]
 
 
-AT_ROOT = ("reduce", "gather")
+AT_ROOT = ("reduce", "gather", "get_latency", "get_bw", "rget_latency")
 """Where data arrives at rank 0 alone."""
 
 
@@ -33,7 +33,7 @@ def size_of(name: str) -> int:
 
 
 def ranks_of(name: str) -> int:
-    return 2 if BENCHMARKS[name].family == "pt2pt" else 3
+    return 3 if BENCHMARKS[name].ranks.admits(3) else 2
 
 
 def received(benchmark: Benchmark, what: Cell, ranks: int) -> Iterator[tuple[int, Region]]:
@@ -57,7 +57,7 @@ def changed(program: Program, change: Change) -> Program:
                 made.append(change(node) if isinstance(node, Step) else node)
         return tuple(made)
 
-    return Program(program.buffers, tuple(replace(s, variants=tuple(map(nodes, s.variants))) for s in program.stages))
+    return replace(program, stages=tuple(replace(s, variants=tuple(map(nodes, s.variants))) for s in program.stages))
 
 
 class Careless(MockSession):
@@ -93,7 +93,8 @@ class TestFlippedByte:
     def test_is_found_at_every_place_of_every_block_on_every_rank(self, name: str) -> None:
         benchmark, ranks, what = BENCHMARKS[name], ranks_of(name), cell(name, size_of(name))
         places = [(r, region, at) for r, region in received(benchmark, what, ranks) for at in range(region.nbytes)]
-        assert len(places) >= 8 * (1 if name in ("bw", "reduce") else ranks)
+        one_sided = benchmark.family == "one-sided"  # of a passive target, or one element
+        assert len(places) >= (2 if one_sided else 8 * (1 if name in ("bw", "reduce") else ranks))
         for rank, region, at in places:
             spoiled = with_step(benchmark, rank, steps.flip(Region(region.buffer, region.offset + at, 1)))
             assert checked(spoiled, ranks, what) == ITERATIONS, (rank, region, at)
@@ -107,7 +108,7 @@ class TestFlippedByte:
 
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_on_the_way_is_found(self, name: str) -> None:
-        mock = f"flip={0 if name in AT_ROOT else 1}::3"
+        mock = f"flip={0 if name in AT_ROOT else 1}::2"
         assert checked(BENCHMARKS[name], ranks_of(name), cell(name, size_of(name)), mock=mock) >= 1
 
     def test_in_the_second_stage_is_found(self) -> None:
@@ -210,6 +211,10 @@ class TestLog:
         assert not (tmp_path / "out").exists()
 
 
+ADDING = ("acc_latency", "get_acc_latency", "fop_latency", "rput_latency")
+"""Their windows are added to, so what the timed loop leaves is not known; of rput there is no active form to spoil."""
+
+
 class TestInMeasure:
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_a_right_cell_is_true_with_no_wrong_bytes(self, name: str) -> None:
@@ -229,10 +234,12 @@ class TestInMeasure:
         # iteration 4 of the validation; in the timed loop the last of ten iterations overwrites it
         assert (done.validated, done.wrong_bytes) == (False, 1)
 
-    @pytest.mark.parametrize("name", CHECKABLE)
+    @pytest.mark.parametrize("name", [name for name in CHECKABLE if name not in ADDING])
     def test_the_last_iteration_of_the_timed_loop_is_looked_at(self, name: str) -> None:
         """A fault that strikes only from iteration 10 on is not seen by the validation of iterations 0 to 9."""
-        benchmark, what = find(name), cell(name, size_of(name), iterations=13, validate=True)
+        # a passive target would spoil its window before the data comes
+        active = {"sync": "pscw"} if name.startswith(("put", "cas")) else {}
+        benchmark, what = find(name), cell(name, size_of(name), iterations=13, validate=True, **active)
         rank, region = next(iter(received(benchmark, replace(what, window=1), ranks_of(name))))
         spoiled = with_step(benchmark, rank, steps.flip(replace(region, stride=0), 12))
         done = measure(session(ranks_of(name)), spoiled, what)
