@@ -45,7 +45,8 @@ class Runner(Protocol):
         """Run a stage's teardown."""
 
     def notes(self) -> Mapping[str, float]:
-        """Further numbers about the cell, for ``metrics``: ``topology_us``, what making the graph took."""
+        """Further numbers about the cell, for ``metrics``: ``topology_us``, what making the graph
+        took; ``win_create_us``, the window."""
 
     def close(self) -> None:
         """Free what the cell needed."""

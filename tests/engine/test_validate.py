@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omb_py.backends.mock.session import MockSession
@@ -25,12 +25,10 @@ from tests.support.simulated import cell, checked, measured, session, with_step
 
 Change = Callable[[Step], Step]
 
-CHECKABLE = [
-    name for name, b in BENCHMARKS.items() if checkable(b) and b.family != "one-sided" and not b.ranks.over_nodes
-]  # tests/suites/test_one_sided.py and test_congestion.py look at the others
+CHECKABLE = [name for name, b in BENCHMARKS.items() if checkable(b) and not b.ranks.over_nodes]
+"""What needs several nodes is looked at in tests/suites/test_congestion.py."""
 
-
-AT_ROOT = ("reduce", "gather", "gatherv")
+AT_ROOT = ("reduce", "gather", "gatherv", "get_latency", "get_bw", "rget_latency")
 """Where data arrives at rank 0 alone."""
 
 
@@ -70,7 +68,7 @@ def changed(program: Program, change: Change) -> Program:
                 made.append(change(node) if isinstance(node, Step) else node)
         return tuple(made)
 
-    return Program(program.buffers, tuple(replace(s, variants=tuple(map(nodes, s.variants))) for s in program.stages))
+    return replace(program, stages=tuple(replace(s, variants=tuple(map(nodes, s.variants))) for s in program.stages))
 
 
 class Careless(MockSession):
@@ -107,7 +105,9 @@ class TestFlippedByte:
         benchmark, ranks, what = BENCHMARKS[name], ranks_of(name), cell(name, size_of(name))
         places = [(r, region, at) for r, region in received(benchmark, what, ranks) for at in range(region.nbytes)]
         turns = len(benchmark.program(World(0, ranks), what).stages[0].variants)  # it is looked at in one of so many
-        assert len(places) >= 8 * (1 if name == "bw" or kind_of(name) == "reduce" else ranks)
+        one_sided = benchmark.family == "one-sided"  # of a passive target, or one element
+        least = 8 * (1 if name == "bw" or kind_of(name) == "reduce" else ranks)
+        assert len(places) >= (2 if one_sided else least)
         for rank, region, at in places:
             spoiled = with_step(benchmark, rank, steps.flip(Region(region.buffer, region.offset + at, 1)))
             assert checked(spoiled, ranks, what) in (ITERATIONS, ITERATIONS // turns), (rank, region, at)
@@ -116,7 +116,7 @@ class TestFlippedByte:
     @settings(max_examples=150)
     def test_of_any_type_and_operation_is_found(self, data: st.DataObject) -> None:
         """Somewhere in some block on some rank in one iteration, with some type, reduction and option."""
-        name = data.draw(st.sampled_from(CHECKABLE))
+        name = data.draw(st.sampled_from([n for n in CHECKABLE if "type" in BENCHMARKS[n].options]))
         benchmark, ranks = BENCHMARKS[name], ranks_of(name)
         more: dict[str, Any] = {"dtype": data.draw(st.sampled_from(sorted(DTYPES)))}
         if "op" in benchmark.options:
@@ -128,10 +128,11 @@ class TestFlippedByte:
         if "imbalance" in benchmark.options:
             more["imbalance"] = data.draw(st.sampled_from([0.0, 0.5, 1.0]))
         what = cell(name, 96, **more)
+        assume(not (benchmark.refuses and benchmark.refuses(what)))
         rank, region = data.draw(st.sampled_from([p for p in received(benchmark, what, ranks) if p[1].nbytes]))
         byte = Region(region.buffer, region.offset + data.draw(st.integers(0, region.nbytes - 1)), 1)
         spoiled = with_step(benchmark, rank, steps.flip(byte, data.draw(st.integers(0, ITERATIONS - 1))))
-        assert checked(spoiled, ranks, what) == 1
+        assert checked(spoiled, ranks, what) >= 1
 
     @pytest.mark.parametrize("name", ["latency", "bw", "allgather"])
     @pytest.mark.parametrize("iteration", [0, ITERATIONS - 1])
@@ -142,7 +143,7 @@ class TestFlippedByte:
 
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_on_the_way_is_found(self, name: str) -> None:
-        mock = f"flip={0 if kind_of(name) in AT_ROOT else 1}::3"
+        mock = f"flip={0 if kind_of(name) in AT_ROOT else 1}::2"
         assert checked(BENCHMARKS[name], ranks_of(name), cell(name, size_of(name)), mock=mock) >= 1
 
     def test_in_the_second_stage_is_found(self) -> None:
@@ -245,6 +246,10 @@ class TestLog:
         assert not (tmp_path / "out").exists()
 
 
+ADDING = ("acc_latency", "get_acc_latency", "fop_latency", "rput_latency")
+"""Their windows are added to, so what the timed loop leaves is not known; of rput there is no active form to spoil."""
+
+
 class TestInMeasure:
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_a_right_cell_is_true_with_no_wrong_bytes(self, name: str) -> None:
@@ -264,10 +269,12 @@ class TestInMeasure:
         # iteration 4 of the validation; in the timed loop the last of ten iterations overwrites it
         assert (done.validated, done.wrong_bytes) == (False, 1)
 
-    @pytest.mark.parametrize("name", CHECKABLE)
+    @pytest.mark.parametrize("name", [name for name in CHECKABLE if name not in ADDING])
     def test_the_last_iteration_of_the_timed_loop_is_looked_at(self, name: str) -> None:
         """A fault that strikes only from iteration 10 on is not seen by the validation of iterations 0 to 9."""
-        benchmark, what = find(name), cell(name, size_of(name), iterations=13, validate=True)
+        # a passive target would spoil its window before the data comes
+        active = {"sync": "pscw"} if name.startswith(("put", "cas")) else {}
+        benchmark, what = find(name), cell(name, size_of(name), iterations=13, validate=True, **active)
         rank, region = next(iter(received(benchmark, replace(what, window=1), ranks_of(name))))
         spoiled = with_step(benchmark, rank, steps.flip(replace(region, stride=0), 12))
         done = measure(session(ranks_of(name)), spoiled, what)
