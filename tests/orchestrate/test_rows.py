@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pytest
 
+from omb_py.engine.benchmark import Cell
 from omb_py.orchestrate.rows import Identity, decode, make_row
 from omb_py.orchestrate.worker import encode
 from omb_py.results.schema import COLUMNS
@@ -22,10 +24,7 @@ FACTS = {
 
 
 def cell(benchmark: str, **changes: Any) -> dict[str, Any]:
-    base = {
-        "benchmark": benchmark, "backend": "mpi", "binding": "native", "size": 1000, "dtype": "char", "device": "cpu",
-        "buffer": "numpy", "op": "sum", "root": 0, "window": 64, "process_sync": "barrier",
-    }  # fmt: skip
+    base = asdict(Cell(benchmark, "mpi", "native", 1000))
     return {**base, **changes}
 
 

@@ -83,11 +83,13 @@ def complaints(session: Any, cell: Cell) -> list[str]:
     timed = len(benchmark.timed_ranks(session.size, session.hosts))
     for lap, pair in done.series.items():
         slowest, average = pair["max"], pair["avg"]
+        # in a simulation a part of an operation, as starting it, may take no time
+        least = 0 if lap.startswith("overlap.") else 1e-6
         if slowest.shape != (cell.iterations,) or average.shape != slowest.shape:
             wrong.append(f"{lap}: {slowest.shape} samples")
-        elif not (np.isfinite(slowest).all() and slowest.min() > 0 and slowest.max() < 60e6):
+        elif not (np.isfinite(slowest).all() and slowest.min() >= least and slowest.max() < 60e6):
             wrong.append(f"{lap}: from {slowest.min()} to {slowest.max()} us")
-        elif not (average > 0).all() or not (average <= slowest * (1 + 1e-12)).all():
+        elif not (average >= least).all() or not (average <= slowest * (1 + 1e-12)).all():
             wrong.append(f"{lap}: an average over its maximum")
         means = done.laps[lap]
         if len(means) != timed or not np.isclose(np.mean(means), average.mean()):
