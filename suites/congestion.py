@@ -77,7 +77,7 @@ def _moved(cell: Cell, hosts: Sequence[str]) -> int:
 
 FAN = Metric(
     "MB/s",
-    "size × window × links of the first node × iterations / mean of the senders' laps in all",
+    "size × window × links of the first node × iterations / mean of the senders' time",
     bytes_over=_moved,
 )
 _TAKES = OPTIONS | {"window"}

@@ -23,8 +23,8 @@ def test_the_body_is_latency_s_and_children_live_from_setup_to_teardown() -> Non
 
 
 def test_a_launch_of_it_is_told_that_ranks_fork() -> None:
-    assert [launch.fork for launch in plan(Request("latency_mp"), 2)] == [True]
-    assert [launch.fork for launch in plan(Request("latency"), 2)] == [False]
+    assert [launch.needs.fork for launch in plan(Request("latency_mp"), 2)] == [True]
+    assert [launch.needs.fork for launch in plan(Request("latency"), 2)] == [False]
 
 
 def test_a_simulation_forks_nothing() -> None:

@@ -79,7 +79,8 @@ def cells(backend: str, what: Combination, ranks: int, crowded: bool = False) ->
     for option in sorted(benchmark.options & set(VARIED)):
         tried += [replace(usual, **{option: value}) for value in VARIED[option]]
     if not crowded and checkable(benchmark):
-        whole = benchmark.family in ("pt2pt", "collective")
+        threads = benchmark.needs.thread_level == "multiple" and backend != "mock"  # more than cores: slow
+        whole = benchmark.family in ("pt2pt", "collective") and not threads
         dtypes = (DTYPES if whole else FEW_DTYPES) if "type" in benchmark.options else (usual.dtype,)
         for dtype in dtypes:
             for nbytes in benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES):

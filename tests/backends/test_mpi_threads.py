@@ -1,0 +1,84 @@
+"""Threads and forked children over real MPI: a hang names its thread, and nothing is left of what was forked."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import ROOT, environment
+
+pytestmark = pytest.mark.mpi
+
+
+def words(*more: str) -> list[str]:
+    return [sys.executable, "-m", "omb_py", *more, "--no-store", "--quiet", "-n", "2"]
+
+
+def forked(marker: str) -> list[int]:
+    """Processes that hold a variable in their environment."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and marker.encode() in Path(f"/proc/{name}/environ").read_bytes():
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("binding", ["native", "mpi4py"])
+def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) -> None:
+    done = subprocess.run(
+        words("latency_mt", "-t", "2:3", "--binding", binding, "-m", "8:16", "-i", "12", "-x", "1", "-c"),
+        capture_output=True, text=True, timeout=120, cwd=ROOT, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
+    assert [(row[0], row[-1]) for row in rows] == [("8", "Pass"), ("16", "Pass")]
+
+
+@pytest.mark.parametrize("binding", ["native", "mpi4py"])
+def test_a_hang_names_rank_and_thread(binding: str) -> None:
+    done = subprocess.run(
+        words("latency_mt", "--binding", binding, "-m", "8:8", "--inject", "lost:1", "--timeout", "3"),
+        capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert re.search(r"rank 1 on \S+ .* thread [01]: recv 1 B from 0\.", done.stderr), done.stderr
+
+
+def test_nothing_is_left_of_forked_children_when_all_is_killed() -> None:
+    marker = f"OMB_PY_TEST_MARKER={os.getpid()}"
+    name, _, value = marker.partition("=")
+    run = subprocess.Popen(
+        words("latency_mp", "-t", "2:3", "-m", "8:8", "-i", "100000000"), cwd=ROOT,
+        env=environment(**{name: value}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        sleeping: list[int] = []
+        while len(sleeping) < 5 and time.monotonic() < deadline:
+            time.sleep(0.1)
+            sleeping = [pid for pid in forked(marker) if _holds_no_file(pid)]
+        assert len(sleeping) == 5  # two beside rank 0, three beside rank 1
+    finally:
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait(20)
+    deadline = time.monotonic() + 20
+    while forked(marker) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert forked(marker) == []
+
+
+def _holds_no_file(pid: int) -> bool:
+    try:
+        return os.listdir(f"/proc/{pid}/fd") == [] and Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+    except OSError:
+        return False
