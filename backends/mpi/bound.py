@@ -8,10 +8,11 @@ import mpi4py
 import numpy as np
 from mpi4py import MPI
 
-from omb_py.backends.mpi.calls import OPS, CommOf, datatype
+from omb_py.backends.mpi.calls import CALLS, CommOf, address_of, function_of
+from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names
-from omb_py.engine.memory import HostMemory
+from omb_py.engine.memory import HostMemory, load_torch
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem
@@ -34,6 +35,7 @@ _ARGUMENTS: Final[dict[str, str]] = {
     "scatterv": "send recv root",
 }
 """Blocking form -> arguments; all others take `send recv`."""
+_UNKNOWN_TO_MPI4PY: Final = ("char", "float16", "bfloat16")
 
 
 def method_of(op: str) -> str:
@@ -63,6 +65,8 @@ class Renderer:
             group: Requests = step["requests"]
             part = "" if group == Requests(0, len(self.requests)) else f"[{group.first}:{group.first + group.count}]"
             return f"{names.bind(_ON_REQUESTS[step.op], step.op)}({names.bind(self.requests, 'q')}{part})"
+        if step.op in CALLS and (function := function_of(step, self.comm_of)[0]).endswith("_c"):
+            address_of(function)  # mpi4py would call it: say in one line when it is not there
         words = _ARGUMENTS.get(base(step.op), "send recv").split()
         arguments = ", ".join(self.argument(word, step, names, k) for word in words)
         call = f"{names.bind(self.method(step), step.op)}({arguments})"
@@ -128,16 +132,29 @@ class Renderer:
         item, kind = DTYPES[dtype].itemsize, datatype(dtype)
         counts = [n // item for n in blocks.sizes]
         owner: Any = self.memory.owner(blocks.buffer)
-        whole = memoryview(owner)[: self.nbytes[blocks.buffer]]
+        whole = memoryview(owner)[: self.nbytes[blocks.buffer]] if self.memory.kind != "torch" else owner
         if types:
             return [whole, counts, list(blocks.offsets), [kind] * len(counts)]
         return [whole, counts, [n // item for n in blocks.offsets], kind]
 
     def message(self, region: Region, dtype: str) -> Any:
-        """NumPy arrays go as they are; for bytes, and for MPI_CHAR that NumPy does not know, the type is named."""
+        """What a program that holds such a buffer passes for a part of it.
+
+        ``numpy``: the slice itself, as elements.  ``bytearray``: a slice of its memoryview and the MPI type.
+        ``array``: the array object itself with count, displacement and type, since a slice of it would be a copy.
+        ``torch``: the tensor's slice, which mpi4py takes through DLPack.  Types that mpi4py does not find out by
+        itself (char, 16-bit floats) are named.
+        """
         start, stop = region.offset, region.offset + region.nbytes
-        if self.memory.kind == "numpy":
-            array = self.memory.view(region.buffer, stop)[start:].view(np.dtype(DTYPES[dtype].numpy))
-            return [array, datatype(dtype)] if dtype == "char" else array
         owner: Any = self.memory.owner(region.buffer)
+        kind = DTYPES[dtype]
+        if self.memory.kind in ("numpy", "torch"):
+            part = owner[start:stop]
+            if self.memory.kind == "numpy":
+                part = part.view(np.dtype(kind.numpy))
+            elif kind.itemsize > 1:
+                part = part.view(getattr(load_torch(), dtype))
+            return [part, datatype(dtype)] if dtype in _UNKNOWN_TO_MPI4PY else part
+        if self.memory.kind == "array" and region.nbytes and not start % kind.itemsize:
+            return [owner, region.nbytes // kind.itemsize, start // kind.itemsize, datatype(dtype)]
         return [memoryview(owner)[start:stop], datatype(dtype)]

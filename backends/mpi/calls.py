@@ -12,6 +12,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from omb_py.backends.mpi.session import missing_in
+from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call
@@ -77,14 +78,6 @@ CALLS: Final[dict[str, tuple[str, str]]] = _calls()
 """step -> (function, operands). `count` counts elements of the send (or only) region, `block` of 1/ranks of it,
 `outgoing` of 1/targets of it, `received` of the receive region."""
 
-OPS: Final[dict[str, Any]] = {"sum": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
-
-
-def datatype(name: str) -> MPI.Datatype:
-    """mpi4py's datatype of one of our types."""
-    found: MPI.Datatype = getattr(MPI, DTYPES[name].mpi.removeprefix("MPI_"))
-    return found
-
 
 def handle(thing: Any) -> int:
     """An MPI handle as the int64 that carries it: a pointer (Open MPI) or a C int (MPICH, Intel MPI)."""
@@ -126,14 +119,28 @@ class Resolver:
         self.statuses = np.zeros((max(1, requests), MPI._sizeof(MPI.Status)), np.uint8)
         self.flag = np.zeros(1, np.int32)
         self._arrays: list[NDArray[Any]] = []
-        self._large = False
+        self._wide = False
 
     def __call__(self, step: Step) -> Call:
-        """The C call of a step; above 2^31 - 1 elements the large-count one of MPI-4."""
-        function, words = CALLS[step.op]
-        self._large = largest_count(step) > INT_MAX
-        args = tuple(getattr(self, f"_{word}")(step) for word in words.split())
-        return Call(address_of(f"{function}_c" if self._large else function), args)
+        """The C call of a step: the large-count one of MPI-4 where a count or displacement exceeds 2^31 - 1.
+
+        Raises EnvironmentProblem when the library lacks the function.
+        """
+        function, words = function_of(step, self.comm_of)
+        self._wide = function.endswith("_c")
+        args = tuple(getattr(self, f"_{word}", self._number_of(word))(step) for word in words.split())
+        return Call(address_of(function), args)
+
+    def _number_of(self, word: str) -> Callable[[Step], Arg]:
+        """How a count is passed, or an array of counts or displacements."""
+
+        def passed(step: Step) -> Arg:
+            numbers = _NUMBERS[word](step, self.comm_of(step))
+            if isinstance(numbers, int):
+                return Arg(numbers)
+            return self._array(numbers, np.int64 if self._wide or word.endswith("_aints") else np.int32)
+
+        return passed
 
     def region(self, region: Region | Blocks) -> Arg:
         """Address of a region, or of the buffer whose blocks are displaced from its beginning."""
@@ -158,54 +165,10 @@ class Resolver:
     def _buf(self, step: Step) -> Arg:
         return self.region(step["buf"])
 
-    def _count(self, step: Step, parts: int = 1) -> Arg:
-        region = step.operands.get("send") or step.operands.get("buf") or step["recv"]
-        return Arg(region.nbytes // parts // DTYPES[step["dtype"]].itemsize)  # type: ignore[union-attr]
-
-    def _block(self, step: Step) -> Arg:
-        return self._count(step, self.comm_of(step).Get_size())
-
-    def _outgoing(self, step: Step) -> Arg:
-        return self._count(step, len(step["targets"]) or 1)
-
-    def _received(self, step: Step) -> Arg:
-        return Arg(step["recv"].nbytes // DTYPES[step["dtype"]].itemsize)
-
     def _array(self, values: Sequence[int], kind: Any) -> Arg:
         """Address of an array that stays as long as this object."""
         self._arrays.append(np.array(values, kind))
         return Arg(int(self._arrays[-1].ctypes.data))
-
-    def _elements(self, step: Step, nbytes: Sequence[int]) -> Arg:
-        item = DTYPES[step["dtype"]].itemsize
-        return self._array([n // item for n in nbytes], np.int64 if self._large else np.int32)
-
-    def _counts(self, step: Step) -> Arg:
-        return self._array(step["counts"], np.int64 if self._large else np.int32)
-
-    def _sent_counts(self, step: Step) -> Arg:
-        return self._elements(step, step["send"].sizes)
-
-    def _received_counts(self, step: Step) -> Arg:
-        return self._elements(step, step["recv"].sizes)
-
-    def _sent_displs(self, step: Step) -> Arg:
-        return self._elements(step, step["send"].offsets)
-
-    def _received_displs(self, step: Step) -> Arg:
-        return self._elements(step, step["recv"].offsets)
-
-    def _sent_bytes(self, step: Step) -> Arg:
-        return self._array(step["send"].offsets, np.int64 if self._large else np.int32)
-
-    def _received_bytes(self, step: Step) -> Arg:
-        return self._array(step["recv"].offsets, np.int64 if self._large else np.int32)
-
-    def _sent_aints(self, step: Step) -> Arg:
-        return self._array(step["send"].offsets, np.int64)
-
-    def _received_aints(self, step: Step) -> Arg:
-        return self._array(step["recv"].offsets, np.int64)
 
     def _dtypes(self, step: Step) -> Arg:
         kind = np.int64 if MPI._sizeof(MPI.Datatype) == 8 else np.int32
@@ -251,16 +214,43 @@ class Resolver:
         return Arg(int(self.flag.ctypes.data))
 
 
-def largest_count(step: Step) -> int:
-    """The largest number that a step passes as a count or displacement, in elements (bytes for alltoallw)."""
-    if "dtype" not in step.operands:
-        return 0
-    item = 1 if base(step.op).endswith("w") else DTYPES[step["dtype"]].itemsize
-    sizes = [0]
-    for name in ("send", "recv", "buf"):
-        region = step.operands.get(name)
-        if isinstance(region, Blocks):
-            sizes += [*region.sizes, *region.offsets]
-        elif isinstance(region, Region):
-            sizes.append(region.nbytes)
-    return max(sizes) // item
+def function_of(step: Step, comm_of: CommOf) -> tuple[str, str]:
+    """The C function of a step and its operands: ``MPI_Bcast_c`` where a number does not fit into a C int."""
+    function, words = CALLS[step.op]
+    return (f"{function}_c" if largest_count(step, comm_of) > INT_MAX else function), words
+
+
+def largest_count(step: Step, comm_of: CommOf) -> int:
+    """The largest number that a step passes as a count or displacement; 0 where it passes none."""
+    largest = 0
+    for word in CALLS[step.op][1].split():
+        if word in _NUMBERS and not word.endswith("_aints"):  # an MPI_Aint is wide anyway
+            numbers = _NUMBERS[word](step, comm_of(step))
+            largest = max(largest, numbers if isinstance(numbers, int) else max(numbers, default=0))
+    return largest
+
+
+def _items(step: Step, nbytes: int, parts: int = 1) -> int:
+    return nbytes // parts // DTYPES[step["dtype"]].itemsize
+
+
+def _sent(step: Step) -> int:
+    """Bytes of the send (or only) region."""
+    region = step.operands.get("send") or step.operands.get("buf") or step["recv"]
+    return int(region.nbytes)  # type: ignore[union-attr]
+
+
+_NUMBERS: Final[dict[str, Callable[[Step, MPI.Comm], int | list[int]]]] = {
+    "count": lambda step, comm: _items(step, _sent(step)),
+    "block": lambda step, comm: _items(step, _sent(step), comm.Get_size()),
+    "outgoing": lambda step, comm: _items(step, _sent(step), len(step["targets"]) or 1),
+    "received": lambda step, comm: _items(step, step["recv"].nbytes),
+    "counts": lambda step, comm: list(step["counts"]),
+    "sent_counts": lambda step, comm: [_items(step, n) for n in step["send"].sizes],
+    "sent_displs": lambda step, comm: [_items(step, n) for n in step["send"].offsets],
+    "received_counts": lambda step, comm: [_items(step, n) for n in step["recv"].sizes],
+    "received_displs": lambda step, comm: [_items(step, n) for n in step["recv"].offsets],
+    **dict.fromkeys(("sent_bytes", "sent_aints"), lambda step, comm: list(step["send"].offsets)),
+    **dict.fromkeys(("received_bytes", "received_aints"), lambda step, comm: list(step["recv"].offsets)),
+}
+"""What is passed as a count or displacement: one number, or one for each block."""

@@ -290,6 +290,11 @@ class BoundRunner(_Runner):
 def missing_in(mpi: Any, function: str) -> EnvironmentProblem:
     """What to say of a function that the library does not have."""
     name, version = vendor(mpi)
+    if function.endswith("_c"):
+        return EnvironmentProblem(
+            f"a count above {(1 << 31) - 1} elements needs {function}, which is missing in {name} {version} "
+            f"(MPI-{mpi.VERSION}.{mpi.SUBVERSION}) and there since MPI-4.0: a newer library, a smaller -m or a wider -T"
+        )
     return EnvironmentProblem(
         f"{function} is missing in {name} {version}, which implements MPI-{mpi.VERSION}.{mpi.SUBVERSION}: "
         "it is there since MPI-4.0: use a newer library"

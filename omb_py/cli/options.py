@@ -11,7 +11,8 @@ import click
 from omb_py.cli.formatting import GluedOption, Grouped, debug_option
 from omb_py.cli.words import Parsed, comma_list, whole, word
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
-from omb_py.engine.dtypes import DTYPES, OMB_NAMES
+from omb_py.engine.buffers import BUFFERS
+from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar import (
     DEFAULT_PERCENTILES,
@@ -23,7 +24,7 @@ from omb_py.grammar import (
     parse_warmup,
 )
 from omb_py.graphs import parse_neighborhood
-from omb_py.orchestrate.choices import BUFFERS, DEVICES, LATER, OFFERS, OPS, PROCESS_SYNCS, THREAD_LEVELS
+from omb_py.orchestrate.choices import DEVICES, LATER, OFFERS, PROCESS_SYNCS, THREAD_LEVELS
 from omb_py.orchestrate.plan import takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, LAUNCHERS, Request
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from omb_py.engine.dtypes import parse_dtype
+from omb_py.engine.buffers import BUFFERS, TORCH_PIP
+from omb_py.engine.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.request import FORMATS, LAUNCHERS, SILENT, Request
 
 BINDINGS = ("native", "mpi4py")
-BUFFERS = ("numpy", "bytearray")
-OPS = ("sum", "prod", "min", "max")
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 PROCESS_SYNCS = ("barrier", "none")
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
@@ -33,7 +33,7 @@ class Offer:
     buffers: tuple[str, ...] = BUFFERS
 
 
-OFFERS: Mapping[str, Offer] = {"mpi": Offer(), "mock": Offer(("native",))}
+OFFERS: Mapping[str, Offer] = {"mpi": Offer(), "mock": Offer(("native",), ("numpy", "bytearray", "array"))}
 """Backends that come with omb-py."""
 
 
@@ -109,3 +109,5 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
             one_of(what, word, choices)
     for dtype in request.dtypes:
         parse_dtype(dtype)
+    if request.buffer == "torch" and find_spec("torch") is None:
+        raise EnvironmentProblem(f"--buffer torch needs PyTorch, which is not installed: {TORCH_PIP}")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from omb_py.engine.benchmark import Benchmark, Cell
-from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
@@ -108,6 +108,9 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     ):
         if value is not None and value < smallest:
             raise UsageError(f"{what} must be {smallest} or more, not {value}")
+    if takes(benchmark, "op"):
+        for dtype in _dtypes(request, benchmark):
+            check_reduction(reduction_dtype(dtype), request.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
     if not list(_cells(request, benchmark, request.backends[0], "")):

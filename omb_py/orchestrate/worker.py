@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
+CHECKING = 3
+"""Validation makes what must be there, its inverse and a mask, each as large as a buffer."""
+
 
 class Channel(Protocol):
     """Where a rank's messages go: a link to the parent, or a function in the same process."""
@@ -99,6 +102,8 @@ def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)
     rank = min(session.local)
     needed = sum(sum(sizes.values()) for sizes in kinds.values())
+    if any(cell.validate for cell in cells):
+        needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
     fits = available_bytes() // neighbours
     short = float(needed > fits) if len(session.local) == 1 else float(needed * len(session.local) > available_bytes())
@@ -114,7 +119,7 @@ def _shortest(parts: list[tuple[int, int, int, str]]) -> str:
         return ""
     fits, needed, rank, host = min(parts, key=lambda part: part[0] - part[1])
     return (
-        f"the largest message needs {needed / 2**20:,.0f} MiB of buffers on rank {rank} ({host}), "
+        f"the largest message needs {needed / 2**20:,.0f} MiB on rank {rank} ({host}), "
         f"which has {fits / 2**20:,.0f} MiB free for it: choose a smaller -m or fewer ranks on a node"
     )
 

@@ -16,16 +16,20 @@ from typing import Any
 import numpy as np
 
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.dtypes import DTYPES, OPS_OF
 from omb_py.engine.measure import measure
+from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
 
-BUFFERS = ("numpy", "bytearray")
+BUFFERS = ("numpy", "bytearray", "array")
+"""`torch` is in tests/support/variety.py: it takes seconds to load."""
 SIZES = (8, 24, 4096 + 8, 70_008)
 FEW_SIZES, FEW_DTYPES = (24,), ("char", "int32", "float64")
 """Where ranks outnumber cores, except the native binding on three: ranks that spin wait milliseconds for each other."""
-OPS = ("sum", "prod", "min", "max")
 ITERATIONS = 5
+RARE_DTYPES = ("float16", "bfloat16", "complex64", "complex128")
+MISSING = "missing: "
+"""Begins what is said where the library has no such type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,21 @@ def combinations(bindings: Sequence[str]) -> Iterator[Combination]:
         for name in BENCHMARKS:
             for dtype in DTYPES if name != "barrier" else ("char",):
                 for buffer in BUFFERS:
-                    yield Combination(binding, name, dtype, buffer)
+                    what = Combination(binding, name, dtype, buffer)
+                    if worth(what):
+                        yield what
+
+
+def worth(what: Combination) -> bool:
+    """Not everything with everything: arrays hold any type alike, and forms of a collective treat types alike."""
+    if what.dtype in RARE_DTYPES:
+        return what.buffer == "numpy" and BENCHMARKS[what.benchmark].family in ("pt2pt", "collective")
+    return what.buffer != "array" or what.dtype in FEW_DTYPES
+
+
+def operations(what: Combination) -> Sequence[str]:
+    """Reductions to look at: all that the type takes for one benchmark, else the sum."""
+    return OPS_OF[DTYPES[what.dtype].kind] if what.benchmark == "allreduce" and what.buffer == "numpy" else ("sum",)
 
 
 def cells(backend: str, what: Combination, ranks: int, sizes: Sequence[int] = SIZES) -> Iterator[Cell]:
@@ -56,7 +74,7 @@ def cells(backend: str, what: Combination, ranks: int, sizes: Sequence[int] = SI
     if not benchmark.ranks.admits(ranks):
         return
     for size in sizes if benchmark.sizes else (0,):
-        for op in OPS if what.benchmark == "allreduce" and size == 24 and len(sizes) > 1 else ("sum",):
+        for op in operations(what) if size == 24 and len(sizes) > 1 else ("sum",):
             yield Cell(
                 what.benchmark, backend, what.binding, size, what.dtype, buffer=what.buffer, op=op,
                 root=ranks - 1, window=3, iterations=ITERATIONS if len(sizes) > 1 else 2, auto=False, warmup=1,
@@ -95,7 +113,10 @@ def complaints(session: Any, cell: Cell) -> list[str]:
 
 def check(session: Any, backend: str, what: Combination, sizes: Sequence[int] = SIZES) -> list[str]:
     """What is wrong with a combination."""
-    return [text for cell in cells(backend, what, session.size, sizes) for text in complaints(session, cell)]
+    try:
+        return [text for cell in cells(backend, what, session.size, sizes) for text in complaints(session, cell)]
+    except EnvironmentProblem as problem:  # said alike on all ranks, before anything is sent
+        return [f"{MISSING}{problem}"] if what.dtype in ("float16", "bfloat16") else [str(problem)]
 
 
 def main() -> None:
