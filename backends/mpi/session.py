@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Cell
+from omb_py.engine.buffers import OBJECT
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Body, Edges, Host, Program, Stage, Step, edges_of, request_count
 from omb_py.engine.session import StepFailed
@@ -80,7 +81,9 @@ class MpiSession:
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
-        memory = self._memory.setdefault(kind, HostMemory(kind))
+        if kind not in self._memory:  # objects are made of bytes that lie in arrays
+            self._memory[kind] = HostMemory("numpy" if kind == OBJECT else kind)
+        memory = self._memory[kind]
         for name, nbytes in sizes.items():
             memory.reserve(name, nbytes)
 
@@ -89,8 +92,12 @@ class MpiSession:
         program = programs[self.rank]
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
         memory = self._memory[cell.buffer]
-        runner = NativeRunner if cell.binding == "native" else BoundRunner
-        self._runner = runner(self, program, memory)
+        if cell.buffer == OBJECT:
+            from omb_py.backends.mpi.objects import ObjectRunner
+
+            self._runner = ObjectRunner(self, program, memory, cell)
+        else:
+            self._runner = (NativeRunner if cell.binding == "native" else BoundRunner)(self, program, memory)
         return self._runner
 
     def comm_of(self, step: Step) -> Any:

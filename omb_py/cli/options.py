@@ -11,7 +11,7 @@ import click
 from omb_py.cli.formatting import GluedOption, Grouped, debug_option
 from omb_py.cli.words import Parsed, comma_list, whole, word
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
-from omb_py.engine.buffers import BUFFERS
+from omb_py.engine.buffers import BUFFERS, OBJECTS
 from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar import (
@@ -139,8 +139,16 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
             word("device", DEVICES),
         ),
         _option(
-            heading, "--buffer", "KIND", f"What holds the bytes: {', '.join(BUFFERS)}.", request.buffer,
+            heading, "--buffer", "KIND", f"What holds the bytes: {', '.join(BUFFERS)} (pickled).", request.buffer,
             word("buffer", BUFFERS),
+        ),
+        _option(
+            heading, "--object", "KIND", f"With --buffer object: what is pickled: {', '.join(OBJECTS)}.", OBJECTS[0],
+            word("object", OBJECTS), name="object_kind", hidden=not takes(b, "object"),
+        ),
+        _flag(
+            heading, "--out-of-band", "With --buffer object: send large buffers beside the pickle (mpi4py.util.pkl5).",
+            hidden=not takes(b, "out_of_band"),
         ),
         _option(
             heading, "--hosts", "LIST", "Hosts to start ranks on, with commas.", "this one, or those of the batch job",

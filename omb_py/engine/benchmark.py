@@ -36,6 +36,10 @@ class Cell:
     """One of :data:`omb_py.engine.dtypes.DTYPES`."""
     device: str = "cpu"
     buffer: str = "numpy"
+    object_kind: str = "bytes"
+    """Of buffer ``object``: one of :data:`omb_py.engine.buffers.OBJECTS`."""
+    out_of_band: bool = False
+    """Large buffers inside an object are not pickled but sent beside it (mpi4py.util.pkl5)."""
     op: str = "sum"
     root: int = 0
     """Of a collective with a root; -1: another one in every iteration."""

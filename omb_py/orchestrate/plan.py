@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from omb_py.engine.benchmark import Benchmark, Cell
+from omb_py.engine.buffers import OBJECT, OBJECT_ITEM_BYTES
 from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
 from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
+from omb_py.orchestrate.objects import check_object_size, check_objects
 from omb_py.orchestrate.request import Request
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.forms import ROTATE
@@ -48,10 +50,14 @@ OPTIONS: Mapping[str, Option] = {
     "in_place": Option("-l/--in-place", "in-place form", "in_place", "in_place"),
     "root": Option("-k/--root-rank", "choice of a root", "root", "root"),
     "tests": Option("-t/--num-test-calls", "MPI_Test calls", "tests", "tests"),
+    "object": Option("--object", "objects", "object_kind", "object_kind"),
+    "out_of_band": Option("--out-of-band", "objects", "out_of_band", "out_of_band"),
     "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
     "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
 }
 """By the key that stands in ``Benchmark.options``."""
+OF_DATA = ("object", "out_of_band")
+"""Options that every benchmark takes that moves data; stored where they are used."""
 _NAMED = 12
 _ABSENT = (None, (), False)
 
@@ -72,7 +78,7 @@ class LaunchPlan:
 
 def takes(benchmark: Benchmark, option: str) -> bool:
     """Does an option (a key as in ``Benchmark.options``) mean something for a benchmark?"""
-    if option == "sizes":
+    if option in ("sizes", *OF_DATA):
         return benchmark.sizes is not None
     return option in benchmark.options
 
@@ -108,6 +114,7 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     ):
         if value is not None and value < smallest:
             raise UsageError(f"{what} must be {smallest} or more, not {value}")
+    check_objects(request, benchmark)
     if takes(benchmark, "op"):
         for dtype in _dtypes(request, benchmark):
             check_reduction(reduction_dtype(dtype), request.op or "sum")
@@ -155,11 +162,16 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> 
     check_places(request, benchmark, ranks)
     groups: dict[tuple[str, str], list[Cell]] = {}
     for backend in request.backends:
-        for binding in request.bindings or offers[backend].bindings[:1]:
+        for binding in bindings_of(request, offers[backend]):
             level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
             groups.setdefault((backend, level), []).extend(_cells(request, benchmark, backend, binding))
     turns = [(key, tuple(cells)) for _ in range(request.launches) for key, cells in groups.items()]
     return [LaunchPlan(backend, level, ranks, index, cells) for index, ((backend, level), cells) in enumerate(turns)]
+
+
+def bindings_of(request: Request, offer: Offer) -> tuple[str, ...]:
+    """Those asked for, or the backend's first; objects have one only."""
+    return request.bindings or (("mpi4py",) if request.buffer == OBJECT else offer.bindings[:1])
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
@@ -186,6 +198,10 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -
         for size in sizes_of(benchmark, request.sizes):
             if 0 < size < DTYPES[dtype].itemsize:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0
+            if request.buffer == OBJECT:
+                if size < OBJECT_ITEM_BYTES[request.object_kind or "bytes"]:
+                    continue
+                check_object_size(request.object_kind or "bytes", size)
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
             yield Cell(

@@ -33,7 +33,11 @@ class Request:
     device: str = "cpu"
     """Where buffers live."""
     buffer: str = "numpy"
-    """What holds the bytes: ``numpy`` or ``bytearray``."""
+    """What holds the bytes, one of :data:`omb_py.engine.buffers.BUFFERS`."""
+    object_kind: str | None = None
+    """Of buffer ``object``: what is pickled, one of :data:`omb_py.engine.buffers.OBJECTS`."""
+    out_of_band: bool = False
+    """Send large buffers inside an object beside its pickle."""
     ranks: int | None = None
     """World size; None: what the launcher around us started, else :data:`DEFAULT_RANKS`."""
     hosts: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.buffers import OBJECT
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.orchestrate.plan import OPTIONS
 from omb_py.results.bandwidth import bandwidth
@@ -92,14 +93,23 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         tags=dict(identity.tags), hosts=hosts, parameters=_parameters(benchmark, cell),
         **statistics,
     )  # fmt: skip
-    row["comparability_key"] = comparability_key(row, message["program_hash"])
+    row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
     return row
+
+
+def _version(row: Mapping[str, Any], program_hash: str) -> str:
+    """Of the program, and of the kind of objects, which the program does not hold."""
+    parameters = row["parameters"]
+    kind = (parameters["object"], parameters["out_of_band"]) if row["buffer"] == OBJECT else ()
+    return ":".join((program_hash, *kind))
 
 
 def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
     """Options that the benchmark takes and that have no column."""
     fields = (o.cell for key, o in OPTIONS.items() if key in benchmark.options and o.cell and o.cell not in BY_NAME)
     out = {name: str(cell[name]) for name in fields}
+    if cell["buffer"] == OBJECT:
+        out |= {"object": cell["object_kind"], "out_of_band": str(cell["out_of_band"])}
     if "root" in benchmark.options and cell["root"] < 0:
         out["root"] = "rotate"
     return out
