@@ -49,6 +49,7 @@ class Renderer:
     def __init__(self, comm_of: CommOf, memory: HostMemory, program: Program) -> None:
         self.comm_of, self.memory = comm_of, memory
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
+        self.copies = max(stage.copies for stage in program.stages)
         self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
         self._buffers: dict[tuple[Region | Blocks, str, bool], Any] = {}
         self._methods: dict[tuple[int, str], Any] = {}
@@ -56,9 +57,11 @@ class Renderer:
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
         if step.op == "flip":
-            byte = self.memory.view(step["recv"].buffer, step["recv"].offset + 1)[step["recv"].offset :]
+            region: Region = step["recv"]
+            whole = self.memory.view(region.buffer, self.nbytes[region.buffer])
+            place = f"{region.offset} + c * {region.turn}" if region.turn else str(region.offset)
             when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
-            return f"if {when}: {names.bind(byte)}[0] ^= 255"
+            return f"if {when}: {names.bind(whole)}[{place}] ^= 255"
         if step.op in _ON_A_REQUEST:
             return f"{self.slot(step['request'], names, k)}.{_ON_A_REQUEST[step.op]}()"
         if step.op in _ON_REQUESTS:
@@ -104,7 +107,7 @@ class Renderer:
         if isinstance(value, (Region, Blocks)):
             buffer = self.buffer(value, step["dtype"], base(step.op).endswith("w"))
             suffix = f"[{k}]" if k and isinstance(value, Region) and value.stride else ""
-            return names.bind(buffer, "b") + suffix
+            return names.bind(buffer, "b") + ("[c]" if value.turn else "") + suffix
         if word == "op":
             return names.bind(OPS[value], "op")
         if word == "counts":
@@ -114,18 +117,28 @@ class Renderer:
     def buffer(self, region: Region | Blocks, dtype: str, types: bool) -> Any:
         """What the program passes for a region; for a strided one a list, an object for each pass.
 
-        Vector collectives get [object, counts, displacements, type]; with `types` a type for each block.
+        Vector collectives get [object, counts, displacements, type]; with `types` a type for each block. What turns
+        with the iteration is a list of these, one for each copy.
         """
         key = (region, dtype, types)
         if key not in self._buffers:
-            if isinstance(region, Blocks):
-                self._buffers[key] = self.blocks(region, dtype, types)
-            elif region.stride:
-                passes = (self.nbytes[region.buffer] - region.offset) // region.stride
-                self._buffers[key] = [self.message(region.at(k), dtype) for k in range(passes)]
+            # the last copy of a buffer has no gap behind it
+            one = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
+            one -= region.offset if isinstance(region, Region) else 0
+            if region.turn:
+                parts = [self.part(region.copy(c), dtype, types, one) for c in range(self.copies)]
+                self._buffers[key] = parts
             else:
-                self._buffers[key] = self.message(region, dtype)
+                self._buffers[key] = self.part(region, dtype, types, one)
         return self._buffers[key]
+
+    def part(self, region: Region | Blocks, dtype: str, types: bool, limit: int) -> Any:
+        """The same for one copy, in which `limit` bytes follow the beginning of the region."""
+        if isinstance(region, Blocks):
+            return self.blocks(region, dtype, types)
+        if region.stride:
+            return [self.message(region.at(k), dtype) for k in range(limit // region.stride)]
+        return self.message(region, dtype)
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
         """The specification of a vector collective's buffer."""

@@ -145,7 +145,9 @@ class Resolver:
     def region(self, region: Region | Blocks) -> Arg:
         """Address of a region, or of the buffer whose blocks are displaced from its beginning."""
         base = self.memory.address(region.buffer)
-        return Arg(base) if isinstance(region, Blocks) else Arg(base + region.offset, region.stride)
+        if isinstance(region, Blocks):
+            return Arg(base, turn=region.turn)
+        return Arg(base + region.offset, region.stride, turn=region.turn)
 
     def byte(self, step: Step) -> int:
         """Address of the byte that a ``flip`` step inverts."""

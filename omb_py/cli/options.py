@@ -13,6 +13,7 @@ from omb_py.cli.words import Parsed, comma_list, whole, word
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
 from omb_py.engine.buffers import BUFFERS, OBJECTS
 from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
+from omb_py.engine.rotate import CACHES
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar import (
     DEFAULT_PERCENTILES,
@@ -119,6 +120,11 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             heading, "-N --nhbr", "GRAPH",
             "Neighbors: cart:DIMENSIONS:RADIUS, or graph:FILE with lines SOURCE, TARGET.", cell.neighborhood,
             Parsed("neighborhood", parse_neighborhood), name="neighborhood", hidden=not takes(b, "neighborhood"),
+        ),
+        _option(
+            heading, "--cache", "KIND",
+            "hot: the same buffers every time, as in OMB; rotate: others each time, over twice the last-level cache.",
+            cell.cache, word("cache", CACHES), hidden=not takes(b, "cache"),
         ),
         _option(
             heading, "--process-sync", "KIND", "After each call, outside the timer: barrier or none.",

@@ -53,6 +53,8 @@ class Cell:
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
     window: int = 64
     process_sync: str = "barrier"
+    cache: str = "hot"
+    """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.rotate`)."""
     iterations: int = 1000
     """OMB's count for this size, or the user's."""
     auto: bool = True

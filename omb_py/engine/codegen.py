@@ -76,6 +76,10 @@ end:
 SIGNATURE = "i64 @run(ptr %table, i64 %first, i64 %count, ptr %out, i64 %width, ptr %word, ptr %clockwords, ptr %work)"
 
 
+_STRIDE, _TURN = 1, 2
+"""Bits of an operand's kind: it moves with the pass, with the iteration."""
+
+
 def shape_of(table: Sequence[Sequence[int]], bounds: Sequence[int]) -> Shape:
     """What the code of a table depends on."""
     variants = []
@@ -88,11 +92,14 @@ def _row_shape(row: Sequence[int]) -> tuple[int, ...]:
     op = int(row[R.OP])
     if op == R.CALL:
         kinds = (
-            int(row[R.LOAD0 + j]) | (1 if row[R.STRIDE0 + j] else 0) for j in range(int(row[R.ARITY]))
+            int(row[R.LOAD0 + j]) | (_STRIDE if row[R.STRIDE0 + j] else 0) | (_TURN if row[R.TURN0 + j] else 0)
+            for j in range(int(row[R.ARITY]))
         )  # a load is 0, 4 or 8 bytes wide
         return (op, int(row[R.STEP]), int(row[R.FN]), *kinds)
     if op in (R.LAP, R.STAMP):
         return (op, 0, int(row[R.FN]))
+    if op == R.FLIP:
+        return (op, 0, _TURN if row[R.TURN0] else 0)
     return (op, int(row[R.STEP]) if op in (R.COMPUTE, R.GATE) else 0)
 
 
@@ -187,6 +194,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
         "%line = getelementptr i64, ptr %out, i64 %skip",
     ):
         w.put(text)
+    _turn(w, shape)
     _choose(w, len(shape))
     row = 0
     for number, variant in enumerate(shape):
@@ -206,6 +214,19 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
         + "\n".join(w.lines)
         + '\n}\n!0 = !{!"branch_weights", i32 1000000, i32 1}\n'
     )
+
+
+def _turn(w: _Writer, shape: Shape) -> None:
+    """The copy of the buffers that this iteration uses: its number modulo theirs, never negative."""
+    rows = [row for variant in shape for row in variant]
+    kinds = [row[3:] if row[0] == R.CALL else row[2:] if row[0] == R.FLIP else () for row in rows]
+    row = next((number for number, of in enumerate(kinds) if any(kind & _TURN for kind in of)), None)
+    if row is None:
+        return
+    copies = w.cell(row, R.COPIES)
+    rest = w.let(f"srem i64 %number, {copies}")
+    lifted = w.let(f"add i64 {rest}, {copies}")
+    w.put(f"%copy = srem i64 {lifted}, {copies}")
 
 
 def _choose(w: _Writer, variants: int) -> None:
@@ -287,7 +308,7 @@ def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seco
             w.watch(step)
             w.put(f"call void @spin(ptr %clock, i64 %id, i64 {w.cell(row, R.FN)}, ptr %work)")
         elif op == R.FLIP:
-            _flip(w, row)
+            _flip(w, row, bool(rest and rest[0]))
         elif op == R.GATE:
             _gate(w, row, step)
         else:
@@ -301,12 +322,15 @@ def _call(w: _Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     operands = []
     for j, kind in enumerate(kinds):
         value = w.cell(row, R.ARG0 + j)
-        if kind & 1 and k != "0":
+        if kind & _TURN:
+            value = w.let(f"add i64 {value}, {w.let(f'mul i64 %copy, {w.cell(row, R.TURN0 + j)}')}")
+        if kind & _STRIDE and k != "0":
             move = w.let(f"mul i64 {k}, {w.cell(row, R.STRIDE0 + j)}")
             value = w.let(f"add i64 {value}, {move}")
-        if kind & ~1:
+        load = kind & ~(_STRIDE | _TURN)
+        if load:
             at = w.let(f"inttoptr i64 {value} to ptr")
-            if kind & ~1 == 4:
+            if load == 4:
                 value = w.let(f"sext i32 {w.let(f'load i32, ptr {at}')} to i64")
             else:
                 value = w.let(f"load i64, ptr {at}")
@@ -318,14 +342,17 @@ def _call(w: _Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     w.start(after)
 
 
-def _flip(w: _Writer, row: int) -> None:
+def _flip(w: _Writer, row: int, turns: bool) -> None:
     """Invert the byte at an address, in one iteration or in all: how a fault is injected into real data."""
     wanted = w.cell(row, R.ARITY)
     always, now = w.let(f"icmp slt i64 {wanted}, 0"), w.let(f"icmp eq i64 {wanted}, %number")
     strike, strikes, after = w.let(f"or i1 {always}, {now}"), w.label(), w.label()
     w.put(f"br i1 {strike}, label %{strikes}, label %{after}")
     w.start(strikes)
-    at = w.let(f"inttoptr i64 {w.cell(row, R.FN)} to ptr")
+    where = w.cell(row, R.FN)
+    if turns:
+        where = w.let(f"add i64 {where}, {w.let(f'mul i64 %copy, {w.cell(row, R.TURN0)}')}")
+    at = w.let(f"inttoptr i64 {where} to ptr")
     flipped = w.let(f"xor i8 {w.let(f'load i8, ptr {at}')}, -1")
     w.put(f"store i8 {flipped}, ptr {at}")
     w.put(f"br label %{after}")

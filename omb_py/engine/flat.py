@@ -39,7 +39,9 @@ class Names:
 
 
 Render = Callable[[Step, Names, str], str]
-"""(step, names, variable that holds the pass of the innermost repeat, empty outside) -> one statement."""
+"""(step, names, variable that holds the pass of the innermost repeat, empty outside) -> one statement.
+
+Where a region turns (:attr:`.Region.turn`) the variable ``c`` holds the number of the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,8 @@ def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str]
     slots = "".join(f", s{k}" for k in range(len(stage.laps)))
     work.line(0, f"def loop(first, count{slots}):")
     work.line(1, "for i in range(first, first + count):")
+    if stage.copies > 1:
+        work.line(2, f"c = i % {stage.copies}")
     many = len(stage.variants) > 1
     for number, variant in enumerate(stage.variants or ((),)):
         if many:

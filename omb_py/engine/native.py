@@ -25,6 +25,8 @@ class Arg:
     base: int
     stride: int = 0
     load: int = 0
+    turn: int = 0
+    """Added for each copy of the buffers that comes before this iteration's (:attr:`.Stage.copies`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,10 @@ class Assembler:
         resolve: Resolve,
         address: Callable[[Step], int],
         results: Mapping[tuple[str, str], float],
+        copies: int = 1,
     ) -> None:
         self.laps = {name: slot for slot, name in enumerate(laps)}
+        self.copies = copies
         self.resolve, self.address, self.results = resolve, address, results
         self.rows: list[list[int]] = []
         self.labels: list[str] = []
@@ -99,13 +103,16 @@ class Assembler:
             ns = step["ns"]
             self.row(R.COMPUTE, ns.of(self.results) if isinstance(ns, Result) else int(ns))
         elif step.op == "flip":
-            self.row(R.FLIP, self.address(step), step["iteration"])
+            row = self.row(R.FLIP, self.address(step), step["iteration"])
+            row[R.TURN0], row[R.COPIES] = step["recv"].turn, self.copies
         else:
             call = self.resolve(step)
             if len(call.args) > R.MAX_ARITY:
                 raise ValueError(f"{describe(step)}: {len(call.args)} operands, at most {R.MAX_ARITY} fit into a row")
             row = self.row(R.CALL, call.address, len(call.args))
+            row[R.COPIES] = self.copies
             for j, arg in enumerate(call.args):
+                row[R.TURN0 + j] = arg.turn
                 row[R.ARG0 + j], row[R.STRIDE0 + j], row[R.LOAD0 + j] = arg.base, arg.stride, arg.load
 
 
@@ -123,7 +130,7 @@ def assemble(
         address: where the byte lies that a ``flip`` step inverts.
         results: mean nanoseconds of laps of earlier stages, for :class:`~omb_py.engine.program.Result` operands.
     """
-    work = Assembler(stage.laps, resolve, address, results)
+    work = Assembler(stage.laps, resolve, address, results, stage.copies)
     bounds: list[int] = []
     for variant in stage.variants or ((),):
         bounds.append(len(work.rows))

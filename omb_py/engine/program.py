@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -34,10 +34,16 @@ class Region:
     offset: int
     nbytes: int
     stride: int = 0
+    turn: int = 0
+    """In iteration i it starts ``i % copies * turn`` further on (:attr:`Stage.copies`)."""
 
     def at(self, k: int) -> Region:
         """The region in pass `k` of its repeat, as a plain one."""
-        return Region(self.buffer, self.offset + k * self.stride, self.nbytes)
+        return Region(self.buffer, self.offset + k * self.stride, self.nbytes, turn=self.turn)
+
+    def copy(self, number: int) -> Region:
+        """The region in copy `number` of its buffer."""
+        return replace(self, offset=self.offset + number * self.turn, turn=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class Blocks:
     buffer: str
     sizes: tuple[int, ...]
     offsets: tuple[int, ...]
+    turn: int = 0
+    """As of a :class:`Region`."""
 
     @property
     def nbytes(self) -> int:
@@ -55,11 +63,15 @@ class Blocks:
 
     def block(self, j: int) -> Region:
         """One block as a region."""
-        return Region(self.buffer, self.offsets[j], self.sizes[j])
+        return Region(self.buffer, self.offsets[j], self.sizes[j], turn=self.turn)
 
     def at(self, k: int) -> Blocks:
         """The same: blocks do not move with the passes of a repeat."""
         return self
+
+    def copy(self, number: int) -> Blocks:
+        """The blocks in copy `number` of their buffer."""
+        return replace(self, offsets=tuple(at + number * self.turn for at in self.offsets), turn=0)
 
     @staticmethod
     def packed(buffer: str, sizes: tuple[int, ...]) -> Blocks:
@@ -161,6 +173,8 @@ class Stage:
     name: str = "main"
     setup: Body = ()
     teardown: Body = ()
+    copies: int = 1
+    """Copies of each buffer that iterations use in turn (:mod:`omb_py.engine.rotate`)."""
 
     @property
     def laps(self) -> tuple[str, ...]:

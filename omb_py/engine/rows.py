@@ -19,7 +19,10 @@ STEP: Final = 3
 ARG0: Final = 4
 STRIDE0: Final = ARG0 + MAX_ARITY
 LOAD0: Final = STRIDE0 + MAX_ARITY
-WIDTH: Final = LOAD0 + MAX_ARITY
+TURN0: Final = LOAD0 + MAX_ARITY
+COPIES: Final = TURN0 + MAX_ARITY
+"""CALL, FLIP: how many copies of the buffers iterations use in turn; in copy c an operand is ``base + c * turn``."""
+WIDTH: Final = COPIES + 1
 
 # op-codes
 CALL: Final = 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from omb_py.engine.buffers import BUFFERS, TORCH_PIP
 from omb_py.engine.dtypes import OPS, parse_dtype
+from omb_py.engine.rotate import CACHES
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.request import FORMATS, LAUNCHERS, SILENT, Request
 
@@ -102,6 +103,7 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         ("operation", request.op, OPS),
         ("process synchronisation", request.process_sync, PROCESS_SYNCS),
         ("thread level", request.thread_level, THREAD_LEVELS),
+        ("cache", request.cache, CACHES),
         ("format", request.format, (*FORMATS, SILENT)),
         ("launcher", request.launcher, LAUNCHERS),
     ):

@@ -1,10 +1,13 @@
-"""What ``--buffer object`` admits: benchmarks, kinds, reductions, sizes for which mpi4py has lower-case methods."""
+"""What ``--buffer object`` and ``--cache rotate`` admit, found out from a benchmark's steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.buffers import OBJECT, OBJECT_ITEM_BYTES, OBJECT_STEPS, OBJECTS, OUT_OF_BAND_STEPS
-from omb_py.engine.program import Host, Step, walk
+from omb_py.engine.program import Host, Program, Step, walk
+from omb_py.engine.rotate import check_rotatable
 from omb_py.errors import UsageError, nearest
 from omb_py.orchestrate.request import Request
 
@@ -45,16 +48,34 @@ def check_object_size(kind: str, size: int) -> None:
         raise UsageError(f"{size} bytes are no whole number of items of {item} bytes: --object {kind} needs -m {item}:")
 
 
-def _check_steps(request: Request, benchmark: Benchmark) -> None:
+def check_cache(request: Request, benchmark: Benchmark) -> None:
+    """Raises UsageError where ``--cache rotate`` cannot be done."""
+    if request.cache != "rotate" or benchmark.sizes is None:
+        return
+    if request.buffer == OBJECT:
+        raise UsageError("--cache rotate moves buffers; objects are made anew anyway: leave out --buffer object")
+    if "mock" in request.backends:
+        raise UsageError("backend mock has no caches, so it takes no --cache rotate: use --backend mpi")
+    for program in _programs(benchmark):
+        check_rotatable(program)
+
+
+def _programs(benchmark: Benchmark) -> Iterator[Program]:
+    """What each of the fewest ranks does that the benchmark admits."""
     ranks = next(n for n in range(1, _MOST_RANKS) if benchmark.ranks.admits(n))
+    cell = Cell(benchmark.name, "mpi", "mpi4py", benchmark.minimum_size, benchmark.dtype)
+    for rank in range(ranks):
+        yield benchmark.program(World(rank, ranks, ("",) * ranks), cell)
+
+
+def _check_steps(request: Request, benchmark: Benchmark) -> None:
     known, whose = OBJECT_STEPS, "mpi4py"
     if request.out_of_band:
         known, whose = OUT_OF_BAND_STEPS, "mpi4py.util.pkl5"
-    cell = Cell(benchmark.name, "mpi", "mpi4py", benchmark.minimum_size, benchmark.dtype, buffer=OBJECT)
     if benchmark.sizes is None:
         raise UsageError(f"{benchmark.name} moves no data, so it takes no --buffer object")
-    for rank in range(ranks):
-        for stage in benchmark.program(World(rank, ranks, ("",) * ranks), cell).stages:
+    for program in _programs(benchmark):
+        for stage in program.stages:
             for part in (stage.setup, *stage.variants, stage.teardown):
                 for node, _ in walk(part):
                     if isinstance(node, Host) or (isinstance(node, Step) and node.op not in known):

@@ -17,7 +17,7 @@ from omb_py.errors import UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
 from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
-from omb_py.orchestrate.objects import check_object_size, check_objects
+from omb_py.orchestrate.objects import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.request import Request
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.forms import ROTATE
@@ -52,11 +52,12 @@ OPTIONS: Mapping[str, Option] = {
     "tests": Option("-t/--num-test-calls", "MPI_Test calls", "tests", "tests"),
     "object": Option("--object", "objects", "object_kind", "object_kind"),
     "out_of_band": Option("--out-of-band", "objects", "out_of_band", "out_of_band"),
+    "cache": Option("--cache", "data", "cache", "cache"),
     "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
     "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
 }
 """By the key that stands in ``Benchmark.options``."""
-OF_DATA = ("object", "out_of_band")
+OF_DATA = ("object", "out_of_band", "cache")
 """Options that every benchmark takes that moves data; stored where they are used."""
 _NAMED = 12
 _ABSENT = (None, (), False)
@@ -115,6 +116,7 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         if value is not None and value < smallest:
             raise UsageError(f"{what} must be {smallest} or more, not {value}")
     check_objects(request, benchmark)
+    check_cache(request, benchmark)
     if takes(benchmark, "op"):
         for dtype in _dtypes(request, benchmark):
             check_reduction(reduction_dtype(dtype), request.op or "sum")

@@ -74,6 +74,8 @@ class Request:
     """Messages in flight."""
     process_sync: str | None = None
     """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
+    cache: str | None = None
+    """``hot`` or ``rotate`` (:data:`omb_py.engine.rotate.CACHES`)."""
     in_place: bool = False
     """MPI_IN_PLACE."""
     root: int | None = None

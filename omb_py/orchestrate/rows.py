@@ -73,7 +73,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         op=cell["op"] if "op" in benchmark.options else None,
         in_place=cell["in_place"], root=cell["root"] if benchmark.rooted and cell["root"] >= 0 else None,
         process_sync=cell["process_sync"] if "process_sync" in benchmark.options else "none",
-        timing="local_max", cache="hot", thread_level=facts["thread_level"],
+        timing="local_max", cache=cell["cache"], thread_level=facts["thread_level"],
         window=cell["window"] if "window" in benchmark.options else None,
         threads=1, datatype_layout="contiguous", batch=1,
         ranks=ranks, nodes=nodes, ranks_per_node=ranks // nodes if ranks % nodes == 0 else None, devices=0,

@@ -52,6 +52,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     from omb_py.engine.benchmark import cell_from
     from omb_py.engine.faults import parse_fault, with_fault
     from omb_py.engine.measure import as_message, measure, worlds_of
+    from omb_py.engine.rotate import with_cache
     from omb_py.engine.validate import Log
     from omb_py.suites.registry import find
 
@@ -66,7 +67,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
         channel.send("launch", facts={**facts, "skew_us": skew})
     index = 0
     for name, group in groupby(cells, key=lambda cell: cell.benchmark):
-        benchmark = with_fault(find(name), fault)
+        benchmark = with_cache(with_fault(find(name), fault))
         for cell in group:
             position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
@@ -90,13 +91,14 @@ def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
 
     from omb_py.engine.measure import buffers_needed
     from omb_py.engine.memory import available_bytes
+    from omb_py.engine.rotate import with_cache
     from omb_py.suites.registry import find
 
     kinds: dict[str, dict[str, int]] = {}
     for name in {cell.benchmark for cell in cells}:
         mine = [cell for cell in cells if cell.benchmark == name]
         for world in worlds.values():
-            for buffer, nbytes in buffers_needed(find(name), mine, world).items():
+            for buffer, nbytes in buffers_needed(with_cache(find(name)), mine, world).items():
                 for cell in mine:
                     sizes = kinds.setdefault(cell.buffer, {})
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)

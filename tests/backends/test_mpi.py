@@ -93,6 +93,17 @@ def test_one_inverted_byte_is_found(ranks: int, binding: str) -> None:
             assert validated is True and wrong == 0, what
 
 
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_with_rotating_memory_every_copy_is_right_and_checked(ranks: int, binding: str) -> None:
+    for rank, found in enumerate(told(ranks)[f"turning {binding}"]):
+        # iterations 4, 5 and 6 of 6 copies
+        assert found.pop("copies") == ([7] * 6 if rank == 0 else [7, 0, 0, 0, 7, 7])
+        if rank == 0:
+            assert len(found) == (9 if ranks == 2 else 7)
+            for what, (validated, wrong) in found.items():
+                assert (validated, wrong == 0) == (("flip" not in what,) * 2), what
+
+
 def test_messages_of_more_than_2_gib() -> None:
     """With MPI-4's large counts every byte arrives; a library without them is named, with the missing function."""
     needed = 2 * large_messages.NBYTES + (2 << 30)
