@@ -25,6 +25,7 @@ _ARGUMENTS: Final[dict[str, str]] = {
     "recv": "recv peer tag",
     "barrier": "",
     "bcast": "buf root",
+    "tell": "buf root",
     "reduce": "send recv op root",
     "allreduce": "send recv op",
     "reduce_scatter": "send recv counts op",
@@ -40,7 +41,7 @@ _UNKNOWN_TO_MPI4PY: Final = ("char", "float16", "bfloat16")
 
 def method_of(op: str) -> str:
     """The communicator's method that does a step: ``Allreduce``, ``Iallreduce``, ``Allreduce_init``."""
-    return op.capitalize()
+    return "Bcast" if op == "tell" else op.capitalize()
 
 
 class Renderer:
@@ -62,6 +63,13 @@ class Renderer:
             place = f"{region.offset} + c * {region.turn}" if region.turn else str(region.offset)
             when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
             return f"if {when}: {names.bind(whole)}[{place}] ^= 255"
+        if step.op in ("announce", "until"):
+            whole = self.memory.view(step["recv"].buffer, step["recv"].nbytes)
+            words, numbers = names.bind(whole.view(np.int64), "w"), names.bind(whole.view(np.float64), "f")
+            if step.op == "announce":
+                return f"{words}[0] = clock() + {words}[4]"
+            moment = f"float({words}[0])"
+            return f"int({moment} - {numbers}[2] - {numbers}[1] * ({moment} - {numbers}[3]))"
         if step.op in _ON_A_REQUEST:
             return f"{self.slot(step['request'], names, k)}.{_ON_A_REQUEST[step.op]}()"
         if step.op in _ON_REQUESTS:

@@ -60,6 +60,7 @@ def _calls() -> dict[str, tuple[str, str]]:
         "irecv": ("MPI_Irecv", "recv count dtype peer tag comm request"),
         "send_init": ("MPI_Send_init", "send count dtype peer tag comm request"),
         "recv_init": ("MPI_Recv_init", "recv count dtype peer tag comm request"),
+        "tell": ("MPI_Bcast", "buf count dtype root comm"),
         "wait": ("MPI_Wait", "request status"),
         "waitall": ("MPI_Waitall", "number requests status"),
         "test": ("MPI_Test", "request flag status"),

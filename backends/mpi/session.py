@@ -19,6 +19,7 @@ from omb_py.engine.buffers import OBJECT
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Body, Edges, Host, Program, Stage, Step, edges_of, request_count
 from omb_py.engine.session import StepFailed
+from omb_py.engine.sync import START, START_BYTES
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -98,7 +99,19 @@ class MpiSession:
             self._runner = ObjectRunner(self, program, memory, cell)
         else:
             self._runner = (NativeRunner if cell.binding == "native" else BoundRunner)(self, program, memory)
+        if cell.process_sync == "roundtime" and any(b.name == START for b in program.buffers):
+            self.start = memory.view(START, START_BYTES)
+            self.synchronise(cell.binding)
         return self._runner
+
+    def synchronise(self, binding: str) -> None:
+        """Learn the common clock anew, by the clock that a binding's laps read; write it where the loop reads it."""
+        from omb_py.backends.mpi.clocks import announced_ahead, synchronise
+
+        clock = time.perf_counter_ns if binding != "native" else lambda: int(self.mpi.Wtime() * 1e9)
+        model = synchronise(self.comm, clock)
+        self.start.view(np.float64)[1:4] = model.slope, model.intercept, model.origin
+        self.start.view(np.int64)[4] = announced_ahead(self.comm, clock)
 
     def comm_of(self, step: Step) -> Any:
         """The communicator of a step: the world, or for the neighborhood collectives that of their graph."""
@@ -144,11 +157,11 @@ class MpiSession:
         """Rank 0's object, everywhere."""
         return self.comm.bcast(value)
 
-    def skew(self) -> float:
-        """Median time in µs between the first and the last rank to leave a barrier."""
-        from omb_py.backends.mpi.skew import barrier_skew
+    def skew(self, kind: str = "barrier") -> float:
+        """Median time in µs between the first and the last rank to leave a synchronisation."""
+        from omb_py.backends.mpi.skew import measured_skew
 
-        return barrier_skew(self)
+        return measured_skew(self, kind)
 
     def close(self) -> None:
         """Finalise MPI, if this session initialised it or not: nothing may follow."""
@@ -200,6 +213,10 @@ class _Runner:
                     node.call(self.session)
             else:
                 self.once(Stage((tuple(part),)))
+
+    def later(self) -> None:
+        """Announce the start of a round twice as far ahead: too many came late."""
+        self.session.start.view(np.int64)[4] *= 2
 
     def notes(self) -> Mapping[str, float]:
         """How long making the graph took, where there is one."""

@@ -14,6 +14,7 @@ from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
 from omb_py.engine.buffers import BUFFERS, OBJECTS
 from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
 from omb_py.engine.rotate import CACHES
+from omb_py.engine.sync import KINDS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar import (
     DEFAULT_PERCENTILES,
@@ -25,7 +26,7 @@ from omb_py.grammar import (
     parse_warmup,
 )
 from omb_py.graphs import parse_neighborhood
-from omb_py.orchestrate.choices import DEVICES, LATER, OFFERS, PROCESS_SYNCS, THREAD_LEVELS
+from omb_py.orchestrate.choices import DEVICES, LATER, OFFERS, THREAD_LEVELS
 from omb_py.orchestrate.plan import takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, LAUNCHERS, Request
 
@@ -127,8 +128,9 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             cell.cache, word("cache", CACHES), hidden=not takes(b, "cache"),
         ),
         _option(
-            heading, "--process-sync", "KIND", "After each call, outside the timer: barrier or none.",
-            cell.process_sync, word("process synchronisation", PROCESS_SYNCS), hidden=not takes(b, "process_sync"),
+            heading, "--process-sync", "KIND",
+            "Between iterations, untimed: barrier, dissemination (made of messages), roundtime (a common clock), none.",
+            cell.process_sync, word("process synchronisation", KINDS), hidden=not takes(b, "process_sync"),
         ),
     ]  # fmt: skip
 

@@ -98,6 +98,8 @@ def _row_shape(row: Sequence[int]) -> tuple[int, ...]:
         return (op, int(row[R.STEP]), int(row[R.FN]), *kinds)
     if op in (R.LAP, R.STAMP):
         return (op, 0, int(row[R.FN]))
+    if op == R.UNTIL:
+        return (op, 0, int(row[R.ARITY]))
     if op == R.FLIP:
         return (op, 0, _TURN if row[R.TURN0] else 0)
     return (op, int(row[R.STEP]) if op in (R.COMPUTE, R.GATE) else 0)
@@ -311,6 +313,10 @@ def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seco
             _flip(w, row, bool(rest and rest[0]))
         elif op == R.GATE:
             _gate(w, row, step)
+        elif op == R.ANNOUNCE:
+            _announce(w, row, seconds)
+        elif op == R.UNTIL:
+            _until(w, row, rest[0], seconds)
         else:
             raise ValueError(f"row {row} has no op-code of ours: {op}")
 
@@ -369,3 +375,47 @@ def _gate(w: _Writer, row: int, step: int) -> None:
     seen = w.let(f"load atomic i64, ptr {at} acquire, align 8")
     w.put(f"br i1 {w.let(f'icmp slt i64 {seen}, {wanted}')}, label %{look}, label %{after}")
     w.start(after)
+
+
+def _reading(w: _Writer, seconds: bool) -> str:
+    """The clock of the laps, in nanoseconds."""
+    if not seconds:
+        return w.now()
+    scaled = w.let(f"fmul double {w.let('call double %wtime()')}, 1.0e9")
+    return w.let(f"fptosi double {scaled} to i64")
+
+
+def _word(w: _Writer, row: int, number: int, kind: str) -> str:
+    """A word of the start of a round."""
+    at = w.let(f"inttoptr i64 {w.let(f'add i64 {w.cell(row, R.FN)}, {8 * number}')} to ptr")
+    return at if kind == "ptr" else w.let(f"load {kind}, ptr {at}")
+
+
+def _announce(w: _Writer, row: int, seconds: bool) -> None:
+    """Rank 0: the next round starts so and so far ahead of now."""
+    moment = w.let(f"add i64 {_reading(w, seconds)}, {_word(w, row, 4, 'i64')}")
+    w.put(f"store i64 {moment}, ptr {_word(w, row, 0, 'ptr')}")
+
+
+def _until(w: _Writer, row: int, slot: int, seconds: bool) -> None:
+    """Wait for the announced moment by this rank's clock, and start the laps there; note by how much it was missed."""
+    moment = _word(w, row, 0, "i64")
+    slope, intercept, origin = (_word(w, row, number, "double") for number in (1, 2, 3))
+    age = w.let(f"fsub double {w.let(f'sitofp i64 {moment} to double')}, {origin}")
+    ahead = w.let(f"fadd double {intercept}, {w.let(f'fmul double {slope}, {age}')}")
+    local = w.let(f"sub i64 {moment}, {w.let(f'fptosi double {ahead} to i64')}")
+    missed = w.let(f"sub i64 {_reading(w, seconds)}, {local}")
+    is_late = w.let(f"icmp sgt i64 {missed}, 0")
+    at = w.slot(slot)
+    w.put(f"store i64 {w.let(f'select i1 {is_late}, i64 {missed}, i64 0')}, ptr {at}")
+    look, after = w.label(), w.label()
+    w.put(f"br label %{look}")
+    w.start(look)
+    early = w.let(f"icmp slt i64 {_reading(w, seconds)}, {local}")
+    w.put(f"br i1 {early}, label %{look}, label %{after}")
+    w.start(after)
+    if seconds:
+        whole = w.let(f"sitofp i64 {local} to double")
+        w.put(f"store double {w.let(f'fdiv double {whole}, 1.0e9')}, ptr %last")
+    else:
+        w.put(f"store i64 {local}, ptr %last")

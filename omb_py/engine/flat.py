@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.describe import describe
-from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step, Until
 
 FILENAME = "<omb-py program>"
 
@@ -107,6 +107,11 @@ class Writer:
                     self.line(indent, "t = u")
             elif isinstance(node, Stamp):
                 self.line(indent, f"s{self.slot[node.name]}[i - first] = clock()")
+            elif isinstance(node, Until):
+                start = self.render(Step("until", {"recv": node.start}), self.names, k)
+                self.line(indent, f"t = {start}")
+                self.line(indent, f"s{self.slot[node.name]}[i - first] = max(0, clock() - t)")
+                self.line(indent, "while clock() < t: pass")
             elif isinstance(node, Repeat):
                 inner = k + "k"  # its own for each depth: after a repeat the outer pass goes on
                 self.line(indent, f"for {inner} in range({node.times}):")

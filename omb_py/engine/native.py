@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from omb_py.engine import rows as R
 from omb_py.engine.codegen import Shape, llvm_text, shape_of
 from omb_py.engine.describe import describe
-from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step, Until
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,9 @@ class Assembler:
                 self.row(R.LAP, -1 if node.name is None else self.laps[node.name])
             elif isinstance(node, Stamp):
                 self.row(R.STAMP, self.laps[node.name])
+            elif isinstance(node, Until):
+                address = self.address(Step("until", {"recv": node.start}))
+                self.row(R.UNTIL, address, self.laps[node.name])
             elif isinstance(node, Repeat):
                 before = len(self.rows)
                 self.row(R.REPEAT, node.times)
@@ -102,6 +105,8 @@ class Assembler:
         if step.op == "compute":
             ns = step["ns"]
             self.row(R.COMPUTE, ns.of(self.results) if isinstance(ns, Result) else int(ns))
+        elif step.op == "announce":
+            self.row(R.ANNOUNCE, self.address(step))
         elif step.op == "flip":
             row = self.row(R.FLIP, self.address(step), step["iteration"])
             row[R.TURN0], row[R.COPIES] = step["recv"].turn, self.copies

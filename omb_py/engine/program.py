@@ -146,6 +146,17 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """Wait for the moment in a buffer and start timing there; by how many ns it was missed goes to a slot.
+
+    `start` is laid out as :data:`omb_py.engine.sync.START` says.
+    """
+
+    start: Region
+    name: str = "late"
+
+
+@dataclass(frozen=True, slots=True)
 class Repeat:
     """Run the steps `times` times; strided operands move on with each pass."""
 
@@ -161,7 +172,7 @@ class Host:
     call: Callable[[Any], None] = field(compare=False)
 
 
-Node: TypeAlias = "Step | Lap | Stamp | Repeat | Host"
+Node: TypeAlias = "Step | Lap | Stamp | Until | Repeat | Host"
 Body: TypeAlias = tuple[Node, ...]
 
 
@@ -182,7 +193,7 @@ class Stage:
         names: dict[str, None] = {}
         for variant in self.variants:
             for node, _ in walk(variant):
-                if isinstance(node, (Lap, Stamp)) and node.name is not None:
+                if isinstance(node, (Lap, Stamp, Until)) and node.name is not None:
                     names[node.name] = None
         return tuple(names)
 

@@ -34,3 +34,6 @@ COMPUTE: Final = 4
 STAMP: Final = 5
 FLIP: Final = 6
 GATE: Final = 7
+ANNOUNCE: Final = 8
+UNTIL: Final = 9
+"""Both: FN the address of the start (:data:`omb_py.engine.sync.START`); UNTIL: ARITY the slot of what was missed."""

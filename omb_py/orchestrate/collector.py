@@ -13,7 +13,7 @@ from typing import Any
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.printing import Printer
 from omb_py.orchestrate.request import Request
-from omb_py.orchestrate.rows import Identity, make_row
+from omb_py.orchestrate.rows import SYNC_LIMIT, Identity, make_row
 from omb_py.results.journal import Journal
 from omb_py.results.keys import environment_key
 from omb_py.results.redact import redact_words
@@ -79,6 +79,21 @@ class Collector:
         self.run.cells += 1
         self.run.failed |= row["validated"] is False
         self.run.printer.row(row)
+        if self.run.request.full and row["skew_us"] is not None:
+            self._skew_of(row)
+
+    def _skew_of(self, row: Mapping[str, Any]) -> None:
+        """Once a launch: with what spread the ranks leave the synchronisation that the samples contain."""
+        kind = row["process_sync"] if row["process_sync"] != "none" else "barrier"
+        text = (
+            f"{kind}: the last rank leaves {row['skew_us']:.2f} us after the first (median); "
+            f"shorter medians than {SYNC_LIMIT:g} times that are limited by it"
+        )
+        if text not in self.run.later:
+            self.run.later.append(text)
+        late = row["metrics"].get("late_rounds")
+        if late:
+            self.run.later.append(f"{row['size_bytes']} B: {late:.0f} rounds began late on some rank and were dropped")
 
     def close(self) -> None:
         """Turn what was journaled into the launch's Parquet file. Raises EnvironmentProblem; the journal stays."""

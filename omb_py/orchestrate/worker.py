@@ -8,12 +8,16 @@ import sys
 from collections.abc import Callable, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
 CHECKING = 3
 """Validation makes what must be there, its inverse and a mask, each as large as a buffer."""
+
+
+if TYPE_CHECKING:
+    from omb_py.engine.benchmark import Benchmark
 
 
 class Channel(Protocol):
@@ -52,7 +56,6 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     from omb_py.engine.benchmark import cell_from
     from omb_py.engine.faults import parse_fault, with_fault
     from omb_py.engine.measure import as_message, measure, worlds_of
-    from omb_py.engine.rotate import with_cache
     from omb_py.engine.validate import Log
     from omb_py.suites.registry import find
 
@@ -61,13 +64,14 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
     root = 0 in session.local
     reserve(session, cells, worlds_of(session))
-    skew = session.skew()
+    skews = {kind: session.skew(kind) for kind in dict.fromkeys(("barrier", *(cell.process_sync for cell in cells)))}
+    skew = skews["barrier"]
     facts = launch_facts(session, spec)
     if root:
         channel.send("launch", facts={**facts, "skew_us": skew})
     index = 0
     for name, group in groupby(cells, key=lambda cell: cell.benchmark):
-        benchmark = with_cache(with_fault(find(name), fault))
+        benchmark = arranged(with_fault(find(name), fault))
         for cell in group:
             position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
@@ -76,7 +80,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
 
             measured = measure(session, benchmark, cell, phase, log)
             if root:
-                channel.send("cell", index=index, skew_us=skew, **as_message(measured, encode))
+                channel.send("cell", index=index, skew_us=skews[cell.process_sync], **as_message(measured, encode))
             position.phase = "start"
             index += 1
             if session.share(measured.validated) is False:
@@ -85,20 +89,27 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     _late_facts(session, facts, skew, channel)
 
 
+def arranged(benchmark: Benchmark) -> Benchmark:
+    """The benchmark whose program is changed as its cells say: other memory each time, another synchronisation."""
+    from omb_py.engine.rotate import with_cache
+    from omb_py.engine.sync import with_sync
+
+    return with_sync(with_cache(benchmark))
+
+
 def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
     """Check on all ranks that the largest cell fits, then allocate. Raises UsageError on every rank alike."""
     import numpy as np
 
     from omb_py.engine.measure import buffers_needed
     from omb_py.engine.memory import available_bytes
-    from omb_py.engine.rotate import with_cache
     from omb_py.suites.registry import find
 
     kinds: dict[str, dict[str, int]] = {}
     for name in {cell.benchmark for cell in cells}:
         mine = [cell for cell in cells if cell.benchmark == name]
         for world in worlds.values():
-            for buffer, nbytes in buffers_needed(with_cache(find(name)), mine, world).items():
+            for buffer, nbytes in buffers_needed(arranged(find(name)), mine, world).items():
                 for cell in mine:
                     sizes = kinds.setdefault(cell.buffer, {})
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)

@@ -94,6 +94,16 @@ def test_one_inverted_byte_is_found(ranks: int, binding: str) -> None:
 
 
 @pytest.mark.parametrize("binding", BINDINGS)
+def test_every_synchronisation_keeps_data_and_counts(ranks: int, binding: str) -> None:
+    found = told(ranks)[f"synchronised {binding}"][0]
+    kinds = ["barrier", "dissemination", *(["roundtime"] if ranks == 2 else []), "none"]
+    assert [kind for kind in found if not kind.startswith("skew")] == kinds
+    for kind in kinds:
+        assert found[kind] == [True, 20, ["time"], kind == "roundtime"], kind
+        assert binding == "mpi4py" or 0 <= found[f"skew {kind}"] < 1e5
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
 def test_with_rotating_memory_every_copy_is_right_and_checked(ranks: int, binding: str) -> None:
     for rank, found in enumerate(told(ranks)[f"turning {binding}"]):
         # iterations 4, 5 and 6 of 6 copies

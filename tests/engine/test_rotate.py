@@ -38,7 +38,7 @@ class TestLayout:
         assert span >= min(2 * cache, MOST_BYTES) * 0.99
         # no more than that, but for gaps of lines, or two copies of what is large
         most_needed = max(min(2 * cache, MOST_BYTES), 2 * sum(sizes))
-        assert span <= most_needed + sum(found.pitch.values()) + 2 * LINE * found.copies * len(sizes)
+        assert span <= 2 * most_needed + sum(found.pitch.values()) + 2 * LINE * found.copies * len(sizes)
 
     def test_what_has_no_buffers_has_no_copies(self) -> None:
         assert layout((), MB, 10).copies == 1

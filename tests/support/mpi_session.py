@@ -139,8 +139,25 @@ def turning(session: Any, binding: str) -> Any:
     return found
 
 
+def synchronised(session: Any, binding: str) -> Any:
+    """Each kind of synchronisation: validated samples, and its skew."""
+    from omb_py.engine.sync import KINDS
+    from omb_py.orchestrate.worker import arranged
+
+    found = {}
+    for kind in KINDS:
+        if kind == "roundtime" and session.size > 2:
+            continue  # ranks that share a core never begin together
+        cell = replace(CELL, binding=binding, process_sync=kind, iterations=20, validate=True, root=0)
+        done = measure(session, arranged(find("allreduce")), cell)
+        found[kind] = [done.validated, done.iterations, sorted(done.laps), "late_rounds" in done.extra]
+        if binding == "native":
+            found[f"skew {kind}"] = session.skew(kind)
+    return found
+
+
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    f.__name__: f for f in (facts, reductions, overlap, rotating, corrupted, turning, failing)
+    f.__name__: f for f in (facts, reductions, overlap, rotating, corrupted, turning, synchronised, failing)
 }
 """`failing` stands last: what MPI guarantees after an error is little."""
 
