@@ -65,10 +65,10 @@ class Renderer:
             return f"if {when}: {names.bind(whole)}[{place}] ^= 255"
         if step.op in ("announce", "until"):
             whole = self.memory.view(step["recv"].buffer, step["recv"].nbytes)
-            words, numbers = names.bind(whole.view(np.int64), "w"), names.bind(whole.view(np.float64), "f")
+            integers, numbers = names.bind(whole.view(np.int64), "w"), names.bind(whole.view(np.float64), "f")
             if step.op == "announce":
-                return f"{words}[0] = clock() + {words}[4]"
-            moment = f"float({words}[0])"
+                return f"{integers}[0] = clock() + {integers}[4]"
+            moment = f"float({integers}[0])"
             return f"int({moment} - {numbers}[2] - {numbers}[1] * ({moment} - {numbers}[3]))"
         if step.op in _ON_A_REQUEST:
             return f"{self.slot(step['request'], names, k)}.{_ON_A_REQUEST[step.op]}()"

@@ -106,11 +106,12 @@ class ObjectRunner(BoundRunner):
 
     def begin(self) -> None:
         """A new list of objects for a stage."""
-        self.renderer = ObjectRenderer(self.session, self.memory_, self.program, self.cell.out_of_band)
+        made = ObjectRenderer(self.session, self.memory_, self.program, self.cell.out_of_band)
+        self.renderer, self.slots = made, made.slots
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Make the objects, run iterations, put what was received last into the buffers."""
-        slots = self.renderer.slots
+        slots = self.slots
         for number, slot in enumerate(slots.out):
             objects = [make(self.cell.object_kind, part, self.cell.dtype) for part in self._parts(slot)]
             slots.sent[number] = objects if slot.parts else objects[0]
@@ -125,7 +126,7 @@ class ObjectRunner(BoundRunner):
 
     def notes(self) -> Mapping[str, float]:
         """How many bytes an object has when pickled, and how many of them go out of band."""
-        slots = self.renderer.slots
+        slots = self.slots
         every = [slot for slot in (*slots.out, *slots.into) if slot.region.nbytes]
         if not every:
             return super().notes()
@@ -133,8 +134,8 @@ class ObjectRunner(BoundRunner):
         if not self.cell.out_of_band:
             return {**super().notes(), "pickled_bytes": float(len(MPI.pickle.dumps(one)))}
         data, buffers = pkl5.pickle.dumps_oob(one)
-        beside = sum(memoryview(buffer).nbytes for buffer in buffers)
-        sizes = {"pickled_bytes": float(memoryview(data).nbytes + beside), "out_of_band_bytes": float(beside)}
+        beside = sum(buffer.nbytes for buffer in buffers)
+        sizes = {"pickled_bytes": float(len(data) + beside), "out_of_band_bytes": float(beside)}
         return {**super().notes(), **sizes}
 
     def _bytes(self, region: Region) -> NDArray[np.uint8]:

@@ -202,6 +202,10 @@ def _how_often(b: Benchmark, request: Request) -> list[click.Parameter]:
             Parsed("duration", parse_duration),
         ),
         _option(
+            heading, "--repeat-for", "TIME", "Soak: measure all sizes again and again in one launch: for 10m, 2h.",
+            "once", Parsed("duration", parse_duration),
+        ),
+        _option(
             heading, "--launches", "N", "Start the ranks N times; several backends or bindings take turns.",
             str(request.launches), whole("launches", 1),
         ),

@@ -14,6 +14,7 @@ from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.printing import Printer
 from omb_py.orchestrate.request import Request
 from omb_py.orchestrate.rows import SYNC_LIMIT, Identity, make_row
+from omb_py.orchestrate.soak import Drift
 from omb_py.results.journal import Journal
 from omb_py.results.keys import environment_key
 from omb_py.results.redact import redact_words
@@ -47,6 +48,7 @@ class Collector:
         self.journal: Journal | None = None
         self.identity: Identity | None = None
         self.provenance: dict[str, Any] = {}
+        self.drift = Drift()
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """What rank 0 says of the launch: once before the first cell, once more after the last."""
@@ -78,6 +80,8 @@ class Collector:
             self.journal.append(row)
         self.run.cells += 1
         self.run.failed |= row["validated"] is False
+        if line := self.drift.add(row):
+            self.run.note(line)
         self.run.printer.row(row)
         if self.run.request.full and row["skew_us"] is not None:
             self._skew_of(row)
@@ -97,6 +101,8 @@ class Collector:
 
     def close(self) -> None:
         """Turn what was journaled into the launch's Parquet file. Raises EnvironmentProblem; the journal stays."""
+        if self.drift.number:
+            self.run.note(self.drift.line())
         if self.journal is not None:
             path = self.journal.finish()
             if path is not None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.soak import pass_of
 
 Row = Mapping[str, Any]
 
@@ -36,7 +37,7 @@ class Osu:
         text = OsuText(
             row["benchmark"], request.full, row["validated"] is not None, request.percentiles, before=lines_before(row)
         )
-        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"])
+        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], pass_of(row))
         if self._last is None or self._last[:-1] != table:
             self._print(text.header(row["dtype"], first=True))
         elif self._last[-1] != row["dtype"]:

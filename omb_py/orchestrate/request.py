@@ -56,6 +56,8 @@ class Request:
     """Relative half-width of the 95 % interval of the median at which ``-i auto`` stops."""
     time_limit: float | None = None
     """Seconds that the timed loop of one cell may take with ``-i auto``; None: no limit."""
+    repeat_for: float | None = None
+    """Seconds for which the cells of a launch are measured again and again (:mod:`.soak`); None: once."""
     launches: int = 1
     """How often the rank set is started; several backends or bindings take turns."""
     full: bool = False

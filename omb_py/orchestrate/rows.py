@@ -14,6 +14,7 @@ from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.buffers import OBJECT
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.orchestrate.plan import OPTIONS
+from omb_py.orchestrate.soak import PASS
 from omb_py.results.bandwidth import bandwidth
 from omb_py.results.keys import comparability_key
 from omb_py.results.schema import BY_NAME, SCHEMA_VERSION, blank_row
@@ -91,11 +92,16 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         iterations=message["iterations"], warmup=message["warmup"], stop_reason=message["stop_reason"],
         validated=message["validated"], wrong_bytes=message["wrong_bytes"],
         environment_key=identity.environment_key, text_dialect=TEXT_DIALECT,
-        tags=dict(identity.tags), hosts=hosts, parameters=_parameters(benchmark, cell),
+        tags=dict(identity.tags), hosts=hosts, parameters=_parameters(benchmark, cell) | _pass(message),
         **statistics,
     )  # fmt: skip
     row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
     return row
+
+
+def _pass(message: Mapping[str, Any]) -> dict[str, str]:
+    """Of a soak the number of the pass."""
+    return {PASS: str(message["number"])} if message.get("number") else {}
 
 
 def _version(row: Mapping[str, Any], program_hash: str) -> str:

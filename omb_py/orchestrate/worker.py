@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -69,22 +70,29 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     facts = launch_facts(session, spec)
     if root:
         channel.send("launch", facts={**facts, "skew_us": skew})
-    index = 0
-    for name, group in groupby(cells, key=lambda cell: cell.benchmark):
-        benchmark = arranged(with_fault(find(name), fault))
-        for cell in group:
-            position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
+    over = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
+    index, number = 0, int(bool(over))
+    while True:
+        for name, group in groupby(cells, key=lambda cell: cell.benchmark):
+            benchmark = arranged(with_fault(find(name), fault))
+            for cell in group:
+                position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
-            def phase(what: str) -> None:
-                position.phase = what
+                def phase(what: str) -> None:
+                    position.phase = what
 
-            measured = measure(session, benchmark, cell, phase, log)
-            if root:
-                channel.send("cell", index=index, skew_us=skews[cell.process_sync], **as_message(measured, encode))
-            position.phase = "start"
-            index += 1
-            if session.share(measured.validated) is False:
-                break  # as OMB: a size that fails ends the sweep
+                measured = measure(session, benchmark, cell, phase, log)
+                if root:
+                    message = as_message(measured, encode)
+                    channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
+                position.phase = "start"
+                index += 1
+                if session.share(measured.validated) is False:
+                    over = 0.0  # as OMB: a size that fails ends the sweep, and a soak with it
+                    break
+        if session.share(time.monotonic() >= over):
+            break
+        number += 1
     position.phase = "done"
     _late_facts(session, facts, skew, channel)
 
