@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omb_py.engine import rounds
 from omb_py.engine import rows as R
 
 Shape = tuple[tuple[tuple[int, ...], ...], ...]
@@ -105,7 +106,7 @@ def _row_shape(row: Sequence[int]) -> tuple[int, ...]:
     return (op, int(row[R.STEP]) if op in (R.COMPUTE, R.GATE) else 0)
 
 
-class _Writer:
+class Writer:
     """Writes the function line by line."""
 
     def __init__(self) -> None:
@@ -171,7 +172,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
 
     It returns 0, or 1 + the step whose function did not return 0.
     """
-    w = _Writer()
+    w = Writer()
     w.start("entry")
     for text in (
         "%clock = load ptr, ptr %clockwords",
@@ -218,7 +219,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
     )
 
 
-def _turn(w: _Writer, shape: Shape) -> None:
+def _turn(w: Writer, shape: Shape) -> None:
     """The copy of the buffers that this iteration uses: its number modulo theirs, never negative."""
     rows = [row for variant in shape for row in variant]
     kinds = [row[3:] if row[0] == R.CALL else row[2:] if row[0] == R.FLIP else () for row in rows]
@@ -231,7 +232,7 @@ def _turn(w: _Writer, shape: Shape) -> None:
     w.put(f"%copy = srem i64 {lifted}, {copies}")
 
 
-def _choose(w: _Writer, variants: int) -> None:
+def _choose(w: Writer, variants: int) -> None:
     """Go to the variant of this iteration: its number modulo theirs, never negative."""
     if variants == 1:
         w.put("br label %variant0")
@@ -243,7 +244,7 @@ def _choose(w: _Writer, variants: int) -> None:
     w.put(f"switch i64 {chosen}, label %variant0 [ {cases} ]")
 
 
-def _failures(w: _Writer) -> None:
+def _failures(w: Writer) -> None:
     """Where a call goes that did not return 0."""
     if not w.fails:
         return
@@ -256,7 +257,7 @@ def _failures(w: _Writer) -> None:
     w.put(f"ret i64 {step}")
 
 
-def _lap(w: _Writer, slot: int, seconds: bool) -> None:
+def _lap(w: Writer, slot: int, seconds: bool) -> None:
     """Read the clock; unless this starts it, add what has passed since the reading before.
 
     Seconds become nanoseconds after the second reading, so that no arithmetic stands inside the interval.
@@ -276,7 +277,7 @@ def _lap(w: _Writer, slot: int, seconds: bool) -> None:
     w.put(f"store {kind} {now}, ptr %last")
 
 
-def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
+def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
     """The rows of a variant."""
     passes: list[tuple[str, str, int, str, int]] = []  # of each open repeat: its k, block, line, k outside, row
     k = "0"
@@ -314,14 +315,14 @@ def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seco
         elif op == R.GATE:
             _gate(w, row, step)
         elif op == R.ANNOUNCE:
-            _announce(w, row, seconds)
+            rounds.announce(w, row, seconds)
         elif op == R.UNTIL:
-            _until(w, row, rest[0], seconds)
+            rounds.until(w, row, rest[0], seconds)
         else:
             raise ValueError(f"row {row} has no op-code of ours: {op}")
 
 
-def _call(w: _Writer, row: int, step: int, kinds: list[int], k: str) -> None:
+def _call(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     """A C function; stop when it does not return 0."""
     w.watch(step)
     function, kinds = kinds[0], kinds[1:]
@@ -348,7 +349,7 @@ def _call(w: _Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     w.start(after)
 
 
-def _flip(w: _Writer, row: int, turns: bool) -> None:
+def _flip(w: Writer, row: int, turns: bool) -> None:
     """Invert the byte at an address, in one iteration or in all: how a fault is injected into real data."""
     wanted = w.cell(row, R.ARITY)
     always, now = w.let(f"icmp slt i64 {wanted}, 0"), w.let(f"icmp eq i64 {wanted}, %number")
@@ -365,7 +366,7 @@ def _flip(w: _Writer, row: int, turns: bool) -> None:
     w.start(after)
 
 
-def _gate(w: _Writer, row: int, step: int) -> None:
+def _gate(w: Writer, row: int, step: int) -> None:
     """Wait until a word that another thread changes is large enough."""
     w.watch(step)
     at = w.let(f"inttoptr i64 {w.cell(row, R.FN)} to ptr")
@@ -375,47 +376,3 @@ def _gate(w: _Writer, row: int, step: int) -> None:
     seen = w.let(f"load atomic i64, ptr {at} acquire, align 8")
     w.put(f"br i1 {w.let(f'icmp slt i64 {seen}, {wanted}')}, label %{look}, label %{after}")
     w.start(after)
-
-
-def _reading(w: _Writer, seconds: bool) -> str:
-    """The clock of the laps, in nanoseconds."""
-    if not seconds:
-        return w.now()
-    scaled = w.let(f"fmul double {w.let('call double %wtime()')}, 1.0e9")
-    return w.let(f"fptosi double {scaled} to i64")
-
-
-def _word(w: _Writer, row: int, number: int, kind: str) -> str:
-    """A word of the start of a round."""
-    at = w.let(f"inttoptr i64 {w.let(f'add i64 {w.cell(row, R.FN)}, {8 * number}')} to ptr")
-    return at if kind == "ptr" else w.let(f"load {kind}, ptr {at}")
-
-
-def _announce(w: _Writer, row: int, seconds: bool) -> None:
-    """Rank 0: the next round starts so and so far ahead of now."""
-    moment = w.let(f"add i64 {_reading(w, seconds)}, {_word(w, row, 4, 'i64')}")
-    w.put(f"store i64 {moment}, ptr {_word(w, row, 0, 'ptr')}")
-
-
-def _until(w: _Writer, row: int, slot: int, seconds: bool) -> None:
-    """Wait for the announced moment by this rank's clock, and start the laps there; note by how much it was missed."""
-    moment = _word(w, row, 0, "i64")
-    slope, intercept, origin = (_word(w, row, number, "double") for number in (1, 2, 3))
-    age = w.let(f"fsub double {w.let(f'sitofp i64 {moment} to double')}, {origin}")
-    ahead = w.let(f"fadd double {intercept}, {w.let(f'fmul double {slope}, {age}')}")
-    local = w.let(f"sub i64 {moment}, {w.let(f'fptosi double {ahead} to i64')}")
-    missed = w.let(f"sub i64 {_reading(w, seconds)}, {local}")
-    is_late = w.let(f"icmp sgt i64 {missed}, 0")
-    at = w.slot(slot)
-    w.put(f"store i64 {w.let(f'select i1 {is_late}, i64 {missed}, i64 0')}, ptr {at}")
-    look, after = w.label(), w.label()
-    w.put(f"br label %{look}")
-    w.start(look)
-    early = w.let(f"icmp slt i64 {_reading(w, seconds)}, {local}")
-    w.put(f"br i1 {early}, label %{look}, label %{after}")
-    w.start(after)
-    if seconds:
-        whole = w.let(f"sitofp i64 {local} to double")
-        w.put(f"store double {w.let(f'fdiv double {whole}, 1.0e9')}, ptr %last")
-    else:
-        w.put(f"store i64 {local}, ptr %last")
