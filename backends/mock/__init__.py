@@ -28,7 +28,7 @@ class MockBackend:
             version="1.0",
             bindings={"native": ""},
             devices={"cpu": ""},
-            buffers=("numpy", "bytearray"),
+            buffers=("numpy", "bytearray", "array"),
             facts={"what it is": "a simulation of all ranks in one process; nothing is measured"},
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
 from omb_py.engine.benchmark import Cell
+from omb_py.engine.payload import from_numbers, to_numbers
 from omb_py.engine.program import Program, Region, Step
 from omb_py.engine.steps import base
 
@@ -88,8 +90,10 @@ class Memory:
         return self._stacked[region.buffer][:, region.offset : region.offset + region.nbytes]
 
     def _new(self, nbytes: int) -> Bytes:
-        if self._kind == "bytearray":
-            return np.frombuffer(bytearray(nbytes), np.uint8)
+        if self._kind in ("bytearray", "array"):
+            return np.frombuffer(
+                bytearray(nbytes) if self._kind == "bytearray" else array("B", bytes(nbytes)), np.uint8
+            )
         return np.zeros(nbytes, np.uint8)
 
     def _shared(self, nbytes: int) -> Bytes:
@@ -119,9 +123,9 @@ def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np
     match op := base(step.op):
         case "allreduce" | "reduce" | "reduce_scatter_block" | "reduce_scatter":
             assert dtype is not None and reduction is not None
-            values = sent[:, : nbytes - nbytes % dtype.itemsize].view(dtype)
-            result = reduction.reduce(values, axis=0, keepdims=True, dtype=work_type(reduction, dtype))
-            whole = np.ascontiguousarray(result.astype(dtype, copy=False)).view(np.uint8)
+            values = to_numbers(sent[:, : nbytes - nbytes % dtype.itemsize].view(dtype), step["dtype"])
+            result = reduction.reduce(values, axis=0, keepdims=True, dtype=work_type(reduction, values.dtype))
+            whole = np.ascontiguousarray(from_numbers(result, step["dtype"])).view(np.uint8)
             if op == "reduce_scatter":
                 return _uneven(whole[0], [n * dtype.itemsize for n in step["counts"]])
             return whole.reshape(ranks, -1) if op == "reduce_scatter_block" else whole

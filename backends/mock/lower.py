@@ -13,7 +13,7 @@ from omb_py.backends.mock.cost import Costs
 from omb_py.backends.mock.data import REDUCTIONS, Bytes
 from omb_py.backends.mock.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
 from omb_py.engine.describe import count_steps
-from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype
 from omb_py.engine.layouts import derived
 from omb_py.engine.program import (
     Blocks,
@@ -298,8 +298,7 @@ def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> No
             raise UsageError(f"unknown reduction {step['op']!r}: {nearest(str(step['op']), REDUCTIONS)}")
         op.reduction = REDUCTIONS[step["op"]]
         op.dtype = np.dtype(DTYPES[parse_dtype(step["dtype"])].numpy)
-        if op.dtype.kind == "f" and str(step["op"]).startswith("b"):
-            raise UsageError(f"reduction {step['op']} is not defined for {step['dtype']}")
+        check_reduction(step["dtype"], step["op"])
     edges = max(len(step["sources"]), len(step["targets"])) if "sources" in operands else ranks
     # uneven blocks cost as many bytes as even ones of the same sum
     each = op.nbytes / max(1, edges) if kind in IRREGULAR else op.nbytes

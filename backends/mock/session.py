@@ -99,8 +99,11 @@ class MockSession:
         """What a step of the running program does, in words."""
         return self._runner.doing(step) if self._runner else ""
 
-    def skew(self) -> float:
-        """Median time in µs between the first and the last rank to leave a barrier: 0 without noise."""
+    def skew(self, kind: str = "barrier") -> float:
+        """Median time in µs between the first and the last rank to leave a barrier: 0 without noise.
+
+        Every synchronisation is taken for a barrier.
+        """
         noise = Noise(self.config, (self._seed, self._launch_index, -1), self.size)
         timing = Timing(self.config, self.size, self.scale, noise)
         site = Site(

@@ -8,13 +8,14 @@ import mpi4py
 import numpy as np
 from mpi4py import MPI
 
-from omb_py.backends.mpi.calls import OPS, CommOf, datatype
+from omb_py.backends.mpi.calls import CALLS, CommOf, address_of, function_of
 from omb_py.backends.mpi.rma import RMA_METHODS, lock_type, targets
+from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.backends.mpi.windows import OpenWindow
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names
 from omb_py.engine.layouts import derived, itemsize
-from omb_py.engine.memory import HostMemory
+from omb_py.engine.memory import HostMemory, load_torch
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
 from omb_py.engine.steps import COMMUNICATORS, base
 from omb_py.errors import EnvironmentProblem
@@ -30,6 +31,7 @@ _ARGUMENTS: Final[dict[str, str]] = {
     "precv": "recv partitions peer tag",
     "barrier": "",
     "bcast": "buf root",
+    "tell": "buf root",
     "reduce": "send recv op root",
     "allreduce": "send recv op",
     "reduce_scatter": "send recv counts op",
@@ -40,11 +42,12 @@ _ARGUMENTS: Final[dict[str, str]] = {
     "scatterv": "send recv root",
 }
 """Blocking form -> arguments; all others take `send recv`."""
+_UNKNOWN_TO_MPI4PY: Final = ("char", "float16", "bfloat16")
 
 
 def method_of(op: str) -> str:
     """The communicator's method that does a step: ``Allreduce``, ``Iallreduce``, ``Allreduce_init``."""
-    return op.capitalize()
+    return "Bcast" if op == "tell" else op.capitalize()
 
 
 class Renderer:
@@ -53,6 +56,7 @@ class Renderer:
     def __init__(self, comm_of: CommOf, memory: HostMemory, program: Program, window: OpenWindow | None = None) -> None:
         self.comm_of, self.memory, self.window = comm_of, memory, window
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
+        self.copies = max(stage.copies for stage in program.stages)
         self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
         self.made: list[Any] = [MPI.COMM_NULL]
         self._buffers: dict[tuple[Region | Blocks, str, bool], Any] = {}
@@ -61,9 +65,18 @@ class Renderer:
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
         if step.op == "flip":
-            byte = self.memory.view(step["recv"].buffer, step["recv"].offset + 1)[step["recv"].offset :]
+            region: Region = step["recv"]
+            whole = self.memory.view(region.buffer, self.nbytes[region.buffer])
+            place = f"{region.offset} + c * {region.turn}" if region.turn else str(region.offset)
             when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
-            return f"if {when}: {names.bind(byte)}[0] ^= 255"
+            return f"if {when}: {names.bind(whole)}[{place}] ^= 255"
+        if step.op in ("announce", "until"):
+            whole = self.memory.view(step["recv"].buffer, step["recv"].nbytes)
+            integers, numbers = names.bind(whole.view(np.int64), "w"), names.bind(whole.view(np.float64), "f")
+            if step.op == "announce":
+                return f"{integers}[0] = clock() + {integers}[4]"
+            moment = f"float({integers}[0])"
+            return f"int({moment} - {numbers}[2] - {numbers}[1] * ({moment} - {numbers}[3]))"
         if step.op in _ON_A_REQUEST:
             return f"{self.slot(step['request'], names, k)}.{_ON_A_REQUEST[step.op]}()"
         if step.op in _ON_A_PARTITION:
@@ -74,6 +87,8 @@ class Renderer:
             return f"{names.bind(_ON_REQUESTS[step.op], step.op)}({names.bind(self.requests, 'q')}{part})"
         if step.op in COMMUNICATORS:
             return self.communicator(step, names)
+        if step.op in CALLS and (function := function_of(step, self.comm_of)[0]).endswith("_c"):
+            address_of(function)  # mpi4py would call it: say in one line when it is not there
         if step.op in RMA_METHODS:
             call = self.one_sided(step, names, k)
         else:
@@ -153,7 +168,7 @@ class Renderer:
         if isinstance(value, (Region, Blocks)):
             buffer = self.buffer(value, step["dtype"], base(step.op).endswith("w"))
             suffix = f"[{k}]" if k and isinstance(value, Region) and value.stride else ""
-            return names.bind(buffer, "b") + suffix
+            return names.bind(buffer, "b") + ("[c]" if value.turn else "") + suffix
         if word == "op":
             return names.bind(OPS[value], "op")
         if word == "counts":
@@ -164,37 +179,59 @@ class Renderer:
         """What the program passes for a region; for a strided one a list, an object for each pass.
 
         Vector collectives get [object, counts, displacements, type]; with `types` a type for each block. With `named` a
-        message always names its type.
+        message always names its type. What turns with the iteration is a list of these, one for each copy.
         """
         key = (region, dtype, types or named)
         if key not in self._buffers:
-            if isinstance(region, Blocks):
-                self._buffers[key] = self.blocks(region, dtype, types)
-            elif region.stride:
-                passes = (self.nbytes[region.buffer] - region.offset) // region.stride
-                self._buffers[key] = [self.message(region.at(k), dtype, named) for k in range(passes)]
+            # the last copy of a buffer has no gap behind it
+            one = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
+            one -= region.offset if isinstance(region, Region) else 0
+            if region.turn:
+                parts = [self.part(region.copy(c), dtype, types, one, named) for c in range(self.copies)]
+                self._buffers[key] = parts
             else:
-                self._buffers[key] = self.message(region, dtype, named)
+                self._buffers[key] = self.part(region, dtype, types, one, named)
         return self._buffers[key]
+
+    def part(self, region: Region | Blocks, dtype: str, types: bool, limit: int, named: bool) -> Any:
+        """The same for one copy, in which `limit` bytes follow the beginning of the region."""
+        if isinstance(region, Blocks):
+            return self.blocks(region, dtype, types)
+        if region.stride:
+            return [self.message(region.at(k), dtype, named) for k in range(limit // region.stride)]
+        return self.message(region, dtype, named)
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
         """The specification of a vector collective's buffer."""
         item, kind = itemsize(dtype), datatype(dtype)
         counts = [n // item for n in blocks.sizes]
         owner: Any = self.memory.owner(blocks.buffer)
-        whole = memoryview(owner)[: self.nbytes[blocks.buffer]]
+        whole = memoryview(owner)[: self.nbytes[blocks.buffer]] if self.memory.kind != "torch" else owner
         if types:
             return [whole, counts, list(blocks.offsets), [kind] * len(counts)]
         return [whole, counts, [n // item for n in blocks.offsets], kind]
 
     def message(self, region: Region, dtype: str, named: bool = False) -> Any:
-        """NumPy arrays go as they are; for bytes, and for MPI_CHAR that NumPy does not know, the type is named."""
+        """What a program that holds such a buffer passes for a part of it.
+
+        ``numpy``: the slice itself, as elements.  ``bytearray``: a slice of its memoryview and the MPI type.
+        ``array``: the array object itself with count, displacement and type, since a slice of it would be a copy.
+        ``torch``: the tensor's slice, which mpi4py takes through DLPack.  Types that mpi4py does not find out by
+        itself (char, 16-bit floats) are named.
+        """
         start, stop = region.offset, region.offset + region.nbytes
         if derived(dtype):
             view = self.memory.view(region.buffer, stop)[start:]
             return [view, datatype(dtype)]  # how many follows from the type's extent
-        if self.memory.kind == "numpy":
-            array = self.memory.view(region.buffer, stop)[start:].view(np.dtype(DTYPES[dtype].numpy))
-            return [array, datatype(dtype)] if named or dtype == "char" else array
         owner: Any = self.memory.owner(region.buffer)
+        kind = DTYPES[dtype]
+        if self.memory.kind in ("numpy", "torch"):
+            part = owner[start:stop]
+            if self.memory.kind == "numpy":
+                part = part.view(np.dtype(kind.numpy))
+            elif kind.itemsize > 1:
+                part = part.view(getattr(load_torch(), dtype))
+            return [part, datatype(dtype)] if named or dtype in _UNKNOWN_TO_MPI4PY else part
+        if self.memory.kind == "array" and region.nbytes and not start % kind.itemsize:
+            return [owner, region.nbytes // kind.itemsize, start // kind.itemsize, datatype(dtype)]
         return [memoryview(owner)[start:stop], datatype(dtype)]

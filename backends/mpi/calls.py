@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mpi.rma import RMA_CALLS, WindowOperands
 from omb_py.backends.mpi.session import missing_in
+from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.backends.mpi.windows import OpenWindow, handle
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.layouts import Derived, derived, itemsize
+from omb_py.engine.layouts import itemsize
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call
 from omb_py.engine.program import Blocks, Region, Step
@@ -66,6 +66,7 @@ def _calls() -> dict[str, tuple[str, str]]:
         "precv_init": ("MPI_Precv_init", "recv partitions part dtype peer tag comm info request"),
         "pready": ("MPI_Pready", "partition handle"),
         "parrived": ("MPI_Parrived", "handle partition flag"),
+        "tell": ("MPI_Bcast", "buf count dtype root comm"),
         "wait": ("MPI_Wait", "request status"),
         "waitall": ("MPI_Waitall", "number requests status"),
         "test": ("MPI_Test", "request flag status"),
@@ -73,7 +74,7 @@ def _calls() -> dict[str, tuple[str, str]]:
         "startall": ("MPI_Startall", "number requests"),
         "free": ("MPI_Request_free", "request"),
         "comm_dup": ("MPI_Comm_dup", "comm new_comm"),
-        "comm_split": ("MPI_Comm_split", "comm part rank new_comm"),
+        "comm_split": ("MPI_Comm_split", "comm color rank new_comm"),
         "comm_create": ("MPI_Comm_create", "comm group new_comm"),
         "comm_free": ("MPI_Comm_free", "new_comm"),
         **RMA_CALLS,
@@ -88,32 +89,6 @@ def _calls() -> dict[str, tuple[str, str]]:
 CALLS: Final[dict[str, tuple[str, str]]] = _calls()
 """step -> (function, operands). `count` counts elements of the send (or only) region, `block` of 1/ranks of it,
 `outgoing` of 1/targets of it, `received` of the receive region."""
-
-OPS: Final[dict[str, Any]] = {"sum": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
-
-
-def datatype(name: str) -> MPI.Datatype:
-    """mpi4py's datatype of one of our types."""
-    kind = derived(name)
-    if kind:
-        return _derived_datatype(kind)
-    found: MPI.Datatype = getattr(MPI, DTYPES[name].mpi.removeprefix("MPI_"))
-    return found
-
-
-@cache
-def _derived_datatype(kind: Derived) -> MPI.Datatype:
-    """A committed type; kept, as the next size's or type's program may name it again."""
-    base, item = datatype(kind.base), DTYPES[kind.base].itemsize
-    if kind.pieces == ((0, kind.span),):
-        made = base.Create_contiguous(kind.times * kind.span)
-    elif len(kind.pieces) == 1 and kind.pieces[0][0] == 0:
-        made = base.Create_vector(kind.times, kind.pieces[0][1], kind.span)
-    else:
-        places, lengths = ([piece[j] for piece in kind.pieces] for j in (0, 1))
-        one = base.Create_indexed(lengths, places).Create_resized(0, kind.span * item)
-        made = one.Create_contiguous(kind.times)
-    return made.Create_resized(0, kind.extent).Commit()
 
 
 @cache
@@ -153,20 +128,35 @@ class Resolver(WindowOperands):
         self.made = np.zeros(1, np.int64)  # a communicator's handle, of either width
         self._arrays: list[NDArray[Any]] = []
         self._groups: list[MPI.Group] = []
-        self._large = False
+        self._wide = False
 
     def __call__(self, step: Step) -> Call:
-        """The C call of a step; above 2^31 - 1 elements the large-count one of MPI-4."""
-        function, words = CALLS[step.op]
-        # a partitioned call takes large counts as it is
-        self._large = "partitions" not in step.operands and largest_count(step) > INT_MAX
-        args = tuple(getattr(self, f"_{word}")(step) for word in words.split())
-        return Call(address_of(f"{function}_c" if self._large else function), args)
+        """The C call of a step: the large-count one of MPI-4 where a count or displacement exceeds 2^31 - 1.
+
+        Raises EnvironmentProblem when the library lacks the function.
+        """
+        function, words = function_of(step, self.comm_of)
+        self._wide = function.endswith("_c")
+        args = tuple(getattr(self, f"_{word}", self._number_of(word))(step) for word in words.split())
+        return Call(address_of(function), args)
+
+    def _number_of(self, word: str) -> Callable[[Step], Arg]:
+        """How a count is passed, or an array of counts or displacements."""
+
+        def passed(step: Step) -> Arg:
+            numbers = _NUMBERS[word](step, self.comm_of(step))
+            if isinstance(numbers, int):
+                return Arg(numbers)
+            return self._array(numbers, np.int64 if self._wide or word.endswith("_aints") else np.int32)
+
+        return passed
 
     def region(self, region: Region | Blocks) -> Arg:
         """Address of a region, or of the buffer whose blocks are displaced from its beginning."""
         base = self.memory.address(region.buffer)
-        return Arg(base) if isinstance(region, Blocks) else Arg(base + region.offset, region.stride)
+        if isinstance(region, Blocks):
+            return Arg(base, turn=region.turn)
+        return Arg(base + region.offset, region.stride, turn=region.turn)
 
     def _compare(self, step: Step) -> Arg:
         return self.region(step["compare"])
@@ -189,54 +179,10 @@ class Resolver(WindowOperands):
     def _buf(self, step: Step) -> Arg:
         return self.region(step["buf"])
 
-    def _count(self, step: Step, parts: int = 1) -> Arg:
-        region = step.operands.get("send") or step.operands.get("buf") or step["recv"]
-        return Arg(region.nbytes // parts // itemsize(step["dtype"]))  # type: ignore[union-attr]
-
-    def _block(self, step: Step) -> Arg:
-        return self._count(step, self.comm_of(step).Get_size())
-
-    def _outgoing(self, step: Step) -> Arg:
-        return self._count(step, len(step["targets"]) or 1)
-
-    def _received(self, step: Step) -> Arg:
-        return Arg(step["recv"].nbytes // itemsize(step["dtype"]))
-
     def _array(self, values: Sequence[int], kind: Any) -> Arg:
         """Address of an array that stays as long as this object."""
         self._arrays.append(np.array(values, kind))
         return Arg(int(self._arrays[-1].ctypes.data))
-
-    def _elements(self, step: Step, nbytes: Sequence[int]) -> Arg:
-        item = itemsize(step["dtype"])
-        return self._array([n // item for n in nbytes], np.int64 if self._large else np.int32)
-
-    def _counts(self, step: Step) -> Arg:
-        return self._array(step["counts"], np.int64 if self._large else np.int32)
-
-    def _sent_counts(self, step: Step) -> Arg:
-        return self._elements(step, step["send"].sizes)
-
-    def _received_counts(self, step: Step) -> Arg:
-        return self._elements(step, step["recv"].sizes)
-
-    def _sent_displs(self, step: Step) -> Arg:
-        return self._elements(step, step["send"].offsets)
-
-    def _received_displs(self, step: Step) -> Arg:
-        return self._elements(step, step["recv"].offsets)
-
-    def _sent_bytes(self, step: Step) -> Arg:
-        return self._array(step["send"].offsets, np.int64 if self._large else np.int32)
-
-    def _received_bytes(self, step: Step) -> Arg:
-        return self._array(step["recv"].offsets, np.int64 if self._large else np.int32)
-
-    def _sent_aints(self, step: Step) -> Arg:
-        return self._array(step["send"].offsets, np.int64)
-
-    def _received_aints(self, step: Step) -> Arg:
-        return self._array(step["recv"].offsets, np.int64)
 
     def _dtypes(self, step: Step) -> Arg:
         kind = np.int64 if MPI._sizeof(MPI.Datatype) == 8 else np.int32
@@ -264,7 +210,7 @@ class Resolver(WindowOperands):
     def _new_comm(self, step: Step) -> Arg:
         return Arg(int(self.made.ctypes.data))
 
-    def _part(self, step: Step) -> Arg:
+    def _color(self, step: Step) -> Arg:
         return Arg(self.comm_of(step).Get_rank() % step["parts"])
 
     def _rank(self, step: Step) -> Arg:
@@ -294,7 +240,7 @@ class Resolver(WindowOperands):
         return Arg(step["partition"])
 
     def _part(self, step: Step) -> Arg:
-        return self._count(step, step["partitions"])
+        return Arg(_items(step, _sent(step), step["partitions"]))
 
     def _requests(self, step: Step) -> Arg:
         return Arg(int(self.requests.ctypes.data) + step["requests"].first * self.request_size)
@@ -309,16 +255,43 @@ class Resolver(WindowOperands):
         return Arg(int(self.flag.ctypes.data))
 
 
-def largest_count(step: Step) -> int:
-    """The largest number that a step passes as a count or displacement, in elements (bytes for alltoallw)."""
-    if "dtype" not in step.operands:
-        return 0
-    item = 1 if base(step.op).endswith("w") else itemsize(step["dtype"])
-    sizes = [0]
-    for name in ("send", "recv", "buf"):
-        region = step.operands.get(name)
-        if isinstance(region, Blocks):
-            sizes += [*region.sizes, *region.offsets]
-        elif isinstance(region, Region):
-            sizes.append(region.nbytes)
-    return max(sizes) // item
+def function_of(step: Step, comm_of: CommOf) -> tuple[str, str]:
+    """The C function of a step and its operands: ``MPI_Bcast_c`` where a number does not fit into a C int."""
+    function, words = CALLS[step.op]
+    return (f"{function}_c" if largest_count(step, comm_of) > INT_MAX else function), words
+
+
+def largest_count(step: Step, comm_of: CommOf) -> int:
+    """The largest number that a step passes as a count or displacement; 0 where it passes none."""
+    largest = 0
+    for word in CALLS[step.op][1].split():
+        if word in _NUMBERS and not word.endswith("_aints"):  # an MPI_Aint is wide anyway
+            numbers = _NUMBERS[word](step, comm_of(step))
+            largest = max(largest, numbers if isinstance(numbers, int) else max(numbers, default=0))
+    return largest
+
+
+def _items(step: Step, nbytes: int, parts: int = 1) -> int:
+    return nbytes // parts // itemsize(step["dtype"])
+
+
+def _sent(step: Step) -> int:
+    """Bytes of the send (or only) region."""
+    region = step.operands.get("send") or step.operands.get("buf") or step["recv"]
+    return int(region.nbytes)  # type: ignore[union-attr]
+
+
+_NUMBERS: Final[dict[str, Callable[[Step, MPI.Comm], int | list[int]]]] = {
+    "count": lambda step, comm: _items(step, _sent(step)),
+    "block": lambda step, comm: _items(step, _sent(step), comm.Get_size()),
+    "outgoing": lambda step, comm: _items(step, _sent(step), len(step["targets"]) or 1),
+    "received": lambda step, comm: _items(step, step["recv"].nbytes),
+    "counts": lambda step, comm: list(step["counts"]),
+    "sent_counts": lambda step, comm: [_items(step, n) for n in step["send"].sizes],
+    "sent_displs": lambda step, comm: [_items(step, n) for n in step["send"].offsets],
+    "received_counts": lambda step, comm: [_items(step, n) for n in step["recv"].sizes],
+    "received_displs": lambda step, comm: [_items(step, n) for n in step["recv"].offsets],
+    **dict.fromkeys(("sent_bytes", "sent_aints"), lambda step, comm: list(step["send"].offsets)),
+    **dict.fromkeys(("received_bytes", "received_aints"), lambda step, comm: list(step["recv"].offsets)),
+}
+"""What is passed as a count or displacement: one number, or one for each block."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from omb_py.engine.buffers import BUFFERS
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
 
-BUFFERS = ("numpy", "bytearray")
 OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
 _NAMES = {
     OPEN_MPI: ("mpiexec", "mpiexec.openmpi", "mpirun.openmpi", "mpirun"),

@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Cell
+from omb_py.engine.buffers import OBJECT
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Body, Edges, Host, Program, Stage, Step, edges_of, request_count
 from omb_py.engine.rma import check_hosts
 from omb_py.engine.session import StepFailed
+from omb_py.engine.sync import START, START_BYTES
 from omb_py.engine.threads import Crew, Gate, stages_of
 from omb_py.errors import EnvironmentProblem
 
@@ -109,7 +111,9 @@ class MpiSession:
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
-        memory = self._memory.setdefault(kind, HostMemory(kind))
+        if kind not in self._memory:  # objects are made of bytes that lie in arrays
+            self._memory[kind] = HostMemory("numpy" if kind == OBJECT else kind)
+        memory = self._memory[kind]
         for name, nbytes in sizes.items():
             memory.reserve(name, nbytes)
 
@@ -118,9 +122,25 @@ class MpiSession:
         program = programs[self.rank]
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers if not b.library})
         memory = self._memory[cell.buffer]
-        runner = NativeRunner if cell.binding == "native" else BoundRunner
-        self._runner = runner(self, program, memory)
+        if cell.buffer == OBJECT:
+            from omb_py.backends.mpi.objects import ObjectRunner
+
+            self._runner = ObjectRunner(self, program, memory, cell)
+        else:
+            self._runner = (NativeRunner if cell.binding == "native" else BoundRunner)(self, program, memory)
+        if cell.process_sync == "roundtime" and any(b.name == START for b in program.buffers):
+            self.start = memory.view(START, START_BYTES)
+            self.synchronise(cell.binding)
         return self._runner
+
+    def synchronise(self, binding: str) -> None:
+        """Learn the common clock anew, by the clock that a binding's laps read; write it where the loop reads it."""
+        from omb_py.backends.mpi.clocks import announced_ahead, synchronise
+
+        clock = time.perf_counter_ns if binding != "native" else lambda: int(self.mpi.Wtime() * 1e9)
+        model = synchronise(self.comm, clock)
+        self.start.view(np.float64)[1:4] = model.slope, model.intercept, model.origin
+        self.start.view(np.int64)[4] = announced_ahead(self.comm, clock)
 
     def comm_of(self, step: Step) -> Any:
         """The communicator of a step: the world, or for the neighborhood collectives that of their graph."""
@@ -166,11 +186,11 @@ class MpiSession:
         """Rank 0's object, everywhere."""
         return self.comm.bcast(value)
 
-    def skew(self) -> float:
-        """Median time in µs between the first and the last rank to leave a barrier."""
-        from omb_py.backends.mpi.skew import barrier_skew
+    def skew(self, kind: str = "barrier") -> float:
+        """Median time in µs between the first and the last rank to leave a synchronisation."""
+        from omb_py.backends.mpi.skew import measured_skew
 
-        return barrier_skew(self)
+        return measured_skew(self, kind)
 
     def close(self) -> None:
         """Finalise MPI, if this session initialised it or not: nothing may follow."""
@@ -236,6 +256,10 @@ class _Runner:
                     node.call(self.session)
             else:
                 self.once(Stage((tuple(part),)))
+
+    def later(self) -> None:
+        """Announce the start of a round twice as far ahead: too many came late."""
+        self.session.start.view(np.int64)[4] *= 2
 
     def notes(self) -> Mapping[str, float]:
         """How long making the graph or the window took, where there is one."""
@@ -405,6 +429,11 @@ class BoundWork:
 def missing_in(mpi: Any, function: str) -> EnvironmentProblem:
     """What to say of a function that the library does not have."""
     name, version = vendor(mpi)
+    if function.endswith("_c"):
+        return EnvironmentProblem(
+            f"a count above {(1 << 31) - 1} elements needs {function}, which is missing in {name} {version} "
+            f"(MPI-{mpi.VERSION}.{mpi.SUBVERSION}) and there since MPI-4.0: a newer library, a smaller -m or a wider -T"
+        )
     return EnvironmentProblem(
         f"{function} is missing in {name} {version}, which implements MPI-{mpi.VERSION}.{mpi.SUBVERSION}: "
         "it is there since MPI-4.0: use a newer library"

@@ -1,4 +1,4 @@
-"""The skew with which ranks leave a barrier: the floor under every maximum of local durations."""
+"""The skew with which ranks leave a synchronisation: the floor under every maximum of local durations."""
 
 from __future__ import annotations
 
@@ -6,36 +6,38 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.engine.native import assemble
-from omb_py.engine.program import Stage, Stamp, body
-from omb_py.engine.steps import barrier
+from omb_py.engine.benchmark import World
+from omb_py.engine.sync import skew_program
 
 ROUNDS = 200
+WARMUP = 10
 PING_PONGS = 30
 
 
-def barrier_skew(session: Any) -> float:
-    """Median over barriers of (last exit - first exit), in µs.
+def measured_skew(session: Any, kind: str) -> float:
+    """Median over rounds of (last exit - first exit) of a synchronisation (:data:`omb_py.engine.sync.KINDS`), in µs.
 
-    Exit times are read right after the barrier.  Ranks on rank 0's host share its clock; for
+    Exit times are read right after it.  Ranks on rank 0's host share its clock; for
     the others the offset is taken from the ping-pong with the shortest round trip (SKaMPI's rule), so there the
     result carries an error of up to half that round trip.
     """
-    from omb_py.backends.mpi.calls import Resolver
-    from omb_py.engine.memory import HostMemory
-
-    resolver = Resolver(lambda step: session.comm, HostMemory("numpy"), 0)
-    table = assemble(Stage(body(barrier(), Stamp("exit"))), resolver, resolver.byte, {})
-    session.machine.run(table, 0, 10)
-    stamps, failed = session.machine.run(table, 0, ROUNDS)
-    if failed:
-        return float("nan")
-    corrected = stamps[:, 0] - clock_offset(session)
-    exits = session.comm.gather(corrected)
-    if exits is None:
+    program, cell = skew_program(World(session.rank, session.size, session.hosts), kind)
+    runner = session.load(cell, {session.rank: program})
+    runner.enter(0, {})
+    session.barrier()
+    runner.run(0, -WARMUP, WARMUP)
+    stamps = runner.run(0, 0, ROUNDS)[session.rank]
+    runner.leave(0)
+    laps = program.stages[0].laps
+    corrected = stamps[:, laps.index("exit")] - clock_offset(session)
+    late = stamps[:, laps.index("late")] > 0 if "late" in laps else np.zeros(ROUNDS, bool)
+    gathered = session.comm.gather((corrected, late))
+    if gathered is None:
         return 0.0
-    table_ = np.array(exits)
-    return float(np.median(table_.max(axis=0) - table_.min(axis=0))) / 1000
+    exits = np.array([one for one, _ in gathered])
+    in_time = ~np.array([one for _, one in gathered]).any(axis=0)
+    exits = exits[:, in_time] if in_time.any() else exits
+    return float(np.median(exits.max(axis=0) - exits.min(axis=0))) / 1000
 
 
 def clock_offset(session: Any) -> int:

@@ -12,8 +12,11 @@ import click
 from omb_py.cli.formatting import GluedOption, Grouped, debug_option
 from omb_py.cli.words import Parsed, comma_list, whole, word
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
-from omb_py.engine.dtypes import DTYPES, OMB_NAMES
+from omb_py.engine.buffers import BUFFERS, OBJECTS
+from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
 from omb_py.engine.rma import SYNCS, WINDOWS
+from omb_py.engine.rotate import CACHES
+from omb_py.engine.sync import KINDS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar import (
     DEFAULT_PERCENTILES,
@@ -27,7 +30,7 @@ from omb_py.grammar import (
 )
 from omb_py.graphs import parse_neighborhood
 from omb_py.layouts import parse_layout
-from omb_py.orchestrate.choices import BUFFER_NUMS, BUFFERS, DEVICES, LATER, OFFERS, OPS, PROCESS_SYNCS, THREAD_LEVELS
+from omb_py.orchestrate.choices import BUFFER_NUMS, DEVICES, LATER, OFFERS, THREAD_LEVELS
 from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, LAUNCHERS, Request
 from omb_py.suites.pt2pt import MOST_IN_TURN
@@ -161,8 +164,14 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             Parsed("neighborhood", parse_neighborhood), name="neighborhood", hidden=not takes(b, "neighborhood"),
         ),
         _option(
-            heading, "--process-sync", "KIND", "After each call, outside the timer: barrier or none.",
-            cell.process_sync, word("process synchronisation", PROCESS_SYNCS), hidden=not takes(b, "process_sync"),
+            heading, "--cache", "KIND",
+            "hot: the same buffers every time, as in OMB; rotate: others each time, over twice the last-level cache.",
+            cell.cache, word("cache", CACHES), hidden=not takes(b, "cache"),
+        ),
+        _option(
+            heading, "--process-sync", "KIND",
+            "Between iterations, untimed: barrier, dissemination (made of messages), roundtime (a common clock), none.",
+            cell.process_sync, word("process synchronisation", KINDS), hidden=not takes(b, "process_sync"),
         ),
     ]  # fmt: skip
 
@@ -207,8 +216,16 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
             word("device", DEVICES),
         ),
         _option(
-            heading, "--buffer", "KIND", f"What holds the bytes: {', '.join(BUFFERS)}.", request.buffer,
+            heading, "--buffer", "KIND", f"What holds the bytes: {', '.join(BUFFERS)} (pickled).", request.buffer,
             word("buffer", BUFFERS),
+        ),
+        _option(
+            heading, "--object", "KIND", f"With --buffer object: what is pickled: {', '.join(OBJECTS)}.", OBJECTS[0],
+            word("object", OBJECTS), name="object_kind", hidden=not takes(b, "object"),
+        ),
+        _flag(
+            heading, "--out-of-band", "With --buffer object: send large buffers beside the pickle (mpi4py.util.pkl5).",
+            hidden=not takes(b, "out_of_band"),
         ),
         _option(
             heading, "--hosts", "LIST", "Hosts to start ranks on, with commas.", "this one, or those of the batch job",
@@ -252,6 +269,10 @@ def _how_often(b: Benchmark, request: Request) -> list[click.Parameter]:
         _option(
             heading, "--time-limit", "TIME", "Longest loop of one message size with auto: 30, 500ms, 2m.", "none",
             Parsed("duration", parse_duration),
+        ),
+        _option(
+            heading, "--repeat-for", "TIME", "Soak: measure all sizes again and again in one launch: for 10m, 2h.",
+            "once", Parsed("duration", parse_duration),
         ),
         _option(
             heading, "--launches", "N", "Start the ranks N times; several backends or bindings take turns.",

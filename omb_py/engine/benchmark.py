@@ -45,6 +45,10 @@ class Cell:
     """One of :data:`omb_py.engine.dtypes.DTYPES`."""
     device: str = "cpu"
     buffer: str = "numpy"
+    object_kind: str = "bytes"
+    """Of buffer ``object``: one of :data:`omb_py.engine.buffers.OBJECTS`."""
+    out_of_band: bool = False
+    """Large buffers inside an object are not pickled but sent beside it (mpi4py.util.pkl5)."""
     op: str = "sum"
     root: int = 0
     """Of a collective with a root; -1: another one in every iteration."""
@@ -75,6 +79,8 @@ class Cell:
     sync: str = "flush"
     """What completes a one-sided operation (:data:`omb_py.engine.rma.SYNCS`)."""
     process_sync: str = "barrier"
+    cache: str = "hot"
+    """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.rotate`)."""
     iterations: int = 1000
     """OMB's count for this size, or the user's."""
     auto: bool = True

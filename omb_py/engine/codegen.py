@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omb_py.engine import rounds
 from omb_py.engine import rows as R
 
 Shape = tuple[tuple[tuple[int, ...], ...], ...]
@@ -76,6 +77,10 @@ end:
 SIGNATURE = "i64 @run(ptr %table, i64 %first, i64 %count, ptr %out, i64 %width, ptr %word, ptr %clockwords, ptr %work)"
 
 
+_STRIDE, _TURN = 1, 2
+"""Bits of an operand's kind: it moves with the pass, with the iteration."""
+
+
 def shape_of(table: Sequence[Sequence[int]], bounds: Sequence[int]) -> Shape:
     """What the code of a table depends on."""
     variants = []
@@ -88,15 +93,20 @@ def _row_shape(row: Sequence[int]) -> tuple[int, ...]:
     op = int(row[R.OP])
     if op == R.CALL:
         kinds = (
-            int(row[R.LOAD0 + j]) | (1 if row[R.STRIDE0 + j] else 0) for j in range(int(row[R.ARITY]))
+            int(row[R.LOAD0 + j]) | (_STRIDE if row[R.STRIDE0 + j] else 0) | (_TURN if row[R.TURN0 + j] else 0)
+            for j in range(int(row[R.ARITY]))
         )  # a load is 0, 4 or 8 bytes wide
         return (op, int(row[R.STEP]), int(row[R.FN]), *kinds)
     if op in (R.LAP, R.STAMP):
         return (op, 0, int(row[R.FN]))
+    if op == R.UNTIL:
+        return (op, 0, int(row[R.ARITY]))
+    if op == R.FLIP:
+        return (op, 0, _TURN if row[R.TURN0] else 0)
     return (op, int(row[R.STEP]) if op in (R.COMPUTE, R.GATE) else 0)
 
 
-class _Writer:
+class Writer:
     """Writes the function line by line."""
 
     def __init__(self) -> None:
@@ -162,7 +172,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
 
     It returns 0, or 1 + the step whose function did not return 0.
     """
-    w = _Writer()
+    w = Writer()
     w.start("entry")
     for text in (
         "%clock = load ptr, ptr %clockwords",
@@ -187,6 +197,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
         "%line = getelementptr i64, ptr %out, i64 %skip",
     ):
         w.put(text)
+    _turn(w, shape)
     _choose(w, len(shape))
     row = 0
     for number, variant in enumerate(shape):
@@ -208,7 +219,20 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
     )
 
 
-def _choose(w: _Writer, variants: int) -> None:
+def _turn(w: Writer, shape: Shape) -> None:
+    """The copy of the buffers that this iteration uses: its number modulo theirs, never negative."""
+    rows = [row for variant in shape for row in variant]
+    kinds = [row[3:] if row[0] == R.CALL else row[2:] if row[0] == R.FLIP else () for row in rows]
+    row = next((number for number, of in enumerate(kinds) if any(kind & _TURN for kind in of)), None)
+    if row is None:
+        return
+    copies = w.cell(row, R.COPIES)
+    rest = w.let(f"srem i64 %number, {copies}")
+    lifted = w.let(f"add i64 {rest}, {copies}")
+    w.put(f"%copy = srem i64 {lifted}, {copies}")
+
+
+def _choose(w: Writer, variants: int) -> None:
     """Go to the variant of this iteration: its number modulo theirs, never negative."""
     if variants == 1:
         w.put("br label %variant0")
@@ -220,7 +244,7 @@ def _choose(w: _Writer, variants: int) -> None:
     w.put(f"switch i64 {chosen}, label %variant0 [ {cases} ]")
 
 
-def _failures(w: _Writer) -> None:
+def _failures(w: Writer) -> None:
     """Where a call goes that did not return 0."""
     if not w.fails:
         return
@@ -233,7 +257,7 @@ def _failures(w: _Writer) -> None:
     w.put(f"ret i64 {step}")
 
 
-def _lap(w: _Writer, slot: int, seconds: bool) -> None:
+def _lap(w: Writer, slot: int, seconds: bool) -> None:
     """Read the clock; unless this starts it, add what has passed since the reading before.
 
     Seconds become nanoseconds after the second reading, so that no arithmetic stands inside the interval.
@@ -253,7 +277,7 @@ def _lap(w: _Writer, slot: int, seconds: bool) -> None:
     w.put(f"store {kind} {now}, ptr %last")
 
 
-def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
+def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
     """The rows of a variant."""
     passes: list[tuple[str, str, int, str, int]] = []  # of each open repeat: its k, block, line, k outside, row
     k = "0"
@@ -287,26 +311,33 @@ def _body(w: _Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seco
             w.watch(step)
             w.put(f"call void @spin(ptr %clock, i64 %id, i64 {w.cell(row, R.FN)}, ptr %work)")
         elif op == R.FLIP:
-            _flip(w, row)
+            _flip(w, row, bool(rest and rest[0]))
         elif op == R.GATE:
             _gate(w, row, step)
+        elif op == R.ANNOUNCE:
+            rounds.announce(w, row, seconds)
+        elif op == R.UNTIL:
+            rounds.until(w, row, rest[0], seconds)
         else:
             raise ValueError(f"row {row} has no op-code of ours: {op}")
 
 
-def _call(w: _Writer, row: int, step: int, kinds: list[int], k: str) -> None:
+def _call(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     """A C function; stop when it does not return 0."""
     w.watch(step)
     function, kinds = kinds[0], kinds[1:]
     operands = []
     for j, kind in enumerate(kinds):
         value = w.cell(row, R.ARG0 + j)
-        if kind & 1 and k != "0":
+        if kind & _TURN:
+            value = w.let(f"add i64 {value}, {w.let(f'mul i64 %copy, {w.cell(row, R.TURN0 + j)}')}")
+        if kind & _STRIDE and k != "0":
             move = w.let(f"mul i64 {k}, {w.cell(row, R.STRIDE0 + j)}")
             value = w.let(f"add i64 {value}, {move}")
-        if kind & ~1:
+        load = kind & ~(_STRIDE | _TURN)
+        if load:
             at = w.let(f"inttoptr i64 {value} to ptr")
-            if kind & ~1 == 4:
+            if load == 4:
                 value = w.let(f"sext i32 {w.let(f'load i32, ptr {at}')} to i64")
             else:
                 value = w.let(f"load i64, ptr {at}")
@@ -318,21 +349,24 @@ def _call(w: _Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     w.start(after)
 
 
-def _flip(w: _Writer, row: int) -> None:
+def _flip(w: Writer, row: int, turns: bool) -> None:
     """Invert the byte at an address, in one iteration or in all: how a fault is injected into real data."""
     wanted = w.cell(row, R.ARITY)
     always, now = w.let(f"icmp slt i64 {wanted}, 0"), w.let(f"icmp eq i64 {wanted}, %number")
     strike, strikes, after = w.let(f"or i1 {always}, {now}"), w.label(), w.label()
     w.put(f"br i1 {strike}, label %{strikes}, label %{after}")
     w.start(strikes)
-    at = w.let(f"inttoptr i64 {w.cell(row, R.FN)} to ptr")
+    where = w.cell(row, R.FN)
+    if turns:
+        where = w.let(f"add i64 {where}, {w.let(f'mul i64 %copy, {w.cell(row, R.TURN0)}')}")
+    at = w.let(f"inttoptr i64 {where} to ptr")
     flipped = w.let(f"xor i8 {w.let(f'load i8, ptr {at}')}, -1")
     w.put(f"store i8 {flipped}, ptr {at}")
     w.put(f"br label %{after}")
     w.start(after)
 
 
-def _gate(w: _Writer, row: int, step: int) -> None:
+def _gate(w: Writer, row: int, step: int) -> None:
     """Wait until a word that another thread changes is large enough."""
     w.watch(step)
     at = w.let(f"inttoptr i64 {w.cell(row, R.FN)} to ptr")

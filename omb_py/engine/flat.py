@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.describe import describe
-from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step, Until
 from omb_py.engine.rma import EXPOSED
 
 FILENAME = "<omb-py program>"
@@ -40,7 +40,9 @@ class Names:
 
 
 Render = Callable[[Step, Names, str], str]
-"""(step, names, variable that holds the pass of the innermost repeat, empty outside) -> one statement."""
+"""(step, names, variable that holds the pass of the innermost repeat, empty outside) -> one statement.
+
+Where a region turns (:attr:`.Region.turn`) the variable ``c`` holds the number of the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,11 @@ class Writer:
                     self.line(indent, "t = u")
             elif isinstance(node, Stamp):
                 self.line(indent, f"s{self.slot[node.name]}[i - first] = clock()")
+            elif isinstance(node, Until):
+                start = self.render(Step("until", {"recv": node.start}), self.names, k)
+                self.line(indent, f"t = {start}")
+                self.line(indent, f"s{self.slot[node.name]}[i - first] = max(0, clock() - t)")
+                self.line(indent, "while clock() < t: pass")
             elif isinstance(node, Repeat):
                 inner, start = k + "k", len(self.lines)  # its own for each depth: after a repeat the outer pass goes on
                 self.line(indent, f"for {inner} in range({node.times}):")
@@ -148,6 +155,8 @@ def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str]
     slots = "".join(f", s{k}" for k in range(len(stage.laps)))
     work.line(0, f"def loop(first, count{slots}):")
     work.line(1, "for i in range(first, first + count):")
+    if stage.copies > 1:
+        work.line(2, f"c = i % {stage.copies}")
     many = len(stage.variants) > 1
     for number, variant in enumerate(stage.variants or ((),)):
         if many:

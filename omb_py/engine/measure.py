@@ -25,6 +25,11 @@ from omb_py.errors import EnvironmentProblem
 
 Floats = NDArray[np.float64]
 
+LATE = "late"
+"""The slot in which a rank notes by how many ns it missed the start of a round (`--process-sync roundtime`)."""
+MOST_LATE = 0.05
+"""Where more of the rounds begin late, they are announced further ahead."""
+MOST_TRIES = 20
 AFTER_CHECKPOINT = 5
 """Iterations dropped after each checkpoint: the ranks were apart, and caches held other data."""
 
@@ -61,6 +66,7 @@ def worlds_of(session: Session) -> dict[int, World]:
 
 def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
     """Hash of what the first two ranks and the last one do: the version of the benchmark."""
+    cell = replace(cell, cache="hot")  # how many copies there are depends on the machine; the row says `rotate`
     ranks = sorted({0, 1 % session.size, session.size - 1})
     return program_hash(*(benchmark.program(World(r, session.size, session.hosts), cell) for r in ranks))
 
@@ -78,7 +84,10 @@ class Sampler:
         laps: tuple[str, ...],
         last: bool,
     ) -> None:
-        self.session, self.runner, self.stage, self.laps = session, runner, stage, laps
+        self.session, self.runner, self.stage = session, runner, stage
+        self._late = laps.index(LATE) if LATE in laps else None
+        laps = tuple(lap for lap in laps if lap != LATE)
+        self.laps, self.voided = laps, 0
         timed = benchmark.timed_ranks(session.size, session.hosts)
         self.timed = [r for r in session.local if r in timed]
         self.ranks_timed = len(timed)
@@ -105,11 +114,36 @@ class Sampler:
         of the one that came first holds that time.
         """
         drop += self._drop
-        samples = self.runner.run(self.stage, self.done, drop + iterations)
-        self.done += drop + iterations
         self._drop = 0
-        self.kept += iterations
-        self._pieces.append({rank: kept[drop:] for rank, kept in samples.items()})
+        wanted, tries = iterations, 0
+        while True:
+            samples = self.runner.run(self.stage, self.done, drop + wanted)
+            self.done += drop + wanted
+            pieces = {rank: kept[drop:] for rank, kept in samples.items()}
+            if self._late is not None:
+                pieces = self._in_time(pieces, wanted)
+            kept = len(next(iter(pieces.values())))
+            self._pieces.append(pieces)
+            self.kept += kept
+            wanted, tries, drop = wanted - kept, tries + 1, AFTER_CHECKPOINT
+            if wanted <= 0:
+                return
+            if tries >= MOST_TRIES:
+                raise EnvironmentProblem(
+                    f"{self.voided} rounds began late and only {self.kept} in time: the ranks do not keep up with "
+                    "--process-sync roundtime (more ranks than cores?): use --process-sync barrier"
+                )
+
+    def _in_time(self, pieces: dict[int, NDArray[np.int64]], rounds: int) -> dict[int, NDArray[np.int64]]:
+        """The rounds to which no rank came late, without the column that says so."""
+        assert self._late is not None
+        mine = np.max([piece[:, self._late] for piece in pieces.values()], axis=0).astype(np.float64)
+        valid = self.session.maximum(mine) <= 0
+        late = rounds - int(valid.sum())
+        self.voided += late
+        if late > rounds * MOST_LATE:
+            self.runner.later()
+        return {rank: np.delete(piece[valid], self._late, axis=1) for rank, piece in pieces.items()}
 
     def local(self) -> Floats:
         """Samples of the local timed ranks in µs, shape (ranks, iterations, columns)."""
@@ -166,6 +200,7 @@ def measure(
     first = benchmark.timed_ranks(session.size, session.hosts)[0]
     stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
     known: dict[tuple[str, str], float] = {}
+    voided = 0
     for number, stage in enumerate(stages):
         runner.enter(number, known)
         if checker:
@@ -190,10 +225,12 @@ def measure(
         _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
         if number + 1 < len(stages):
             known.update(
-                {(stage.name, lap): float(mean) for lap, mean in zip(stage.laps, sampler.means_ns(), strict=True)}
+                {(stage.name, lap): float(mean) for lap, mean in zip(sampler.laps, sampler.means_ns(), strict=True)}
             )
         result.iterations, result.stop_reason = sampler.kept, stop
-    result.extra = dict(runner.notes())
+        if LATE in stage.laps:
+            voided += sampler.voided
+    result.extra = dict(runner.notes()) | ({"late_rounds": float(voided)} if cell.process_sync == "roundtime" else {})
     runner.close()
     if result.wrong_bytes is not None:
         result.validated = result.wrong_bytes == 0

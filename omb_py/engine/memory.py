@@ -1,30 +1,42 @@
-"""Host memory of a rank: what the user's program would hold (`numpy` or `bytearray`), kept between sizes."""
+"""Host memory of a rank: what the user's program would hold (an array, a bytearray, a tensor), kept between sizes."""
 
 from __future__ import annotations
 
 import mmap
 import os
+from array import array
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.errors import UsageError, nearest
+from omb_py.engine.buffers import MEMORY, TORCH_PIP
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
-BUFFERS = ("numpy", "bytearray")
+
+def load_torch() -> Any:
+    """PyTorch, which is optional. Raises EnvironmentProblem with the line that installs it."""
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise EnvironmentProblem(f"--buffer torch needs PyTorch ({error}): {TORCH_PIP}") from None
 
 
 class HostMemory:
     """Named buffers that grow and are reused, so that all sizes of a sweep use the same pages, as in OMB.
 
-    A ``numpy`` buffer starts on a page boundary, as OMB's do; a ``bytearray`` where Python puts it.
+    A ``numpy`` or ``torch`` buffer starts on a page boundary, as OMB's do; a ``bytearray`` or ``array`` where Python
+    puts it.  Raises UsageError for an unknown kind, EnvironmentProblem for ``torch`` without PyTorch.
     """
 
     def __init__(self, kind: str) -> None:
-        if kind not in BUFFERS:
-            raise UsageError(f"unknown buffer {kind!r}: {nearest(kind, BUFFERS)}")
+        if kind not in MEMORY:
+            raise UsageError(f"unknown buffer {kind!r}: {nearest(kind, MEMORY)}")
         self.kind = kind
-        self._owners: dict[str, NDArray[np.uint8] | bytearray] = {}
+        self._torch = load_torch() if kind == "torch" else None
+        self._owners: dict[str, Any] = {}
         self._views: dict[str, NDArray[np.uint8]] = {}
 
     def reserve(self, name: str, nbytes: int) -> None:
@@ -33,23 +45,32 @@ class HostMemory:
         if name in self._views and self._views[name].nbytes >= nbytes:
             return
         fill = 1 if name.startswith("send") else 0
-        if self.kind == "bytearray":
-            owner: NDArray[np.uint8] | bytearray = bytearray(nbytes)
-            view = np.frombuffer(owner, np.uint8)
-        else:
-            owner = np.empty(nbytes + mmap.PAGESIZE, np.uint8)
-            start = -owner.ctypes.data % mmap.PAGESIZE
-            view = owner[start : start + nbytes]
+        owner, view = self._allocate(nbytes)
         view[:] = fill
         self._owners[name], self._views[name] = owner, view
+
+    def _allocate(self, nbytes: int) -> tuple[Any, NDArray[np.uint8]]:
+        """What the program holds, and the same memory as bytes."""
+        if self.kind in ("bytearray", "array"):
+            plain = bytearray(nbytes) if self.kind == "bytearray" else array("B", bytes(1)) * nbytes
+            return plain, np.frombuffer(plain, np.uint8)
+        if self._torch is not None:
+            tensor = self._torch.empty(nbytes + mmap.PAGESIZE, dtype=self._torch.uint8)
+            start = -tensor.data_ptr() % mmap.PAGESIZE
+            part = tensor[start : start + nbytes]
+            return part, part.numpy()
+        raw = np.empty(nbytes + mmap.PAGESIZE, np.uint8)
+        start = -raw.ctypes.data % mmap.PAGESIZE
+        view = raw[start : start + nbytes]
+        return view, view
 
     def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
         """The first `nbytes` bytes of a reserved buffer, writable."""
         return self._views[name][:nbytes]
 
-    def owner(self, name: str) -> NDArray[np.uint8] | bytearray:
-        """The object that the user's program would hold."""
-        return self._owners[name] if self.kind == "bytearray" else self._views[name]
+    def owner(self, name: str) -> Any:
+        """The object that the user's program would hold: ndarray, bytearray, array.array or torch.Tensor, of bytes."""
+        return self._owners[name]
 
     def lend(self, name: str, view: NDArray[np.uint8]) -> HostMemory:
         """These buffers, and one more (or instead) that somebody else has allocated, not kept for the next size."""

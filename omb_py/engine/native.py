@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from omb_py.engine import rows as R
 from omb_py.engine.codegen import Shape, llvm_text, shape_of
 from omb_py.engine.describe import describe
-from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step
+from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step, Until
 from omb_py.engine.rma import EXPOSED
 
 
@@ -26,6 +26,8 @@ class Arg:
     base: int
     stride: int = 0
     load: int = 0
+    turn: int = 0
+    """Added for each copy of the buffers that comes before this iteration's (:attr:`.Stage.copies`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,10 @@ class Assembler:
         resolve: Resolve,
         address: Callable[[Step], int],
         results: Mapping[tuple[str, str], float],
+        copies: int = 1,
     ) -> None:
         self.laps = {name: slot for slot, name in enumerate(laps)}
+        self.copies = copies
         self.resolve, self.address, self.results = resolve, address, results
         self.rows: list[list[int]] = []
         self.labels: list[str] = []
@@ -81,6 +85,9 @@ class Assembler:
                 self.row(R.LAP, -1 if node.name is None else self.laps[node.name])
             elif isinstance(node, Stamp):
                 self.row(R.STAMP, self.laps[node.name])
+            elif isinstance(node, Until):
+                address = self.address(Step("until", {"recv": node.start}))
+                self.row(R.UNTIL, address, self.laps[node.name])
             elif isinstance(node, Repeat):
                 before = len(self.rows)
                 self.row(R.REPEAT, node.times)
@@ -102,14 +109,19 @@ class Assembler:
         if step.op == "compute":
             ns = step["ns"]
             self.row(R.COMPUTE, ns.of(self.results) if isinstance(ns, Result) else int(ns))
+        elif step.op == "announce":
+            self.row(R.ANNOUNCE, self.address(step))
         elif step.op == "flip":
-            self.row(R.FLIP, self.address(step), step["iteration"])
+            row = self.row(R.FLIP, self.address(step), step["iteration"])
+            row[R.TURN0], row[R.COPIES] = step["recv"].turn, self.copies
         else:
             call = self.resolve(step)
             if len(call.args) > R.MAX_ARITY:
                 raise ValueError(f"{describe(step)}: {len(call.args)} operands, at most {R.MAX_ARITY} fit into a row")
             row = self.row(R.CALL, call.address, len(call.args))
+            row[R.COPIES] = self.copies
             for j, arg in enumerate(call.args):
+                row[R.TURN0 + j] = arg.turn
                 row[R.ARG0 + j], row[R.STRIDE0 + j], row[R.LOAD0 + j] = arg.base, arg.stride, arg.load
 
 
@@ -129,7 +141,7 @@ def assemble(
         results: mean nanoseconds of laps of earlier stages, for :class:`~omb_py.engine.program.Result` operands.
         gate: address of a word that must be 1 before an iteration begins; 0: none.
     """
-    work = Assembler(stage.laps, resolve, address, results)
+    work = Assembler(stage.laps, resolve, address, results, stage.copies)
     bounds: list[int] = []
     for variant in stage.variants or ((),):
         bounds.append(len(work.rows))

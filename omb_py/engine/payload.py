@@ -3,7 +3,8 @@
 A payload varies with iteration, slot of the window, sender, receiver and position.  Copies carry bytes; reductions
 carry small integers that stay exact in their type, and whose reduction over any number of ranks is known in closed
 form: with ``q`` a fixed function of the position and ``h_r`` a number of rank r, rank r holds ``(q + h_r) mod m``, so
-the result depends on the position through q alone and a table of m entries holds it.
+the result depends on the position through q alone and a table of m entries holds it.  For products, and for and/or, one
+rank decides at each place and the others hold the neutral element.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,28 +96,64 @@ def _place(count: int, m: int) -> Bytes:
     return ((down[:, None] + across[None, :]) % np.uint8(m)).reshape(-1)[:count]
 
 
-def _spread(table: NDArray[np.int64], dtype: str, count: int) -> Bytes:
+def _spread(table: NDArray[Any], dtype: str, count: int) -> Bytes:
     """An element of the table for each position, by its place."""
-    place, values = _place(count, len(table)), table.astype(DTYPES[dtype].numpy)
+    place, values = _place(count, len(table)), from_numbers(table, dtype)
     out = np.empty(count, values.dtype)
     for start in range(0, count, _CHUNK):
         out[start : start + _CHUNK] = values[place[start : start + _CHUNK]]
     return out.view(np.uint8)
 
 
+def from_numbers(numbers: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Numbers as elements of a type. bfloat16 is the upper half of a float32; integers up to 256 are exact in it."""
+    if dtype == "bfloat16":
+        return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return numbers.astype(DTYPES[dtype].numpy)
+
+
+def to_numbers(elements: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """The reverse: bfloat16 as float32, every other type as it is."""
+    return (elements.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else elements
+
+
 def modulus(dtype: str, ranks: int) -> int:
     """How many values a reduction's payload takes: as many as keep a sum over the ranks exact, 2 to 97."""
-    return max(2, min(97, DTYPES[dtype].exact // max(1, ranks)))
+    parts = 2 if DTYPES[dtype].kind == "complex" else 1  # the imaginary part is twice the real one
+    return max(2, min(97, DTYPES[dtype].exact // parts // max(1, ranks)))
+
+
+_NEUTRAL: Final = {"prod": 1, "land": 1, "lor": 0, "band": -1, "bor": 0}
+"""Where one rank decides the result and the others hold what changes nothing: the result is exact in every type."""
+
+
+def _decisive(place: NDArray[np.int64], op: str) -> NDArray[np.int64]:
+    """What the one rank that decides holds, by place."""
+    match op:
+        case "prod":
+            return 2 + place % 2
+        case "land" | "lor":
+            return place % 2
+        case "band":
+            return ~(1 + place % 97)
+    return 1 + place % 97
+
+
+def _complex(table: NDArray[np.int64], dtype: str) -> NDArray[Any]:
+    """Sums: real and imaginary parts that differ, so that halves in the wrong order do not match."""
+    return table * (1 + 2j) if DTYPES[dtype].kind == "complex" else table
 
 
 def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int) -> Bytes:
     """What `rank` puts into a reduction of `count` elements."""
     m = modulus(dtype, ranks)
     place = np.arange(m)
-    if op == "prod":  # one rank holds 2 or 3 at each position, the others 1: the product is exact in every type
-        table = np.where((place + mix(*key)) % ranks == rank, 2 + place % 2, 1)
+    if op in _NEUTRAL:
+        mine = (place + mix(*key)) % ranks == rank
+        table = np.where(mine, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
     else:
-        table = (place + mix(rank, *key)) % m
+        held = (place + mix(rank, *key)) % m
+        table = _complex(held % 2 if op == "lxor" else held, dtype)
     return _spread(table, dtype, count)
 
 
@@ -124,11 +161,12 @@ def reduced(count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
     """What a reduction over all ranks must give."""
     m = modulus(dtype, ranks)
     place = np.arange(m)
-    if op == "prod":
-        table = 2 + place % 2
+    if op in _NEUTRAL:
+        table = _complex(_decisive(place, op), dtype)
     else:
         held = (place[:, None] + np.array([mix(r, *key) % m for r in range(ranks)])[None, :]) % m
-        table = {"sum": held.sum(axis=1), "min": held.min(axis=1), "max": held.max(axis=1)}[op]
+        combine = {"sum": np.add, "min": np.minimum, "max": np.maximum, "bxor": np.bitwise_xor}
+        table = (held % 2).sum(axis=1) % 2 if op == "lxor" else _complex(combine[op].reduce(held, axis=1), dtype)
     # beyond the exact range (int8 on more than 63 ranks) integers wrap as the libraries' do
     return _spread(table, dtype, count)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -36,10 +36,16 @@ class Region:
     offset: int
     nbytes: int
     stride: int = 0
+    turn: int = 0
+    """In iteration i it starts ``i % copies * turn`` further on (:attr:`Stage.copies`)."""
 
     def at(self, k: int) -> Region:
         """The region in pass `k` of its repeat, as a plain one."""
-        return Region(self.buffer, self.offset + k * self.stride, self.nbytes)
+        return Region(self.buffer, self.offset + k * self.stride, self.nbytes, turn=self.turn)
+
+    def copy(self, number: int) -> Region:
+        """The region in copy `number` of its buffer."""
+        return replace(self, offset=self.offset + number * self.turn, turn=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class Blocks:
     buffer: str
     sizes: tuple[int, ...]
     offsets: tuple[int, ...]
+    turn: int = 0
+    """As of a :class:`Region`."""
 
     @property
     def nbytes(self) -> int:
@@ -57,11 +65,15 @@ class Blocks:
 
     def block(self, j: int) -> Region:
         """One block as a region."""
-        return Region(self.buffer, self.offsets[j], self.sizes[j])
+        return Region(self.buffer, self.offsets[j], self.sizes[j], turn=self.turn)
 
     def at(self, k: int) -> Blocks:
         """The same: blocks do not move with the passes of a repeat."""
         return self
+
+    def copy(self, number: int) -> Blocks:
+        """The blocks in copy `number` of their buffer."""
+        return replace(self, offsets=tuple(at + number * self.turn for at in self.offsets), turn=0)
 
     @staticmethod
     def packed(buffer: str, sizes: tuple[int, ...]) -> Blocks:
@@ -136,6 +148,17 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """Wait for the moment in a buffer and start timing there; by how many ns it was missed goes to a slot.
+
+    `start` is laid out as :data:`omb_py.engine.sync.START` says.
+    """
+
+    start: Region
+    name: str = "late"
+
+
+@dataclass(frozen=True, slots=True)
 class Repeat:
     """Run the steps `times` times; strided operands move on with each pass."""
 
@@ -151,7 +174,7 @@ class Host:
     call: Callable[[Any], None] = field(compare=False)
 
 
-Node: TypeAlias = "Step | Lap | Stamp | Repeat | Host"
+Node: TypeAlias = "Step | Lap | Stamp | Until | Repeat | Host"
 Body: TypeAlias = tuple[Node, ...]
 
 
@@ -166,6 +189,8 @@ class Stage:
     threads: int = 1
     """Threads of this rank that run the body: thread t runs the iterations i with ``i % threads == t``, all at once.
     There are as many variants, or a multiple."""
+    copies: int = 1
+    """Copies of each buffer that iterations use in turn (:mod:`omb_py.engine.rotate`)."""
 
     @property
     def laps(self) -> tuple[str, ...]:
@@ -173,7 +198,7 @@ class Stage:
         names: dict[str, None] = {}
         for variant in self.variants:
             for node, _ in walk(variant):
-                if isinstance(node, (Lap, Stamp)) and node.name is not None:
+                if isinstance(node, (Lap, Stamp, Until)) and node.name is not None:
                     names[node.name] = None
         return tuple(names)
 

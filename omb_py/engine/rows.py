@@ -19,7 +19,10 @@ STEP: Final = 3
 ARG0: Final = 4
 STRIDE0: Final = ARG0 + MAX_ARITY
 LOAD0: Final = STRIDE0 + MAX_ARITY
-WIDTH: Final = LOAD0 + MAX_ARITY
+TURN0: Final = LOAD0 + MAX_ARITY
+COPIES: Final = TURN0 + MAX_ARITY
+"""CALL, FLIP: how many copies of the buffers iterations use in turn; in copy c an operand is ``base + c * turn``."""
+WIDTH: Final = COPIES + 1
 
 # op-codes
 CALL: Final = 0
@@ -31,3 +34,6 @@ COMPUTE: Final = 4
 STAMP: Final = 5
 FLIP: Final = 6
 GATE: Final = 7
+ANNOUNCE: Final = 8
+UNTIL: Final = 9
+"""Both: FN the address of the start (:data:`omb_py.engine.sync.START`); UNTIL: ARITY the slot of what was missed."""

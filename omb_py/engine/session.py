@@ -44,6 +44,9 @@ class Runner(Protocol):
     def leave(self, stage: int) -> None:
         """Run a stage's teardown."""
 
+    def later(self) -> None:
+        """Too many rounds began late: announce them further ahead (``--process-sync roundtime``)."""
+
     def notes(self) -> Mapping[str, float]:
         """Further numbers about the cell, for ``metrics``: ``topology_us``, what making the graph
         took; ``win_create_us``, the window."""
@@ -97,8 +100,8 @@ class Session(Protocol):
     def doing(self, step: int) -> str:
         """What a step of the running program does, in words."""
 
-    def skew(self) -> float:
-        """Median time in µs between the first and the last rank to leave a barrier."""
+    def skew(self, kind: str = "barrier") -> float:
+        """Median time in µs between the first and the last rank to leave a synchronisation (:mod:`.sync`)."""
 
     def close(self) -> None:
         """Leave the communicator."""

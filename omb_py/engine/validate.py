@@ -55,16 +55,19 @@ class Checker:
     def fill(self, runner: Runner, stage: int, iteration: int) -> None:
         """Spoil what will be received, then put the payload of `iteration` where it is sent from.
 
-        In the timed loop all variants take turns, so all of them get their payload.
+        In the timed loop all variants and all copies of the buffers take turns, so all of them get their payload.
         """
         variants = len(next(iter(self.programs.values())).stages[stage].variants) or 1
+        timed = iteration == TIMED_LOOP
         for rank in self.worlds:
-            turns = range(variants) if iteration == TIMED_LOOP else (iteration,)
-            parts = [self._parts(rank, stage, iteration, turn) for turn in turns]
+            copies = self.programs[rank].stages[stage].copies
+            which = slice(None) if timed else slice(iteration % copies, iteration % copies + 1)
+            parts = [self._parts(rank, stage, iteration, turn) for turn in (range(variants) if timed else (iteration,))]
             for region, expected in (part for _, after in parts for part in after):
-                _bytes(runner, rank, region)[:] = expected.before() if isinstance(expected, Laid) else ~expected()
+                spoiled = expected.before() if isinstance(expected, Laid) else ~expected()
+                _copies(runner, rank, region, copies)[which] = spoiled
             for region, content in (part for before, _ in parts for part in before):
-                _bytes(runner, rank, region)[:] = content()
+                _copies(runner, rank, region, copies)[which] = content()
 
     def repeatable(self, stage: int) -> bool:
         """Whether what must be there after the timed loop is known (:func:`omb_py.engine.payload.repeatable`)."""
@@ -81,9 +84,11 @@ class Checker:
             last: number of the last iteration of the timed loop, which chooses the variant; None: `iteration`.
         """
         total = 0
+        at = iteration if last is None else last
         for rank, world in self.worlds.items():
-            for region, make in self._parts(rank, stage, iteration, iteration if last is None else last)[1]:
-                actual, expected = _bytes(runner, rank, region), make()
+            copies = self.programs[rank].stages[stage].copies
+            for region, make in self._parts(rank, stage, iteration, at)[1]:
+                actual, expected = _copies(runner, rank, region, copies)[at % copies], make()
                 bad = int(np.count_nonzero(actual != expected))
                 if bad and self.log:
                     self.log.write(world, self.cell, iteration, actual.copy(), expected)
@@ -91,8 +96,11 @@ class Checker:
         return total
 
 
-def _bytes(runner: Runner, rank: int, region: Region) -> Bytes:
-    return runner.memory(rank, region.buffer)[region.offset : region.offset + region.nbytes]
+def _copies(runner: Runner, rank: int, region: Region, copies: int) -> Bytes:
+    """A region in every copy of its buffer, one row a copy; one that does not turn is the same in all."""
+    whole = runner.memory(rank, region.buffer)[region.offset :]
+    shape = (copies, region.nbytes)
+    return np.lib.stride_tricks.as_strided(whole, shape, (region.turn, 1))
 
 
 def checkable(benchmark: Benchmark) -> bool:

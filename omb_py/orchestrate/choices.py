@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from omb_py.engine.dtypes import parse_dtype
+from omb_py.engine.buffers import BUFFERS, TORCH_PIP
+from omb_py.engine.dtypes import OPS, parse_dtype
 from omb_py.engine.rma import SYNCS, WINDOWS
+from omb_py.engine.rotate import CACHES
+from omb_py.engine.sync import KINDS
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.request import FORMATS, LAUNCHERS, SILENT, Request
 
 BINDINGS = ("native", "mpi4py")
-BUFFERS = ("numpy", "bytearray")
-OPS = ("sum", "prod", "min", "max")
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
-PROCESS_SYNCS = ("barrier", "none")
 BUFFER_NUMS = ("single", "multiple")
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
 """Device -> (maker, files that are there when its driver is)."""
@@ -35,7 +36,7 @@ class Offer:
     buffers: tuple[str, ...] = BUFFERS
 
 
-OFFERS: Mapping[str, Offer] = {"mpi": Offer(), "mock": Offer(("native",))}
+OFFERS: Mapping[str, Offer] = {"mpi": Offer(), "mock": Offer(("native",), ("numpy", "bytearray", "array"))}
 """Backends that come with omb-py."""
 
 
@@ -102,11 +103,12 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         raise EnvironmentProblem(f"--device {request.device}: {reason}: {fix}")
     for what, word, choices in (
         ("operation", request.op, OPS),
-        ("process synchronisation", request.process_sync, PROCESS_SYNCS),
+        ("process synchronisation", request.process_sync, KINDS),
         ("number of buffers", request.buffer_num, BUFFER_NUMS),
         ("window kind", request.window_kind, tuple(WINDOWS)),
         ("synchronisation", request.sync, tuple(SYNCS)),
         ("thread level", request.thread_level, THREAD_LEVELS),
+        ("cache", request.cache, CACHES),
         ("format", request.format, (*FORMATS, SILENT)),
         ("launcher", request.launcher, LAUNCHERS),
     ):
@@ -114,3 +116,7 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
             one_of(what, word, choices)
     for dtype in request.dtypes:
         parse_dtype(dtype)
+    if request.process_sync == "roundtime" and "mock" in request.backends:
+        raise UsageError("backend mock has one clock for all ranks, so it takes no --process-sync roundtime")
+    if request.buffer == "torch" and find_spec("torch") is None:
+        raise EnvironmentProblem(f"--buffer torch needs PyTorch, which is not installed: {TORCH_PIP}")

@@ -16,7 +16,8 @@ from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.printing import Printer
 from omb_py.orchestrate.request import Request
 from omb_py.orchestrate.resume import CELL_TAG, cell_key, suite_tags
-from omb_py.orchestrate.rows import Identity, make_row
+from omb_py.orchestrate.rows import SYNC_LIMIT, Identity, make_row
+from omb_py.orchestrate.soak import Drift
 from omb_py.results.journal import Journal
 from omb_py.results.keys import environment_key
 from omb_py.results.redact import redact_words
@@ -56,6 +57,7 @@ class Collector:
         self.journal: Journal | None = None
         self.identity: Identity | None = None
         self.provenance: dict[str, Any] = {}
+        self.drift = Drift()
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """What rank 0 says of the launch: once before the first cell, once more after the last."""
@@ -98,10 +100,29 @@ class Collector:
         if row["validated"] is False:
             self.run.failed = True
             self.run.wrong.add(cell.sweep)
+        if line := self.drift.add(row):
+            self.run.note(line)
         self.run.printer.row(row, request)
+        if request.full and row["skew_us"] is not None:
+            self._skew_of(row)
+
+    def _skew_of(self, row: Mapping[str, Any]) -> None:
+        """Once a launch: with what spread the ranks leave the synchronisation that the samples contain."""
+        kind = row["process_sync"] if row["process_sync"] != "none" else "barrier"
+        text = (
+            f"{kind}: the last rank leaves {row['skew_us']:.2f} us after the first (median); "
+            f"shorter medians than {SYNC_LIMIT:g} times that are limited by it"
+        )
+        if text not in self.run.later:
+            self.run.later.append(text)
+        late = row["metrics"].get("late_rounds")
+        if late:
+            self.run.later.append(f"{row['size_bytes']} B: {late:.0f} rounds began late on some rank and were dropped")
 
     def close(self) -> None:
         """Turn what was journaled into the launch's Parquet file. Raises EnvironmentProblem; the journal stays."""
+        if self.drift.number:
+            self.run.note(self.drift.line())
         if self.journal is not None:
             with self._keeping():
                 path = self.journal.finish()

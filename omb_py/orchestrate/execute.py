@@ -98,6 +98,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "inject": request.inject,
         "validation_log": str(request.validation_log) if request.validation_log else None,
         "debug": request.debug,
+        "repeat_for": request.repeat_for,
         "cells": [asdict(cell) for cell in launch.cells],
         "launched_at": time.time_ns(),
     }

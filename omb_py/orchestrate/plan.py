@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.engine.benchmark import Benchmark, Cell, Needs
-from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.engine.buffers import OBJECT, OBJECT_ITEM_BYTES
+from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.engine.layouts import pieces_of
 from omb_py.errors import UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
 from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
+from omb_py.orchestrate.objects import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.request import DEFAULT_RANKS, Request
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.forms import ROTATE
@@ -53,6 +55,9 @@ OPTIONS: Mapping[str, Option] = {
     "in_place": Option("-l/--in-place", "in-place form", "in_place", "in_place"),
     "root": Option("-k/--root-rank", "choice of a root", "root", "root"),
     "tests": Option("-t/--num-test-calls", "MPI_Test calls", "tests", "tests"),
+    "object": Option("--object", "objects", "object_kind", "object_kind"),
+    "out_of_band": Option("--out-of-band", "objects", "out_of_band", "out_of_band"),
+    "cache": Option("--cache", "data", "cache", "cache"),
     "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
     "vary_window": Option("-V/--vary-window", "sweep over windows", "vary_window", "vary_window"),
     "print_rate": Option("-R/--print-rate", "message rate", "print_rate", "print_rate"),
@@ -64,6 +69,8 @@ OPTIONS: Mapping[str, Option] = {
     "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
 }
 """By the key that stands in ``Benchmark.options``."""
+OF_DATA = ("object", "out_of_band", "cache")
+"""Options that every benchmark takes that moves data; stored where they are used."""
 _NAMED = 12
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """The windows of ``-V``."""
@@ -99,7 +106,7 @@ class LaunchPlan:
 
 def takes(benchmark: Benchmark, option: str) -> bool:
     """Does an option (a key as in ``Benchmark.options``) mean something for a benchmark?"""
-    if option == "sizes":
+    if option in ("sizes", *OF_DATA):
         return benchmark.sizes is not None
     return option in benchmark.options
 
@@ -148,6 +155,11 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         raise UsageError(
             "the tables of -V/--vary-window have no place for percentiles: leave out -z or -V, or add --format table"
         )
+    check_objects(request, benchmark)
+    check_cache(request, benchmark)
+    if takes(benchmark, "op"):
+        for dtype in _dtypes(request, benchmark):
+            check_reduction(reduction_dtype(dtype), request.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
     cells = list(_cells(request, benchmark, request.backends[0], ""))
@@ -209,7 +221,7 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
         benchmark = check(request, offers)
         check_places(request, benchmark, request.ranks or DEFAULT_RANKS)
         for backend in request.backends:
-            for binding in request.bindings or offers[backend].bindings[:1]:
+            for binding in bindings_of(request, offers[backend]):
                 level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
                 needs = replace(benchmark.needs, thread_level=level)  # type: ignore[arg-type]
                 cells = groups.setdefault((backend, request.ranks or DEFAULT_RANKS, needs), [])
@@ -219,6 +231,11 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
         for turn in range(requests[0].launches if requests else 0)
         for place, ((backend, ranks, needs), cells) in enumerate(groups.items())
     ]
+
+
+def bindings_of(request: Request, offer: Offer) -> tuple[str, ...]:
+    """Those asked for, or the backend's first; objects have one only."""
+    return request.bindings or (("mpi4py",) if request.buffer == OBJECT else offer.bindings[:1])
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
@@ -239,6 +256,10 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -
     extra = _options(request)
     for dtype in _dtypes(request, benchmark):
         for size in benchmark.sizes_for(dtype, sizes_of(benchmark, request.sizes)):
+            if request.buffer == OBJECT:
+                if size < OBJECT_ITEM_BYTES[request.object_kind or "bytes"]:
+                    continue
+                check_object_size(request.object_kind or "bytes", size)
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
             cell = benchmark.cell(

@@ -47,7 +47,11 @@ class Request:
     device: str = "cpu"
     """Where buffers live."""
     buffer: str = "numpy"
-    """What holds the bytes: ``numpy`` or ``bytearray``."""
+    """What holds the bytes, one of :data:`omb_py.engine.buffers.BUFFERS`."""
+    object_kind: str | None = None
+    """Of buffer ``object``: what is pickled, one of :data:`omb_py.engine.buffers.OBJECTS`."""
+    out_of_band: bool = False
+    """Send large buffers inside an object beside its pickle."""
     ranks: int | None = None
     """World size; None: what the launcher around us started, else :data:`DEFAULT_RANKS`."""
     hosts: tuple[str, ...] = ()
@@ -66,6 +70,8 @@ class Request:
     """Relative half-width of the 95 % interval of the median at which ``-i auto`` stops."""
     time_limit: float | None = None
     """Seconds that the timed loop of one cell may take with ``-i auto``; None: no limit."""
+    repeat_for: float | None = None
+    """Seconds for which the cells of a launch are measured again and again (:mod:`.soak`); None: once."""
     launches: int = 1
     """How often the rank set is started; several backends or bindings take turns."""
     full: bool = False
@@ -102,6 +108,8 @@ class Request:
     """What completes a one-sided operation (:data:`omb_py.engine.rma.SYNCS`)."""
     process_sync: str | None = None
     """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
+    cache: str | None = None
+    """``hot`` or ``rotate`` (:data:`omb_py.engine.rotate.CACHES`)."""
     in_place: bool = False
     """MPI_IN_PLACE."""
     root: int | None = None

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.buffers import OBJECT
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.orchestrate.plan import OPTIONS
+from omb_py.orchestrate.soak import PASS
 from omb_py.results.bandwidth import bandwidth
 from omb_py.results.keys import comparability_key
 from omb_py.results.schema import BY_NAME, SCHEMA_VERSION, blank_row
@@ -75,7 +77,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         op=cell["op"] if "op" in benchmark.options else None,
         in_place=cell["in_place"], root=cell["root"] if benchmark.rooted and cell["root"] >= 0 else None,
         process_sync=cell["process_sync"] if "process_sync" in benchmark.options else "none",
-        timing="local_max", cache="hot", thread_level=facts["thread_level"],
+        timing="global_span" if cell["process_sync"] == "roundtime" else "local_max", cache=cell["cache"],
+        thread_level=facts["thread_level"],
         window=cell["window"] if "window" in benchmark.options else None,
         threads=max(map(int, cell["thread_counts"].split(":"))) if "thread_counts" in benchmark.options else 1,
         datatype_layout=cell["ddt"] or "contiguous",
@@ -94,17 +97,31 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         iterations=message["iterations"], warmup=message["warmup"], stop_reason=message["stop_reason"],
         validated=message["validated"], wrong_bytes=message["wrong_bytes"],
         environment_key=identity.environment_key, text_dialect=TEXT_DIALECT,
-        tags=dict(identity.tags), hosts=hosts, parameters=_parameters(benchmark, cell),
+        tags=dict(identity.tags), hosts=hosts, parameters=_parameters(benchmark, cell) | _pass(message),
         **statistics,
     )  # fmt: skip
-    row["comparability_key"] = comparability_key(row, message["program_hash"])
+    row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
     return row
+
+
+def _pass(message: Mapping[str, Any]) -> dict[str, str]:
+    """Of a soak the number of the pass."""
+    return {PASS: str(message["number"])} if message.get("number") else {}
+
+
+def _version(row: Mapping[str, Any], program_hash: str) -> str:
+    """Of the program, and of the kind of objects, which the program does not hold."""
+    parameters = row["parameters"]
+    kind = (parameters["object"], parameters["out_of_band"]) if row["buffer"] == OBJECT else ()
+    return ":".join((program_hash, *kind))
 
 
 def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
     """Options that the benchmark takes and that have no column."""
     fields = (o.cell for key, o in OPTIONS.items() if key in benchmark.options and o.cell and o.cell not in _COLUMNS)
     out = {name: str(cell[name]) for name in fields}
+    if cell["buffer"] == OBJECT:
+        out |= {"object": cell["object_kind"], "out_of_band": str(cell["out_of_band"])}
     if "root" in benchmark.options and cell["root"] < 0:
         out["root"] = "rotate"
     return out

@@ -5,12 +5,20 @@ from __future__ import annotations
 import base64
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
+
+CHECKING = 3
+"""Validation makes what must be there, its inverse and a mask, each as large as a buffer."""
+
+
+if TYPE_CHECKING:
+    from omb_py.engine.benchmark import Benchmark
 
 
 class Channel(Protocol):
@@ -60,26 +68,45 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     for name in dict.fromkeys(cell.benchmark for cell in cells):
         check_needs(find(name), session)
     reserve(session, cells, worlds_of(session))
-    skew = session.skew()
+    skews = {kind: session.skew(kind) for kind in dict.fromkeys(("barrier", *(cell.process_sync for cell in cells)))}
+    skew = skews["barrier"]
     facts = launch_facts(session, spec)
     if root:
         channel.send("launch", facts={**facts, "skew_us": skew})
-    for (_, name), group in groupby(enumerate(cells), key=lambda numbered: (numbered[1].sweep, numbered[1].benchmark)):
-        benchmark = with_fault(find(name), fault)
-        for index, cell in group:
-            position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
+    over = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
+    number = int(bool(over))
+    sweeps = [list(g) for _, g in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))]
+    while True:
+        for sweep in sweeps:
+            name = sweep[0][1].benchmark
+            benchmark = arranged(with_fault(find(name), fault))
+            for index, cell in sweep:
+                position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
-            def phase(what: str) -> None:
-                position.phase = what
+                def phase(what: str) -> None:
+                    position.phase = what
 
-            measured = measure(session, benchmark, cell, phase, log)
-            if root:
-                channel.send("cell", index=index, skew_us=skew, **as_message(measured, encode))
-            position.phase = "start"
-            if session.share(measured.validated) is False:
-                break  # as OMB: a size that fails ends the sweep
+                measured = measure(session, benchmark, cell, phase, log)
+                if root:
+                    message = as_message(measured, encode)
+                    channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
+                position.phase = "start"
+                if session.share(measured.validated) is False:
+                    over = 0.0  # as OMB: a size that fails ends the sweep, and a soak with it
+                    break
+        if session.share(time.monotonic() >= over):
+            break
+        number += 1
     position.phase = "done"
     _late_facts(session, facts, skew, channel)
+
+
+def arranged(benchmark: Benchmark) -> Benchmark:
+    """The benchmark whose program is changed as its cells say: other memory each time, another synchronisation."""
+    from omb_py.engine.rotate import with_cache
+    from omb_py.engine.sync import with_sync
+
+    return with_sync(with_cache(benchmark))
 
 
 def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
@@ -95,14 +122,16 @@ def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
     for name in {cell.benchmark for cell in cells}:
         mine = [cell for cell in cells if cell.benchmark == name]
         for world in worlds.values():
-            allocated = set(buffers_needed(find(name), mine, world, ours=True))
-            for buffer, nbytes in buffers_needed(find(name), mine, world).items():
+            allocated = set(buffers_needed(arranged(find(name)), mine, world, ours=True))
+            for buffer, nbytes in buffers_needed(arranged(find(name)), mine, world).items():
                 for cell in mine:
                     sizes = kinds.setdefault(cell.buffer, {})
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)
                     ours.setdefault(cell.buffer, set()).update(allocated)
     rank = min(session.local)
     needed = sum(sum(sizes.values()) for sizes in kinds.values())
+    if any(cell.validate for cell in cells):
+        needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
     fits = available_bytes() // neighbours
     short = float(needed > fits) if len(session.local) == 1 else float(needed * len(session.local) > available_bytes())
@@ -118,7 +147,7 @@ def _shortest(parts: list[tuple[int, int, int, str]]) -> str:
         return ""
     fits, needed, rank, host = min(parts, key=lambda part: part[0] - part[1])
     return (
-        f"the largest message needs {needed / 2**20:,.0f} MiB of buffers on rank {rank} ({host}), "
+        f"the largest message needs {needed / 2**20:,.0f} MiB on rank {rank} ({host}), "
         f"which has {fits / 2**20:,.0f} MiB free for it: choose a smaller -m or fewer ranks on a node"
     )
 

@@ -12,7 +12,8 @@ from omb_py.backends.mock.runner import MockRunner
 from omb_py.backends.mock.session import MockSession
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Cell, World
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.dtypes import DTYPES, OPS_OF
+from omb_py.engine.payload import from_numbers, to_numbers
 from omb_py.engine.program import Buffer, Program, Region, Stage, Step, body
 from omb_py.errors import UsageError
 from omb_py.suites import find
@@ -45,8 +46,8 @@ def got(runner: MockRunner, buffer: str, dtype: str) -> Any:
     return np.array([runner.memory(r, buffer).view(DTYPES[dtype].numpy) for r in range(RANKS)])
 
 
-DEFINED = [(op, d) for op in REDUCTIONS for d in DTYPES if not (op.startswith("b") and d.startswith("float"))]
-"""Bitwise reductions are not defined for floating point."""
+DEFINED = [(op, d) for op in REDUCTIONS for d in DTYPES if op in OPS_OF[DTYPES[d].kind]]
+"""Bitwise and logical reductions are defined for integers only, order for real numbers only."""
 
 
 @PATHS
@@ -55,12 +56,12 @@ def test_allreduce(op: str, dtype: str, path: str) -> None:
     kind = np.dtype(DTYPES[dtype].numpy)
     n = COUNT * kind.itemsize
     runner = collective(steps.allreduce(Region("send", 0, n), Region("recv", 0, n), dtype, op), n, n, path)
-    sent = values(dtype, COUNT)
+    sent = from_numbers(values("int8", COUNT), dtype)
     put(runner, "send", sent)
     runner.run(0, 0, 1)
     expected = sent[0]
     for row in sent[1:]:
-        expected = REDUCTIONS[op](expected, row).astype(kind)
+        expected = from_numbers(REDUCTIONS[op](to_numbers(expected, dtype), to_numbers(row, dtype)), dtype)
     assert got(runner, "recv", dtype).tolist() == [expected.tolist()] * RANKS
     assert got(runner, "send", dtype).tolist() == sent.tolist()
 

@@ -35,7 +35,7 @@ def test_probe_says_that_it_is_always_there() -> None:
     assert BACKEND.name == probe.backend == "mock"
     assert probe.available and not probe.reason
     assert dict(probe.bindings) == {"native": ""} and dict(probe.devices) == {"cpu": ""}
-    assert probe.buffers == ("numpy", "bytearray")
+    assert probe.buffers == ("numpy", "bytearray", "array")
 
 
 def test_importing_the_backend_does_not_load_numpy() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from omb_py.backends.registry import find
+from omb_py.engine.memory import available_bytes
+from tests.support import large_messages
 from tests.support.mpi import report
 
 pytestmark = pytest.mark.mpi
@@ -89,3 +91,39 @@ def test_one_inverted_byte_is_found(ranks: int, binding: str) -> None:
             assert validated is False and wrong > 0, what
         else:
             assert validated is True and wrong == 0, what
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_every_synchronisation_keeps_data_and_counts(ranks: int, binding: str) -> None:
+    found = told(ranks)[f"synchronised {binding}"][0]
+    kinds = ["barrier", "dissemination", *(["roundtime"] if ranks == 2 else []), "none"]
+    assert [kind for kind in found if not kind.startswith("skew")] == kinds
+    for kind in kinds:
+        assert found[kind] == [True, 20, ["time"], kind == "roundtime"], kind
+        assert binding == "mpi4py" or 0 <= found[f"skew {kind}"] < 1e5
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_with_rotating_memory_every_copy_is_right_and_checked(ranks: int, binding: str) -> None:
+    for rank, found in enumerate(told(ranks)[f"turning {binding}"]):
+        # iterations 4, 5 and 6 of 6 copies
+        assert found.pop("copies") == ([7] * 6 if rank == 0 else [7, 0, 0, 0, 7, 7])
+        if rank == 0:
+            assert len(found) == (9 if ranks == 2 else 7)
+            for what, (validated, wrong) in found.items():
+                assert (validated, wrong == 0) == (("flip" not in what,) * 2), what
+
+
+def test_messages_of_more_than_2_gib() -> None:
+    """With MPI-4's large counts every byte arrives; a library without them is named, with the missing function."""
+    needed = 2 * large_messages.NBYTES + (2 << 30)
+    if available_bytes() < needed:
+        pytest.skip(f"two ranks need {needed >> 20} MiB, {available_bytes() >> 20} MiB are free")
+    said = report("tests.support.large_messages", 2, 150)
+    marks = [[10 * number + k for k in range(8)] for number in range(5)]
+    for what, ranks_said in said.items():
+        for one in ranks_said:
+            if "problem" in one:
+                assert "_c, which is missing in" in one["problem"], what
+            else:
+                assert one["found"] == marks, what

@@ -22,11 +22,11 @@ def test_no_option_is_the_default_request(request_of: Parse, name: str) -> None:
 
 def test_every_option(request_of: Parse) -> None:
     line = (
-        "allreduce --backend mpi,mock --binding native -m 4:1K:2 -T mpi_int -T float32,int8 --op MPI_MAX "
+        "allreduce --backend mpi,mock --binding native -m 4:1K:2 -T mpi_int -T float32,int8 --op MPI_MAX --cache hot "
         "--process-sync none -n 3 -d cpu --buffer bytearray --hosts a,B:2 --launcher srun --launcher-args --exclusive "
         "--thread-level serialized -i 8:100,0:10 -x 5 --precision 2% --time-limit 2m --launches 3 --seed 7 -c "
-        "--timeout 90 -f -z1,50 --format json --quiet --store results --tag a=1 --tag b=x=y --mock alpha=1us "
-        "--inject flip --debug"
+        "--repeat-for 1h --timeout 90 -f -z1,50 --format json --quiet --store results --tag a=1 --tag b=x=y "
+        "--mock alpha=1us --inject flip --debug"
     )
     assert request_of(line) == Request(
         "allreduce",
@@ -35,7 +35,9 @@ def test_every_option(request_of: Parse) -> None:
         sizes="4:1K:2",
         dtypes=("int32", "float32", "int8"),
         op="max",
+        cache="hot",
         process_sync="none",
+        repeat_for=3600.0,
         ranks=3,
         buffer="bytearray",
         hosts=("a", "B:2"),

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omb_py.engine.dtypes import DTYPES, OMB_ALL, OMB_NAMES, parse_dtype, reduction_dtype
+from omb_py.engine.dtypes import DTYPES, OMB_ALL, OMB_NAMES, check_reduction, parse_dtype, reduction_dtype
+from omb_py.engine.payload import from_numbers, to_numbers
 from omb_py.errors import UsageError
 
 
@@ -14,13 +15,28 @@ def test_numpy_s_type_is_as_large(name: str) -> None:
 
 @pytest.mark.parametrize("name", DTYPES)
 def test_integers_are_exact_as_far_as_is_said(name: str) -> None:
-    kind, exact = np.dtype(DTYPES[name].numpy), DTYPES[name].exact
-    assert int(np.array(exact, kind)) == exact
-    assert int(np.array(exact - 1, kind)) == exact - 1
-    if kind.kind in "iu":
-        assert exact <= np.iinfo(kind).max
+    kind, exact = DTYPES[name], DTYPES[name].exact
+
+    def there_and_back(number: int) -> int:
+        element = from_numbers(np.array([number]), name)
+        assert element.dtype == np.dtype(kind.numpy)
+        return int(to_numbers(element, name)[0].real)
+
+    assert there_and_back(exact) == exact
+    assert there_and_back(exact - 1) == exact - 1
+    if kind.kind == "integer":
+        assert exact <= np.iinfo(kind.numpy).max
     else:  # one further, and an odd number is lost
-        assert int(np.array(exact + 1, kind)) != exact + 1
+        assert there_and_back(exact + 1) != exact + 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "op", "valid"),
+    [("complex64", "min", "sum, prod"), ("float32", "band", "sum, prod, min, max"), ("bfloat16", "prod", "sum")],
+)
+def test_a_reduction_that_mpi_does_not_define_is_refused_in_one_line(dtype: str, op: str, valid: str) -> None:
+    with pytest.raises(UsageError, match=rf"reduction {op} is not defined for {dtype}: \w+ types take .*{valid}$"):
+        check_reduction(dtype, op)
 
 
 @pytest.mark.parametrize("name", DTYPES)

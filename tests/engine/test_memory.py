@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import mmap
+import sys
+from array import array
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,11 +11,19 @@ import numpy as np
 import pytest
 
 from omb_py.engine import memory
-from omb_py.engine.memory import BUFFERS, HostMemory, available_bytes
-from omb_py.errors import UsageError
+from omb_py.engine.buffers import MEMORY
+from omb_py.engine.memory import HostMemory, available_bytes
+from omb_py.errors import EnvironmentProblem, UsageError
+
+HERE = tuple(
+    pytest.param(
+        kind, marks=pytest.mark.skipif(kind == "torch" and not find_spec("torch"), reason="PyTorch is optional")
+    )
+    for kind in MEMORY
+)
 
 
-@pytest.fixture(params=BUFFERS)
+@pytest.fixture(params=HERE)
 def host(request: pytest.FixtureRequest) -> HostMemory:
     return HostMemory(request.param)
 
@@ -23,8 +34,9 @@ def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("nbytes", [1, 4095, 4096, 100_001])
-def test_arrays_start_on_a_page(nbytes: int) -> None:
-    host = HostMemory("numpy")
+@pytest.mark.parametrize("kind", [HERE[0], HERE[3]])
+def test_arrays_and_tensors_start_on_a_page(kind: str, nbytes: int) -> None:
+    host = HostMemory(kind)
     for name in ("send", "recv"):
         host.reserve(name, nbytes)
         assert host.address(name) % mmap.PAGESIZE == 0
@@ -76,13 +88,23 @@ def test_no_bytes_still_have_an_address(host: HostMemory) -> None:
     assert host.view("send", 0).nbytes == 0 and host.address("send") > 0
 
 
-def test_the_owner_is_what_a_program_would_hold() -> None:
-    kinds = {}
-    for kind in BUFFERS:
-        host = HostMemory(kind)
-        host.reserve("send", 8)
-        kinds[kind] = type(host.owner("send"))
-    assert kinds == {"numpy": np.ndarray, "bytearray": bytearray}
+@pytest.mark.parametrize("kind", HERE)
+def test_the_owner_is_what_a_program_would_hold(kind: str) -> None:
+    host = HostMemory(kind)
+    host.reserve("send", 8)
+    owner = host.owner("send")
+    if kind == "torch":
+        import torch
+
+        assert isinstance(owner, torch.Tensor) and owner.data_ptr() == host.address("send")
+    else:
+        assert isinstance(owner, {"numpy": np.ndarray, "bytearray": bytearray, "array": array}[kind])
+
+
+def test_a_missing_torch_names_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(EnvironmentProblem, match=r"--buffer torch needs PyTorch .*: pip install torch==[\d.]+"):
+        HostMemory("torch")
 
 
 class TestAvailable:

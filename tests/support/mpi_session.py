@@ -113,8 +113,51 @@ def corrupted(session: Any, binding: str) -> Any:
     return found
 
 
+def turning(session: Any, binding: str) -> Any:
+    """``--cache rotate``: validated, and a byte inverted in one copy is found; which copies hold what was received."""
+    from omb_py.engine.faults import parse_fault, with_fault
+    from omb_py.engine.rotate import rotated
+
+    found = {}
+    for name in ("bcast", "allreduce", "alltoallv", "iallgather", "bw"):
+        if not find(name).ranks.admits(session.size):
+            continue
+        cell = Cell(name, "mpi", binding, 256, iterations=5, auto=False, warmup=1, window=4, validate=True)
+        for fault in ("", f"flip:{session.size - 1}")[: 1 if name == "alltoallv" else 2]:
+            kind = with_fault(find(name), parse_fault(fault))
+            few = replace(kind, program=lambda w, c, of=kind.program: rotated(of(w, c), 4096, 6))
+            done = measure(session, few, cell)
+            found[f"{name} {fault}".strip()] = [done.validated, done.wrong_bytes]
+    program = rotated(find("bcast").program(World(session.rank, session.size), replace(CELL, size=8)), 4096, 6)
+    runner = session.load(replace(CELL, binding=binding), {session.rank: program})
+    memory = runner.memory(session.rank, "buf")
+    memory[:] = 7 if session.rank == 0 else 0
+    runner.enter(0, {})
+    runner.run(0, 4, 3)
+    pitch = (len(memory) - 8) // 5
+    found["copies"] = [int(memory[copy * pitch]) for copy in range(6)]
+    return found
+
+
+def synchronised(session: Any, binding: str) -> Any:
+    """Each kind of synchronisation: validated samples, and its skew."""
+    from omb_py.engine.sync import KINDS
+    from omb_py.orchestrate.worker import arranged
+
+    found = {}
+    for kind in KINDS:
+        if kind == "roundtime" and session.size > 2:
+            continue  # ranks that share a core never begin together
+        cell = replace(CELL, binding=binding, process_sync=kind, iterations=20, validate=True, root=0)
+        done = measure(session, arranged(find("allreduce")), cell)
+        found[kind] = [done.validated, done.iterations, sorted(done.laps), "late_rounds" in done.extra]
+        if binding == "native":
+            found[f"skew {kind}"] = session.skew(kind)
+    return found
+
+
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    f.__name__: f for f in (facts, reductions, overlap, rotating, corrupted, failing)
+    f.__name__: f for f in (facts, reductions, overlap, rotating, corrupted, turning, synchronised, failing)
 }
 """`failing` stands last: what MPI guarantees after an error is little."""
 

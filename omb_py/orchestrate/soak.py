@@ -1,0 +1,63 @@
+"""A soak (``--repeat-for``): passes over the same cells in one launch, and how far each has drifted from the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Row = Mapping[str, Any]
+PASS = "pass"
+"""Key of `parameters`: the number of the pass, from 1."""
+_NAMED = 8
+
+
+def pass_of(row: Row) -> int:
+    """The number of the pass that a row belongs to; 0 outside a soak."""
+    return int((row.get("parameters") or {}).get(PASS, 0))
+
+
+def _cell_of(row: Row) -> tuple[Any, ...]:
+    return row["benchmark"], row["backend"], row["binding"], row["dtype"], row["op"], row["size_bytes"]
+
+
+class Drift:
+    """Takes rows as they come; says a line when a pass is over."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[Any, ...], float] = {}
+        self._now: dict[tuple[Any, ...], float] = {}
+        self.number = 0
+        """The pass that rows belong to now."""
+
+    def add(self, row: Row) -> str:
+        """Note a row's median. Returns the line of the pass before when this row begins another, else nothing."""
+        number = pass_of(row)
+        if not number:
+            return ""
+        line = self.line() if self.number and number != self.number else ""
+        if number != self.number:
+            self._now, self.number = {}, number
+        self._now[_cell_of(row)] = float(row["median_us"])
+        if number == 1:
+            self._first[_cell_of(row)] = float(row["median_us"])
+        return line
+
+    def line(self) -> str:
+        """The drift of each cell's median against the first pass; of many cells the largest drifts."""
+        shares = [
+            (cell, 100 * (median / self._first[cell] - 1))
+            for cell, median in self._now.items()
+            if self._first.get(cell)
+        ]
+        if self.number < 2 or not shares:
+            return f"pass {self.number}: {len(self._now)} cells measured; later passes are compared with this one"
+        typed = len({cell[:-1] for cell, _ in shares}) > 1
+        named = sorted(shares, key=lambda share: -abs(share[1]))[:_NAMED] if len(shares) > _NAMED else shares
+        words = [f"{_name(cell, typed)} {share:+.1f} %" for cell, share in named]
+        rest = f" and {len(shares) - len(named)} more, which drifted less" if len(named) < len(shares) else ""
+        return f"pass {self.number}, medians against the first: {', '.join(words)}{rest}"
+
+
+def _name(cell: tuple[Any, ...], typed: bool) -> str:
+    size = f"{cell[-1]} B" if cell[-1] else str(cell[0])
+    return f"{cell[2]} {cell[3]} {size}" if typed else size

@@ -1,0 +1,58 @@
+"""One rank of a launch that sends Python objects of every kind: ``python -m tests.support.object_session FILE``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.buffers import OBJECTS
+from omb_py.engine.faults import parse_fault, with_fault
+from omb_py.engine.measure import measure
+from omb_py.suites.registry import find
+
+SIZE = 1 << 19
+"""Above mpi4py's threshold for sending a buffer out of band."""
+MOVING = ("latency", "bcast", "allgather", "alltoall", "gather", "scatter", "neighbor_allgather", "neighbor_alltoall")
+REDUCING = ("allreduce", "reduce")
+
+
+def measured(session: Any, name: str, kind: str, size: int, oob: bool, fault: str, dtype: str = "char") -> list[Any]:
+    """(validated, wrong bytes, pickled bytes, bytes out of band) of a cell."""
+    cell = Cell(
+        name, "mpi", "mpi4py", size, dtype, buffer="object", object_kind=kind, out_of_band=oob, root=session.size - 1,
+        iterations=3, auto=False, warmup=1, validate=True,
+    )  # fmt: skip
+    done = measure(session, with_fault(find(name), parse_fault(fault)), cell)
+    extra = done.extra
+    return [done.validated, done.wrong_bytes, extra.get("pickled_bytes"), extra.get("out_of_band_bytes")]
+
+
+def main() -> None:
+    """Every step with every kind, in band; out of band where mpi4py can; and one byte inverted in some."""
+    from omb_py.backends.registry import find as backend
+
+    session = backend("mpi").connect({"thread_level": "multiple"})
+    last = session.size - 1
+    told = {}
+    for name in MOVING:
+        if not find(name).ranks.admits(session.size):
+            continue
+        for kind in OBJECTS:
+            told[f"{name} {kind} pickled"] = measured(session, name, kind, 4096, False, "")
+        if not name.startswith("neighbor"):
+            told[f"{name} ndarray beside"] = measured(session, name, "ndarray", SIZE, True, "")
+        told[f"{name} list wrong"] = measured(session, name, "list", 64, False, f"flip:{last}")
+    for name in REDUCING:
+        for dtype in ("int32", "float64", "complex64"):
+            told[f"{name} {dtype} pickled"] = measured(session, name, "ndarray", 240, False, "", dtype)
+        told[f"{name} int32 wrong"] = measured(session, name, "ndarray", 240, False, f"flip:{last}", "int32")
+    if session.rank == 0:
+        Path(sys.argv[1]).write_text(json.dumps(told))
+    session.close()
+
+
+if __name__ == "__main__":
+    main()
