@@ -187,5 +187,6 @@ def run_check(suite: str) -> int:
     read = load_suite(suite)
     requests = expand(read, CommandLine()).requests
     measured = len({request.benchmark for request in requests})
-    click.echo(f"{read.file}: fine: suite {read.name}, {len(read.entries)} entries, {measured} benchmarks")
+    what = f"{measured} benchmark{'' if measured == 1 else 's'}, {len(requests)} sweep{'' if len(requests) == 1 else 's'}"
+    click.echo(f"{read.file}: fine: suite {read.name}, {what}")
     return OK
