@@ -191,5 +191,7 @@ def run_check(suite: str) -> int:
     read = load_suite(suite)
     requests = expand(read, CommandLine()).requests
     measured = len({request.benchmark for request in requests})
-    click.echo(f"{read.file}: fine: suite {read.name}, {len(read.entries)} entries, {measured} benchmarks")
+    counts = ((measured, "benchmark"), (len(requests), "sweep"))
+    told = (f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
+    click.echo(f"{read.file}: fine: suite {read.name}, {', '.join(told)}")
     return OK

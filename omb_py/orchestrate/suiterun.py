@@ -151,7 +151,8 @@ def _launches(run: Run, launches: Sequence[LaunchPlan], skips: list[Skip]) -> No
         launch = replace(launch, cells=tuple(cell for cell in launch.cells if cell.sweep not in run.wrong))
         if not launch.cells:
             continue
-        run.note(f"launch {launch.index + 1}: {words(launch)}, {len(launch.cells)} cells")
+        cells = "1 cell" if len(launch.cells) == 1 else f"{len(launch.cells)} cells"
+        run.note(f"launch {launch.index + 1}: {words(launch)}, {cells}")
         try:
             start(run, launch)
         except Interrupted:

@@ -43,15 +43,16 @@ def _launch(launch: LaunchPlan) -> str:
 
 def _setting(setting: Setting) -> str:
     values = setting.value if isinstance(setting.value, list) else [setting.value]
-    return f"{setting.key} {_texts(values)}"
+    # tags stand side by side; other lists are multiplied out
+    return f"{setting.key} {_texts(values, ', ' if setting.key == 'tag' else ' | ')}"
 
 
-def _texts(values: Sequence[object]) -> str:
+def _texts(values: Sequence[object], between: str = " | ") -> str:
     def told() -> Iterator[str]:
         for value in values:
             yield value if isinstance(value, str) else kind(value)
 
-    return " | ".join(told())
+    return between.join(told())
 
 
 def _count(number: int, one: str, many: str) -> str:

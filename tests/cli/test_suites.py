@@ -119,7 +119,7 @@ def test_list_and_check(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suite", "list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(shipped())
     assert main(["suite", "check", "mine.toml"]) == 0
-    assert capsys.readouterr().out == "mine.toml: fine: suite mine, 1 entries, 2 benchmarks\n"
+    assert capsys.readouterr().out == "mine.toml: fine: suite mine, 2 benchmarks, 2 sweeps\n"
     for name in shipped():
         assert main(["suite", "check", name]) == 0
 

@@ -292,7 +292,7 @@ def test_real_ranks_in_three_launches(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [line.partition(": ")[2] for line in err.splitlines() if "launch " in line] == [
         "launch 1: mpi, native binding, 2 ranks, 4 cells",
         "launch 2: mpi, mpi4py binding, 2 ranks, 2 cells",
-        "launch 3: mpi, native binding, 3 ranks, 1 cells",
+        "launch 3: mpi, native binding, 3 ranks, 1 cell",
     ]
     frame = load(tmp_path)
     assert frame["launch_index"].tolist() == [0] * 4 + [1] * 2 + [2]
