@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.program import Blocks, Body, Buffer, Host, Program, Region, Repeat, Step, walk
+from omb_py.engine.program import Blocks, Body, Buffer, Program, Region, Repeat, Step, walk
 from omb_py.errors import UsageError
 
 CACHES: Final = ("hot", "rotate")
@@ -97,15 +97,17 @@ def _turning(value: Any, plan: Layout) -> Any:
 
 
 def check_rotatable(program: Program) -> None:
-    """Raises UsageError when a setup binds buffers for the whole loop, as persistent requests and windows do."""
-    for stage in program.stages:
-        for node, _ in walk((*stage.setup, *stage.teardown)):
-            held = isinstance(node, Step) and any(isinstance(v, (Region, Blocks)) for v in node.operands.values())
-            if held or isinstance(node, Host):
-                what = node.op if isinstance(node, Step) else getattr(node, "name", "a call")
-                raise UsageError(
-                    f"--cache rotate cannot move buffers that {what} binds before the loop: use --cache hot"
-                )
+    """Raises UsageError when buffers are bound for the whole loop, as by persistent requests and windows."""
+    bound = [
+        node.op
+        for stage in program.stages
+        for node, _ in walk((*stage.setup, *stage.teardown))
+        if isinstance(node, Step) and any(isinstance(value, (Region, Blocks)) for value in node.operands.values())
+    ]
+    if program.window is not None:
+        bound.append("the window")
+    if bound:
+        raise UsageError(f"--cache rotate cannot move buffers that {bound[0]} binds before the loop: use --cache hot")
 
 
 def with_cache(benchmark: Benchmark) -> Benchmark:

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from omb_py.backends.mock.session import MockSession
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.engine.measure import buffers_needed, measure, worlds_of
 from omb_py.engine.payload import expectations
 from omb_py.engine.program import Body, Node, Program, Region, Repeat, Step, templates
 from omb_py.engine.validate import ITERATIONS, Checker, Log, checkable, validate
-from omb_py.orchestrate.choices import OPS
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.programs import IALLREDUCE, ROTATING_BCAST
 from tests.support.simulated import cell, checked, measured, session, with_step
@@ -120,7 +119,7 @@ class TestFlippedByte:
         benchmark, ranks = BENCHMARKS[name], ranks_of(name)
         more: dict[str, Any] = {"dtype": data.draw(st.sampled_from(sorted(DTYPES)))}
         if "op" in benchmark.options:
-            more["op"] = data.draw(st.sampled_from(OPS))
+            more["op"] = data.draw(st.sampled_from(OPS_OF[DTYPES[reduction_dtype(more["dtype"])].kind]))
         if "in_place" in benchmark.options:
             more["in_place"] = data.draw(st.booleans())
         if "root" in benchmark.options:
@@ -131,7 +130,9 @@ class TestFlippedByte:
         assume(not (benchmark.refuses and benchmark.refuses(what)))
         rank, region = data.draw(st.sampled_from([p for p in received(benchmark, what, ranks) if p[1].nbytes]))
         byte = Region(region.buffer, region.offset + data.draw(st.integers(0, region.nbytes - 1)), 1)
-        spoiled = with_step(benchmark, rank, steps.flip(byte, data.draw(st.integers(0, ITERATIONS - 1))))
+        turns = len(benchmark.program(World(rank, ranks), what).stages[0].variants)  # the place is of the first
+        iteration = turns * data.draw(st.integers(0, (ITERATIONS - 1) // turns))
+        spoiled = with_step(benchmark, rank, steps.flip(byte, iteration))
         assert checked(spoiled, ranks, what) >= 1
 
     @pytest.mark.parametrize("name", ["latency", "bw", "allgather"])
