@@ -117,8 +117,8 @@ class OsuText:
         if layout == "hello":
             return f"This is a test with {row['ranks']} processes\n"
         if layout == "init":
-            least, most, mean = (round(us / 1000) for us in _spread(row))
-            return f"nprocs: {row['ranks']}, min: {least} ms, max: {most} ms, avg: {mean} ms\n"
+            ms = [round(us / 1000) for us in _spread(row)]
+            return f"nprocs: {row['ranks']}, min: {ms[0]} ms, max: {ms[1]} ms, avg: {ms[2]} ms\n"
         cells: list[str] = []
         if layout not in _FIRST_WIDTH:
             cells.append(f"{row['size_bytes'] or 0:<{_SIZE}d}")

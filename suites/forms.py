@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Benchmark, Cell, Family, Metric, RankRule, Sizes, World
-from omb_py.engine.program import Buffer, Lap, Node, Program, Request, Result, Stage, Step
+from omb_py.engine.program import Body, Buffer, Lap, Node, Program, Request, Result, Stage, Step
 from omb_py.suites.rules import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE
 
 Call = Callable[[World, Cell], tuple[Step, tuple[Buffer, ...]]]
@@ -86,7 +86,9 @@ def persistent(what: Collective) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(what.call, world, cell)
         requests = [Request(number) for number in range(len(calls))]
-        bodies = tuple((Lap(), steps.start(r), steps.wait(r), Lap("time"), *_after(cell)) for r in requests)
+        bodies: tuple[Body, ...] = tuple(
+            (Lap(), steps.start(r), steps.wait(r), Lap("time"), *_after(cell)) for r in requests
+        )
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
         return Program(buffers, (Stage(bodies, setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
 
@@ -101,13 +103,15 @@ def overlapping(what: Collective) -> Benchmark:
         calls, buffers = calls_of(what.call, world, cell)
         request = Request(0)
         starts = [steps.nonblocking(call, request) for call in calls]
-        pure = tuple((Lap(), call, steps.wait(request), Lap("time"), *_after(cell)) for call in starts)
+        pure: tuple[Body, ...] = tuple(
+            (Lap(), call, steps.wait(request), Lap("time"), *_after(cell)) for call in starts
+        )
         busy: tuple[Node, ...] = (steps.compute(Result("pure", "time")), Lap("compute"))
         if cell.tests:
             part = steps.compute(Result("pure", "time", cell.tests))
             busy = (part, Lap("compute"), steps.test(request), Lap("test")) * cell.tests
         waited = (steps.wait(request), Lap("wait"))
-        both = tuple((Lap(), call, Lap("init"), *busy, *waited, *_after(cell)) for call in starts)
+        both: tuple[Body, ...] = tuple((Lap(), call, Lap("init"), *busy, *waited, *_after(cell)) for call in starts)
         return Program(buffers, (Stage(pure, "pure"), Stage(both, "overlap")))
 
     family: Family = "non-blocking" if what.family == "collective" else what.family

@@ -21,7 +21,8 @@ def grid_edges(ranks: int, rank: int, dimensions: int, radius: int) -> tuple[Ran
     j comes from where edge j of the other end goes to.
     """
     sizes = dims_create(ranks, dimensions)
-    place, rest = [], rank
+    place: list[int] = []
+    rest = rank
     for n in reversed(sizes):
         place.insert(0, rest % n)
         rest //= n

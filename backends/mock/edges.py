@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from omb_py.engine.program import Blocks, Region, Step
 from omb_py.engine.steps import base
@@ -14,23 +14,30 @@ Place = tuple[int, int]
 
 def outgoing(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, Place]]:
     """(receiver, where its block lies) for each block that a rank sends."""
-    kind, root = base(step.op), step.operands.get("root")
-    if kind == "scatterv" and root != rank:
+    kind = base(step.op)
+    if kind == "scatterv" and step["root"] != rank:
         return
-    peers = (root,) if kind == "gatherv" else step.operands.get("targets", range(ranks))
-    yield from zip(peers, _places(step["send"], len(peers), "gather" in kind), strict=True)  # type: ignore[arg-type]
+    peers = _peers(step, "gatherv", "targets", ranks)
+    yield from zip(peers, _places(step["send"], len(peers), "gather" in kind), strict=True)
 
 
 def incoming(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, int, Place]]:
     """(sender, how many blocks of it came before, where this one goes) for each block that a rank receives."""
-    kind, root = base(step.op), step.operands.get("root")
-    if kind == "gatherv" and root != rank:
+    kind = base(step.op)
+    if kind == "gatherv" and step["root"] != rank:
         return
-    peers = (root,) if kind == "scatterv" else step.operands.get("sources", range(ranks))
+    peers = _peers(step, "scatterv", "sources", ranks)
     seen: Counter[int] = Counter()
-    for peer, place in zip(peers, _places(step["recv"], len(peers), kind == "scatterv"), strict=True):  # type: ignore[arg-type]
-        yield peer, seen[peer], place  # type: ignore[misc]
-        seen[peer] += 1  # type: ignore[index]
+    for peer, place in zip(peers, _places(step["recv"], len(peers), kind == "scatterv"), strict=True):
+        yield peer, seen[peer], place
+        seen[peer] += 1
+
+
+def _peers(step: Step, rooted: str, edges: str, ranks: int) -> Sequence[int]:
+    """The other ends: the root of the operation `rooted`, the neighbors of a graph, or all ranks."""
+    if base(step.op) == rooted:
+        return (step["root"],)
+    return step[edges] if edges in step.operands else range(ranks)
 
 
 def _places(data: Region | Blocks, count: int, same: bool) -> list[Place]:

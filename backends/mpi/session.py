@@ -86,7 +86,7 @@ class MpiSession:
         self.size: int = self.world.Get_size()
         self.rank: int = self.world.Get_rank()
         self.local: tuple[int, ...] = (self.rank,)
-        self.started = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
+        self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
         self.hosts: tuple[str, ...] = tuple(self.comm.allgather(socket.gethostname()))
         self.thread_level = LEVELS[self.mpi.Query_thread()]
         self.library, self.library_version = vendor(self.mpi)

@@ -109,8 +109,8 @@ class Writer:
             elif isinstance(node, Stamp):
                 self.line(indent, f"s{self.slot[node.name]}[i - first] = clock()")
             elif isinstance(node, Until):
-                start = self.render(Step("until", {"recv": node.start}), self.names, k)
-                self.line(indent, f"t = {start}")
+                moment = self.render(Step("until", {"recv": node.start}), self.names, k)
+                self.line(indent, f"t = {moment}")
                 self.line(indent, f"s{self.slot[node.name]}[i - first] = max(0, clock() - t)")
                 self.line(indent, "while clock() < t: pass")
             elif isinstance(node, Repeat):

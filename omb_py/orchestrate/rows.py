@@ -135,4 +135,4 @@ def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None
         out |= benchmark.metric.derive(laps)
     if moved is not None:
         out["bytes_moved"] = float(moved)
-    return out | message.get("extra", {})
+    return {**out, **message.get("extra", {})}
