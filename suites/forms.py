@@ -90,7 +90,7 @@ def persistent(what: Collective) -> Benchmark:
             (Lap(), steps.start(r), steps.wait(r), Lap("time"), *_after(cell)) for r in requests
         )
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
-        return Program(buffers, (Stage(bodies, setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
+        return Program(buffers, (Stage(tuple(bodies), setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
 
     summary = f"persistent {what.name}, started in each iteration"
     return what.benchmark(f"{what.name}_persistent", "persistent", summary, program, PER_CALL)
@@ -103,16 +103,15 @@ def overlapping(what: Collective) -> Benchmark:
         calls, buffers = calls_of(what.call, world, cell)
         request = Request(0)
         starts = [steps.nonblocking(call, request) for call in calls]
-        pure: tuple[Body, ...] = tuple(
-            (Lap(), call, steps.wait(request), Lap("time"), *_after(cell)) for call in starts
-        )
+        wait, after = steps.wait(request), _after(cell)
+        pure: list[Body] = [(Lap(), call, wait, Lap("time"), *after) for call in starts]
         busy: tuple[Node, ...] = (steps.compute(Result("pure", "time")), Lap("compute"))
         if cell.tests:
             part = steps.compute(Result("pure", "time", cell.tests))
             busy = (part, Lap("compute"), steps.test(request), Lap("test")) * cell.tests
-        waited = (steps.wait(request), Lap("wait"))
-        both: tuple[Body, ...] = tuple((Lap(), call, Lap("init"), *busy, *waited, *_after(cell)) for call in starts)
-        return Program(buffers, (Stage(pure, "pure"), Stage(both, "overlap")))
+        waited = (wait, Lap("wait"))
+        both: list[Body] = [(Lap(), call, Lap("init"), *busy, *waited, *after) for call in starts]
+        return Program(buffers, (Stage(tuple(pure), "pure"), Stage(tuple(both), "overlap")))
 
     family: Family = "non-blocking" if what.family == "collective" else what.family
     summary = f"how much of a non-blocking {what.name} computing hides"

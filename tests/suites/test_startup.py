@@ -1,0 +1,58 @@
+"""Start-up: what the session noted when it began, and communicators made and freed."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.engine import steps
+from omb_py.engine.benchmark import Cell, World
+from omb_py.engine.measure import measure
+from omb_py.engine.program import Lap, Stage, body
+from omb_py.errors import EnvironmentProblem
+from omb_py.suites.registry import BENCHMARKS
+from tests.support.simulated import cell, measured, session
+
+MADE = {"comm_dup": steps.comm_dup(), "comm_split": steps.comm_split(2), "comm_create": steps.comm_create()}
+NOTED = ("init", "hello")
+
+
+def test_every_start_up_benchmark_is_looked_at_here() -> None:
+    assert {*MADE, *NOTED} == {name for name, b in BENCHMARKS.items() if b.family == "startup"}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_making_is_timed_and_freeing_is_not(name: str) -> None:
+    program = BENCHMARKS[name].program(World(0, 3), cell(name))
+    free, barrier = steps.comm_free(), steps.barrier()
+    assert program.stages == (Stage(body(Lap(), MADE[name], Lap("time"), free, barrier)),)
+    assert program.buffers == ()
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_communicators_cost_what_agreeing_costs(name: str) -> None:
+    done = measured(name, 4, "alpha=1us", iterations=3)
+    assert done.laps["time"] == [2.0, 2.0, 2.0, 2.0] or done.laps["time"][0] == pytest.approx(2, rel=0.1)
+
+
+@pytest.mark.parametrize(("name", "us"), [("init", 1000), ("hello", 2000)])
+def test_a_launch_is_one_sample(name: str, us: float) -> None:
+    done = measured(name, 3, "alpha=1us")
+    assert (done.iterations, done.stop_reason) == (1, "fixed")
+    assert done.laps == {name: [us] * 3}
+    assert done.series[name]["max"].tolist() == done.series[name]["avg"].tolist() == [us]
+    assert done.slowest_rank_share == [1, 1, 1]
+
+
+def test_ranks_that_start_at_different_speed() -> None:
+    world = session(3)
+    world.started = {"init": {0: 5.0, 1: 10.0, 2: 6.0}}
+    done = measure(world, BENCHMARKS["init"], cell("init"))
+    assert done.series["init"]["max"].tolist() == [10] and done.series["init"]["avg"].tolist() == [7]
+    assert done.slowest_rank_share == [0, 1, 0]
+
+
+def test_a_backend_that_took_no_time_says_so() -> None:
+    world = session(2)
+    world.started = {}
+    with pytest.raises(EnvironmentProblem, match="init: backend mock does not know how long its start took"):
+        measure(world, BENCHMARKS["init"], Cell("init", "mock", "native", 0))
