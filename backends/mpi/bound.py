@@ -24,6 +24,11 @@ _ON_A_REQUEST: Final = {"wait": "Wait", "test": "Test", "start": "Start", "free"
 _ON_A_PARTITION: Final = {"pready": "Pready", "parrived": "Parrived"}
 _ON_REQUESTS: Final = {"waitall": MPI.Request.Waitall, "startall": MPI.Prequest.Startall}
 
+_DIVIDED: Final = frozenset(
+    {"gather", "scatter", "allgather", "alltoall", "reduce_scatter_block", "neighbor_allgather", "neighbor_alltoall"}
+    | {"psend", "precv"}
+)
+"""Steps of which mpi4py divides a message into blocks, one a rank or partition: a count given is one block's."""
 _ARGUMENTS: Final[dict[str, str]] = {
     "send": "send peer tag",
     "recv": "recv peer tag",
@@ -166,7 +171,8 @@ class Renderer:
         if word == "recv" and "in_place" in step.operands and base(step.op).startswith("reduce_scatter"):
             value = step["send"]  # mpi4py wants to see the whole vector, which the result overwrites
         if isinstance(value, (Region, Blocks)):
-            buffer = self.buffer(value, step["dtype"], base(step.op).endswith("w"))
+            op = base(step.op)
+            buffer = self.buffer(value, step["dtype"], op.endswith("w"), self.memory.kind == "array" and op in _DIVIDED)
             suffix = f"[{k}]" if k and isinstance(value, Region) and value.stride else ""
             return names.bind(buffer, "b") + ("[c]" if value.turn else "") + suffix
         if word == "op":
@@ -215,7 +221,8 @@ class Renderer:
         """What a program that holds such a buffer passes for a part of it.
 
         ``numpy``: the slice itself, as elements.  ``bytearray``: a slice of its memoryview and the MPI type.
-        ``array``: the array object itself with count, displacement and type, since a slice of it would be a copy.
+        ``array``: the array object itself with count, displacement and type, since a slice of it would be a copy; where
+        mpi4py takes a count for that of one block, a slice of its memoryview.
         ``torch``: the tensor's slice, which mpi4py takes through DLPack.  Types that mpi4py does not find out by
         itself (char, 16-bit floats) are named.
         """
@@ -232,6 +239,6 @@ class Renderer:
             elif kind.itemsize > 1:
                 part = part.view(getattr(load_torch(), dtype))
             return [part, datatype(dtype)] if named or dtype in _UNKNOWN_TO_MPI4PY else part
-        if self.memory.kind == "array" and region.nbytes and not start % kind.itemsize:
+        if self.memory.kind == "array" and region.nbytes and not named and not start % kind.itemsize:
             return [owner, region.nbytes // kind.itemsize, start // kind.itemsize, datatype(dtype)]
         return [memoryview(owner)[start:stop], datatype(dtype)]

@@ -1,0 +1,35 @@
+/* Counts the calls that a program makes into MPI: preloaded before the library, each function notes its operands and goes
+   on to its PMPI form. Operands are passed on as 64-bit integers: all of these functions take integers and pointers only. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+
+#define MAX_CALLS 4096
+#define OPERANDS 13
+
+typedef long (*fn)(long, long, long, long, long, long, long, long, long, long, long, long, long);
+
+struct call { const char *name; long operand[OPERANDS]; };
+static struct call calls[MAX_CALLS];
+static int count, on;
+static void *library;
+
+void counted_bind(const char *path) { library = dlopen(path, RTLD_NOW); }
+void counted_start(void) { count = 0; on = 1; }
+int counted_stop(void) { on = 0; return count; }
+const char *counted_name(int i) { return calls[i].name; }
+const long *counted_operands(int i) { return calls[i].operand; }
+
+#define WRAP(NAME)                                                                                                      \
+  long NAME(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k, long l, long m) {  \
+    static fn next;                                                                                                     \
+    if (!next) next = (fn)dlsym(library, "P" #NAME);                                                                    \
+    if (on && count < MAX_CALLS) {                                                                                      \
+      long given[OPERANDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m};                                                   \
+      calls[count].name = #NAME;                                                                                        \
+      memcpy(calls[count++].operand, given, sizeof given);                                                              \
+    }                                                                                                                   \
+    return next(a, b, c, d, e, f, g, h, i, j, k, l, m);                                                                 \
+  }
+
+#include "wrapped.h"
