@@ -40,8 +40,6 @@ VARIED: dict[str, tuple[Any, ...]] = {
     "op": ("prod", "min", "max"),
 }
 """Options beyond their defaults, each tried alone with one type and size."""
-RARE_DTYPES = ("float16", "bfloat16", "complex64", "complex128")
-"""Looked at in one kind of buffer: all hold any type alike."""
 NOT_EVERYWHERE = ("float16", "bfloat16")
 """Types that a library may lack; MPICH 5 has them."""
 
@@ -88,7 +86,7 @@ def cells(backend: str, what: Combination, ranks: int, crowded: bool = False) ->
         dtypes = (DTYPES if whole else FEW_DTYPES) if "type" in benchmark.options else (usual.dtype,)
         for dtype in dtypes:
             for nbytes in benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES):
-                for buffer in BUFFERS if (whole and dtype not in RARE_DTYPES) or dtype == "int32" else BUFFERS[:1]:
+                for buffer in BUFFERS if dtype in (FEW_DTYPES if whole else ("int32",)) else BUFFERS[:1]:
                     tried.append(replace(usual, dtype=dtype, size=nbytes, buffer=buffer))
             if what.benchmark == "allreduce":
                 ops = OPS_OF[DTYPES[reduction_dtype(dtype)].kind]
