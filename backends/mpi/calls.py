@@ -75,7 +75,7 @@ def _calls() -> dict[str, tuple[str, str]]:
         "free": ("MPI_Request_free", "request"),
         "comm_dup": ("MPI_Comm_dup", "comm new_comm"),
         "comm_split": ("MPI_Comm_split", "comm color rank new_comm"),
-        "comm_create": ("MPI_Comm_create", "comm group new_comm"),
+        "comm_create": ("MPI_Comm_create", "comm everyone new_comm"),
         "comm_free": ("MPI_Comm_free", "new_comm"),
         **RMA_CALLS,
     }
@@ -216,7 +216,7 @@ class Resolver(WindowOperands):
     def _rank(self, step: Step) -> Arg:
         return Arg(self.comm_of(step).Get_rank())
 
-    def _group(self, step: Step) -> Arg:
+    def _everyone(self, step: Step) -> Arg:
         self._groups.append(self.comm_of(step).Get_group())
         return Arg(handle(self._groups[-1]))
 

@@ -9,7 +9,7 @@
 
 typedef long (*fn)(long, long, long, long, long, long, long, long, long, long, long, long, long);
 
-struct call { const char *name; long operand[OPERANDS]; };
+struct call { const char *name; long operand[OPERANDS]; long array[OPERANDS][2]; /* what array operands begin with */ };
 static struct call calls[MAX_CALLS];
 static int count, on;
 static void *library;
@@ -19,17 +19,24 @@ void counted_start(void) { count = 0; on = 1; }
 int counted_stop(void) { on = 0; return count; }
 const char *counted_name(int i) { return calls[i].name; }
 const long *counted_operands(int i) { return calls[i].operand; }
+const long *counted_array(int i, int operand) { return calls[i].array[operand]; }
 
-#define WRAP(NAME)                                                                                                      \
+#define WRAP(NAME, ARRAYS)                                                                                              \
   long NAME(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k, long l, long m) {  \
     static fn next;                                                                                                     \
     if (!next) next = (fn)dlsym(library, "P" #NAME);                                                                    \
     if (on && count < MAX_CALLS) {                                                                                      \
       long given[OPERANDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m};                                                   \
       calls[count].name = #NAME;                                                                                        \
-      memcpy(calls[count++].operand, given, sizeof given);                                                              \
+      memcpy(calls[count].operand, given, sizeof given);                                                                \
+      for (int at = 0; at < OPERANDS; at++)                                                                             \
+        if ((ARRAYS) >> at & 1 && given[at]) memcpy(calls[count].array[at], (void *)given[at], 8 * (1 + WIDE(NAME)));   \
+      count++;                                                                                                          \
     }                                                                                                                   \
     return next(a, b, c, d, e, f, g, h, i, j, k, l, m);                                                                 \
   }
+
+/* two counts: int, or MPI_Count in the large-count forms, whose names end in _c */
+#define WIDE(NAME) (sizeof #NAME > 3 && #NAME[sizeof #NAME - 2] == 'c' && #NAME[sizeof #NAME - 3] == '_')
 
 #include "wrapped.h"

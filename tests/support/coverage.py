@@ -1,0 +1,55 @@
+"""docs/coverage.md, every MPI benchmark of OMB 7.5 and where it is: ``python -m tests.support.coverage`` writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from omb_py.results.titles import TITLES
+from omb_py.suites.registry import BENCHMARKS
+from tests.backends.test_mpi_calls import ELSEWHERE, EXPECTED
+
+FILE = Path(__file__).parents[2] / "docs" / "coverage.md"
+CALLS, DATA = "tests/backends/test_mpi_calls.py", "tests/backends/test_conformance.py"
+NODES = "tests/backends/test_mpi_nodes.py"
+
+HEAD = """# Coverage of OMB 7.5
+
+Every MPI benchmark of OSU Micro-Benchmarks 7.5 on host buffers, its name here, the bindings that do it, and the tests
+that run it on real MPI processes: one asserts the calls of an iteration with their counts, one that every byte arrives
+(on 2, 3 and 4 ranks where the benchmark admits them). CI runs both on MPICH and on Open MPI. This page is made by
+`python -m tests.support.coverage`; a test holds it to the code.
+
+| OMB 7.5 | here | bindings | calls and counts | data |
+|---|---|---|---|---|
+"""
+
+TAIL = """
+Only here: {only}.
+
+Left out, with the reason:
+- `-P` (PAPI counters): another tool's work; `perf stat` around a launch gives them without a build against PAPI.
+- `-p` (number of pairs of mbw_mr): OMB 7.5 parses it and then uses half of the ranks whatever it says.
+- `-a`, `-r`, `-d openacc`, `-d sycl`: they are about GPU kernels and accelerators.
+- `-G` (graphs by gnuplot and ImageMagick): every sample is in the store; figures come from there.
+- OpenSHMEM, UPC, UPC++: other programming models than message passing.
+- OMB-J (Java) and OMB-Py: the same benchmarks in other languages; OMB-Py's are the ones here with `--binding mpi4py`.
+- NCCL and RCCL (`osu_xccl_*`): not MPI; not in this version.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    rows = []
+    for name in TITLES:
+        calls = f"`{CALLS}`" if name in EXPECTED else f"`{ELSEWHERE[name]}`"
+        data = "no data" if "validation" not in BENCHMARKS[name].options else f"`{DATA}`"
+        if BENCHMARKS[name].ranks.over_nodes:
+            data = f"`{NODES}`"
+        bindings = "before bindings" if BENCHMARKS[name].once else "native, mpi4py"
+        rows.append(f"| osu_{name} | `omb-py {name}` | {bindings} | {calls} | {data} |\n")
+    only = ", ".join(name for name in BENCHMARKS if name not in TITLES)
+    return HEAD + "".join(rows) + TAIL.format(only=only)
+
+
+if __name__ == "__main__":
+    FILE.write_text(page())
