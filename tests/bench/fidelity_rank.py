@@ -143,6 +143,10 @@ class Sides:
         name = f"{cell.benchmark}_late"
         return self.reference.run(name, self.memory, cell.size, cell.iterations, cell.warmup, cell.window)
 
+    def idle(self) -> float:
+        """Nothing at all, which the check of the data must find."""
+        return 1.0
+
     def bare(self) -> float:
         """The hand-written mpi4py loop."""
         from tests.bench.bare import LOOPS
