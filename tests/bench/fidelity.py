@@ -9,7 +9,7 @@ communicator and buffers, with the same warm-up, window, iterations and barriers
   bar ±5 %; the native binding's number stands beside it, so that the cost of Python is seen.
 
 Every launch is printed, none is discarded. Exit code 0: every cell inside its bar; 1: one is not, or that is not
-decided; 3: cannot run here.
+decided (or a side left wrong data, see :func:`wrong_data`); 3: cannot run here.
 """
 
 from __future__ import annotations
@@ -167,17 +167,17 @@ def show_verdicts(series: Series, results: Sequence[Mapping[str, Any]]) -> bool:
         f"{a} against {b} · bar ±{100 * series.bar:g} %"
     )
     width = _width(first)
-    head = f"{'benchmark':<{width}}{'size':>8}{'mean A/B - 1':>14}{'95 % interval':>22}{'':>4}"
+    head = f"{'benchmark':<{width}}{'size':>8}{'mean A/B - 1':>14}{'95 % interval':>22}{'':>9}"
     print(head + (f"{'A - ' + extra + ' (us)':>20}" if extra else ""))
     everything = True
     for index, (cell, verdict) in enumerate(verdicts(series, results)):
         everything &= verdict.inside
         line = f"{cell['benchmark']:<{width}}{cell['size']:>8}{100 * verdict.ratio:>13.2f}%"
         interval = f"{100 * verdict.low:+.2f} … {100 * verdict.high:+.2f} %"
-        line += f"{interval:>22}  {verdict.word}"
+        line += f"{interval:>22}  {verdict.word:<9}"
         if extra:
             line += f"{statistics.median(cost_us(r['cells'][index]) for r in results):>18.3f}"
-        print(line, flush=True)
+        print(line.rstrip(), flush=True)
     return everything
 
 
