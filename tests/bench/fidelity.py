@@ -26,7 +26,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench.fidelity_plan import BENCHMARKS, SERIES, Series, plan, unit
+from omb_py.errors import USAGE, UsageError
+from tests.bench.fidelity_plan import BENCHMARKS, SERIES, Series, chosen, plan, unit
 from tests.bench.quiet import Others, wait_for_quiet
 from tests.bench.ratios import Verdict, judge, launch_log_ratio, pair_log_ratios
 from tests.bench.reference import FAMILIES, NoCompiler, beside_python, compile_reference
@@ -193,7 +194,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sizes", type=lambda text: [int(s) for s in text.split(",")], metavar="B,B,…")
     parser.add_argument(
         "--benchmarks", type=lambda text: text.split(","), metavar="NAME,NAME,…",
-        help=f"of {', '.join(BENCHMARKS)}; native alone also bibw, barrier, allgather, alltoall; "
+        help=f"of {', '.join(BENCHMARKS)}; native and control also bibw, barrier, allgather, alltoall; late: collectives; "
         f"families: of {', '.join(FAMILIES)}",
     )  # fmt: skip
     parser.add_argument("--effort", type=float, default=1.0, metavar="F", help="times the usual number of blocks")
@@ -209,6 +210,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run it; returns the exit code."""
     options = parse(argv)
     try:
+        selection = chosen(options.mode, options.benchmarks)
+    except UsageError as error:
+        print(f"bench-fidelity: {error}", file=sys.stderr)
+        return USAGE
+    try:
         launcher = mpiexec()
         reference = compile_reference()
     except NoCompiler as error:
@@ -221,8 +227,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{cpu_model()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.release()}"
     )
     fine, everything = True, []
-    for series in SERIES[options.mode]:
-        cells = plan(series, options.benchmarks or series.rows, options.sizes or series.sizes, options.effort)
+    for series, rows in selection:
+        cells = plan(series, rows, options.sizes or series.sizes, options.effort)
         results = []
         for number in range(1, options.launches + 1):
             try:

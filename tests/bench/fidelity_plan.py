@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.engine.benchmark import Benchmark
+from omb_py.errors import UsageError, nearest
 from omb_py.suites.registry import find
 from tests.bench.reference import FAMILIES
 
@@ -27,16 +28,19 @@ class Series:
     """Part of the usual number of quads."""
     rows: tuple[str, ...] = BENCHMARKS
     """``benchmark``, or ``benchmark.part`` for a part of what it measures."""
+    others: tuple[str, ...] = ()
+    """Rows that it measures when asked to."""
     sizes: tuple[int, ...] = SIZES
 
 
-NATIVE = (Series("native", ("native", "c", None), "funneled", 0.03),)
-OF_FAMILIES = (Series("families", ("native", "c", None), "funneled", 0.03, 1.0, FAMILIES, FAMILY_SIZES),)
+_MORE = ("bibw", "barrier", "allgather", "alltoall")
+NATIVE = (Series("native", ("native", "c", None), "funneled", 0.03, others=_MORE),)
+OF_FAMILIES = (Series("families", ("native", "c", None), "funneled", 0.03, rows=FAMILIES, sizes=FAMILY_SIZES),)
 MPI4PY = tuple(
     Series(f"mpi4py {level}", ("mpi4py", "bare", "native"), level, 0.05, 0.5) for level in ("single", "multiple")
 )
-CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03),)
-LATE = (Series("late", ("late", "c", None), "funneled", 0.03),)
+CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03, others=_MORE + FAMILIES),)
+LATE = (Series("late", ("late", "c", None), "funneled", 0.03, rows=("allreduce", "bcast"), others=_MORE[1:]),)
 SERIES = {
     "native": NATIVE,
     "families": OF_FAMILIES,
@@ -54,6 +58,22 @@ _COUNTS = {
     "comm_dup": ((200, 10, 20), (200, 10, 20)),
 }
 """benchmark -> counts up to 8192 bytes, and above, where they are its own."""
+
+
+def chosen(mode: str, wanted: Sequence[str] | None) -> list[tuple[Series, tuple[str, ...]]]:
+    """The series of a mode and the rows of each; of those `wanted` the ones that a series has.
+
+    Raises UsageError for a row that none of them has.
+    """
+    every = SERIES[mode]
+    if wanted is None:
+        return [(series, series.rows) for series in every]
+    known = {row for series in every for row in series.rows + series.others}
+    for row in wanted:
+        if row not in known:
+            raise UsageError(f"--mode {mode} has no benchmark {row!r}: {nearest(row, known)}")
+    rows = [tuple(row for row in wanted if row in series.rows + series.others) for series in every]
+    return [(series, mine) for series, mine in zip(every, rows, strict=True) if mine]
 
 
 def declared(row: str) -> Benchmark:

@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.engine.benchmark import Family
 from tests.bench import fidelity
-from tests.bench.fidelity_plan import BENCHMARKS, OF_FAMILIES, SERIES, Series, declared, plan
+from tests.bench.fidelity_plan import BENCHMARKS, OF_FAMILIES, SERIES, Series, chosen, declared, plan
 from tests.bench.fidelity_rank import printed
 from tests.bench.reference import FAMILIES, NoCompiler, compile_reference, in_c
 
@@ -28,6 +28,25 @@ def test_a_benchmark_without_a_size_is_measured_once() -> None:
         row: [0] if row == "comm_dup" else [8, 65536] for row in FAMILIES
     }
     assert all(c["iterations"] > c["warmup"] > 0 and c["quads"] % 2 == 0 for c in cells)
+
+
+def test_of_the_rows_asked_for_each_series_takes_its_own() -> None:
+    both = [(series.name, rows) for series, rows in chosen("all", ["mbw_mr", "latency"])]
+    assert both[:2] == [("native", ("latency",)), ("families", ("mbw_mr",))]
+    assert [rows for _, rows in both[2:]] == [("latency",)] * 2
+    assert [rows for _, rows in chosen("all", None)] == [BENCHMARKS, FAMILIES, BENCHMARKS, BENCHMARKS]
+
+
+@pytest.mark.parametrize(
+    ("mode", "row", "hint"),
+    [("native", "latencyy", "did you mean latency?"), ("mpi4py", "comm_dup", ""), ("late", "latency", "")],
+)
+def test_a_row_that_no_series_has_is_one_line(
+    capsys: pytest.CaptureFixture[str], mode: str, row: str, hint: str
+) -> None:
+    assert fidelity.main(["--mode", mode, "--benchmarks", row]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"--mode {mode} has no benchmark {row!r}" in line and hint in line
 
 
 def test_every_row_has_its_loop_in_c() -> None:
