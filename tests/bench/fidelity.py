@@ -1,13 +1,15 @@
 """`make bench-fidelity`: does omb-py measure what C loops with OSU's formulas measure?
 
-Two questions, each answered by launches of two ranks in which both sides run in the same processes, on the same
+Three questions, each answered by launches of two ranks in which both sides run in the same processes, on the same
 communicator and buffers, with the same warm-up, window, iterations and barriers, in alternation:
 
 - ``native``: our native binding (A) against the C reference (B), bar ±3 %;
+- ``families``: the same for a benchmark of every further family;
 - ``mpi4py``: our mpi4py binding (A) against the barest mpi4py loop (B), at thread levels single and multiple,
   bar ±5 %; the native binding's number stands beside it, so that the cost of Python is seen.
 
-Every launch is printed, none is discarded. Exit code 0: every cell inside its bar; 1: one is not; 3: cannot run here.
+Every launch is printed, none is discarded. Exit code 0: every cell inside its bar; 1: one is not, or that is not
+decided (or a side left wrong data, see :func:`wrong_data`); 3: cannot run here.
 """
 
 from __future__ import annotations
@@ -21,72 +23,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omb_py.errors import USAGE, UsageError
+from tests.bench.fidelity_plan import BENCHMARKS, SERIES, Series, chosen, plan, unit
 from tests.bench.quiet import Others, wait_for_quiet
 from tests.bench.ratios import Verdict, judge, launch_log_ratio, pair_log_ratios
-from tests.bench.reference import NoCompiler, beside_python, compile_reference
+from tests.bench.reference import FAMILIES, NoCompiler, beside_python, compile_reference
 
 ROOT = Path(__file__).resolve().parents[2]
-BENCHMARKS = ("latency", "bw", "allreduce", "bcast")
-SIZES = (8, 1024, 65536, 1 << 20)
 LAUNCH_TIMEOUT_S = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One question: sides A and B, the thread level, the bar, and a third side that is only shown."""
-
-    name: str
-    sides: tuple[str, str, str | None]
-    thread_level: str
-    bar: float
-    share: float = 1.0
-    """Part of the usual number of quads."""
-
-
-NATIVE = (Series("native", ("native", "c", None), "funneled", 0.03),)
-MPI4PY = tuple(
-    Series(f"mpi4py {level}", ("mpi4py", "bare", "native"), level, 0.05, 0.5) for level in ("single", "multiple")
-)
-CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03),)
-LATE = (Series("late", ("late", "c", None), "funneled", 0.03),)
-SERIES = {
-    "native": NATIVE,
-    "mpi4py": MPI4PY,
-    "mpi4py-single": MPI4PY[:1],
-    "mpi4py-multiple": MPI4PY[1:],
-    "control": CONTROL,
-    "late": LATE,
-    "all": NATIVE + MPI4PY,
-}
-
-
-def counts(benchmark: str, size: int) -> tuple[int, int, int]:
-    """(iterations, warm-ups, quads): OMB's counts where a block then takes milliseconds, else fewer.
-
-    Short blocks alternated often cancel drift better than long ones.
-    """
-    if size <= 8192:
-        return (100, 10, 40) if benchmark == "bw" else (1000, 100, 40)
-    if size <= 1 << 18:
-        return (20, 2, 20) if benchmark == "bw" else (100, 10, 40)
-    return (10, 2, 10) if benchmark == "bw" else (100, 10, 12)
-
-
-def plan(series: Series, benchmarks: Sequence[str], sizes: Sequence[int], effort: float) -> list[dict[str, Any]]:
-    """The cells of a launch."""
-    cells = []
-    for benchmark in benchmarks:
-        for size in sizes:
-            iterations, warmup, quads = counts(benchmark, size)
-            quads = max(2, 2 * round(quads * effort * series.share / 2))
-            cells.append(
-                {"benchmark": benchmark, "size": size, "iterations": iterations, "warmup": warmup, "quads": quads}
-            )
-    return cells
 
 
 def mpiexec() -> list[str]:
@@ -161,11 +108,6 @@ def side_value(cell: Mapping[str, Any], side: str) -> float:
     )
 
 
-def unit(benchmark: str) -> str:
-    """Of the printed number."""
-    return "MB/s" if benchmark in ("bw", "bibw") else "us"
-
-
 def show_launch(number: int, series: Series, result: Mapping[str, Any]) -> None:
     """Print one launch."""
     a, b, extra = series.sides
@@ -174,15 +116,21 @@ def show_launch(number: int, series: Series, result: Mapping[str, Any]) -> None:
         f"{result['thread_level']} · {result['ranks']} ranks · {result['seconds']:.1f} s · waited {result['waited_s']:.0f} s "
         f"for a quiet machine · other processes {_cores(result['other_cores'])}"
     )
-    head = f"{'benchmark':<10}{'size':>8}{'unit':>6}{a + ' (A)':>14}{b + ' (B)':>14}{'A/B - 1':>10}"
+    width = _width(result)
+    head = f"{'benchmark':<{width}}{'size':>8}{'unit':>6}{a + ' (A)':>14}{b + ' (B)':>14}{'A/B - 1':>10}"
     print(head + (f"{extra:>12}{'A - ' + extra:>14}" if extra else "") + f"{'iterations':>12}{'quads':>7}")
     for cell in result["cells"]:
-        line = f"{cell['benchmark']:<10}{cell['size']:>8}{unit(cell['benchmark']):>6}"
+        line = f"{cell['benchmark']:<{width}}{cell['size']:>8}{unit(cell['benchmark']):>6}"
         line += f"{side_value(cell, 'A'):>14.3f}{side_value(cell, 'B'):>14.3f}{100 * cell_ratio(cell):>9.2f}%"
         if extra:
             other = statistics.median(cell["extra_values"])
             line += f"{other:>12.3f}{cost_us(cell):>11.3f} us"
         print(line + f"{cell['iterations']:>12}{len(cell['runs']):>7}", flush=True)
+
+
+def _width(result: Mapping[str, Any]) -> int:
+    """Of the column of names."""
+    return max(10, 1 + max(len(cell["benchmark"]) for cell in result["cells"]))
 
 
 def _cores(cores: float | None) -> str:
@@ -203,6 +151,15 @@ def verdicts(series: Series, results: Sequence[Mapping[str, Any]]) -> list[tuple
     return [(cells[0], judge([cell_ratio(c) for c in cells], series.bar)) for cells in columns]
 
 
+def wrong_data(result: Mapping[str, Any]) -> str:
+    """Which side of which cell left wrong data in which a check found some; empty where none did."""
+    found = [
+        f"{cell['benchmark']} at {cell['size']} bytes: {wrong} wrong bytes after side {side}"
+        for cell in result["cells"] for side, wrong in cell.get("wrong_bytes", {}).items() if wrong
+    ]  # fmt: skip
+    return "; ".join(found)
+
+
 def show_verdicts(series: Series, results: Sequence[Mapping[str, Any]]) -> bool:
     """Print the verdict on every cell; returns whether all passed."""
     first, (a, b, extra) = results[0], series.sides
@@ -210,17 +167,18 @@ def show_verdicts(series: Series, results: Sequence[Mapping[str, Any]]) -> bool:
         f"\n{series.name}: verdict over {len(results)} launches · {first['library']} {first['library_version']} · "
         f"{a} against {b} · bar ±{100 * series.bar:g} %"
     )
-    head = f"{'benchmark':<10}{'size':>8}{'mean A/B - 1':>14}{'95 % interval':>22}{'':>4}"
+    width = _width(first)
+    head = f"{'benchmark':<{width}}{'size':>8}{'mean A/B - 1':>14}{'95 % interval':>22}{'':>9}"
     print(head + (f"{'A - ' + extra + ' (us)':>20}" if extra else ""))
     everything = True
     for index, (cell, verdict) in enumerate(verdicts(series, results)):
         everything &= verdict.inside
-        line = f"{cell['benchmark']:<10}{cell['size']:>8}{100 * verdict.ratio:>13.2f}%"
+        line = f"{cell['benchmark']:<{width}}{cell['size']:>8}{100 * verdict.ratio:>13.2f}%"
         interval = f"{100 * verdict.low:+.2f} … {100 * verdict.high:+.2f} %"
-        line += f"{interval:>22}  {'PASS' if verdict.inside else 'FAIL'}"
+        line += f"{interval:>22}  {verdict.word:<9}"
         if extra:
             line += f"{statistics.median(cost_us(r['cells'][index]) for r in results):>18.3f}"
-        print(line, flush=True)
+        print(line.rstrip(), flush=True)
     return everything
 
 
@@ -233,10 +191,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "each timed collective",
     )  # fmt: skip
     parser.add_argument("--launches", type=int, default=10, metavar="N")
-    parser.add_argument("--sizes", type=lambda text: [int(s) for s in text.split(",")], default=SIZES, metavar="B,B,…")
+    parser.add_argument("--sizes", type=lambda text: [int(s) for s in text.split(",")], metavar="B,B,…")
     parser.add_argument(
-        "--benchmarks", type=lambda text: text.split(","), default=BENCHMARKS, metavar="NAME,NAME,…",
-        help=f"of {', '.join(BENCHMARKS)}; native alone also bibw, barrier, allgather, alltoall",
+        "--benchmarks", type=lambda text: text.split(","), metavar="NAME,NAME,…",
+        help=f"of {', '.join(BENCHMARKS)}; native and control also bibw, barrier, allgather, alltoall; late: collectives; "
+        f"families: of {', '.join(FAMILIES)}",
     )  # fmt: skip
     parser.add_argument("--effort", type=float, default=1.0, metavar="F", help="times the usual number of blocks")
     parser.add_argument(
@@ -251,6 +210,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run it; returns the exit code."""
     options = parse(argv)
     try:
+        selection = chosen(options.mode, options.benchmarks)
+    except UsageError as error:
+        print(f"bench-fidelity: {error}", file=sys.stderr)
+        return USAGE
+    try:
         launcher = mpiexec()
         reference = compile_reference()
     except NoCompiler as error:
@@ -263,8 +227,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{cpu_model()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.release()}"
     )
     fine, everything = True, []
-    for series in SERIES[options.mode]:
-        cells = plan(series, options.benchmarks, options.sizes, options.effort)
+    for series, rows in selection:
+        cells = plan(series, rows, options.sizes or series.sizes, options.effort)
         results = []
         for number in range(1, options.launches + 1):
             try:
@@ -275,6 +239,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"bench-fidelity: {error}", file=sys.stderr)
                 return 3
             show_launch(number, series, results[-1])
+            if wrong := wrong_data(results[-1]):
+                print(f"bench-fidelity: {wrong}", file=sys.stderr)
+                return 1
         fine &= show_verdicts(series, results)
         everything.append({"series": series.name, "sides": series.sides, "bar": series.bar, "launches": results})
     if options.json:

@@ -61,6 +61,14 @@ class Verdict:
         return -self.bar < self.low and self.high < self.bar
 
     @property
+    def word(self) -> str:
+        """PASS: inside. UNDECIDED: not, but the interval is wider than the bar and reaches into it. FAIL: else."""
+        if self.inside:
+            return "PASS"
+        reaches = self.low < self.bar and self.high > -self.bar
+        return "UNDECIDED" if self.half_width > self.bar and reaches else "FAIL"
+
+    @property
     def half_width(self) -> float:
         """Half the width of the interval."""
         return (self.high - self.low) / 2

@@ -8,30 +8,7 @@
  * it receives this rank's time of each iteration.  The clock is read around every operation; a barrier follows
  * every collective call, outside the timer; return codes are checked; one barrier comes before the loop.
  */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CHECK(call)                                                    \
-    do {                                                               \
-        int rc_ = (call);                                              \
-        if (rc_ != MPI_SUCCESS) {                                      \
-            fprintf(stderr, "reference: %s returned %d\n", #call, rc_); \
-            abort();                                                   \
-        }                                                              \
-    } while (0)
-
-enum { PING = 1, DATA = 100, REPLY = 101, MAX_WINDOW = 1024 };
-
-static MPI_Request requests[2 * MAX_WINDOW];
-static MPI_Status statuses[2 * MAX_WINDOW];
-
-static int rank_in(MPI_Comm comm)
-{
-    int rank;
-    CHECK(MPI_Comm_rank(comm, &rank));
-    return rank;
-}
+#include "reference.h"
 
 double latency(MPI_Comm comm, char *send, char *recv, int size, int iterations, int warmup, int window,
                double *samples_us)
@@ -133,17 +110,6 @@ double bibw(MPI_Comm comm, char *send, char *recv, int size, int iterations, int
         }
     }
     return rank == 0 ? 2.0 * size / 1e6 * iterations * window / total : 0;
-}
-
-/* The mean over the ranks of this rank's mean, on rank 0. */
-static double averaged(MPI_Comm comm, double total, int iterations)
-{
-    double mine = total * 1e6 / iterations, sum = 0;
-    int ranks;
-
-    CHECK(MPI_Comm_size(comm, &ranks));
-    CHECK(MPI_Reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, comm));
-    return sum / ranks;
 }
 
 /* name, and name_late: the same with one more reading of the clock between the barrier and the timer, about 30 ns. */

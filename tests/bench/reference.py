@@ -11,12 +11,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).with_name("reference.c")
+HERE = Path(__file__).parent
+SOURCES = (HERE / "reference.c", HERE / "families.c")
+HEADER = HERE / "reference.h"
 BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"
 FLAGS = ("-O3", "-shared", "-fPIC", "-Wall")
 COLLECTIVES = ("barrier", "bcast", "allreduce", "allgather", "alltoall")
-FUNCTIONS = ("latency", "bw", "bibw", *COLLECTIVES)
-BUFFERS = {"bcast": ("buf", "buf"), "barrier": (None, None)}
+FAMILIES = (
+    "iallreduce.pure", "iallreduce.exposed", "allreduce_persistent", "neighbor_allgather", "put_latency",
+    "put_latency.loop", "mbw_mr", "latency_persistent", "comm_dup",
+)  # fmt: skip
+"""Loops of families.c, ``benchmark`` or ``benchmark.part``, in C with an underscore for the dot."""
+FUNCTIONS = ("latency", "bw", "bibw", *COLLECTIVES, *FAMILIES)
+BUFFERS = {
+    "bcast": ("buf", "buf"), "barrier": (None, None), "comm_dup": (None, None),
+    "put_latency": ("send", None), "put_latency.loop": ("send", None),
+}  # fmt: skip
 """benchmark -> the buffers of ours that stand for (send, recv); else they have these names."""
 
 
@@ -38,13 +48,14 @@ def compile_reference() -> Path:
     mpicc = beside_python("mpicc")
     if mpicc is None:
         raise NoCompiler(f"no mpicc beside {sys.executable} nor on the PATH")
-    key = hashlib.sha256(SOURCE.read_bytes() + f"{mpicc} {FLAGS}".encode()).hexdigest()[:12]
+    text = b"".join(part.read_bytes() for part in (*SOURCES, HEADER))
+    key = hashlib.sha256(text + f"{mpicc} {FLAGS}".encode()).hexdigest()[:12]
     library = BUILD / f"reference-{key}.so"
     if library.exists():
         return library
     BUILD.mkdir(parents=True, exist_ok=True)
     fresh = library.with_suffix(f".{os.getpid()}")
-    command = [str(mpicc), *FLAGS, "-o", str(fresh), str(SOURCE)]
+    command = [str(mpicc), *FLAGS, "-o", str(fresh), *map(str, SOURCES)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     except OSError as error:
@@ -61,12 +72,15 @@ class Reference:
 
     def __init__(self, library: Path, mpi: Any, comm: Any) -> None:
         self._library = ctypes.CDLL(str(library))
+        self._mpi = mpi
         handle_type = ctypes.c_void_p if mpi._sizeof(mpi.Comm) == 8 else ctypes.c_int
         pointer, number = ctypes.c_void_p, ctypes.c_int
         for name in (*FUNCTIONS, *(f"{name}_late" for name in COLLECTIVES)):
-            function = getattr(self._library, name)
+            function = getattr(self._library, in_c(name))
             function.restype = ctypes.c_double
             function.argtypes = [handle_type, pointer, pointer, number, number, number, number, pointer]
+        self._library.use_objects.restype = None
+        self._library.use_objects.argtypes = [handle_type, handle_type, ctypes.c_ssize_t, pointer]
         self._comm = mpi._handleof(comm)
         # both sides must call the same copy of the library, not two that lie at different addresses
         ours, theirs = ctypes.CDLL(mpi.__file__), self._library
@@ -74,14 +88,26 @@ class Reference:
             if _address(ours, name) != _address(theirs, name):
                 raise RuntimeError(f"mpi4py and the reference use different copies of {name}")
 
+    def use(self, graph: Any = None, window: Any = None, displacement: int = 0, reply: int = 0) -> None:
+        """Let the loops of families.c use these objects of mpi4py, and the reply's byte at this address."""
+        of = self._mpi._handleof
+        self._library.use_objects(
+            of(graph or self._mpi.COMM_NULL), of(window or self._mpi.WIN_NULL), displacement, reply
+        )  # fmt: skip
+
     def run(self, name: str, memory: Any, size: int, iterations: int, warmup: int, window: int) -> float:
         """The number that OMB would print, on rank 0; `memory` is the session's own HostMemory."""
         send, recv = BUFFERS.get(name.removesuffix("_late"), ("send", "recv"))
-        function = getattr(self._library, name)
+        function = getattr(self._library, in_c(name))
         value: float = function(
             self._comm, _start(memory, send), _start(memory, recv), size, iterations, warmup, window, None
         )
         return value
+
+
+def in_c(name: str) -> str:
+    """The function of a loop."""
+    return name.replace(".", "_")
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:

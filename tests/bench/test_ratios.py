@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench import fidelity
+from tests.bench import fidelity, fidelity_plan
 from tests.bench.ratios import judge, launch_log_ratio, orders, pair_log_ratios
+from tests.bench.reference import FAMILIES
 
 POSITIVE = st.floats(1e-3, 1e6)
 
@@ -53,6 +54,20 @@ def test_the_interval_is_students_and_must_lie_inside_the_bar() -> None:
     assert not judge([0.0], 0.03).inside
 
 
+@pytest.mark.parametrize(
+    ("launches", "word"),
+    [
+        ([0.0, 0.001, -0.001], "PASS"),
+        ([0.028, 0.03, 0.032], "FAIL"),  # known well enough to say that it is not known to be inside
+        ([-0.05, 0.05, 0.0], "UNDECIDED"),
+        ([0.0], "UNDECIDED"),
+        ([0.5, 0.6, 0.7], "FAIL"),  # wide, but nowhere near
+    ],
+)
+def test_an_interval_wider_than_the_bar_decides_nothing(launches: list[float], word: str) -> None:
+    assert judge(launches, 0.03).word == word
+
+
 def cell(a: float, b: float) -> dict[str, Any]:
     runs = [{"order": o, "values": [a if side == "A" else b for side in o]} for o in orders(4)]
     return {"benchmark": "latency", "size": 8, "iterations": 10, "runs": runs, "extra_values": [1.0]}
@@ -67,14 +82,16 @@ def launches_with(ratio: float) -> list[dict[str, Any]]:
 def test_the_verdict_is_printed_for_every_cell(
     capsys: pytest.CaptureFixture[str], ratio: float, verdict: bool, word: str
 ) -> None:
-    assert fidelity.show_verdicts(fidelity.NATIVE[0], launches_with(ratio)) is verdict
+    assert fidelity.show_verdicts(fidelity_plan.NATIVE[0], launches_with(ratio)) is verdict
     said = capsys.readouterr().out
     assert word in said and f"{100 * (ratio - 1):.2f}%" in said
 
 
 def test_no_block_is_left_out_of_the_plan() -> None:
-    plan = fidelity.plan(fidelity.NATIVE[0], fidelity.BENCHMARKS, fidelity.SIZES, 1.0)
-    assert [(c["benchmark"], c["size"]) for c in plan] == [(b, s) for b in fidelity.BENCHMARKS for s in fidelity.SIZES]
+    native = fidelity_plan.NATIVE[0]
+    plan = fidelity.plan(native, native.rows, native.sizes, 1.0)
+    assert [(c["benchmark"], c["size"]) for c in plan] == [(b, s) for b in native.rows for s in native.sizes]
+    assert (len(native.rows), len(plan)) == (4, 16)
     assert all(c["quads"] % 2 == 0 for c in plan)
 
 
@@ -83,9 +100,9 @@ def test_one_short_launch_of_every_series(tmp_path: Any, capsys: pytest.CaptureF
     """Real ranks, both sides in one process; no verdict is asked of one launch."""
     import json
 
-    for mode in ("native", "mpi4py", "late"):
+    for mode in ("native", "mpi4py", "late", "families"):
         file = tmp_path / f"{mode}.json"
-        benchmarks = "allreduce" if mode == "late" else "latency,bw,allreduce,bcast"
+        benchmarks = {"late": "allreduce", "families": ",".join(FAMILIES)}.get(mode, "latency,bw,allreduce,bcast")
         code = fidelity.main(
             ["--mode", mode, "--launches", "1", "--sizes", "8", "--benchmarks", benchmarks, "--effort", "0.05",
              "--patience", "0", "--json", str(file)]
@@ -97,3 +114,7 @@ def test_one_short_launch_of_every_series(tmp_path: Any, capsys: pytest.CaptureF
             (launch,) = series["launches"]
             assert [c["benchmark"] for c in launch["cells"]] == benchmarks.split(",")
             assert all(v > 0 for c in launch["cells"] for run in c["runs"] for v in run["values"])
+            if mode == "families":
+                nothing_moves = {"A": None, "B": None}
+                for c in launch["cells"]:
+                    assert c["wrong_bytes"] == (nothing_moves if c["benchmark"] == "comm_dup" else {"A": 0, "B": 0})
