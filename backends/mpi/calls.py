@@ -12,7 +12,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from omb_py.backends.mpi.rma import RMA_CALLS, WindowOperands
-from omb_py.backends.mpi.session import missing_in
+from omb_py.backends.mpi.start import missing_in
 from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.backends.mpi.windows import OpenWindow, handle
 from omb_py.engine.layouts import itemsize

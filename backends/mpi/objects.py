@@ -12,7 +12,7 @@ from mpi4py.util import pkl5
 from numpy.typing import NDArray
 
 from omb_py.backends.mpi.bound import Renderer
-from omb_py.backends.mpi.session import BoundRunner
+from omb_py.backends.mpi.runners import BoundRunner
 from omb_py.backends.mpi.types import OPS
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.flat import Names

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mpi4py import MPI
 
-from omb_py.backends.mpi.session import vendor
+from omb_py.backends.mpi.start import vendor
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.dtypes import OPS as NAMES
 from omb_py.engine.layouts import Derived, derived

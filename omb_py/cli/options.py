@@ -243,6 +243,7 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
             heading, "--thread-level", "LEVEL", f"MPI thread level to ask for: {', '.join(THREAD_LEVELS)}.",
             f"{b.needs.thread_level}; with binding mpi4py multiple", word("thread level", THREAD_LEVELS),
         ),
+        _flag(heading, "-I --session", "Begin with an MPI session (MPI-4) instead of MPI_Init."),
     ]  # fmt: skip
 
 

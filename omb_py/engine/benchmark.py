@@ -78,6 +78,8 @@ class Cell:
     """How the window of a one-sided benchmark is made (:data:`omb_py.engine.rma.WINDOWS`)."""
     sync: str = "flush"
     """What completes a one-sided operation (:data:`omb_py.engine.rma.SYNCS`)."""
+    session: bool = False
+    """MPI began with a session, and the communicator comes from it (``-I``)."""
     process_sync: str = "barrier"
     cache: str = "hot"
     """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.rotate`)."""
@@ -166,6 +168,8 @@ class Needs:
     thread_level: Literal["single", "funneled", "serialized", "multiple"] = "funneled"
     fork: bool = False
     """Ranks fork while they communicate: libraries that pin memory must know before they start."""
+    session: bool = False
+    """MPI begins with a session instead of MPI_Init."""
 
 
 @dataclass(frozen=True, slots=True)

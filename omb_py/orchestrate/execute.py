@@ -92,6 +92,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "ranks": launch.ranks,
         "thread_level": launch.thread_level,
         "fork": launch.needs.fork,
+        "session": launch.needs.session,
         "launch_index": launch.index,
         "seed": run.seed,
         "mock": request.mock,

@@ -138,7 +138,7 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
         except OmbError as error:  # the other ranks wait in the library: they hear of it below
             problem = error
     try:
-        session = find(launch.backend).connect({"thread_level": launch.thread_level, "ranks": launch.ranks})
+        session = find(launch.backend).connect({**asdict(launch.needs), "ranks": launch.ranks})
         if joined.size not in (None, session.size):
             raise unjoined(joined, session.size)
     except OmbError:

@@ -58,6 +58,7 @@ OPTIONS: Mapping[str, Option] = {
     "object": Option("--object", "objects", "object_kind", "object_kind"),
     "out_of_band": Option("--out-of-band", "objects", "out_of_band", "out_of_band"),
     "cache": Option("--cache", "data", "cache", "cache"),
+    "session": Option("-I/--session", "start", "session", "session"),
     "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
     "vary_window": Option("-V/--vary-window", "sweep over windows", "vary_window", "vary_window"),
     "print_rate": Option("-R/--print-rate", "message rate", "print_rate", "print_rate"),
@@ -70,7 +71,9 @@ OPTIONS: Mapping[str, Option] = {
 }
 """By the key that stands in ``Benchmark.options``."""
 OF_DATA = ("object", "out_of_band", "cache")
-"""Options that every benchmark takes that moves data; stored where they are used."""
+"""Options that every benchmark takes that moves data."""
+OF_ALL = ("session",)
+"""Options that every benchmark takes."""
 _NAMED = 12
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """The windows of ``-V``."""
@@ -108,7 +111,7 @@ def takes(benchmark: Benchmark, option: str) -> bool:
     """Does an option (a key as in ``Benchmark.options``) mean something for a benchmark?"""
     if option in ("sizes", *OF_DATA):
         return benchmark.sizes is not None
-    return option in benchmark.options
+    return option in OF_ALL or option in benchmark.options
 
 
 def _takers(key: str) -> str:
@@ -155,6 +158,8 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         raise UsageError(
             "the tables of -V/--vary-window have no place for percentiles: leave out -z or -V, or add --format table"
         )
+    if request.session and request.backends != ("mpi",):
+        raise UsageError("-I/--session begins MPI with a session: leave it out, or use --backend mpi alone")
     check_objects(request, benchmark)
     check_cache(request, benchmark)
     if takes(benchmark, "op"):
@@ -223,7 +228,7 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
         for backend in request.backends:
             for binding in bindings_of(request, offers[backend]):
                 level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
-                needs = replace(benchmark.needs, thread_level=level)  # type: ignore[arg-type]
+                needs = replace(benchmark.needs, thread_level=level, session=request.session)  # type: ignore[arg-type]
                 cells = groups.setdefault((backend, request.ranks or DEFAULT_RANKS, needs), [])
                 cells += (replace(cell, sweep=sweep) for cell in _cells(request, benchmark, backend, binding))
     return [

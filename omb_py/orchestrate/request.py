@@ -120,6 +120,8 @@ class Request:
     """By what part of the size the blocks of a vector collective differ, 0 to 1."""
     neighborhood: str | None = None
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.graphs`)."""
+    session: bool = False
+    """Begin with an MPI session instead of MPI_Init."""
     thread_level: str | None = None
     """MPI thread level to ask for; None: what benchmark and binding need."""
     format: str = "osu"

@@ -122,6 +122,8 @@ def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]
     out = {name: str(cell[name]) for name in fields}
     if cell["buffer"] == OBJECT:
         out |= {"object": cell["object_kind"], "out_of_band": str(cell["out_of_band"])}
+    if cell["session"]:
+        out["session"] = "True"
     if "root" in benchmark.options and cell["root"] < 0:
         out["root"] = "rotate"
     return out

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 from functools import cache
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from omb_py.backends.registry import find
 from omb_py.engine.memory import available_bytes
 from tests.support import large_messages
-from tests.support.mpi import report
+from tests.support.mpi import environment, report
 
 pytestmark = pytest.mark.mpi
 BINDINGS = ("native", "mpi4py")
@@ -127,3 +130,17 @@ def test_messages_of_more_than_2_gib() -> None:
                 assert "_c, which is missing in" in one["problem"], what
             else:
                 assert one["found"] == marks, what
+
+
+@pytest.mark.parametrize("binding", ["native", "mpi4py"])
+def test_a_session_instead_of_init(binding: str) -> None:
+    """``-I``: the benchmark's communicator comes from a session; all data arrives, and what its start took is known."""
+    words = ["--binding", binding, "-c", "-i", "5", "-m", "8:4K:8", "--no-store", "--format", "json", "-I"]
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", "allgather", "-n", "2", *words],
+        capture_output=True, text=True, timeout=60, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert [(row["size_bytes"], row["validated"]) for row in rows] == [(8, True), (64, True), (512, True), (4096, True)]
+    assert {row["parameters"]["session"] for row in rows} == {"True"}

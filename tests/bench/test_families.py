@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.engine.benchmark import Family
 from tests.bench import fidelity
-from tests.bench.fidelity_plan import BENCHMARKS, OF_FAMILIES, SERIES, Series, chosen, declared, plan
+from tests.bench.fidelity_plan import BENCHMARKS, LOOP, OF_FAMILIES, SERIES, Series, chosen, declared, plan
 from tests.bench.fidelity_rank import printed
 from tests.bench.reference import FAMILIES, NoCompiler, compile_reference, in_c
 
@@ -34,7 +34,9 @@ def test_of_the_rows_asked_for_each_series_takes_its_own() -> None:
     both = [(series.name, rows) for series, rows in chosen("all", ["mbw_mr", "latency"])]
     assert both[:2] == [("native", ("latency",)), ("families", ("mbw_mr",))]
     assert [rows for _, rows in both[2:]] == [("latency",)] * 2
-    assert [rows for _, rows in chosen("all", None)] == [BENCHMARKS, FAMILIES, BENCHMARKS, BENCHMARKS]
+    judged = tuple(row for row in FAMILIES if row != LOOP)
+    assert [rows for _, rows in chosen("all", None)] == [BENCHMARKS, judged, BENCHMARKS, BENCHMARKS]
+    assert [rows for _, rows in chosen("families", [LOOP])] == [(LOOP,)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,101 @@
+"""How a process begins with MPI, and what the library is called."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import mpi4py
+
+from omb_py.engine.needs import LEVELS
+from omb_py.errors import EnvironmentProblem
+
+
+def load() -> Any:
+    """The MPI module, nothing initialised. Raises EnvironmentProblem when there is no library."""
+    mpi4py.rc.initialize = False
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentProblem(
+            f"no MPI library can be loaded ({error}); install one: pip install 'omb-py[mpich]'"
+        ) from error
+    return MPI
+
+
+def initialise(level: str) -> tuple[Any, float]:
+    """Load MPI and initialise it at a thread level, unless the program already did.
+
+    Returns:
+        the MPI module, and how long MPI_Init_thread took in µs (0 when it was called before).
+    """
+    MPI = load()
+    if not MPI.Is_initialized():
+        with warnings.catch_warnings():
+            # mpi4py suspects a foreign launcher; we count the ranks of the world and say it in one line
+            warnings.filterwarnings("ignore", "suspicious MPI execution environment", RuntimeWarning)
+            began = time.perf_counter_ns()
+            MPI.Init_thread(LEVELS.index(level))
+            return MPI, (time.perf_counter_ns() - began) / 1000
+    return MPI, 0.0
+
+
+def initialise_session(level: str) -> tuple[Any, Any, Any, float]:
+    """Begin with a session instead of MPI_Init (``-I``), and make a communicator of all processes from it.
+
+    Returns:
+        the MPI module, the session, the communicator, and how long both took in µs.
+
+    Raises:
+        EnvironmentProblem: the library has no sessions.
+    """
+    MPI = load()
+    began = time.perf_counter_ns()
+    try:
+        info = MPI.Info.Create()
+        info.Set("thread_level", f"MPI_THREAD_{level.upper()}")
+        session = MPI.Session.Init(info)
+        group = session.Create_group("mpi://WORLD")
+        comm = MPI.Intracomm.Create_from_group(group, "omb-py")
+    except NotImplementedError:
+        raise missing_in(MPI, "MPI_Session_init") from None
+    took = (time.perf_counter_ns() - began) / 1000
+    info.Free()
+    group.Free()
+    return MPI, session, comm, took
+
+
+def process_start_ns() -> int:
+    """When this process started, in ns of the epoch, to a hundredth of a second. (proc_pid_stat(5): field 22.)"""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    boot = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return boot + ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def allow_forks() -> None:
+    """Tell libraries that pin memory, which look when they start, that this process will fork."""
+    for name in ("RDMAV_FORK_SAFE", "IBV_FORK_SAFE"):
+        os.environ.setdefault(name, "1")
+
+
+def missing_in(mpi: Any, function: str) -> EnvironmentProblem:
+    """What to say of a function that the library does not have."""
+    name, version = vendor(mpi)
+    if function.endswith("_c"):
+        return EnvironmentProblem(
+            f"a count above {(1 << 31) - 1} elements needs {function}, which is missing in {name} {version} "
+            f"(MPI-{mpi.VERSION}.{mpi.SUBVERSION}) and there since MPI-4.0: a newer library, a smaller -m or a wider -T"
+        )
+    return EnvironmentProblem(
+        f"{function} is missing in {name} {version}, which implements MPI-{mpi.VERSION}.{mpi.SUBVERSION}: "
+        "it is there since MPI-4.0: use a newer library"
+    )
+
+
+def vendor(mpi: Any) -> tuple[str, str]:
+    """Name and version of the MPI library, as we store it."""
+    name, version = mpi.get_vendor()
+    return str(name), ".".join(map(str, version))
