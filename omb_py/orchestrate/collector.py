@@ -105,6 +105,7 @@ class Collector:
         self.run.printer.row(row, request)
         if request.full and row["skew_us"] is not None:
             self._skew_of(row)
+        self._overlap_of(row)
 
     def _skew_of(self, row: Mapping[str, Any]) -> None:
         """Once a launch: with what spread the ranks leave the synchronisation that the samples contain."""
@@ -118,6 +119,19 @@ class Collector:
         late = row["metrics"].get("late_rounds")
         if late:
             self.run.later.append(f"{row['size_bytes']} B: {late:.0f} rounds began late on some rank and were dropped")
+
+    def _overlap_of(self, row: Mapping[str, Any]) -> None:
+        """Once a benchmark: why nothing was hidden, which is common and no fault of the measurement."""
+        if row["metrics"].get("overlap_pct") != 0:
+            return
+        tests = int((row["parameters"] or {}).get("tests", 0))
+        more = f"more than {tests} calls of MPI_Test" if tests else "calls of MPI_Test while it computes: -t 100"
+        text = (
+            f"{row['benchmark']}: overlap 0 %: the communication took as long as without computing, as where a library "
+            f"makes progress inside its calls only: try {more}, or the library's own progress thread"
+        )
+        if not any(said.startswith(f"{row['benchmark']}: overlap") for said in self.run.later):
+            self.run.later.append(text)
 
     def close(self) -> None:
         """Turn what was journaled into the launch's Parquet file. Raises EnvironmentProblem; the journal stays."""

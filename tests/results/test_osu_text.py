@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from omb_py import __version__
@@ -359,3 +361,36 @@ class TestStartUp:
         assert text.header(None) + text.row({"ranks": 4}) == (
             "# OSU MPI Hello World Test v7.5\nThis is a test with 4 processes\n"
         )
+
+
+class TestNeighborhood:
+    """Lines before the table, and the table (reference section 3.6)."""
+
+    ROW: ClassVar = {
+        "benchmark": "neighbor_allgather", "family": "neighborhood", "unit": "us", "size_bytes": 1, "value": 10.13,
+        "ranks": 4, "parameters": {"neighborhood": "cart:1:1"}, "metrics": {"topology_us": 223.91},
+    }  # fmt: skip
+
+    def test_a_grid(self) -> None:
+        text = text_of(self.ROW, False, False, ())
+        assert text.header("char") + text.row(self.ROW) == (
+            "Dimensions size = 4 \n"
+            "Time took to create topology graph:223.91 us.\n"
+            "\n"
+            "# OSU MPI Neighborhood Allgather Latency Test v7.5\n"
+            "# Datatype: MPI_CHAR.\n"
+            "# Size       Avg Latency(us)\n"
+            "1                      10.13\n"
+        )
+
+    def test_a_graph_has_no_dimensions(self) -> None:
+        row = {**self.ROW, "parameters": {"neighborhood": "graph:0>1,1>0"}}
+        assert (
+            text_of(row, False, False, ())
+            .header("char")
+            .startswith("Time took to create topology graph:223.91 us.\n\n")
+        )
+
+    def test_a_grid_of_two_dimensions(self) -> None:
+        row = {**self.ROW, "parameters": {"neighborhood": "cart:2:1"}}
+        assert text_of(row, False, False, ()).header("char").startswith("Dimensions size = 2 2 \n")
