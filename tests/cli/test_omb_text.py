@@ -1,54 +1,102 @@
-"""OMB's text from real MPI: every benchmark, both bindings, every rank count up to 4 that it admits, all checked."""
+"""OMB's text from real MPI: every benchmark, both bindings, all checked, on two ranks.
+
+A suite runs them all: what needs the same launch shares one. tests/backends/test_conformance.py has more ranks.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from omb_py import __version__
+from omb_py.engine.benchmark import Benchmark
+from omb_py.results.titles import TITLES
 from omb_py.suites import BENCHMARKS
 from tests.support.mpi import ROOT, environment
 
-pytestmark = pytest.mark.mpi
-BRIEFLY = ("reduce", "reduce_scatter_block", "gather", "scatter")
-"""Their data is looked at by tests/backends/test_conformance.py at every rank count; here it is about the text."""
-COMBINATIONS = [
-    (name, binding, ranks)
-    for name, benchmark in BENCHMARKS.items()
-    for binding in ("native", "mpi4py")
-    for ranks in (2, 3, 4)
-    if benchmark.family != "one-sided"  # tests/cli/test_one_sided.py
-    and benchmark.ranks.admits(ranks)
-    and (name not in BRIEFLY or (binding, ranks) in (("native", 3), ("mpi4py", 4)))
-]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+RANKS = 2
 NUMBER = r"\d+\.\d\d"
 
 
 def run(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "omb_py", *words, "--store", str(store), "--quiet"],
-        capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(),
+        capture_output=True, text=True, timeout=280, cwd=ROOT, env=environment(),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "binding", "ranks"), COMBINATIONS)
-def test_is_printed_and_every_byte_is_right(name: str, binding: str, ranks: int, tmp_path: Path) -> None:
-    sizes = ("-m", "8:16", "-c") if BENCHMARKS[name].sizes else ()  # a barrier has no data
-    done = run(tmp_path, name, "--binding", binding, "-n", str(ranks), *sizes, "-i", "5", "-x", "1")
+WANTED = [b for b in BENCHMARKS.values() if b.ranks.admits(RANKS) and not b.ranks.over_nodes and not b.once]
+"""Those that run on one node; what is measured at the start is in a test of its own."""
+
+
+def title_of(benchmark: Benchmark) -> str:
+    name = benchmark.name
+    return TITLES[name].line() if name in TITLES else f"# omb-py {name} Test v{__version__}"
+
+
+def suite() -> str:
+    """A suite of all of them: two sizes where there are sizes, every byte checked where there are bytes."""
+    groups: dict[tuple[bool, bool], list[str]] = {}
+    for benchmark in WANTED:
+        groups.setdefault((benchmark.sizes is not None, "validation" in benchmark.options), []).append(benchmark.name)
+    text = f'name = "text"\ndescription = "all"\n\n[defaults]\niterations = "5"\nwarmup = "1"\nranks = {RANKS}\n'
+    for (sized, checked), names in groups.items():
+        text += f"\n[[entry]]\nbenchmarks = {names}\n"
+        text += 'message-size = "8:16"\n' if sized else ""
+        text += "validation = true\n" if checked else ""
+    return text
+
+
+@cache
+def tables(binding: str, folder: Path) -> dict[str, list[list[str]]]:
+    """Title -> the lines that follow it, for each table of that title (alltoallw's over neighbors has the same)."""
+    folder.mkdir(exist_ok=True)
+    (folder / "all.toml").write_text(suite())
+    done = run(folder, "run", str(folder / "all.toml"), "--binding", binding)
     assert done.returncode == 0, done.stderr
-    heads = [line for line in done.stdout.splitlines() if line.startswith("#")]
-    rows = [line for line in done.stdout.splitlines() if line.strip() and not line.startswith("#")]
-    assert re.match(r"# OSU MPI .*Test v7\.5", heads[0]), done.stdout
-    if not sizes:
-        assert len(rows) == 1 and re.fullmatch(rf"\s*{NUMBER}\s*", rows[0]), done.stdout
+    found: dict[str, list[list[str]]] = {}
+    last: list[str] = []
+    for line in done.stdout.splitlines():
+        if re.match(r"# (OSU|omb-py) .* Test v", line):
+            last = []
+            found.setdefault(line, []).append(last)
+        last.append(line)
+    return found
+
+
+@pytest.mark.parametrize("binding", ["native", "mpi4py"])
+@pytest.mark.parametrize("name", [b.name for b in WANTED])
+def test_every_table_is_printed_and_every_byte_right(
+    name: str, binding: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    found, benchmark = tables(binding, tmp_path_factory.getbasetemp() / binding), BENCHMARKS[name]
+    same = [b for b in WANTED if title_of(b) == title_of(benchmark)]
+    assert len(found[title_of(benchmark)]) == len(same)
+    lines = found[title_of(benchmark)][same.index(benchmark)]
+    rows = [line for line in lines if re.match(r"\s*\d+(\.\d\d)?\s", f"{line} ")]
+    assert sum(line.startswith("# ") for line in lines) >= 2
+    if benchmark.sizes is None and not benchmark.one_element:
+        assert len(rows) == 1 and re.fullmatch(rf"\s*({NUMBER}\s*)+", rows[0]), lines
         return
-    fields = [re.fullmatch(rf"(\d+)\s+({NUMBER})\s+Pass", row) for row in rows]
-    assert all(fields), done.stdout
-    assert [int(field[1]) for field in fields if field] == [8, 16]
-    assert all(float(field[2]) > 0 for field in fields if field)
+    assert [int(row.split()[0]) for row in rows] == ([1] if benchmark.one_element else [8, 16]), lines
+    said = "Pass|passed" if "validation" in benchmark.options else ""
+    assert all(re.fullmatch(rf"\d+(\s+{NUMBER})+\s*({said})", row) for row in rows), lines
+
+
+@pytest.mark.parametrize("name", ["init", "hello"])
+def test_start_up_is_one_sentence_a_launch(name: str, tmp_path: Path) -> None:
+    done = run(tmp_path, name, "-n", "2", "--launches", "2", "--format", "osu")
+    assert done.returncode == 0, done.stderr
+    title, row = TITLES[name].line(), r"This is a test with 2 processes"
+    if name == "init":
+        row = r"nprocs: 2, min: \d+ ms, max: \d+ ms, avg: \d+ ms"
+    assert re.fullmatch(f"({re.escape(title)}\n{row}\n){{2}}", done.stdout), done.stdout
 
 
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
