@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.program import Buffer, Program, Region, Stage, Step, walk
+from omb_py.engine.payload import expectations
+from omb_py.engine.program import Body, Buffer, Program, Region, Stage, templates
 from omb_py.engine.steps import flip, recv
 from omb_py.errors import UsageError, nearest
 
@@ -40,39 +41,25 @@ def parse_fault(text: str) -> Fault | None:
     return Fault(kind, *map(int, numbers))
 
 
-def _last_received(stage: Stage) -> Region | None:
-    found: Region | None = None
-    for node, k in walk(stage.variants[0]):
-        if isinstance(node, Step):
-            named = (node.operands.get(name) for name in ("recv", "buf", "window" if node.op == "exposed" else ""))
-            region = next((found for found in named if found), None)
-            if isinstance(region, Region):
-                found = region.at(k)
-    return found
-
-
-def _first_sent(stage: Stage) -> Region | None:
-    steps = (node for node, _ in walk(stage.variants[0]) if isinstance(node, Step))
-    return next((step["send"].at(0) for step in steps if isinstance(step.operands.get("send"), Region)), None)
+def _spoiled(variant: Body, stage: Stage, world: World) -> Body:
+    """The body with the last byte that arrives inverted after it; a rank where none arrives sends a wrong one."""
+    before, after = expectations(variant, world, 0, templates(stage))
+    received = [region for region, _ in after if region.nbytes]
+    if received:
+        return (*variant, flip(received[-1]))
+    sent = [region for region, _ in before if region.nbytes]
+    return (flip(sent[0]), *variant) if sent else variant
 
 
 def spoil(program: Program, fault: Fault, world: World) -> Program:
     """The program with the fault added to its first stage."""
-    stage = program.stages[0]
+    stage, buffers = program.stages[0], program.buffers
     if fault.kind == "flip":
-        region = _last_received(stage)
-        sent = _first_sent(stage)
-        if region is None:
-            if sent is None:
-                return program
-            variants = tuple((flip(sent), *body) for body in stage.variants)  # what only sends, sends a wrong byte
-            return replace(program, stages=(replace(stage, variants=variants), *program.stages[1:]))
-        extra: Step = flip(region)
-        buffers = program.buffers
+        variants = tuple(_spoiled(variant, stage, world) for variant in stage.variants)
     else:
         extra = recv(Region("lost", 0, 1), (world.rank + 1) % world.size, "char", _LOST_TAG)
-        buffers = (*program.buffers, Buffer("lost", 1))
-    variants = tuple((*body, extra) for body in stage.variants)
+        buffers = (*buffers, Buffer("lost", 1))
+        variants = tuple((*variant, extra) for variant in stage.variants)
     return replace(program, buffers=buffers, stages=(replace(stage, variants=variants), *program.stages[1:]))
 
 

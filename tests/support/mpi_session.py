@@ -16,7 +16,8 @@ from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.measure import measure
 from omb_py.engine.program import Buffer, Host, Lap, Program, Region, Request, Result, Stage, body
 from omb_py.engine.session import StepFailed
-from omb_py.suites.registry import find
+from omb_py.engine.validate import checkable
+from omb_py.suites.registry import BENCHMARKS, find
 
 CELL = Cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
 
@@ -96,20 +97,25 @@ def rotating(session: Any, binding: str) -> Any:
     return {"buf": memory.tolist(), "samples": samples.shape, "least": int(samples.min())}
 
 
+ON_MORE_RANKS = ("bcast", "allreduce", "allgather", "alltoallv", "igather", "scatter_persistent", "neighbor_alltoallw")
+"""Ranks that outnumber cores spin, and a benchmark takes a second."""
+
+
 def corrupted(session: Any, binding: str) -> Any:
-    """One byte inverted on the last rank must be found by the checks of that cell."""
+    """One byte inverted on the last rank must be found by the checks of every benchmark."""
     from omb_py.engine.faults import parse_fault, with_fault
 
     found = {}
-    for name in ("latency", "bw", "bibw", "bcast", "allreduce", "allgather", "alltoall"):
-        kind = find(name)
-        if kind.ranks.admits(session.size):
-            cell = Cell(
-                name, "mpi", binding, 256, dtype=kind.dtype, iterations=4, auto=False, warmup=1, window=4, validate=True
-            )
-            for fault in ("", f"flip:{session.size - 1}"):
-                done = measure(session, with_fault(kind, parse_fault(fault)), cell)
-                found[f"{name} {fault}".strip()] = [done.validated, done.wrong_bytes]
+    for name, kind in BENCHMARKS.items():
+        if not checkable(kind) or not kind.ranks.admits(session.size) or kind.ranks.over_nodes:
+            continue
+        if session.size > 2 and name not in ON_MORE_RANKS:
+            continue
+        (size,) = kind.sizes_for(kind.dtype, (256,))
+        cell = kind.cell("mpi", binding, size, iterations=4, auto=False, warmup=1, window=4, validate=True)
+        for fault in ("", f"flip:{session.size - 1}"):
+            done = measure(session, with_fault(kind, parse_fault(fault)), cell)
+            found[f"{name} {fault}".strip()] = [done.validated, done.wrong_bytes]
     return found
 
 
