@@ -329,13 +329,20 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def _part(word: str) -> float | None:
+    """A number, or one of percent; None where it is neither."""
+    try:
+        return float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
+    except ValueError:
+        return None
+
+
 def parse_fraction(text: str) -> float:
     """A fraction between 0 and 1, as ``0.01`` or ``1%``. Raises UsageError."""
     word = text.strip()
-    try:
-        value = float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
-    except ValueError:
-        raise UsageError(f"{word!r} is not a fraction: write 0.01 or 1%") from None
+    value = _part(word)
+    if value is None:
+        raise UsageError(f"{word!r} is not a fraction: write 0.01 or 1%")
     if not 0 < value < 1:
         raise UsageError(f"{word} is not between 0 and 1: write 0.01 or 1%")
     return value
@@ -344,10 +351,7 @@ def parse_fraction(text: str) -> float:
 def parse_imbalance(text: str) -> float:
     """A part from 0 to 1, as ``0.5`` or ``50%``. Raises UsageError."""
     word = text.strip()
-    try:
-        value = float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
+    value = _part(word)
+    if value is None or not 0 <= value <= 1:
         raise UsageError(f"imbalance {word!r} is not between 0 and 1: write 0.5 or 50%")
     return value

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from omb_py.errors import UsageError, nearest
+from omb_py.linefile import entries
 
 _KINDS = ("cart", "graph")
 _MOST_DIMENSIONS = 8
@@ -43,16 +44,8 @@ def _grid(text: str, rest: str) -> str:
 
 
 def _edges_of(path: Path) -> list[tuple[int, int]]:
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise UsageError(f"graph file {path}: {reason}: write -N graph:FILE with lines SOURCE, TARGET") from None
     edges = []
-    for number, line in enumerate(lines, 1):
-        body = line.partition("#")[0].strip()
-        if not body:
-            continue
+    for number, body in entries(path, "graph file", "-N graph:FILE with lines SOURCE, TARGET"):
         words = [word.strip() for word in body.split(",")]
         if len(words) != 2 or not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
             raise UsageError(f"{path}:{number}: {body!r} is no edge: write SOURCE, TARGET as two ranks, such as 0, 1")

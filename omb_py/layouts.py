@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from omb_py.errors import UsageError, nearest
+from omb_py.linefile import entries
 
 _KINDS = ("cont", "vect", "indx")
 _MOST = 1 << 30
@@ -51,17 +52,9 @@ def _vector(text: str, rest: str) -> str:
 
 
 def _pieces_of(path: Path) -> list[tuple[int, int]]:
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise UsageError(f"file {path}: {reason}: write -D indx:FILE with lines DISPLACEMENT, LENGTH") from None
     pieces: list[tuple[int, int]] = []
     end = 0
-    for number, line in enumerate(lines, 1):
-        body = line.partition("#")[0].strip()
-        if not body:
-            continue
+    for number, body in entries(path, "file", "-D indx:FILE with lines DISPLACEMENT, LENGTH"):
         words = [_number(word.strip()) for word in body.split(",")]
         if len(words) != 2 or words[0] < 0 or words[1] < 1:
             raise UsageError(f"{path}:{number}: {body!r} is no piece: write DISPLACEMENT, LENGTH, such as 4, 2")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from omb_py.engine import rma
 from omb_py.engine.benchmark import Benchmark, Cell, Metric, Sizes, World
@@ -186,12 +187,12 @@ def _integers(cell: Cell) -> str:
     return f"{cell.benchmark} has no type {cell.dtype}: MPI_Compare_and_swap takes integers: use -T char or int32"
 
 
-def _declared(name: str, summary: str, call: Call, **more: object) -> Benchmark:
+def _declared(name: str, summary: str, call: Call, **more: Any) -> Benchmark:
     base = Benchmark(
         name, "one-sided", summary, _latency(call), _LATENCY, _SIZE, LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char",
         _OPTIONS, bytes_total=lambda size, ranks: size,
     )  # fmt: skip
-    return replace(base, **more)  # type: ignore[arg-type]
+    return replace(base, **more)
 
 
 def _many(name: str, summary: str, program: Callable[[World, Cell], Program], directions: int = 1) -> Benchmark:

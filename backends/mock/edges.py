@@ -37,7 +37,7 @@ def _peers(step: Step, rooted: str, edges: str, ranks: int) -> Sequence[int]:
     """The other ends: the root of the operation `rooted`, the neighbors of a graph, or all ranks."""
     if base(step.op) == rooted:
         return (step["root"],)
-    return step[edges] if edges in step.operands else range(ranks)
+    return step.peers(edges, ranks)
 
 
 def _places(data: Region | Blocks, count: int, same: bool) -> list[Place]:

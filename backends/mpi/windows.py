@@ -9,6 +9,7 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
+from omb_py.backends.mpi.start import vendor
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Window
 from omb_py.engine.rma import OF_THE_LIBRARY, WINDOWS
@@ -35,10 +36,9 @@ class OpenWindow:
         try:
             self.win, self._attached = _make(what, nbytes, memory, comm)
         except (MPI.Exception, NotImplementedError) as error:
-            name, version = MPI.get_vendor()
+            name, version = vendor(MPI)
             raise EnvironmentProblem(
-                f"-w {what.kind}: {WINDOWS[what.kind]} failed in {name} {'.'.join(map(str, version))}: {error}: "
-                "use another window kind"
+                f"-w {what.kind}: {WINDOWS[what.kind]} failed in {name} {version}: {error}: use another window kind"
             ) from error
         self.create_us = (time.perf_counter_ns() - began) / 1000
         """How long making it took, with attaching its memory."""

@@ -262,7 +262,7 @@ def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
             partial(_blocks, region.nbytes, n, *((iteration, me, d, _slot(region, k)) for d in range(n))),
         )
     elif op in _PERSONAL or (op == "scatterv" and step["root"] == me):
-        for peer, number, block in _edges(step.operands.get("targets", range(n)), step["send"]):  # type: ignore[arg-type]
+        for peer, number, block in _edges(step.peers("targets", n), step["send"]):
             yield block, partial(pattern, block.nbytes, iteration, me, peer, number)
 
 
@@ -307,10 +307,10 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
             partial(_blocks, region.nbytes, n, *((iteration, s, me, _slot(region, k)) for s in range(n))),
         )
     elif op in _PERSONAL:
-        for peer, number, block in _edges(step.operands.get("sources", range(n)), step["recv"]):  # type: ignore[arg-type]
+        for peer, number, block in _edges(step.peers("sources", n), step["recv"]):
             yield block, partial(pattern, block.nbytes, iteration, peer, me, number)
     elif op in ("allgatherv", "neighbor_allgather", "neighbor_allgatherv") or (op == "gatherv" and step["root"] == me):
-        for peer, _, block in _edges(step.operands.get("sources", range(n)), step["recv"]):  # type: ignore[arg-type]
+        for peer, _, block in _edges(step.peers("sources", n), step["recv"]):
             yield block, partial(pattern, block.nbytes, iteration, peer, 0)
 
 

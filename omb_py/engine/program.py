@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -131,6 +131,10 @@ class Step:
     def edges(self) -> Edges | None:
         """(sources, targets) of a neighborhood collective."""
         return (self["sources"], self["targets"]) if "sources" in self.operands else None
+
+    def peers(self, end: str, ranks: int) -> Sequence[int]:
+        """The ranks at the ``sources`` or ``targets`` of a collective: those of its edges, or all."""
+        return self[end] if end in self.operands else range(ranks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,20 @@ from typing import Final
 
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.program import Body, Buffer, Lap, Node, Program, Region, Request, Stage, Step, Until, request_count
+from omb_py.engine.program import (
+    Body,
+    Buffer,
+    Lap,
+    Node,
+    Program,
+    Region,
+    Request,
+    Stage,
+    Stamp,
+    Step,
+    Until,
+    request_count,
+)
 
 KINDS: Final = ("barrier", "dissemination", "roundtime", "none")
 _TAG: Final = 31_000
@@ -78,8 +91,6 @@ def with_sync(benchmark: Benchmark) -> Benchmark:
 
 def skew_program(world: World, kind: str) -> tuple[Program, Cell]:
     """A program that only synchronises and then reads the clock; and a cell for it."""
-    from omb_py.engine.program import Stamp
-
     cell = Cell("skew", "", "native", 0, process_sync=kind)
     before: Body = (Lap(),) if kind == "roundtime" else (steps.barrier(),) if kind in ("barrier", "none") else ()
     made = synchronised(Program((), (Stage((before,)),)), world, kind)
