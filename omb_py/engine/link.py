@@ -22,6 +22,8 @@ TOKEN_VARIABLE = "OMB_PY_TOKEN"
 LOST = 3
 """Exit status of a rank whose connection closed."""
 DEFAULT_BEAT_S = 1.0
+_REFUSED_S = 1.0
+"""A supervisor listens before it starts ranks: where every address refuses for so long, it has ended."""
 
 Message: TypeAlias = dict[str, Any]
 Position: TypeAlias = Callable[[], Mapping[str, Any]]
@@ -115,36 +117,40 @@ class Link:
         self._ended = threading.Event()
         self._host = socket.gethostname()
         self._beat_s = DEFAULT_BEAT_S
+        self._parent = os.getppid()
         threading.Thread(target=self._read, name="omb-link", daemon=True).start()
 
     @classmethod
     def connect(cls, address: str, token: str, timeout: float = 30.0) -> Link:
-        """Connect to the supervisor; a refused connection is tried again until `timeout` seconds have passed.
+        """Connect to the supervisor; an address that cannot be reached is tried again until `timeout` has passed.
 
         Args:
             address: ``host:port``, or several separated by commas, tried in turn.
             token: the secret that the supervisor gave to this launch.
-            timeout: seconds.
+            timeout: seconds; where every address refuses, one suffices.
 
         Raises:
             LinkRefused: nobody answered.
             ValueError: not an address.
         """
         places = split_address(address)
-        deadline = time.monotonic() + timeout
+        began = time.monotonic()
+        deadline = began + timeout
         pause = 0.02
         while True:
+            refused = True
             for place in places:
                 left = deadline - time.monotonic()
                 try:
                     connection = socket.create_connection(place, max(0.1, min(left, 5.0)))
                 except OSError as error:
                     reason = error
+                    refused &= isinstance(error, ConnectionRefusedError)
                     continue
                 connection.settimeout(None)
                 _tune(connection)
                 return cls(connection, token)
-            if time.monotonic() + pause > deadline:
+            if time.monotonic() + pause > (min(deadline, began + _REFUSED_S) if refused else deadline):
                 raise LinkRefused(f"no supervisor answers at {address}: {reason}")
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
@@ -166,6 +172,8 @@ class Link:
         self._beat_s = float(spec.get("beat_s", DEFAULT_BEAT_S))
         if spec.get("follow_launcher"):
             die_with_parent()
+            if os.getppid() != self._parent:  # it ended before the kernel was asked
+                self._lost()
         return spec
 
     def joined(self, rank: int, size: int) -> None:

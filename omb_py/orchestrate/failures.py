@@ -23,16 +23,15 @@ def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, ou
     named = _guilty(first, states, output)
     state = min(named, key=position)
     why = lastwords.cause(state, output) or (lastwords.only_cause(output) if len(first) > 1 else "")
+    told = "" if why else lastwords.told(output)
     ended = f"died ({why})" if why else "died"
     when = "before the launch was done"
     if len(states) < ranks:
         # One that was never heard of may have died before, and the launcher then ended this one.
-        told = lastwords.told(output)
         when = f"when {len(states)} of {ranks} ranks had reported{_missing(states, ranks, 'had not')}"
-        when += f"; the launcher reports {told}" if told and not why else ""
-    return (
-        f"{names(named)} {ended} {when}; last seen in: {doing(state)}. What to do: {lastwords.advice(why, state.host)}"
-    )
+    when += f"; the launcher reports {told}" if told else ""
+    advice = lastwords.advice(why or told, state.host)
+    return f"{names(named)} {ended} {when}; last seen in: {doing(state)}. What to do: {advice}"
 
 
 def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str) -> Sequence[RankState]:

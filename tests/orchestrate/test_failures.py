@@ -54,7 +54,9 @@ def test_the_launcher_that_knows_the_first_is_believed() -> None:
     text = failures.died([both[0]], both, 2, "process rank 1 with PID 101 on node n0 exited on\nsignal 11 (x)")
     assert text.startswith("rank 1 on n0 (pid 101) died (killed by signal 11 (SIGSEGV))")
     mpich = "=   PID 101 RUNNING AT n0\n=   EXIT CODE: 9"
-    assert failures.died([both[0]], both, 2, mpich).startswith("rank 0 on n0 (pid 100) died before"), "it may err"
+    told = failures.died([both[0]], both, 2, mpich)
+    assert told.startswith("rank 0 on n0 (pid 100) died before"), "it may err"
+    assert "; the launcher reports process 101: killed by signal 9 (SIGKILL); last seen in" in told
     # the connection that closed first accuses, whichever of the killed the launcher picks
     assert failures.died(both, both, 2, mpich).startswith("rank 0 on n0 (pid 100) died (killed by signal 9")
     assert failures.died(both[::-1], both, 2, mpich).startswith("rank 1 on n0 (pid 101) died (killed by signal 9")

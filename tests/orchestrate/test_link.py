@@ -117,6 +117,13 @@ def test_nobody_there_is_said_in_time() -> None:
     assert time.monotonic() - began < 1
 
 
+def test_a_supervisor_that_has_ended_is_not_waited_for() -> None:
+    began = time.monotonic()
+    with pytest.raises(LinkRefused):
+        Link.connect("127.0.0.1:9,127.0.0.1:10", "t", timeout=60)
+    assert time.monotonic() - began < 4
+
+
 @pytest.mark.parametrize("address", ["", "host", "host:", "a:1,b"])
 def test_an_address_must_be_one(address: str) -> None:
     with pytest.raises(ValueError, match="not host:port"):
