@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol, TypeAlias
 
+from omb_py.errors import EnvironmentProblem
+
 CONTROL_VARIABLE = "OMB_PY_CONTROL"
 TOKEN_VARIABLE = "OMB_PY_TOKEN"
 LOST = 3
@@ -56,7 +58,7 @@ class Channel(Protocol):
         """Say that all is finished, wait for all other ranks, and return the exit code."""
 
 
-class LinkRefused(OSError):
+class LinkRefused(EnvironmentProblem):
     """No supervisor answered at the address."""
 
 
@@ -151,7 +153,10 @@ class Link:
                 _tune(connection)
                 return cls(connection, token)
             if time.monotonic() + pause > (min(deadline, began + _REFUSED_S) if refused else deadline):
-                raise LinkRefused(f"no supervisor answers at {address}: {reason}")
+                raise LinkRefused(
+                    f"no supervisor answers at {address}: {reason}. What to do: see whether it has ended, and whether "
+                    f"{socket.gethostname()} can reach it by TCP"
+                )
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +14,8 @@ from omb_py.engine.link import Message
 
 _FIRST_LINE_LIMIT = 4096
 """Bytes that a stranger may send before it has said the token."""
+
+_SIOCGIFADDR = 0x8915
 
 
 class Garbage(Exception):
@@ -44,6 +48,7 @@ def addresses(server: socket.socket, local: bool, hosts: Sequence[str] = ()) -> 
     names[socket.gethostname()] = None
     with contextlib.suppress(OSError):
         names[socket.gethostbyname(socket.gethostname())] = None
+    names.update(dict.fromkeys(_of_interfaces()))  # where the others cannot look up this host's name
     names["127.0.0.1"] = None
     return ",".join(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names)
 
@@ -54,6 +59,17 @@ def _route_to(host: str) -> str:
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(place)
         return str(probe.getsockname()[0])
+
+
+def _of_interfaces() -> list[str]:
+    """IPv4 addresses of this machine's interfaces but loopback, as far as the kernel tells."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # an interface without such an address
+                told = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                found.append(socket.inet_ntoa(told[20:24]))
+    return [address for address in found if not address.startswith("127.")]
 
 
 class Connection:

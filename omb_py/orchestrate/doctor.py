@@ -233,14 +233,18 @@ def code_generation() -> Finding:
     """Can loops be made into machine code here? A hardened kernel may forbid it."""
     try:
         from omb_py.engine.native import Call, Machine, assemble
-        from omb_py.engine.program import Stage, Stamp, body
+        from omb_py.engine.program import Lap, Stage, body
 
-        table = assemble(Stage(body(Stamp("t"))), lambda step: Call(0, ()), lambda step: 0, {})
-        samples, _ = Machine().run(table, 0, 1)
+        table = assemble(Stage(body(Lap(), Lap("t"))), lambda step: Call(0, ()), lambda step: 0, {})
+        samples, _ = Machine().run(table, 0, 1001)
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         return Finding("code generation", "no", text, "pip install llvmlite; or use --binding mpi4py")
-    return Finding("code generation", "ok", f"llvmlite {version('llvmlite')}, a first loop ran at {samples[0, 0]} ns")
+    return Finding(
+        "code generation",
+        "ok",
+        f"llvmlite {version('llvmlite')}; a clock reading takes {sorted(samples[:, 0])[500]} ns",
+    )
 
 
 def store_folder(store: Path) -> Finding:

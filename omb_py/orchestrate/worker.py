@@ -243,9 +243,13 @@ def _explain(error: Exception, position: Position) -> str:
 
 def main() -> int:
     """Entry of a rank process that omb-py started."""
-    from omb_py.engine.link import Link
+    from omb_py.engine.link import Link, LinkRefused
 
-    link = Link.from_environment(timeout=60)
+    try:
+        link = Link.from_environment(timeout=60)
+    except LinkRefused as problem:
+        print(f"omb-py: {problem}", file=sys.stderr)
+        return problem.exit_code
     if link is None:
         print("omb-py: this module is started by omb-py, not by hand; try: omb-py --help", file=sys.stderr)
         return UsageError.exit_code

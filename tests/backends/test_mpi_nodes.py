@@ -1,4 +1,4 @@
-"""Real MPI over two nodes (host names in namespaces): what needs several of them runs, and every byte is right."""
+"""Real MPI over several hosts (network namespaces): what needs several nodes runs, and every byte is right."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import ROOT, environment
-from tests.support.nodes import launcher, why_not
+from tests.support.nodes import OVER_TCP, hosts, why_not
 
 pytestmark = pytest.mark.mpi
 
 
-@pytest.fixture
-def several_nodes() -> None:
-    if why_not():
-        pytest.skip(why_not())
-
-
-@pytest.mark.usefixtures("several_nodes")
 @pytest.mark.parametrize(
     ("name", "binding", "nodes", "ranks_per_node"),
     [("bw_fan_in", "native", 2, 1), ("bw_fan_in", "mpi4py", 2, 2), ("bw_fan_out", "native", 3, 1),
@@ -29,11 +22,14 @@ def several_nodes() -> None:
 def test_a_node_and_the_others_exchange_windows(
     name: str, binding: str, nodes: int, ranks_per_node: int, tmp_path: Path
 ) -> None:
+    if why_not():
+        pytest.skip(why_not())
     words = [sys.executable, "-m", "omb_py", name, "--binding", binding, "-m", "8:16", "-i", "5", "-x", "1", "-W", "4"]
-    done = subprocess.run(
-        [*launcher(tmp_path, nodes, ranks_per_node), *words, "-c", "--no-store", "--quiet"],
-        capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(),
-    )  # fmt: skip
+    with hosts(nodes) as cluster:
+        done = subprocess.run(
+            [*cluster.launcher(tmp_path, ranks_per_node), *words, "-c", "--no-store", "--quiet"],
+            capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(**OVER_TCP),
+        )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
     assert [(row[0], row[-1]) for row in rows] == [("8", "Pass"), ("16", "Pass")]

@@ -24,6 +24,16 @@ void use_objects(MPI_Comm its_graph, MPI_Win its_window, MPI_Aint displacement, 
 static float matrix[25][25], vector[25];
 static volatile float product[25];
 
+/* Arrays that are never written are constants to a compiler, and their product costs nothing. */
+static void fill(float value)
+{
+    for (int row = 0; row < 25; row++) {
+        vector[row] = value;
+        for (int column = 0; column < 25; column++)
+            matrix[row][column] = value;
+    }
+}
+
 static void compute(double seconds)
 {
     double begin = MPI_Wtime();
@@ -46,6 +56,7 @@ static double overlap(MPI_Comm comm, char *send, char *recv, int size, int itera
     MPI_Request request;
     MPI_Status status;
 
+    fill(size > 0);
     CHECK(MPI_Barrier(comm));
     for (int i = 0; i < iterations + warmup; i++) {
         double start = MPI_Wtime();
