@@ -19,7 +19,9 @@ run: $(VENV)/.run
 	@echo "  $(BIN)/omb-py list                               what can run here"
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -m "not mpi" -n auto --dist loadfile -p no:benchmark
+	@# real ranks need the cores for themselves
+	$(BIN)/python -m pytest tests -m mpi
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

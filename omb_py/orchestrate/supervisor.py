@@ -328,7 +328,7 @@ class Supervisor:
         if self._child is not None and self._child.status is not None:
             self._launcher_ended()
         if self._trouble is not None:
-            if self._clock >= self._trouble.until and not self._report_comes(self._trouble) or self._all_gone():
+            if (self._clock >= self._trouble.until and not self._report_comes(self._trouble)) or self._all_gone():
                 self._fail(self._trouble)
         elif self._finish_by is None:
             self._check_time()
