@@ -1,0 +1,279 @@
+"""Latency and bandwidth over message size, and time over ranks: tables in, views out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards import cells, style
+from omb_py.dashboards.cells import Line
+from omb_py.dashboards.terminal import size_text
+from omb_py.dashboards.view import View, listed, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+QUANTITIES = ("auto", "time", "algbw", "busbw")
+"""What the curves can show: ``auto`` is what the benchmark prints."""
+_BANDWIDTH = {"algbw": ("algbw_gbps", "algorithm bandwidth"), "busbw": ("busbw_gbps", "bus bandwidth")}
+
+
+def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd.DataFrame | None = None) -> View:
+    """Median line, quartile band and p99 of each series over message size.
+
+    Args:
+        rows: cells of one panel (:func:`omb_py.dashboards.cells.panels`), columns of the store.
+        name: what the panel is called; the benchmark when empty.
+        quantity: one of :data:`QUANTITIES`. A rate has no quartiles of its own: its band is the range over launches.
+        bound: lower bound of the time, columns ``size_bytes`` and ``lower_us``; drawn where times are.
+
+    Raises ValueError on an unknown quantity.
+    """
+    if quantity not in QUANTITIES:
+        raise ValueError(f"unknown quantity {quantity!r}: valid: {', '.join(QUANTITIES)}")
+    name = name or str(rows["benchmark"].iloc[0])
+    found = cells.lines(rows)
+    unit = str(rows["unit"].iloc[0])
+    timed = quantity == "time" or (quantity == "auto" and unit == "us")
+    if not _sized(rows):
+        return _sizeless(rows, found, name, timed, unit)
+    column, title = ("median_us", "time (µs)") if timed else ("value", f"{rows['metric'].iloc[0]} ({_spoken(unit)})")
+    if quantity in _BANDWIDTH:
+        column, what = _BANDWIDTH[quantity]
+        title = f"{what} (GB/s)"
+    sizes = sorted({int(s) for s in rows["size_bytes"].dropna()})
+    places = style.sizes_on_axis(sizes)
+    data: list[dict[str, Any]] = []
+    for index, one in enumerate(found):
+        data += _line(one, index, column, timed, places, len(found) > 1)
+    if timed and bound is not None and len(bound):
+        data.append(_bound(bound, places))
+    spec = {
+        "data": data,
+        "layout": style.layout(
+            xaxis=style.size_axis(sizes), yaxis=style.value_axis(title, log=timed), showlegend=len(data) > 1
+        ),
+    }
+    unit_text = "µs" if timed else "GB/s" if quantity in _BANDWIDTH else _spoken(unit)
+    return View(
+        "curves", _finding(name, found, column, timed, unit_text), cells.caption(rows), spec,
+        notes=_notes(found, timed), **_table(found, column, timed, unit_text),
+    )  # fmt: skip
+
+
+def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = None) -> View | None:
+    """Median time over the number of ranks, a line a message size; None with fewer than two numbers of ranks.
+
+    Args:
+        rows: cells of one benchmark that differ in ``ranks`` and ``size_bytes``; of several libraries each has its
+            own lines, so give one.
+        name: what it is called; the benchmark when empty.
+        sizes: at most six sizes to draw; spread over all when None.
+    """
+    counts = sorted({int(n) for n in rows["ranks"].dropna()})
+    if len(counts) < 2:
+        return None
+    name = name or str(rows["benchmark"].iloc[0])
+    median = rows.groupby(["size_bytes", "ranks"], dropna=False)["median_us"].median().reset_index()
+    full = median.groupby("size_bytes")["ranks"].nunique()
+    known = sorted(int(s) for s in full[full > 1].index)
+    if not known:
+        return None
+    chosen = [s for s in sizes if s in known] if sizes else _spread(known, cells.MOST_LINES)
+    data = []
+    for index, size in enumerate(chosen):
+        part = median[median["size_bytes"] == size].sort_values("ranks")
+        data.append(
+            {
+                "type": "scatter", "mode": "lines+markers", "name": size_text(size) if size else "no data",
+                "x": [int(n) for n in part["ranks"]], "y": style.numbers(part["median_us"]),
+                "line": style.line(index), "marker": style.marker(index),
+                "hovertemplate": "%{x} ranks: %{y:.4g} µs<extra>%{fullData.name}</extra>",
+            }
+        )  # fmt: skip
+    low, high = counts[0], counts[-1]
+    growth = {}
+    for size in chosen:
+        part = median[median["size_bytes"] == size].set_index("ranks")["median_us"]
+        if low in part.index and high in part.index and part[low]:
+            growth[size] = float(part[high] / part[low])
+    said = ", ".join(f"{g:.2g}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:]))
+    title = f"{name}: from {low} to {high} ranks the time grows {said}" if said else f"{name}: time over ranks"
+    axes = {"xaxis": style.count_axis(counts, "ranks"), "yaxis": style.value_axis("time (µs)")}
+    drawn = median[median["size_bytes"].isin(chosen)]
+    return View(
+        "scaling", title, cells.caption(rows),
+        {"data": data, "layout": style.layout(**axes, showlegend=True)},
+        **table(
+            ("size", "ranks", "median µs"),
+            [(size_text(r.size_bytes), int(r.ranks), style.finite(r.median_us)) for r in drawn.itertuples()],
+        ),
+    )  # fmt: skip
+
+
+def _sized(rows: pd.DataFrame) -> bool:
+    return bool((rows["size_bytes"].fillna(0) > 0).any())
+
+
+def _spoken(unit: str) -> str:
+    return "µs" if unit == "us" else unit
+
+
+def _spread(values: Sequence[int], most: int) -> list[int]:
+    """At most so many of the values, first and last among them."""
+    if len(values) <= most:
+        return list(values)
+    return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
+
+
+def _line(one: Line, index: int, column: str, timed: bool, places: dict[int, float], several: bool) -> list[dict[str, Any]]:
+    over = one.over[one.over["size_bytes"].notna()]
+    x = [places[int(s)] for s in over["size_bytes"]]
+    label = style.escape(one.label) or "median"
+    group = {"legendgroup": f"s{index}"}
+    colour = style.colour(index)
+    low, high = ("p25_us", "p75_us") if timed else ("value_low", "value_high")
+    unit = "µs" if timed else "%{yaxis.title.text}"
+    made: list[dict[str, Any]] = []
+    if timed or column == "value":
+        band = [(a, b, c) for a, b, c in zip(x, style.numbers(over[low]), style.numbers(over[high]), strict=True)
+                if b is not None and c is not None]  # fmt: skip
+        if band:
+            made.append(
+                {
+                    "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": style.faint(colour),
+                    "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False, **group,
+                    "name": f"{label} {'quartiles' if timed else 'launches'}",
+                    "x": [a for a, _, _ in band] + [a for a, _, _ in reversed(band)],
+                    "y": [b for _, b, _ in band] + [c for _, _, c in reversed(band)],
+                }
+            )  # fmt: skip
+    if timed:
+        tail = [(a, b) for a, b in zip(x, style.numbers(over["p99_us"]), strict=True) if b is not None]
+        if tail:
+            made.append(
+                {
+                    "type": "scatter", "mode": "lines", "name": f"{label} p99", "showlegend": False, **group,
+                    "x": [a for a, _ in tail], "y": [b for _, b in tail],
+                    "line": {"color": colour, "dash": "dot", "width": 1}, "opacity": 0.8,
+                    "hovertemplate": "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>",
+                }
+            )  # fmt: skip
+    made.append(
+        {
+            "type": "scatter", "mode": "lines+markers", "name": label, "x": x, "y": style.numbers(over[column]),
+            "text": [size_text(s) for s in over["size_bytes"]], "line": style.line(index),
+            "marker": style.marker(index), "showlegend": several, **group,
+            "hovertemplate": f"%{{text}}: %{{y:.4g}} {unit if timed else ''}<extra>%{{fullData.name}}</extra>",
+        }
+    )  # fmt: skip
+    return made
+
+
+def _bound(bound: pd.DataFrame, places: dict[int, float]) -> dict[str, Any]:
+    part = bound[bound["size_bytes"].isin(places)].sort_values("size_bytes")
+    return {
+        "type": "scatter", "mode": "lines", "name": "lower bound", "showlegend": True,
+        "x": [places[int(s)] for s in part["size_bytes"]], "y": style.numbers(part["lower_us"]),
+        "line": {"color": style.GREY, "dash": "longdash", "width": 1.5},
+        "hovertemplate": "at least %{y:.4g} µs<extra>lower bound</extra>",
+    }  # fmt: skip
+
+
+def _sizeless(rows: pd.DataFrame, found: Sequence[Line], name: str, timed: bool, unit: str) -> View:
+    """Barriers and start-up have no size: a point a series, with quartiles."""
+    column = "median_us" if timed else "value"
+    data = []
+    for index, one in enumerate(found):
+        at = one.over.iloc[0]
+        middle = style.finite(at[column])
+        low, high = (style.finite(at[c]) for c in (("p25_us", "p75_us") if timed else ("value_low", "value_high")))
+        bar = {} if None in (middle, low, high) else {
+            "error_x": {"type": "data", "symmetric": False, "array": [high - middle],  # type: ignore[operator]
+                        "arrayminus": [middle - low], "color": style.colour(index)}  # type: ignore[operator]
+        }  # fmt: skip
+        data.append(
+            {
+                "type": "scatter", "mode": "markers", "x": [middle], "y": [style.escape(one.label or name)],
+                "marker": {**style.marker(index), "size": 10}, "name": style.escape(one.label or name), **bar,
+                "hovertemplate": "%{x:.4g} " + _spoken(unit) + "<extra>%{y}</extra>",
+            }
+        )  # fmt: skip
+    axis = {**style.value_axis(f"time (µs)" if timed else _spoken(unit), log=False)}  # noqa: F541
+    layout = style.layout(
+        xaxis=axis, yaxis={"type": "category", "autorange": "reversed"}, showlegend=False, height=110 + 34 * len(found)
+    )
+    unit_text = "µs" if timed else _spoken(unit)
+    return View(
+        "curves", _finding(name, found, column, timed, unit_text), cells.caption(rows),
+        {"data": data, "layout": layout}, notes=_notes(found, timed), **_table(found, column, timed, unit_text),
+    )  # fmt: skip
+
+
+def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: str) -> str:
+    if len(found) == 1:
+        over = found[0].over[found[0].over[column].notna()]
+        if not len(over):
+            return f"{name}: nothing was timed"
+        first, last = over.iloc[0], over.iloc[-1]
+        if len(over) == 1:
+            return f"{name}: {_amount(first[column])} {unit}"
+        if timed:
+            return (f"{name}: {_amount(first[column])} {unit} at {size_text(first['size_bytes'])}, "
+                    f"{_amount(last[column])} {unit} at {size_text(last['size_bytes'])}")  # fmt: skip
+        best = over.loc[over[column].idxmax()]
+        return f"{name}: up to {_amount(best[column])} {unit}, at {size_text(best['size_bytes'])}"
+    best, wide = _best(found, column, timed)
+    if not best:
+        return f"{name}: {len(found)} series without a size in common"
+    total, leader = sum(best.values()), max(best, key=lambda label: best[label])
+    where = f"at {best[leader]} of {total} sizes" if best[leader] < total else "at every size"
+    text = f"{name}: {'shortest times' if timed else 'highest rates'} with {leader}, {where}"
+    return text + (f"; up to {_amount(wide[0])}× apart at {size_text(wide[1])}" if wide[0] > 1.005 else "")
+
+
+def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
+    """How often each label is best among sizes that all have, and the widest ratio with its size."""
+    import pandas as pd
+
+    side = pd.concat({one.label: one.over.set_index("size_bytes")[column] for one in found}, axis=1).dropna()
+    side = side[(side > 0).all(axis=1)]
+    if not len(side):
+        return {}, (1.0, 0)
+    winners = side.idxmin(axis=1) if timed else side.idxmax(axis=1)
+    ratio = side.max(axis=1) / side.min(axis=1)
+    at = ratio.idxmax()
+    return {str(k): int(v) for k, v in winners.value_counts().items()}, (float(ratio[at]), int(at if at == at else 0))
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}".replace(",", " ") if value >= 1000 else f"{value:.3g}"
+
+
+def _notes(found: Sequence[Line], timed: bool) -> tuple[str, ...]:
+    notes = ["Line: median over launches of each launch's median; band: quartiles; dotted: p99."
+             if timed else "Line: median over launches of what the benchmark prints; band: range over launches."]  # fmt: skip
+    limited = [one.label for one in found if one.over["limited"].fillna(False).astype(bool).any()]
+    if limited:
+        notes.append(
+            f"Mostly the skew of the synchronisation was measured at some sizes ({listed(limited or ['all'])}): "
+            "--process-sync roundtime gives times on a common clock."
+        )
+    return tuple(notes)
+
+
+def _table(found: Sequence[Line], column: str, timed: bool, unit: str) -> dict[str, Any]:
+    if timed:
+        names: tuple[tuple[str, str], ...] = (
+            ("median µs", "median_us"), ("p25 µs", "p25_us"), ("p75 µs", "p75_us"), ("p99 µs", "p99_us"),
+        )  # fmt: skip
+    else:
+        names = ((f"median {unit}", column),)
+        names += (("lowest launch", "value_low"), ("highest launch", "value_high")) if column == "value" else ()
+    several = len(found) > 1
+    rows = [
+        [*((one.label,) if several else ()), size_text(getattr(r, "size_bytes")),  # noqa: B009
+         *(style.finite(getattr(r, c)) for _, c in names), int(r.launches)]
+        for one in found for r in one.over.itertuples()
+    ]  # fmt: skip
+    return table((*(("series",) if several else ()), "size", *(n for n, _ in names), "launches"), rows)

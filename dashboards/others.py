@@ -1,0 +1,234 @@
+"""Views of tables that other commands make: history, model, pair matrix, guidelines; and what differs in environment."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards import style
+from omb_py.dashboards.terminal import size_text
+from omb_py.dashboards.view import View, listed, plural, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def history(points: pd.DataFrame, name: str) -> View:
+    """Launch medians in order of time, with steps, and a line where the environment changed.
+
+    Args:
+        points: a row a launch: ``started_at``, ``median_us``; where known ``environment_key``, ``library_version``, and
+            ``level_us``, the level of the step that the launch belongs to.
+        name: which cell it is.
+    """
+    points = points.sort_values("started_at")
+    times = [str(t) for t in points["started_at"]]
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter", "mode": "markers", "x": times, "y": style.numbers(points["median_us"]), "name": "launch",
+            "marker": {**style.marker(0), "size": 8}, "hovertemplate": "%{x}: %{y:.4g} µs<extra></extra>",
+        }
+    ]  # fmt: skip
+    levels = points["level_us"].nunique() if "level_us" in points else 0
+    if levels:
+        data.append({"type": "scatter", "mode": "lines", "x": times, "y": style.numbers(points["level_us"]),
+                     "line": {**style.line(1), "shape": "hv"}, "name": "level", "hoverinfo": "skip"})  # fmt: skip
+    shapes, changes = [], 0
+    keys = list(points["environment_key"]) if "environment_key" in points else []
+    for at in range(1, len(keys)):
+        if keys[at] != keys[at - 1]:
+            changes += 1
+            shapes.append({"type": "line", "xref": "x", "yref": "paper", "x0": times[at], "x1": times[at], "y0": 0,
+                           "y1": 1, "line": {"width": 1, "dash": "dot", "color": style.GREY}})  # fmt: skip
+    medians = [v for v in style.numbers(points["median_us"]) if v]
+    far = f", {min(medians):.3g} to {max(medians):.3g} µs" if medians else ""
+    said = f"{plural(levels - 1, 'step')}" if levels else f"{plural(len(points), 'launch')}{far}"
+    shown = [c for c in ("started_at", "median_us", "level_us", "library_version", "environment_key") if c in points]
+    return View(
+        "history", f"{name}: {said}", f"{plural(len(points), 'launch')}, {plural(changes, 'change')} of the environment",
+        {"data": data, "layout": style.layout(shapes=shapes, showlegend=bool(levels), xaxis={"title": {"text": "start (UTC)"}, "nticks": 6},
+                                              yaxis=style.value_axis("median time (µs)"))},
+        notes=("Dotted: software, hardware or settings changed.",) if changes else (),
+        **table([_HEADS.get(c, c) for c in shown],
+                [[style.finite(v) if c.endswith("_us") else str(v) for c, v in zip(shown, row, strict=True)]
+                 for row in points[shown].itertuples(index=False)]),
+    )  # fmt: skip
+
+
+_HEADS = {"started_at": "started (UTC)", "median_us": "median µs", "level_us": "level µs",
+          "library_version": "version", "environment_key": "environment"}  # fmt: skip
+
+
+def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
+    """Measured times and the fit alpha + beta·size of each segment, and below how far they lie apart.
+
+    Args:
+        measured: ``size_bytes``, ``median_us``.
+        segments: ``low_bytes``, ``high_bytes``, ``alpha_us``, ``beta_us_per_byte``; both ends belong to a segment.
+        name: what was fitted.
+    """
+    measured = measured[measured["size_bytes"] > 0].sort_values("size_bytes")
+    sizes = [int(s) for s in measured["size_bytes"]]
+    values = style.numbers(measured["median_us"])
+    data: list[dict[str, Any]] = [
+        {"type": "scatter", "mode": "markers", "x": sizes, "y": values, "marker": style.marker(0), "name": "measured",
+         "text": [size_text(s) for s in sizes], "hovertemplate": "%{text}: %{y:.4g} µs<extra></extra>"}
+    ]  # fmt: skip
+    residual: list[float | None] = [None] * len(sizes)
+    for index, part in enumerate(segments.itertuples(), start=1):
+        inside = [i for i, s in enumerate(sizes) if part.low_bytes <= s <= part.high_bytes]
+        fit = [float(part.alpha_us + part.beta_us_per_byte * sizes[i]) for i in inside]
+        for i, expected in zip(inside, fit, strict=True):
+            value = values[i]
+            residual[i] = None if value is None or expected <= 0 else 100 * (value / expected - 1)
+        data.append({"type": "scatter", "mode": "lines", "x": [sizes[i] for i in inside], "y": fit, "line": style.line(index),
+                     "name": _segment(part)})  # fmt: skip
+    data.append({"type": "bar", "x": sizes, "y": residual, "xaxis": "x2", "yaxis": "y2", "showlegend": False,
+                 "marker": {"color": style.GREY}, "name": "residual",
+                 "hovertemplate": "%{y:.1f} %<extra></extra>"})  # fmt: skip
+    axis = style.size_axis(sizes or [1])
+    layout = style.layout(
+        height=480,
+        xaxis={**axis, "anchor": "y", "showticklabels": False, "title": {"text": ""}},
+        yaxis={**style.value_axis("time (µs)"), "domain": [0.4, 1]},
+        xaxis2={**axis, "anchor": "y2"}, yaxis2={"domain": [0, 0.28], "title": {"text": "off the fit (%)"}},
+    )  # fmt: skip
+    off = [abs(r) for r in residual if r is not None]
+    title = f"{name}: {plural(len(segments), 'segment')}" + (f", at most {max(off):.1f} % off the fit" if off else "")
+    return View(
+        "model", title, f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in segments.itertuples())}",
+        {"data": data, "layout": layout},
+        **table(("size", "measured µs", "off the fit, %"), [(size_text(s), v, r) for s, v, r in zip(sizes, values, residual, strict=True)]),
+    )  # fmt: skip
+
+
+def _segment(part: Any) -> str:
+    rate = f"{1e-3 / part.beta_us_per_byte:.3g} GB/s" if part.beta_us_per_byte > 0 else "no bandwidth term"
+    return f"from {size_text(part.low_bytes)}: {part.alpha_us:.3g} µs, {rate}"
+
+
+def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> View:
+    """Every pair of nodes: bandwidth as a percentage of the median of all pairs, and each node's own median.
+
+    Args:
+        links: ``source``, ``target``, ``value``, ``unit`` (a rate: more is better).
+        confirmed: node or ``source - target`` → what was found; listed with the figure.
+    """
+    import numpy as np
+
+    nodes = sorted({*links["source"], *links["target"]}, key=str)
+    place = {node: i for i, node in enumerate(nodes)}
+    grid = np.full((len(nodes), len(nodes)), np.nan)
+    for row in links.itertuples():
+        grid[place[row.source], place[row.target]] = row.value
+    middle = float(np.nanmedian(grid))
+    percent = 100 * grid / middle
+    with np.errstate(all="ignore"):
+        each = np.array([_median([*percent[i], *percent[:, i]]) for i in range(len(nodes))])
+    names = [style.escape(n) for n in nodes]
+    reach = max(5.0, float(np.nanmax(np.abs(percent - 100))))
+    data: list[dict[str, Any]] = [
+        {
+            "type": "heatmap", "x": names, "y": names, "z": [style.numbers(r) for r in percent], "zmin": 100 - reach,
+            "zmax": 100 + reach, "colorscale": [list(c) for c in style.DIVERGING],
+            "colorbar": {"title": {"text": "% of median"}, "thickness": 12},
+            "hovertemplate": "%{y} → %{x}: %{z:.1f} %<extra></extra>",
+        },
+        {"type": "bar", "x": names, "y": style.numbers(each - 100), "yaxis": "y2", "marker": {"color": style.colour(0)},
+         "hovertemplate": "%{x}: %{y:+.1f} %<extra></extra>", "name": "node"},
+    ]  # fmt: skip
+    slow = int(np.nanargmin(percent))
+    worst = (nodes[slow // len(nodes)], nodes[slow % len(nodes)], float(np.nanmin(percent)))
+    layout = style.layout(
+        showlegend=False, height=300 + min(500, 18 * len(nodes)),
+        xaxis={"type": "category", "title": {"text": "to node"}, "anchor": "y"},
+        yaxis={"type": "category", "title": {"text": "from node"}, "domain": [0, 0.74], "autorange": "reversed"},
+        yaxis2={"domain": [0.82, 1], "title": {"text": "node (%)"}},
+    )  # fmt: skip
+    notes = tuple(f"{what}: {found}" for what, found in (confirmed or {}).items())
+    return View(
+        "pairs", f"{worst[0]} → {worst[1]} is the slowest of {plural(len(links), 'link')}, at {worst[2]:.0f} % of the median",
+        f"{plural(len(nodes), 'node')}; the median is {middle:.4g} {links['unit'].iloc[0]}", {"data": data, "layout": layout},
+        notes=notes,
+        **table(("from", "to", "% of median", str(links["unit"].iloc[0])),
+                [(str(r.source), str(r.target), 100 * float(r.value) / middle, float(r.value)) for r in links.sort_values("value").itertuples()]),
+    )  # fmt: skip
+
+
+def _median(values: list[float]) -> float:
+    known = sorted(v for v in values if not math.isnan(v))
+    if not known:
+        return math.nan
+    half = len(known) // 2
+    return known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
+
+
+def guidelines(found: pd.DataFrame, delta: float = 0.1) -> View:
+    """Guidelines by message size: the cell is how many times longer the left side took; blank where it is no longer.
+
+    Args:
+        found: ``guideline``, ``size_bytes``, ``ratio``, ``violated`` (decided), and where known ``advice``.
+        delta: ratios up to 1 + delta are no violation.
+    """
+    names = list(dict.fromkeys(found["guideline"]))
+    sizes = sorted({int(s) for s in found["size_bytes"]})
+    cell = {(r.guideline, int(r.size_bytes)): r for r in found.itertuples()}
+    z, text = [], []
+    for name in names:
+        row = [cell.get((name, size)) for size in sizes]
+        z.append([float(r.ratio) if r is not None and r.ratio > 1 + delta else None for r in row])
+        text.append(["" if r is None or r.ratio <= 1 + delta else f"{r.ratio:.2f}" + ("" if r.violated else "?") for r in row])
+    top = max([v for row in z for v in row if v is not None], default=1 + delta)
+    data = [
+        {"type": "heatmap", "x": [size_text(s) for s in sizes], "y": [style.escape(n) for n in names], "z": z, "text": text,
+         "texttemplate": "%{text}", "colorscale": [[0, "#FEE6CE"], [1, "#D55E00"]], "zmin": 1, "zmax": max(top, 2), "xgap": 2,
+         "ygap": 2, "colorbar": {"title": {"text": "ratio"}, "thickness": 12},
+         "hovertemplate": "%{y}, %{x}: %{z:.2f}×<extra></extra>"}
+    ]  # fmt: skip
+    broken = found[found["violated"].astype(bool)]
+    title = f"{plural(len(broken), 'violation')} of {plural(len(names), 'guideline')}"
+    if len(broken):
+        worst = broken.loc[broken["ratio"].idxmax()]
+        title += f"; the worst: {worst['guideline']}, {worst['ratio']:.2f}× at {size_text(worst['size_bytes'])}"
+    notes = ["A question mark: longer, but not decided."]
+    if "advice" in found:
+        notes += [f"{r.guideline}: {r.advice}" for r in broken.itertuples() if isinstance(r.advice, str)][:8]
+    layout = style.layout(
+        height=150 + 26 * len(names), xaxis={"type": "category", "title": {"text": "message size"}},
+        yaxis={"type": "category", "autorange": "reversed"},
+    )  # fmt: skip
+    return View("guidelines", title, f"{plural(len(found), 'cell')}; over {1 + delta:g}× counts", {"data": data, "layout": layout},
+                notes=tuple(dict.fromkeys(notes)),
+                **table(("guideline", "size", "ratio", "violated"),
+                        [(str(r.guideline), size_text(r.size_bytes), float(r.ratio), "yes" if r.violated else "no")
+                         for r in found.itertuples()]))  # fmt: skip
+
+
+def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
+    """What differs between environments, fact by fact; only a table.
+
+    Args:
+        sides: name → the facts that its environment key is made of (:func:`omb_py.results.keys.environment_facts`).
+    """
+    flat = {name: dict(_flat(facts)) for name, facts in sides.items()}
+    names = list(dict.fromkeys(key for facts in flat.values() for key in facts))
+    rows = []
+    for name in names:
+        values = [facts.get(name, "-") for facts in flat.values()]
+        if len(set(values)) > 1:
+            group, _, rest = name.partition(".")
+            rows.append((group, rest or group, *values))
+    title = f"{plural(len(rows), 'fact')} differ" if len(rows) != 1 else "1 fact differs"
+    said = f": {listed(f'{r[1]}' for r in rows)}" if rows else ""
+    return View("environment", f"{title} between {listed(sides)}{said}", f"{plural(len(names), 'fact')} compared", None,
+                **table(("group", "fact", *sides), sorted(rows)))  # fmt: skip
+
+
+def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        return [pair for key, inner in value.items() for pair in _flat(inner, f"{path}.{key}" if path else str(key))]
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Mapping) for v in value):
+        return [pair for i, inner in enumerate(value) for pair in _flat(inner, f"{path}[{i}]" if len(value) > 1 else path)]
+    return [(path, value if isinstance(value, str) else json.dumps(value, default=str))]

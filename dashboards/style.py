@@ -1,0 +1,149 @@
+"""How figures look: colours, dashes and markers of a series, axes with units, the light and the dark template.
+
+Colours are Okabe and Ito's (https://jfly.uni-koeln.de/color/), without black and yellow, which vanish on one of the two
+backgrounds. A series differs from its neighbours by colour, dash *and* marker.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from omb_py.dashboards.terminal import size_text
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
+GREY = "#7f8790"
+VERDICT_COLOURS: Mapping[str, str] = {
+    "SLOWER": "#D55E00", "FASTER": "#0072B2", "SAME": "#009E73", "UNCLEAR": "#E69F00", "NOT COMPARABLE": GREY,
+}  # fmt: skip
+VERDICT_MARKERS: Mapping[str, str] = {
+    "SLOWER": "triangle-up", "FASTER": "triangle-down", "SAME": "circle", "UNCLEAR": "diamond-open",
+    "NOT COMPARABLE": "x",
+}  # fmt: skip
+DIVERGING = ((0.0, "#B35806"), (0.25, "#F1A340"), (0.5, "#F7F7F7"), (0.75, "#998EC3"), (1.0, "#542788"))
+"""Orange to purple, ColorBrewer's PuOr: read alike by people who do not see red and green apart."""
+THEMES = ("light", "dark")
+FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
+_INK = {
+    "light": {"paper": "#ffffff", "text": "#1c2126", "grid": "#e3e6ea", "line": "#8b949e"},
+    "dark": {"paper": "#15191e", "text": "#e6e9ec", "grid": "#30363d", "line": "#8b949e"},
+}
+
+
+def escape(text: object) -> str:
+    """Text for a label: Plotly renders some HTML in labels, so what a user wrote is made text.
+
+    >>> escape("<b>x</b> & y")
+    '&lt;b&gt;x&lt;/b&gt; &amp; y'
+    """
+    return html.escape(str(text), quote=False)
+
+
+def colour(index: int) -> str:
+    """Colour of the series with this number."""
+    return COLOURS[index % len(COLOURS)]
+
+
+def line(index: int) -> dict[str, Any]:
+    """Line of a series. Dashes move on faster than colours come round, so that no two of 36 series are alike."""
+    return {"color": colour(index), "dash": DASHES[(index + index // len(COLOURS)) % len(DASHES)], "width": 2}
+
+
+def marker(index: int) -> dict[str, Any]:
+    """Marker of a series."""
+    return {"symbol": MARKERS[index % len(MARKERS)], "size": 7, "color": colour(index)}
+
+
+def faint(hex_colour: str, alpha: float = 0.18) -> str:
+    """The colour as a translucent fill."""
+    red, green, blue = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def finite(value: Any) -> float | None:
+    """A number as JSON can hold it: None for nulls of any kind and for what is not finite."""
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def numbers(values: Iterable[Any]) -> list[float | None]:
+    """:func:`finite` of each."""
+    return [finite(value) for value in values]
+
+
+def sizes_on_axis(sizes: Sequence[int]) -> dict[int, float]:
+    """Place of each size in bytes on a logarithmic axis: the size itself, and for 0 a place left of the smallest."""
+    positive = [size for size in sizes if size > 0]
+    gutter = min(positive) / 4 if positive else 1.0
+    return {size: float(size) if size > 0 else gutter for size in sizes}
+
+
+def size_axis(sizes: Iterable[int], title: str = "message size") -> dict[str, Any]:
+    """A logarithmic axis with IEC ticks at powers of 2, 4, 16 or 64, at most nine; 0 B has a gutter of its own."""
+    places = sizes_on_axis(sorted(set(sizes)))
+    positive = [size for size in places if size > 0]
+    ticks: list[tuple[float, str]] = [(places[0], "0 B")] if 0 in places else []
+    if positive:
+        low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
+        step = next(s for s in (1, 2, 4, 6, 10, 20, 60) if (high - low) / s <= 8)
+        ticks += [(2.0**power, size_text(2**power)) for power in range(low - low % step, high + 1, step) if power >= low]
+    span = [math.log10(v) for v in (min(places.values()), max(places.values()))] if places else [0.0, 1.0]
+    pad = max(0.04 * (span[1] - span[0]), 0.08)
+    return {
+        "type": "log", "title": {"text": title}, "range": [span[0] - pad, span[1] + pad],
+        "tickmode": "array", "tickvals": [t for t, _ in ticks], "ticktext": [t for _, t in ticks],
+    }  # fmt: skip
+
+
+def count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
+    """A logarithmic axis whose ticks are the counts themselves (ranks, GPUs)."""
+    values = sorted(set(counts))
+    return {
+        "type": "log", "title": {"text": title}, "tickmode": "array", "tickvals": values,
+        "ticktext": [str(v) for v in values],
+    }  # fmt: skip
+
+
+def value_axis(title: str, log: bool = True) -> dict[str, Any]:
+    """The axis of what was measured; the unit belongs into the title."""
+    axis: dict[str, Any] = {"title": {"text": title}, "exponentformat": "none", "separatethousands": True}
+    return {**axis, "type": "log"} if log else {**axis, "rangemode": "tozero"}
+
+
+def layout(**more: Any) -> dict[str, Any]:
+    """What every figure shares: legend below, a click on a legend entry isolates it, a double click toggles it."""
+    base = {
+        "margin": {"l": 64, "r": 16, "t": 16, "b": 52},
+        "height": 380,
+        "hovermode": "closest",
+        "legend": {
+            "orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top",
+            "itemclick": "toggleothers", "itemdoubleclick": "toggle", "groupclick": "togglegroup",
+        },
+    }  # fmt: skip
+    return {**base, **more}
+
+
+def template(theme: str) -> dict[str, Any]:
+    """Plotly template ``light`` or ``dark``. Raises KeyError on another name."""
+    ink = _INK[theme]
+    axis = {
+        "gridcolor": ink["grid"], "linecolor": ink["line"], "zerolinecolor": ink["grid"], "automargin": True,
+        "ticks": "outside", "tickcolor": ink["line"], "showline": True, "title": {"standoff": 8},
+    }  # fmt: skip
+    return {
+        "layout": {
+            "paper_bgcolor": ink["paper"], "plot_bgcolor": ink["paper"], "colorway": list(COLOURS),
+            "font": {"family": FONT, "size": 13, "color": ink["text"]}, "xaxis": axis, "yaxis": axis,
+            "hoverlabel": {"font": {"family": FONT}, "align": "left", "namelength": -1},
+        }
+    }  # fmt: skip

@@ -1,0 +1,259 @@
+"""Two sides against each other: the board of verdicts, the ratio over message size, and what two selections show.
+
+A *verdict table* has a row a cell: ``cell`` (its name), ``verdict`` (one of
+:data:`omb_py.dashboards.style.VERDICT_COLOURS`), ``ratio``, ``low``, ``high`` (new over base, in time, with its interval), and,
+where known, ``size_bytes``, ``series``, ``base_us``, ``new_us``, ``launches_base``, ``launches_new``, ``detectable``.
+These views draw verdicts; they make none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards import cells, style
+from omb_py.dashboards.terminal import size_text
+from omb_py.dashboards.view import View, plural, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ORDER = ("SLOWER", "UNCLEAR", "NOT COMPARABLE", "FASTER", "SAME")
+"""From what should be read first."""
+DELTA = 0.03
+"""Smallest change that counts, where the table does not say."""
+MOST_BARS = 40
+"""Cells drawn in a board; the table has all."""
+
+
+def headline(verdicts: pd.DataFrame) -> str:
+    """``3 slower, 1 faster, 62 same, 6 unclear``."""
+    count = verdicts["verdict"].value_counts()
+    words = ("SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE")
+    return ", ".join(f"{int(count.get(w, 0))} {w.lower()}" for w in words if count.get(w, 0) or w == "SLOWER")
+
+
+def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "") -> View:
+    """The verdicts by severity, each with its ratio and interval on a logarithmic axis, ±delta shaded.
+
+    Args:
+        verdicts: a verdict table; at least one row.
+        delta: smallest change that counts.
+        site_rate: the false-alarm rate on this site, as a sentence.
+    """
+    ranked = _ranked(verdicts)
+    drawn = ranked[ranked["ratio"].notna()].head(MOST_BARS)
+    names = [style.escape(name) for name in drawn["cell"]]
+    data = []
+    for word in ORDER:
+        part = drawn[drawn["verdict"] == word]
+        if len(part):
+            data.append(_points(part, [style.escape(n) for n in part["cell"]], word, across=True))
+    layout = style.layout(
+        height=130 + 24 * len(drawn), shapes=_band(delta, "x"),
+        xaxis={**_ratio_axis(drawn), "title": {"text": "time, new over base (ratio)"}},
+        yaxis={"type": "category", "autorange": "reversed", "categoryorder": "array", "categoryarray": names},
+        legend={**style.layout()["legend"], "y": -70 / max(24 * len(drawn), 60)},
+    )  # fmt: skip
+    notes = [f"Shaded: changes under {100 * delta:.0f} %, which do not count."]
+    if len(ranked) > len(drawn):
+        notes.append(f"Drawn: the first {len(drawn)} of {plural(len(ranked), 'cell')}; the table has all.")
+    return View("board", headline(verdicts), site_rate or "No false-alarm rate is known for this site: omb-py aa.",
+                {"data": data, "layout": layout}, notes=tuple(notes), **_verdict_table(ranked))  # fmt: skip
+
+
+def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
+    """New over base across message sizes: filled where it is decided, hollow where it is not.
+
+    Args:
+        verdicts: rows of a verdict table with ``size_bytes``; a line for each ``series`` where there is that column.
+        name: what is compared, for the title.
+        delta: smallest change that counts.
+    """
+    known = verdicts[verdicts["ratio"].notna() & verdicts["size_bytes"].notna()].sort_values("size_bytes")
+    places = style.sizes_on_axis([int(s) for s in known["size_bytes"]] or [1])
+    groups = list(known.groupby("series", sort=True)) if "series" in known else [("", known)]
+    data: list[dict[str, Any]] = []
+    for index, (label, part) in enumerate(groups):
+        x = [places[int(s)] for s in part["size_bytes"]]
+        data.append(
+            {
+                "type": "scatter", "mode": "lines", "x": x, "y": style.numbers(part["ratio"]), "hoverinfo": "skip",
+                "line": {**style.line(index), "width": 1}, "name": style.escape(label) or "ratio",
+                "legendgroup": f"s{index}", "showlegend": bool(label),
+            }
+        )  # fmt: skip
+        for word in ORDER:
+            some = part[part["verdict"] == word]
+            if len(some):
+                at = [places[int(s)] for s in some["size_bytes"]]
+                data.append({**_points(some, at, word, across=False), "legendgroup": f"s{index}",
+                             "showlegend": index == 0})  # fmt: skip
+    layout = style.layout(
+        shapes=_band(delta, "y"), xaxis=style.size_axis([int(s) for s in known["size_bytes"]] or [1]),
+        yaxis={**_ratio_axis(known), "title": {"text": "time, new over base (ratio)"}},
+    )  # fmt: skip
+    return View("ratio", f"{name}: {headline(verdicts)}", f"{plural(len(known), 'cell')}; bars are intervals of the ratio",
+                {"data": data, "layout": layout}, notes=("Filled: decided; hollow: not.",),
+                **_verdict_table(_ranked(verdicts)))  # fmt: skip
+
+
+def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str) -> View | None:
+    """Two selections side by side: the ratio of their medians over launches at each size. No verdict.
+
+    Args:
+        base: cells of the one side, columns of the store.
+        new: cells of the other side.
+        names: what the sides are called.
+        what: the benchmark, for the title.
+
+    Returns:
+        None where no cell of the one has the comparability key of a cell of the other: they measured other things.
+
+    The bars are the range from (lowest new / highest base) to (highest new / lowest base) of the launches.
+    """
+    import pandas as pd
+
+    keys = ["comparability_key", "size_bytes"]
+    sides = [
+        side.groupby(keys, dropna=False)["median_us"].agg(["median", "min", "max", "count"]) for side in (base, new)
+    ]
+    both = sides[0].join(sides[1], lsuffix="_base", rsuffix="_new", how="inner").reset_index()
+    both = both[(both["median_base"] > 0) & (both["median_new"] > 0)].sort_values("size_bytes")
+    if not len(both):
+        return None
+    both["ratio"] = both["median_new"] / both["median_base"]
+    both["low"], both["high"] = both["min_new"] / both["max_base"], both["max_new"] / both["min_base"]
+    both["apart"] = (both["low"] > 1) | (both["high"] < 1)
+    sizes = [int(s) for s in both["size_bytes"].fillna(0)]
+    places = style.sizes_on_axis(sizes)
+    ratios = [float(v) for v in both["ratio"]]
+    data = [
+        {
+            "type": "scatter", "mode": "lines+markers", "x": [places[s] for s in sizes], "y": ratios,
+            "line": {**style.line(0), "width": 1},
+            "marker": {"size": 9, "color": style.colour(0),
+                       "symbol": ["circle" if a else "circle-open" for a in both["apart"]]},
+            "error_y": {"type": "data", "symmetric": False, "array": style.numbers(both["high"] - both["ratio"]),
+                        "arrayminus": style.numbers(both["ratio"] - both["low"]), "thickness": 1.2},
+            "text": [size_text(s) for s in sizes], "name": "ratio", "showlegend": False,
+            "hovertemplate": "%{text}: %{y:.3f}<extra></extra>",
+        }
+    ]  # fmt: skip
+    axis = {**_ratio_axis(both), "title": {"text": "time ratio"}}
+    worst = int(both["ratio"].map(lambda v: max(v, 1 / v)).to_numpy().argmax())
+    slower, faster = (names[1], names[0]) if ratios[worst] > 1 else (names[0], names[1])
+    factor = max(ratios[worst], 1 / ratios[worst])
+    title = f"{what}: {slower} took up to {factor:.3g}× the time of {faster}, at {size_text(sizes[worst])}"
+    launches = (int(both["count_base"].max()), int(both["count_new"].max()))
+    caption = (
+        f"{names[1]} over {names[0]}; {launches[1]} and {launches[0]} launches; medians of launches, bars are their range. "
+        "No verdict: omb-py compare gives one."
+    )
+    return View(
+        "beside", title, caption,
+        {"data": data, "layout": style.layout(shapes=_band(DELTA, "y"), xaxis=style.size_axis(sizes), yaxis=axis)},
+        notes=(f"Filled: the ranges of the launches do not overlap. Above 1, {names[1]} is slower.",),
+        **table(
+            ("size", f"{names[0]} µs", f"{names[1]} µs", "ratio", "lowest", "highest", "launches"),
+            [(size_text(s), float(r.median_base), float(r.median_new), float(r.ratio), float(r.low), float(r.high),
+              f"{r.count_base} and {r.count_new}") for s, r in zip(sizes, both.itertuples(), strict=True)],
+        ),
+    )  # fmt: skip
+
+
+def pairs_of_sides(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
+    """Series of one panel whose cells may be compared, each with the one that has the most cells: (name, base, name, new)."""
+    found = cells.lines(rows)
+    made = []
+    keyed = [(one, set(one.cells["comparability_key"].dropna())) for one in found]
+    taken: set[int] = set()
+    for i, (base, known) in enumerate(keyed):
+        if i in taken:
+            continue
+        alike = [(j, other) for j, (other, keys) in enumerate(keyed) if j > i and j not in taken and known & keys]
+        for j, other in alike:
+            taken.add(j)
+            both = cells.lines(_stacked(base.cells, other.cells))
+            if len(both) == 2:
+                made.append((both[0].label, both[0].cells, both[1].label, both[1].cells))
+    return made
+
+
+def _stacked(*frames: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.concat(frames)
+
+
+def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
+    known = {word: place for place, word in enumerate(ORDER)}
+    keyed = verdicts.assign(
+        _place=verdicts["verdict"].map(lambda w: known.get(w, len(ORDER))),
+        _far=-verdicts["ratio"].map(lambda v: abs(float(v) - 1) if v == v and v is not None else 0.0),
+    )
+    return keyed.sort_values(["_place", "_far"], kind="stable").drop(columns=["_place", "_far"])
+
+
+def _points(part: pd.DataFrame, at: Sequence[Any], word: str, across: bool) -> dict[str, Any]:
+    values = style.numbers(part["ratio"])
+    decided = word in ("SLOWER", "FASTER", "SAME")
+    symbol = style.VERDICT_MARKERS[word]
+    bars = {
+        "type": "data", "symmetric": False, "thickness": 1.5,
+        "array": [None if h is None or v is None else h - v for h, v in zip(style.numbers(part["high"]), values, strict=True)],
+        "arrayminus": [None if lo is None or v is None else v - lo for lo, v in zip(style.numbers(part["low"]), values, strict=True)],
+    }  # fmt: skip
+    x, y = (values, list(at)) if across else (list(at), values)
+    return {
+        "type": "scatter", "mode": "markers", "x": x, "y": y, "name": word.lower(), "error_x" if across else "error_y": bars,
+        "marker": {"symbol": symbol if decided or "open" in symbol else symbol, "size": 10, "color": style.VERDICT_COLOURS[word],
+                   "line": {"width": 1.5, "color": style.VERDICT_COLOURS[word]}},
+        "text": [style.escape(c) for c in part["cell"]],
+        "hovertemplate": "%{text}: %{" + ("x" if across else "y") + ":.3f}<extra>" + word.lower() + "</extra>",
+    }  # fmt: skip
+
+
+def _band(delta: float, axis: str) -> list[dict[str, Any]]:
+    """±delta, as far up as down on a logarithmic axis, and the line at 1."""
+    low, high = 1 / (1 + delta), 1 + delta
+    ends = {"x0": low, "x1": high, "y0": 0, "y1": 1} if axis == "x" else {"y0": low, "y1": high, "x0": 0, "x1": 1}
+    one = {"x0": 1, "x1": 1, "y0": 0, "y1": 1} if axis == "x" else {"y0": 1, "y1": 1, "x0": 0, "x1": 1}
+    frame = {"xref": "x", "yref": "paper"} if axis == "x" else {"xref": "paper", "yref": "y"}
+    return [
+        {"type": "rect", **frame, **ends, "fillcolor": style.faint(style.GREY), "line": {"width": 0}, "layer": "below"},
+        {"type": "line", **frame, **one, "line": {"width": 1, "color": style.GREY}, "layer": "below"},
+    ]  # fmt: skip
+
+
+def _ratio_axis(rows: pd.DataFrame) -> dict[str, Any]:
+    """Logarithmic and symmetric about 1, with ticks that say what they are."""
+    import math
+
+    reach = math.log10(1.1)
+    for name in ("ratio", "low", "high"):
+        reach = max([reach, *(abs(math.log10(v)) for v in style.numbers(rows[name]) if v is not None and v > 0)])
+    reach = min(reach * 1.12, 6.0)
+    top = 10**reach
+    steps = (1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000, 10000, 100000)
+    up = [s for s in steps if s <= top][-3:]
+    ticks = sorted([1 / s for s in up] + [1.0] + [float(s) for s in up])
+    texts = ["1" if t == 1 else f"{t:g}×" if t > 1 else f"1/{1 / t:g}" for t in ticks]
+    return {"type": "log", "range": [-reach, reach], "tickmode": "array", "tickvals": ticks, "ticktext": texts}
+
+
+_COLUMNS = (
+    ("cell", "cell"), ("base µs", "base_us"), ("new µs", "new_us"), ("ratio", "ratio"), ("low", "low"), ("high", "high"),
+    ("verdict", "verdict"), ("launches of base", "launches_base"), ("of new", "launches_new"),
+    ("smallest change seen", "detectable"),
+)  # fmt: skip
+
+
+def _verdict_table(verdicts: pd.DataFrame) -> dict[str, Any]:
+    shown = [(head, name) for head, name in _COLUMNS if name in verdicts]
+    text = ("cell", "verdict")
+    return table(
+        [head for head, _ in shown],
+        [[str(v) if n in text else style.finite(v) for (_, n), v in zip(shown, row, strict=True)]
+         for row in verdicts[[n for _, n in shown]].itertuples(index=False)],
+    )  # fmt: skip
