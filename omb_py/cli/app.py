@@ -19,6 +19,7 @@ TOOLS = {
     "run": "measure a suite of benchmarks",
     "suite": "list, show and check suites",
     "results": "list, show, export and recover what was measured",
+    "report": "one self-contained HTML file: what is slower, what is odd, what was measured",
     "completion": "shell completion for bash, zsh and fish",
 }
 """Command -> one line; the modules are loaded only when a tool is used."""

@@ -1,0 +1,92 @@
+"""The command that measures some rows again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.errors import EnvironmentProblem
+from omb_py.results.reading import read_provenance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 4
+"""Commands shown for one figure."""
+_ALONE = ("--quiet", "--no-store", "--debug")
+_VALUED = ("--store", "--format")
+
+
+class Commands:
+    """Commands by run, read from the provenance of one launch of each; a run without one gets a command from its columns."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._known: dict[str, str] = {}
+
+    def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
+        """What to type for these rows, one line a run that differs, with the library as a comment; at most :data:`MOST`."""
+        made: dict[str, None] = {}
+        for run, part in rows.groupby("run_id", sort=False):
+            text = self._of_run(str(run), part)
+            libraries = {(_word(a), _word(b)) for a, b in zip(part["library"], part["library_version"], strict=True)}
+            names = ", ".join(sorted(" ".join(w for w in pair if w) for pair in libraries if any(pair)))
+            made[f"{text}  # {names}" if names else text] = None
+            if len(made) == MOST:
+                break
+        return tuple(made)
+
+    def _of_run(self, run: str, part: pd.DataFrame) -> str:
+        if run not in self._known:
+            self._known[run] = self._recorded(str(part["launch_id"].iloc[0]), part["date"].iloc[0]) or ""
+        return self._known[run] or from_columns(part)
+
+    def _recorded(self, launch: str, day: Any) -> str:
+        path = self._store / f"date={day}" / f"{launch}.parquet"
+        try:
+            found = read_provenance(path) if path.is_file() else {}
+        except EnvironmentProblem:
+            return ""
+        run = found.get("run")
+        tool = run.get("tool") if isinstance(run, Mapping) else None
+        words = tool.get("command_line") if isinstance(tool, Mapping) else None
+        return recorded(words) if isinstance(words, list) else ""
+
+
+def recorded(words: Sequence[str]) -> str:
+    """The command line that was typed, without where it stored and how it printed.
+
+    >>> recorded(["/x/__main__.py", "bw", "-n", "2", "--store", "s", "--quiet"])
+    'omb-py bw -n 2'
+    """
+    kept: list[str] = []
+    rest = iter([str(word) for word in words[1:]])
+    for word in rest:
+        if word in _VALUED:
+            next(rest, None)
+        elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in _VALUED)):
+            kept.append(word)
+    return shlex.join(["omb-py", *kept]) if kept else ""
+
+
+def from_columns(part: pd.DataFrame) -> str:
+    """A command from what the rows say: benchmark, backend, binding, ranks, type, sizes."""
+    row = part.iloc[0]
+    sizes = sorted({int(s) for s in part["size_bytes"].dropna() if s > 0})
+    words = ["omb-py", str(row["benchmark"]), "--backend", str(row["backend"])]
+    for name, option in (("binding", "--binding"), ("buffer", "--buffer"), ("ranks", "-n"), ("dtype", "-T"), ("op", "--op"),
+                         ("window", "-W")):  # fmt: skip
+        value = _word(row.get(name))
+        if value and not (name == "dtype" and value == "char"):
+            words += [option, value]
+    if sizes:
+        words += ["-m", ",".join(str(s) for s in sizes) if len(sizes) > 1 else f"{sizes[0]}:{sizes[0]}"]
+    launches = part["launch_id"].nunique()
+    return shlex.join([*words, *(["--launches", str(launches)] if launches > 1 else [])])
+
+
+def _word(value: Any) -> str:
+    text = "" if value is None or value != value else str(value)
+    return "" if text == "<NA>" else text

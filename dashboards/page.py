@@ -1,0 +1,144 @@
+"""The report as one HTML file that needs nothing else: style, script, plotly.js once, and the views as JSON."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+from omb_py import __version__
+from omb_py.dashboards import style
+from omb_py.dashboards.report import Report
+from omb_py.dashboards.view import View, plural
+from omb_py.errors import EnvironmentProblem
+
+DIGITS = 6
+"""Significant digits of a number in the page; the store has all."""
+INSTALL = "pip install 'omb-py[dashboard]'"
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+"""Content-Security-Policy: the page may load nothing, whatever is in it."""
+
+
+def page(report: Report, made: datetime | None = None) -> str:
+    """The whole file. Raises EnvironmentProblem where plotly, which holds the script, is not installed."""
+    views = report.views
+    places = {id(view): number for number, view in enumerate(views)}
+    body = [_head(report, made or datetime.now(UTC))]
+    if report.problem:
+        body.append(f'<p class="problem">{_text(report.problem)}</p>')
+    else:
+        body.append(_section("slower", "What is slower", [report.slower_text], report.slower, places))
+        odd = report.odd or ["Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late."]
+        body.append(_section("odd", "What is odd", odd, report.odd_views, places, as_list=bool(report.odd)))
+        body.append(_section("measured", "What was measured", [], report.measured, places))
+    body.append(_skipped(report))
+    drawing = any(view.spec is not None for view in views)
+    scripts = [
+        f'<script type="application/json" id="views">{_json(views)}</script>',
+        f"<script>{plotly_script()}</script>" if drawing else "",
+        f"<script>{_asset('report.js')}</script>",
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en" data-theme="light"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
+        f"<title>omb-py report: {_text(report.summary)}</title><style>{_asset('report.css')}</style></head><body>\n"
+        + "\n".join(part for part in [*body, *scripts] if part)
+        + "\n</body></html>\n"
+    )
+
+
+def plotly_script() -> str:
+    """plotly.js, as the installed plotly brings it."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise EnvironmentProblem(f"a report needs plotly, which is not installed: {INSTALL}") from error
+    # the script stands inside <script>: nothing in it may end that element
+    text: str = get_plotlyjs()
+    return text.replace("</script", "<\\/script")
+
+
+def rounded(value: Any) -> Any:
+    """JSON's kinds with floats at :data:`DIGITS` significant digits; what is not finite is null."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(inner) for inner in value]
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return rounded(value.item()) if hasattr(value, "item") else str(value)
+
+
+def _json(views: Sequence[View]) -> str:
+    shown = [
+        {"spec": view.spec, "columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views
+    ]
+    made = {"templates": {name: style.template(name) for name in style.THEMES}, "views": shown}
+    text = json.dumps(rounded(made), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # inside <script>: no tag, no comment, no line end that JavaScript sees and JSON does not
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _asset(name: str) -> str:
+    return (files("omb_py.dashboards") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _text(value: object) -> str:
+    return html.escape(str(value))
+
+
+def _head(report: Report, made: datetime) -> str:
+    what = f" · {_text(report.selection)}" if report.selection else ""
+    links = "" if report.problem else (
+        '<a href="#slower">slower</a><a href="#odd">odd</a><a href="#measured">measured</a>'
+    )  # fmt: skip
+    return (
+        f"<header><h1>{_text(report.summary[:1].upper() + report.summary[1:])}</h1>"
+        f'<p class="soft">{_text(report.store)}{what} · omb-py {_text(__version__)} · {made:%Y-%m-%d %H:%M} UTC</p>'
+        f'<nav>{links}<button id="theme" type="button">dark</button></nav></header>'
+    )
+
+
+def _section(name: str, title: str, texts: Sequence[str], views: Sequence[View], places: dict[int, int],
+             as_list: bool = False) -> str:  # fmt: skip
+    if as_list:
+        said = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in texts) + "</ul>"
+    else:
+        said = "".join(f"<p>{_text(text)}</p>" for text in texts if text)
+    figures = "".join("".join(_figure(view, places[id(view)])) for view in views)
+    return f'<main id="{name}"><h2>{_text(title)}</h2>{said}{figures}</main>'
+
+
+def _figure(view: View, place: int) -> Iterator[str]:
+    yield f'<figure id="view-{place}" data-kind="{_text(view.kind)}"><h3>{_text(view.title)}</h3>'
+    yield f"<figcaption>{_text(view.caption)}</figcaption>"
+    if view.spec is not None:
+        height = int(view.spec["layout"].get("height", 380))
+        yield f'<div class="plot" data-view="{place}" style="min-height:{height}px" role="img" aria-label="{_text(view.title)}"></div>'
+    for note in view.notes:
+        yield f'<p class="note">{_text(note)}</p>'
+    opened = " open" if view.spec is None else ""
+    yield (f'<details data-table="{place}"{opened}><summary>Table, {plural(len(view.rows), "row")}</summary>'
+           f'<div class="scroll" tabindex="0"></div>'
+           f'<button type="button" data-copy="{place}" data-what="csv">copy as CSV</button></details>')  # fmt: skip
+    if view.commands:
+        lines = "\n".join(_text(line) for line in view.commands)
+        yield (f"<details><summary>To measure this again</summary><pre>{lines}</pre>"
+               f'<button type="button" data-copy="{place}" data-what="command">copy</button></details>')  # fmt: skip
+    yield "</figure>"
+
+
+def _skipped(report: Report) -> str:
+    if not report.skipped:
+        return ""
+    lines = "".join(f"<li>{_text(path)}: {_text(why)}</li>" for path, why in report.skipped)
+    return (f'<main id="skipped"><h2>What could not be read</h2><p class="problem">{plural(len(report.skipped), "file")} of the store '
+            f"could not be read; the rest is shown.</p><ul>{lines}</ul></main>")  # fmt: skip
