@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from omb_py.dashboards import style
 from omb_py.dashboards.view import listed, plural
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def varying(rows: pd.DataFrame) -> list[str]:
 
 def word(column: str, value: Any) -> str:
     """A value for a label: ``4 ranks``."""
-    if value is None or value != value or str(value) in ("", "<NA>"):
+    if style.absent(value):
         return f"no {column}"
     if column == "tags":
         return str(value)
@@ -157,7 +158,7 @@ def common(rows: pd.DataFrame) -> str:
     for name in ("backend", "library", "library_version", "binding", "device", "buffer", "dtype", "op", "ranks"):
         if name in rows and rows[name].nunique(dropna=False) == 1:
             value = rows[name].iloc[0]
-            if value is not None and value == value and str(value) not in ("", "<NA>"):
+            if not style.absent(value):
                 parts.append(word(name, value))
     return " · ".join(parts)
 
@@ -169,7 +170,11 @@ def caption(rows: pd.DataFrame) -> str:
     for name, text in (("process_sync", "sync {}"), ("timing", "timing {}")):
         if name in rows and rows[name].notna().any():
             parts.append(text.format(listed(sorted(rows[name].dropna().unique()))))
-    days = sorted(rows["date"].dropna().unique()) if "date" in rows else []
-    if days:
-        parts.append(str(days[0]) if len(days) == 1 else f"{days[0]} to {days[-1]}")
+    parts.append(days(rows))
     return " · ".join(part for part in parts if part)
+
+
+def days(rows: pd.DataFrame) -> str:
+    """The day of the rows, or the first and the last."""
+    known = sorted(str(day) for day in rows["date"].dropna().unique()) if "date" in rows else []
+    return f"{known[0]} to {known[-1]}" if len(known) > 1 else "".join(known)

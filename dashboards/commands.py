@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omb_py.dashboards import style
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.reading import read_provenance
 
@@ -88,5 +89,4 @@ def from_columns(part: pd.DataFrame) -> str:
 
 
 def _word(value: Any) -> str:
-    text = "" if value is None or value != value else str(value)
-    return "" if text == "<NA>" else text
+    return "" if style.absent(value) else str(value)

@@ -51,13 +51,15 @@ def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd
     spec = {
         "data": data,
         "layout": style.layout(
-            xaxis=style.size_axis(sizes), yaxis=style.value_axis(title, log=timed), showlegend=len(data) > 1
+            xaxis=style.size_axis(sizes),
+            yaxis=style.value_axis(title, timed, style.drawn(data)),
+            showlegend=len(data) > 1,
         ),
     }
     unit_text = "µs" if timed else "GB/s" if quantity in _BANDWIDTH else _spoken(unit)
     return View(
         "curves", _finding(name, found, column, timed, unit_text), cells.caption(rows), spec,
-        notes=_notes(found, timed), **_table(found, column, timed, unit_text),
+        notes=_notes(found, timed, column == "value"), **_table(found, column, timed, unit_text),
     )  # fmt: skip
 
 
@@ -97,9 +99,14 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
         part = median[median["size_bytes"] == size].set_index("ranks")["median_us"]
         if low in part.index and high in part.index and part[low]:
             growth[size] = float(part[high] / part[low])
-    said = ", ".join(f"{g:.2g}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:]))
+    said = ", ".join(
+        f"{style.amount(g)}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:])
+    )
     title = f"{name}: from {low} to {high} ranks the time grows {said}" if said else f"{name}: time over ranks"
-    axes = {"xaxis": style.count_axis(counts, "ranks"), "yaxis": style.value_axis("time (µs)")}
+    axes = {
+        "xaxis": style.count_axis(counts, "ranks"),
+        "yaxis": style.value_axis("time (µs)", values=style.drawn(data)),
+    }
     drawn = median[median["size_bytes"].isin(chosen)]
     return View(
         "scaling", title, cells.caption(rows),
@@ -126,7 +133,9 @@ def _spread(values: Sequence[int], most: int) -> list[int]:
     return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
 
 
-def _line(one: Line, index: int, column: str, timed: bool, places: dict[int, float], several: bool) -> list[dict[str, Any]]:
+def _line(
+    one: Line, index: int, column: str, timed: bool, places: dict[int, float], several: bool
+) -> list[dict[str, Any]]:
     over = one.over[one.over["size_bytes"].notna()]
     x = [places[int(s)] for s in over["size_bytes"]]
     label = style.escape(one.label) or "median"
@@ -217,19 +226,19 @@ def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: s
             return f"{name}: nothing was timed"
         first, last = over.iloc[0], over.iloc[-1]
         if len(over) == 1:
-            return f"{name}: {_amount(first[column])} {unit}"
+            return f"{name}: {style.amount(first[column])} {unit}"
         if timed:
-            return (f"{name}: {_amount(first[column])} {unit} at {size_text(first['size_bytes'])}, "
-                    f"{_amount(last[column])} {unit} at {size_text(last['size_bytes'])}")  # fmt: skip
+            return (f"{name}: {style.amount(first[column])} {unit} at {size_text(first['size_bytes'])}, "
+                    f"{style.amount(last[column])} {unit} at {size_text(last['size_bytes'])}")  # fmt: skip
         best = over.loc[over[column].idxmax()]
-        return f"{name}: up to {_amount(best[column])} {unit}, at {size_text(best['size_bytes'])}"
+        return f"{name}: up to {style.amount(best[column])} {unit}, at {size_text(best['size_bytes'])}"
     best, wide = _best(found, column, timed)
     if not best:
         return f"{name}: {len(found)} series without a size in common"
     total, leader = sum(best.values()), max(best, key=lambda label: best[label])
     where = f"at {best[leader]} of {total} sizes" if best[leader] < total else "at every size"
     text = f"{name}: {'shortest times' if timed else 'highest rates'} with {leader}, {where}"
-    return text + (f"; up to {_amount(wide[0])}× apart at {size_text(wide[1])}" if wide[0] > 1.005 else "")
+    return text + (f"; up to {style.amount(wide[0])}× apart at {size_text(wide[1])}" if wide[0] > 1.005 else "")
 
 
 def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
@@ -243,16 +252,12 @@ def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, in
     winners = side.idxmin(axis=1) if timed else side.idxmax(axis=1)
     ratio = side.max(axis=1) / side.min(axis=1)
     at = ratio.idxmax()
-    return {str(k): int(v) for k, v in winners.value_counts().items()}, (float(ratio[at]), int(at if at == at else 0))
+    return {str(k): int(v) for k, v in winners.value_counts().items()}, (float(ratio[at]), 0 if style.absent(at) else int(at))
 
 
-def _amount(value: float) -> str:
-    return f"{value:,.0f}".replace(",", " ") if value >= 1000 else f"{value:.3g}"
-
-
-def _notes(found: Sequence[Line], timed: bool) -> tuple[str, ...]:
+def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
     notes = ["Line: median over launches of each launch's median; band: quartiles; dotted: p99."
-             if timed else "Line: median over launches of what the benchmark prints; band: range over launches."]  # fmt: skip
+             if timed else "Line: median over launches" + ("; band: range over launches." if banded else ".")]  # fmt: skip
     limited = [one.label for one in found if one.over["limited"].fillna(False).astype(bool).any()]
     if limited:
         notes.append(

@@ -51,7 +51,11 @@ def findings(frame: pd.DataFrame, most_each: int = 4) -> list[Finding]:
         made += ranked[:most_each]
         if len(ranked) > most_each:
             more = ranked[most_each]
-            made.append(Finding(ranked[most_each - 1].rank, f"… and {len(ranked) - most_each} more of this kind", "", more.cells[:0]))
+            made.append(
+                Finding(
+                    ranked[most_each - 1].rank, f"… and {len(ranked) - most_each} more of this kind", "", more.cells[:0]
+                )
+            )
     return made
 
 
@@ -93,7 +97,7 @@ def _apart(frame: pd.DataFrame) -> Iterator[Finding]:
     for _, cell in known.groupby(keys, dropna=False, observed=True, sort=False):
         apart = float(cell["_apart"].iloc[0])
         low, high = cell["median_us"].min(), cell["median_us"].max()
-        text = (f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from {low:.3g} to {high:.3g} µs, "
+        text = (f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from {style.amount(low)} to {style.amount(high)} µs, "
                 f"{100 * apart:.0f} % apart.")  # fmt: skip
         yield Finding(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"))
 
@@ -149,5 +153,5 @@ def rows_of(cell: pd.DataFrame) -> dict[str, Any]:
         "launch_id": list(dict.fromkeys(cell["launch_id"])), "benchmark": first["benchmark"],
         "comparability_key": list(dict.fromkeys(k if isinstance(k, str) else None for k in cell["comparability_key"])),
         "binding": first["binding"] if isinstance(first["binding"], str) else None,
-        "size_bytes": None if size is None or size != size or str(size) == "<NA>" else int(size),
+        "size_bytes": None if style.absent(size) else int(size),
     }  # fmt: skip

@@ -49,7 +49,7 @@ def history(points: pd.DataFrame, name: str) -> View:
     return View(
         "history", f"{name}: {said}", f"{plural(len(points), 'launch')}, {plural(changes, 'change')} of the environment",
         {"data": data, "layout": style.layout(shapes=shapes, showlegend=bool(levels), xaxis={"title": {"text": "start (UTC)"}, "nticks": 6},
-                                              yaxis=style.value_axis("median time (µs)"))},
+                                              yaxis=style.value_axis("median time (µs)", values=style.drawn(data)))},
         notes=("Dotted: software, hardware or settings changed.",) if changes else (),
         **table([_HEADS.get(c, c) for c in shown],
                 [[style.finite(v) if c.endswith("_us") else str(v) for c, v in zip(shown, row, strict=True)]
@@ -92,7 +92,7 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
     layout = style.layout(
         height=480,
         xaxis={**axis, "anchor": "y", "showticklabels": False, "title": {"text": ""}},
-        yaxis={**style.value_axis("time (µs)"), "domain": [0.4, 1]},
+        yaxis={**style.value_axis("time (µs)", values=style.drawn(data[:-1])), "domain": [0.4, 1]},
         xaxis2={**axis, "anchor": "y2"}, yaxis2={"domain": [0, 0.28], "title": {"text": "off the fit (%)"}},
     )  # fmt: skip
     off = [abs(r) for r in residual if r is not None]
@@ -179,7 +179,9 @@ def guidelines(found: pd.DataFrame, delta: float = 0.1) -> View:
     for name in names:
         row = [cell.get((name, size)) for size in sizes]
         z.append([float(r.ratio) if r is not None and r.ratio > 1 + delta else None for r in row])
-        text.append(["" if r is None or r.ratio <= 1 + delta else f"{r.ratio:.2f}" + ("" if r.violated else "?") for r in row])
+        text.append(
+            ["" if r is None or r.ratio <= 1 + delta else f"{r.ratio:.2f}" + ("" if r.violated else "?") for r in row]
+        )
     top = max([v for row in z for v in row if v is not None], default=1 + delta)
     data = [
         {"type": "heatmap", "x": [size_text(s) for s in sizes], "y": [style.escape(n) for n in names], "z": z, "text": text,
@@ -230,5 +232,7 @@ def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         return [pair for key, inner in value.items() for pair in _flat(inner, f"{path}.{key}" if path else str(key))]
     if isinstance(value, (list, tuple)) and any(isinstance(v, Mapping) for v in value):
-        return [pair for i, inner in enumerate(value) for pair in _flat(inner, f"{path}[{i}]" if len(value) > 1 else path)]
+        return [
+            pair for i, inner in enumerate(value) for pair in _flat(inner, f"{path}[{i}]" if len(value) > 1 else path)
+        ]
     return [(path, value if isinstance(value, str) else json.dumps(value, default=str))]

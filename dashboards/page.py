@@ -19,7 +19,9 @@ from omb_py.errors import EnvironmentProblem
 DIGITS = 6
 """Significant digits of a number in the page; the store has all."""
 INSTALL = "pip install 'omb-py[dashboard]'"
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+)
 """Content-Security-Policy: the page may load nothing, whatever is in it."""
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import cells, commands, curves, findings, others, ranks, spread, verdicts
+from omb_py.dashboards import cells, commands, curves, findings, others, ranks, spread, style, verdicts
 from omb_py.dashboards.findings import Finding
 from omb_py.dashboards.selection import Selection
+from omb_py.dashboards.terminal import size_text
 from omb_py.dashboards.view import View, listed, plural, table
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.keys import environment_facts
@@ -50,7 +51,9 @@ class Report:
         return [*self.slower, *self.odd_views, *self.measured]
 
 
-def report(store: Path, selection: Selection, judged: pd.DataFrame | None = None, bounds: pd.DataFrame | None = None) -> Report:
+def report(
+    store: Path, selection: Selection, judged: pd.DataFrame | None = None, bounds: pd.DataFrame | None = None
+) -> Report:
     """Read a store and choose what to show.
 
     Args:
@@ -64,7 +67,9 @@ def report(store: Path, selection: Selection, judged: pd.DataFrame | None = None
     """
     skipped: list[tuple[str, str]] = []
     columns = [*cells.NEEDED, *MANY_RANKS]
-    frame = load(store, columns=columns, on_skip=lambda path, why: skipped.append((str(path), why)), **selection.columns)
+    frame = load(
+        store, columns=columns, on_skip=lambda path, why: skipped.append((str(path), why)), **selection.columns
+    )
     frame = cells.prepared(selection.apply(frame))
     made = Report(str(store), selection.words(), skipped, _summary(frame))
     if not len(frame):
@@ -88,12 +93,12 @@ def _summary(frame: pd.DataFrame) -> str:
     libraries = listed(sorted({" ".join(w for w in pair if isinstance(w, str)) for pair in
                                zip(frame["library"], frame["library_version"], strict=True)}))  # fmt: skip
     counts = f"{plural(len(frame), 'cell')} from {plural(frame['launch_id'].nunique(), 'launch')}"
-    return f"{counts}: {what} over {libraries}, {frame['date'].min()} to {frame['date'].max()}"
+    return f"{counts}: {what} over {libraries}, {cells.days(frame)}"
 
 
 def _nothing(store: Path, selection: Selection, skipped: Sequence[tuple[str, str]]) -> str:
     if selection:
-        return (f"No cell of {store} fits {selection.words()}. What there is: omb-py results list --store {store}")
+        return f"No cell of {store} fits {selection.words()}. What there is: omb-py results list --store {store}"
     if skipped:
         return f"None of the {plural(len(skipped), 'file')} of {store} can be read by this omb-py; why stands below."
     return f"The store {store} is empty. To measure something: omb-py allreduce -n 2 --store {store}"
@@ -121,9 +126,15 @@ def _add_slower(made: Report, panels: Sequence[tuple[str, pd.DataFrame]], judged
     found.sort(key=lambda one: -one[0])
     made.slower = [view for _, view in found[:MOST_BESIDE]]
     if not found:
-        made.slower_text = "Nothing here can be compared: no two series measured the same thing. A verdict: omb-py compare BASE NEW."
+        made.slower_text = (
+            "Nothing here can be compared: no two series measured the same thing. A verdict: omb-py compare BASE NEW."
+        )
         return
-    more = f"; the {plural(len(found) - MOST_BESIDE, 'pair')} that differ less are left out" if len(found) > MOST_BESIDE else ""
+    more = (
+        f"; the {plural(len(found) - MOST_BESIDE, 'pair')} that differ less are left out"
+        if len(found) > MOST_BESIDE
+        else ""
+    )
     made.slower_text = f"Side by side, the widest apart first{more}. These are measurements, not verdicts: omb-py compare BASE NEW gives those."
 
 
@@ -158,7 +169,9 @@ def _look(one: Finding, store: Path) -> View | None:
         return None
     if one.look == "stragglers":
         return ranks.stragglers(one.cells)
-    read = load(store, columns=[*cells.NEEDED, "samples_us"], on_skip=lambda path, why: None, **findings.rows_of(one.cells))
+    read = load(
+        store, columns=[*cells.NEEDED, "samples_us"], on_skip=lambda path, why: None, **findings.rows_of(one.cells)
+    )
     if not len(read):
         return None
     rows = cells.prepared(read)
@@ -170,12 +183,28 @@ def _overview(frame: pd.DataFrame) -> View:
     keys = ["benchmark", "backend", "library", "library_version", "binding", "ranks"]
     rows = []
     for values, part in frame.groupby(keys, dropna=False, sort=True):
-        known = ["" if v is None or v != v or str(v) == "<NA>" else v for v in values]
+        known = ["" if style.absent(v) else v for v in values]
         sizes = part["size_bytes"].dropna()
-        reach = f"{curves.size_text(sizes.min())} to {curves.size_text(sizes.max())}" if len(sizes) and sizes.max() > 0 else "-"
+        reach = (
+            f"{size_text(sizes.min())} to {size_text(sizes.max())}"
+            if len(sizes) and sizes.max() > 0
+            else "-"
+        )
         failed = int(part["validated"].eq(False).fillna(False).sum())
         rows.append((*known, reach, int(part["launch_id"].nunique()), len(part), failed or "", str(part["date"].max())))
-    heads = ("benchmark", "backend", "library", "version", "binding", "ranks", "sizes", "launches", "cells", "failed", "last day")
+    heads = (
+        "benchmark",
+        "backend",
+        "library",
+        "version",
+        "binding",
+        "ranks",
+        "sizes",
+        "launches",
+        "cells",
+        "failed",
+        "last day",
+    )
     return View("overview", _summary(frame), "", None, **table(heads, rows))
 
 
@@ -209,7 +238,7 @@ def _histories(frame: pd.DataFrame, again: commands.Commands) -> list[View]:
         for one in cells.lines(rows, ignore=("library_version", "tags")):
             sizes = one.cells.groupby("size_bytes", dropna=False)["launch_id"].nunique()
             size = sizes.idxmax()
-            cell = one.cells if size != size else one.cells[one.cells["size_bytes"] == size]
+            cell = one.cells if style.absent(size) else one.cells[one.cells["size_bytes"] == size]
             if len(cell) > 2 and cell["date"].nunique() > 1:
                 name = ", ".join(w for w in (spread.cell_name(cell), one.label) if w)
                 made.append((len(cell), others.history(cell, name).with_commands(again.of(cell))))

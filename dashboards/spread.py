@@ -64,11 +64,12 @@ def distribution(cell: pd.DataFrame) -> View:
         rows.append((index, str(row.launch_id), str(row.started_at)[:19], median, quarter, three,
                      style.finite(row.p99_us), style.finite(row.iterations), row.stop_reason))  # fmt: skip
     ticks = [float(ndtri(p / 100)) for p in _PERCENTS]
+    boxes, shares_drawn = ([t for t in data if t["type"] == kind] for kind in ("box", "scatter"))
     layout = style.layout(
         showlegend=len(cell) > 1,
         xaxis={"domain": [0, 0.45], "title": {"text": "launch, in order of time"}, "dtick": max(1, len(cell) // 8)},
-        yaxis=style.value_axis("time (µs)"),
-        xaxis2={**style.value_axis("time (µs)"), "domain": [0.6, 1], "anchor": "y2", "nticks": 4},
+        yaxis=style.value_axis("time (µs)", values=style.drawn(boxes)),
+        xaxis2={**few(style.value_axis("time (µs)", values=style.drawn(shares_drawn, "x"))), "domain": [0.6, 1], "anchor": "y2"},
         yaxis2={
             "anchor": "x2", "title": {"text": "share of samples"}, "tickmode": "array", "tickvals": ticks,
             "ticktext": [f"{p:g} %" for p in _PERCENTS], "range": [ticks[0] - 0.3, ticks[-1] + 0.3],
@@ -118,13 +119,13 @@ def trace(launch: pd.DataFrame) -> View | None:
     layout = style.layout(
         showlegend=False,
         xaxis={"domain": [0, 0.68], "title": {"text": "call"}, "nticks": 6},
-        yaxis=style.value_axis("time (µs)"),
+        yaxis=style.value_axis("time (µs)", values=y),
         xaxis2={"domain": [0.82, 1], "anchor": "y2", "title": {"text": "lag (calls)"}, "nticks": 4},
         yaxis2={"anchor": "x2", "range": [-1, 1], "title": {"text": "autocorrelation"}, "nticks": 5},
     )
     ess, stop = style.finite(row["ess"]), row["stop_reason"]
     known = f"; {ess:.0f} of them count as independent" if ess is not None else ""
-    title = f"{cell_name(launch)}: {plural(slow, 'call')} of {len(samples)} took over twice the median of {median:.3g} µs"
+    title = f"{cell_name(launch)}: {plural(slow, 'call')} of {len(samples)} took over twice the median of {style.amount(median)} µs"
     thin = (f"Drawn: lowest and highest of each of {MOST_CALLS // 2} bins.",) if len(samples) > MOST_CALLS else ()
     return View(
         "trace", title, f"{cells.caption(launch)} · stopped by {stop or 'its count'}{known}",
@@ -158,6 +159,17 @@ def autocorrelation(samples: Sequence[float], lags: int) -> list[float]:
     return [float((signs[k:] * signs[:-k]).sum()) / total for k in range(1, min(lags, signs.size - 1) + 1)]
 
 
+def few(axis: dict[str, Any], most: int = 4) -> dict[str, Any]:
+    """The axis with at most so many ticks, where there is little room."""
+    ticks = list(zip(axis.get("tickvals", ()), axis.get("ticktext", ()), strict=True))
+    step = -(-len(ticks) // most) or 1
+    return (
+        {**axis, "tickvals": [v for v, _ in ticks[::step]], "ticktext": [t for _, t in ticks[::step]]}
+        if ticks
+        else axis
+    )
+
+
 def cell_name(cell: pd.DataFrame) -> str:
     """``allreduce 8 KiB``."""
     size = style.finite(cell["size_bytes"].iloc[0])
@@ -166,7 +178,7 @@ def cell_name(cell: pd.DataFrame) -> str:
 
 def _spread_words(medians: Sequence[float]) -> str:
     if len(medians) < 2:
-        return f"one launch, median {medians[0]:.3g} µs" if medians else "nothing was timed"
+        return f"one launch, median {style.amount(medians[0])} µs" if medians else "nothing was timed"
     low, high = min(medians), max(medians)
     apart = f"{100 * (high / low - 1):.0f} %" if low > 0 else "much"
-    return f"the medians of {len(medians)} launches lie {apart} apart, {low:.3g} to {high:.3g} µs"
+    return f"the medians of {len(medians)} launches lie {apart} apart, {style.amount(low)} to {style.amount(high)} µs"

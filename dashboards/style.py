@@ -64,6 +64,11 @@ def faint(hex_colour: str, alpha: float = 0.18) -> str:
     return f"rgba({red},{green},{blue},{alpha})"
 
 
+def absent(value: Any) -> bool:
+    """A null of any kind (None, NaN, pandas' NA and NaT), or empty text."""
+    return value is None or str(value) in ("", "<NA>", "nan", "NaT")
+
+
 def finite(value: Any) -> float | None:
     """A number as JSON can hold it: None for nulls of any kind and for what is not finite."""
     if value is None:
@@ -95,7 +100,9 @@ def size_axis(sizes: Iterable[int], title: str = "message size") -> dict[str, An
     if positive:
         low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
         step = next(s for s in (1, 2, 4, 6, 10, 20, 60) if (high - low) / s <= 8)
-        ticks += [(2.0**power, size_text(2**power)) for power in range(low - low % step, high + 1, step) if power >= low]
+        ticks += [
+            (2.0**power, size_text(2**power)) for power in range(low - low % step, high + 1, step) if power >= low
+        ]
     span = [math.log10(v) for v in (min(places.values()), max(places.values()))] if places else [0.0, 1.0]
     pad = max(0.04 * (span[1] - span[0]), 0.08)
     return {
@@ -113,10 +120,44 @@ def count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def value_axis(title: str, log: bool = True) -> dict[str, Any]:
-    """The axis of what was measured; the unit belongs into the title."""
+def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> dict[str, Any]:
+    """The axis of what was measured; the unit belongs into the title.
+
+    With `values` a logarithmic axis gets ticks that are written out, at 1, 2, 5 or at powers of ten.
+    """
     axis: dict[str, Any] = {"title": {"text": title}, "exponentformat": "none", "separatethousands": True}
-    return {**axis, "type": "log"} if log else {**axis, "rangemode": "tozero"}
+    if not log:
+        return {**axis, "rangemode": "tozero"}
+    known = [v for v in numbers(values) if v is not None and v > 0]
+    if not known:
+        return {**axis, "type": "log", "dtick": 1}
+    low, high = math.log10(min(known)), math.log10(max(known))
+    pad = max(0.05 * (high - low), 0.04)
+    digits = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high - low < 0.5 else (1, 2, 5) if high - low < 2.2 else (1,)
+    every = max(1, math.ceil((high - low) / 7))
+    ticks = [d * 10.0**p for p in range(math.floor(low) - 1, math.ceil(high) + 1) for d in digits
+             if p % every == 0 and low - pad <= math.log10(d * 10.0**p) <= high + pad]  # fmt: skip
+    if len(ticks) < 2:
+        ticks = [min(known), max(known)] if high - low > 0.05 else [min(known)]
+    return {
+        **axis, "type": "log", "range": [low - pad, high + pad], "tickmode": "array", "tickvals": ticks,
+        "ticktext": [amount(t) for t in ticks],
+    }  # fmt: skip
+
+
+def amount(value: float) -> str:
+    """A number for a reader: three digits, thousands apart.
+
+    >>> amount(16384.2), amount(0.25)
+    ('16 384', '0.25')
+    """
+    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def drawn(data: Iterable[Mapping[str, Any]], axis: str = "y") -> list[Any]:
+    """All values of the traces along `axis`, for :func:`value_axis`."""
+    names = ("y", "q1", "q3", "lowerfence", "upperfence") if axis == "y" else (axis,)
+    return [v for trace in data for name in names for v in trace.get(name) or () if not isinstance(v, str)]
 
 
 def layout(**more: Any) -> dict[str, Any]:
@@ -125,6 +166,7 @@ def layout(**more: Any) -> dict[str, Any]:
         "margin": {"l": 64, "r": 16, "t": 16, "b": 52},
         "height": 380,
         "hovermode": "closest",
+        "separators": ". ",
         "legend": {
             "orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top",
             "itemclick": "toggleothers", "itemdoubleclick": "toggle", "groupclick": "togglegroup",

@@ -51,7 +51,7 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "") -> 
             data.append(_points(part, [style.escape(n) for n in part["cell"]], word, across=True))
     layout = style.layout(
         height=130 + 24 * len(drawn), shapes=_band(delta, "x"),
-        xaxis={**_ratio_axis(drawn), "title": {"text": "time, new over base (ratio)"}},
+        xaxis={**_ratio_axis(drawn, 1), "title": {"text": "time, new over base (ratio)"}},
         yaxis={"type": "category", "autorange": "reversed", "categoryorder": "array", "categoryarray": names},
         legend={**style.layout()["legend"], "y": -70 / max(24 * len(drawn), 60)},
     )  # fmt: skip
@@ -118,7 +118,7 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     sides = [
         side.groupby(keys, dropna=False)["median_us"].agg(["median", "min", "max", "count"]) for side in (base, new)
     ]
-    both = sides[0].join(sides[1], lsuffix="_base", rsuffix="_new", how="inner").reset_index()
+    both = sides[0].add_suffix("_base").join(sides[1].add_suffix("_new"), how="inner").reset_index()
     both = both[(both["median_base"] > 0) & (both["median_new"] > 0)].sort_values("size_bytes")
     if not len(both):
         return None
@@ -128,6 +128,9 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     sizes = [int(s) for s in both["size_bytes"].fillna(0)]
     places = style.sizes_on_axis(sizes)
     ratios = [float(v) for v in both["ratio"]]
+    worst = int(both["ratio"].map(lambda v: max(v, 1 / v)).to_numpy().argmax())
+    if ratios[worst] < 1:  # the figure says what the title says: the slower over the faster
+        return beside(new, base, (names[1], names[0]), what)
     data = [
         {
             "type": "scatter", "mode": "lines+markers", "x": [places[s] for s in sizes], "y": ratios,
@@ -140,11 +143,11 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
             "hovertemplate": "%{text}: %{y:.3f}<extra></extra>",
         }
     ]  # fmt: skip
-    axis = {**_ratio_axis(both), "title": {"text": "time ratio"}}
-    worst = int(both["ratio"].map(lambda v: max(v, 1 / v)).to_numpy().argmax())
-    slower, faster = (names[1], names[0]) if ratios[worst] > 1 else (names[0], names[1])
-    factor = max(ratios[worst], 1 / ratios[worst])
-    title = f"{what}: {slower} took up to {factor:.3g}× the time of {faster}, at {size_text(sizes[worst])}"
+    axis = {
+        **_ratio_axis(both),
+        "title": {"text": f"{style.escape(_short(names[1]))} / {style.escape(_short(names[0]))}"},
+    }
+    title = f"{what}: {names[1]} took up to {style.amount(ratios[worst])}× the time of {names[0]}, at {size_text(sizes[worst])}"
     launches = (int(both["count_base"].max()), int(both["count_new"].max()))
     caption = (
         f"{names[1]} over {names[0]}; {launches[1]} and {launches[0]} launches; medians of launches, bars are their range. "
@@ -180,6 +183,10 @@ def pairs_of_sides(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str, pd.
     return made
 
 
+def _short(name: str, most: int = 22) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
 def _stacked(*frames: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
@@ -190,7 +197,7 @@ def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
     known = {word: place for place, word in enumerate(ORDER)}
     keyed = verdicts.assign(
         _place=verdicts["verdict"].map(lambda w: known.get(w, len(ORDER))),
-        _far=-verdicts["ratio"].map(lambda v: abs(float(v) - 1) if v == v and v is not None else 0.0),
+        _far=-verdicts["ratio"].map(lambda v: abs(float(v) - 1) if not style.absent(v) else 0.0),
     )
     return keyed.sort_values(["_place", "_far"], kind="stable").drop(columns=["_place", "_far"])
 
@@ -226,7 +233,7 @@ def _band(delta: float, axis: str) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _ratio_axis(rows: pd.DataFrame) -> dict[str, Any]:
+def _ratio_axis(rows: pd.DataFrame, steps_each_way: int = 3) -> dict[str, Any]:
     """Logarithmic and symmetric about 1, with ticks that say what they are."""
     import math
 
@@ -236,7 +243,7 @@ def _ratio_axis(rows: pd.DataFrame) -> dict[str, Any]:
     reach = min(reach * 1.12, 6.0)
     top = 10**reach
     steps = (1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000, 10000, 100000)
-    up = [s for s in steps if s <= top][-3:]
+    up = [s for s in steps if s <= top][-steps_each_way:]
     ticks = sorted([1 / s for s in up] + [1.0] + [float(s) for s in up])
     texts = ["1" if t == 1 else f"{t:g}×" if t > 1 else f"1/{1 / t:g}" for t in ticks]
     return {"type": "log", "range": [-reach, reach], "tickmode": "array", "tickvals": ticks, "ticktext": texts}

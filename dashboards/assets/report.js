@@ -45,7 +45,7 @@
     place.style.minHeight = layout.height + "px";
     drawn.add(place);
     return Plotly.react(place, view.spec.data, layout, { displaylogo: false, displayModeBar: narrow() ? false : "hover",
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] });
+      modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
   };
 
   const fill = (details) => {

@@ -1,0 +1,67 @@
+"""Cells as the store gives them, without a store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from omb_py.results.schema import NAMES
+from omb_py.results.summary import summarise
+
+SIZES = (8, 1024, 65536)
+
+
+@pytest.fixture(scope="session")
+def cell() -> Callable[..., dict[str, Any]]:
+    """A row with plausible values; more by keyword. ``at`` is its median in µs."""
+
+    def make(at: float = 2.0, launch: int = 0, **values: Any) -> dict[str, Any]:
+        samples = at * np.exp(0.05 * np.sin(np.arange(1200) * 1.7 + launch))
+        row: dict[str, Any] = dict.fromkeys(NAMES)
+        row |= {
+            "run_id": "r", "launch_id": f"r-{launch}", "launch_index": launch,
+            "started_at": pd.Timestamp("2026-11-20T10:00:00", tz="UTC") + pd.Timedelta(hours=launch),
+            "schema_version": 2, "source": "omb-py", "benchmark": "allreduce", "family": "collective",
+            "backend": "mpi", "library": "MPICH", "library_version": "5.0.2", "binding": "native", "device": "cpu",
+            "buffer": "numpy", "dtype": "int32", "op": "sum", "process_sync": "barrier", "timing": "local_max",
+            "ranks": 4, "nodes": 1, "size_bytes": 8, "metric": "latency", "unit": "us", "value": at,
+            "busbw_gbps": 1.5 / at, "algbw_gbps": 1.0 / at, "iterations": samples.size, "stop_reason": "count",
+            "sync_limited": False, "samples_us": samples.astype(np.float32), "rank_mean_us": [at, at, at, 1.1 * at],
+            "slowest_rank_share": [0.05, 0.05, 0.05, 0.85], "hosts": ["n0", "n0", "n1", "n1"], "tags": {},
+            "parameters": {}, "date": "2026-11-20", "comparability_key": f"k{values.get('size_bytes', 8)}",
+            "environment_key": "e0", **summarise(samples),
+        }  # fmt: skip
+        return {**row, **values}
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def frame(cell: Callable[..., dict[str, Any]]) -> pd.DataFrame:
+    """Two libraries, three sizes, three launches; Open MPI takes twice as long at 64 KiB and as long elsewhere."""
+    rows = []
+    for library, size, launch in itertools.product(("MPICH", "Open MPI"), SIZES, range(3)):
+        factor = 2.0 if (library, size) == ("Open MPI", 65536) else 1.0
+        number = launch + (3 if library == "Open MPI" else 0)
+        rows.append(cell((1 + size / 1000) * factor, number, library=library, size_bytes=size))
+    made = pd.DataFrame(rows)
+    return made.astype({"size_bytes": "Int64", "ranks": "Int32", "sync_limited": "boolean", "validated": "boolean"})
+
+
+@pytest.fixture(scope="session")
+def verdict_table() -> pd.DataFrame:
+    """Four cells, one of each common verdict."""
+    return pd.DataFrame(
+        {
+            "cell": ["allreduce 8 B", "allreduce 1 KiB", "bw <b>1 MiB</b>", "bcast 8 B"],
+            "verdict": ["SAME", "SLOWER", "UNCLEAR", "FASTER"], "ratio": [1.0, 1.25, 1.04, 0.8],
+            "low": [0.99, 1.2, 0.9, 0.75], "high": [1.01, 1.3, 1.2, 0.85], "size_bytes": [8, 1024, 1 << 20, 8],
+            "base_us": [1.0, 2.0, 3.0, 4.0], "new_us": [1.0, 2.5, 3.12, 3.2], "launches_base": [10] * 4,
+            "launches_new": [10] * 4, "detectable": [0.02] * 4,
+        }
+    )  # fmt: skip

@@ -1,0 +1,147 @@
+"""The report in a headless Chromium, from ``file://``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from omb_py.dashboards import cells, curves, others, spread, verdicts
+from omb_py.dashboards.page import page
+from omb_py.dashboards.ranks import stragglers
+from omb_py.dashboards.report import Report
+from tests.support.browser import DRAW, OVERLAPS, chromium, errors, missing, resize
+
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def every_view(frame, verdict_table) -> list[Any]:
+    """One view of each kind, from cells whose names are markup."""
+    rows = cells.prepared(
+        frame.assign(library=frame["library"].replace("MPICH", "<b>MPICH</b><script>window.bad=1</script>"))
+    )
+    one = rows[rows["library"] == "Open MPI"]
+    eight = one[one["size_bytes"] == 8]
+    both = pd.concat([one, one.assign(ranks=8, median_us=one["median_us"] * 2)])
+    nodes = ["n0", "n1", "n2"]
+    links = pd.DataFrame([(a, b, 9.0 + len(a + b) % 3, "GB/s") for a in nodes for b in nodes if a != b],
+                         columns=["source", "target", "value", "unit"])  # fmt: skip
+    segments = pd.DataFrame({"low_bytes": [8], "high_bytes": [65536], "alpha_us": [1.0], "beta_us_per_byte": [0.001]})
+    found = pd.DataFrame(
+        {
+            "guideline": ["allgather ≤ alltoall"] * 2,
+            "size_bytes": [8, 1024],
+            "ratio": [1.3, 1.0],
+            "violated": [True, False],
+        }
+    )
+    (sides,) = verdicts.pairs_of_sides(rows)
+    made = [
+        curves.curves(rows), curves.curves(rows, quantity="busbw"), curves.scaling(both), verdicts.board(verdict_table),
+        verdicts.ratio(verdict_table, "new against old"), verdicts.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
+        spread.distribution(eight), spread.trace(eight.iloc[:1]), stragglers(one),
+        others.history(eight.assign(level_us=1.0), "allreduce 8 B"),
+        others.model(eight.assign(size_bytes=8), segments, "allreduce"), others.pairs(links), others.guidelines(found),
+        others.environment({"A": {"x": 1}, "B": {"x": 2}}),
+    ]  # fmt: skip
+    assert all(view is not None for view in made)
+    return [replace(view, commands=("omb-py allreduce -n 4",)) for view in made if view is not None]
+
+
+@pytest.fixture(scope="module")
+def opened(browser, every_view, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The browser, with every view drawn."""
+    made = Report(
+        "s", "", [], "18 cells", every_view[3:6], "text", ["odd"], every_view[6:9], [*every_view[:3], *every_view[9:]]
+    )
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(page(made), encoding="utf-8")
+    resize(browser, 1280)
+    browser.get(file.as_uri())
+    browser.execute_async_script(DRAW)
+    return browser
+
+
+def test_every_view_is_drawn_without_a_word_on_the_console(opened, every_view) -> None:
+    assert errors(opened) == []
+    drawn = opened.execute_script(
+        "return [...document.querySelectorAll('.plot')].map(p => [p.closest('figure').dataset.kind, "
+        "p.querySelectorAll('.main-svg').length, p.data.length])"
+    )
+    assert len(drawn) == sum(view.spec is not None for view in every_view)
+    assert all(svgs > 0 and traces > 0 for _, svgs, traces in drawn)
+    assert opened.execute_script("return window.bad") is None
+    assert opened.execute_script("return document.querySelectorAll('figure b, figure svg script').length") == 0
+
+
+def test_what_the_browser_holds_is_what_was_given(opened, every_view) -> None:
+    held = opened.execute_script(
+        "return JSON.stringify([...document.querySelectorAll('figure[data-kind=curves] .plot')][0].data.map(t => [...t.y]))"
+    )
+    given = [trace["y"] for trace in every_view[0].spec["data"]]
+    for mine, theirs in zip(given, json.loads(held), strict=True):
+        assert theirs == pytest.approx(mine, rel=1e-5)
+
+
+def test_a_click_on_the_legend_isolates(opened) -> None:
+    opened.execute_script(
+        "const toggle = document.querySelector('figure[data-kind=curves] .legendtoggle');"
+        "toggle.scrollIntoView({block: 'center', behavior: 'instant'});"
+    )
+    box = opened.execute_script(
+        "const b = document.querySelector('figure[data-kind=curves] .legendtoggle').getBoundingClientRect();"
+        "return [b.x + b.width / 2, b.y + b.height / 2]"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        opened.execute_cdp_cmd(
+            "Input.dispatchMouseEvent", {"type": kind, "x": box[0], "y": box[1], "button": "left", "clickCount": 1}
+        )
+    shown = opened.execute_async_script(
+        "const done = arguments[0]; setTimeout(() => done([...document.querySelectorAll('figure[data-kind=curves] .plot')][0]"
+        ".data.map(t => [t.legendgroup, t.visible === undefined || t.visible === true])), 800)"
+    )
+    groups = {group for group, visible in shown if visible}
+    assert len(groups) == 1 and len({group for group, _ in shown}) == 2
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_overlaps_or_sticks_out(opened, width: int) -> None:
+    resize(opened, width)
+    opened.execute_async_script("setTimeout(arguments[0], 400)")
+    opened.execute_async_script(DRAW)
+    assert opened.execute_script(OVERLAPS) == []
+
+
+def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
+    opened.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    opened.execute_async_script("setTimeout(arguments[0], 200)")
+    counts = opened.execute_script(
+        "return [...document.querySelectorAll('details[data-table]')].map(d => d.querySelectorAll('tbody tr').length)"
+    )
+    assert sorted(counts) == sorted(len(view.rows) for view in every_view)
+    assert opened.execute_script("return document.querySelectorAll('pre').length") == len(every_view)
+
+
+def test_every_control_is_reached_by_the_keyboard(opened) -> None:
+    found = opened.execute_script(
+        "return [...document.querySelectorAll('a[href], button, summary')].filter(e => e.offsetParent !== null && e.tabIndex < 0).length"
+    )
+    assert found == 0
+
+
+def test_dark(opened) -> None:
+    opened.execute_script("document.getElementById('theme').click()")
+    opened.execute_async_script("setTimeout(arguments[0], 300)")
+    paper = opened.execute_script("return document.querySelector('.plot')._fullLayout.paper_bgcolor")
+    assert paper == "#15191e" and errors(opened) == []
