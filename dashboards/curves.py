@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards import cells, style
 from omb_py.dashboards.cells import Line
 from omb_py.dashboards.terminal import size_text
-from omb_py.dashboards.view import View, listed, table
+from omb_py.dashboards.view import View, listed, records, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
         {"data": data, "layout": style.layout(**axes, showlegend=True)},
         **table(
             ("size", "ranks", "median µs"),
-            [(size_text(r.size_bytes), int(r.ranks), style.finite(r.median_us)) for r in drawn.itertuples()],
+            [(size_text(r.size_bytes), int(r.ranks), style.finite(r.median_us)) for r in records(drawn)],
         ),
     )  # fmt: skip
 
@@ -252,7 +252,10 @@ def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, in
     winners = side.idxmin(axis=1) if timed else side.idxmax(axis=1)
     ratio = side.max(axis=1) / side.min(axis=1)
     at = ratio.idxmax()
-    return {str(k): int(v) for k, v in winners.value_counts().items()}, (float(ratio[at]), 0 if style.absent(at) else int(at))
+    return {str(k): int(v) for k, v in winners.value_counts().items()}, (
+        float(ratio[at]),
+        0 if style.absent(at) else int(at),
+    )
 
 
 def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
@@ -279,6 +282,6 @@ def _table(found: Sequence[Line], column: str, timed: bool, unit: str) -> dict[s
     rows = [
         [*((one.label,) if several else ()), size_text(getattr(r, "size_bytes")),  # noqa: B009
          *(style.finite(getattr(r, c)) for _, c in names), int(r.launches)]
-        for one in found for r in one.over.itertuples()
+        for one in found for r in records(one.over)
     ]  # fmt: skip
     return table((*(("series",) if several else ()), "size", *(n for n, _ in names), "launches"), rows)

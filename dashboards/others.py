@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
 from omb_py.dashboards.terminal import size_text
-from omb_py.dashboards.view import View, listed, plural, table
+from omb_py.dashboards.view import View, listed, plural, records, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
          "text": [size_text(s) for s in sizes], "hovertemplate": "%{text}: %{y:.4g} µs<extra></extra>"}
     ]  # fmt: skip
     residual: list[float | None] = [None] * len(sizes)
-    for index, part in enumerate(segments.itertuples(), start=1):
+    for index, part in enumerate(records(segments), start=1):
         inside = [i for i, s in enumerate(sizes) if part.low_bytes <= s <= part.high_bytes]
         fit = [float(part.alpha_us + part.beta_us_per_byte * sizes[i]) for i in inside]
         for i, expected in zip(inside, fit, strict=True):
@@ -98,7 +98,7 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
     off = [abs(r) for r in residual if r is not None]
     title = f"{name}: {plural(len(segments), 'segment')}" + (f", at most {max(off):.1f} % off the fit" if off else "")
     return View(
-        "model", title, f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in segments.itertuples())}",
+        "model", title, f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in records(segments))}",
         {"data": data, "layout": layout},
         **table(("size", "measured µs", "off the fit, %"), [(size_text(s), v, r) for s, v, r in zip(sizes, values, residual, strict=True)]),
     )  # fmt: skip
@@ -121,7 +121,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     nodes = sorted({*links["source"], *links["target"]}, key=str)
     place = {node: i for i, node in enumerate(nodes)}
     grid = np.full((len(nodes), len(nodes)), np.nan)
-    for row in links.itertuples():
+    for row in records(links):
         grid[place[row.source], place[row.target]] = row.value
     middle = float(np.nanmedian(grid))
     percent = 100 * grid / middle
@@ -153,7 +153,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
         f"{plural(len(nodes), 'node')}; the median is {middle:.4g} {links['unit'].iloc[0]}", {"data": data, "layout": layout},
         notes=notes,
         **table(("from", "to", "% of median", str(links["unit"].iloc[0])),
-                [(str(r.source), str(r.target), 100 * float(r.value) / middle, float(r.value)) for r in links.sort_values("value").itertuples()]),
+                [(str(r.source), str(r.target), 100 * float(r.value) / middle, float(r.value)) for r in records(links.sort_values("value"))]),
     )  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def guidelines(found: pd.DataFrame, delta: float = 0.1) -> View:
     """
     names = list(dict.fromkeys(found["guideline"]))
     sizes = sorted({int(s) for s in found["size_bytes"]})
-    cell = {(r.guideline, int(r.size_bytes)): r for r in found.itertuples()}
+    cell = {(r.guideline, int(r.size_bytes)): r for r in records(found)}
     z, text = [], []
     for name in names:
         row = [cell.get((name, size)) for size in sizes]
@@ -196,7 +196,7 @@ def guidelines(found: pd.DataFrame, delta: float = 0.1) -> View:
         title += f"; the worst: {worst['guideline']}, {worst['ratio']:.2f}× at {size_text(worst['size_bytes'])}"
     notes = ["A question mark: longer, but not decided."]
     if "advice" in found:
-        notes += [f"{r.guideline}: {r.advice}" for r in broken.itertuples() if isinstance(r.advice, str)][:8]
+        notes += [f"{r.guideline}: {r.advice}" for r in records(broken) if isinstance(r.advice, str)][:8]
     layout = style.layout(
         height=150 + 26 * len(names), xaxis={"type": "category", "title": {"text": "message size"}},
         yaxis={"type": "category", "autorange": "reversed"},
@@ -205,7 +205,7 @@ def guidelines(found: pd.DataFrame, delta: float = 0.1) -> View:
                 notes=tuple(dict.fromkeys(notes)),
                 **table(("guideline", "size", "ratio", "violated"),
                         [(str(r.guideline), size_text(r.size_bytes), float(r.ratio), "yes" if r.violated else "no")
-                         for r in found.itertuples()]))  # fmt: skip
+                         for r in records(found)]))  # fmt: skip
 
 
 def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:

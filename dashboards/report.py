@@ -12,7 +12,7 @@ from omb_py.dashboards import cells, commands, curves, findings, others, ranks, 
 from omb_py.dashboards.findings import Finding
 from omb_py.dashboards.selection import Selection
 from omb_py.dashboards.terminal import size_text
-from omb_py.dashboards.view import View, listed, plural, table
+from omb_py.dashboards.view import View, listed, plural, records, table
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.keys import environment_facts
 from omb_py.results.reading import load, read_provenance
@@ -185,11 +185,7 @@ def _overview(frame: pd.DataFrame) -> View:
     for values, part in frame.groupby(keys, dropna=False, sort=True):
         known = ["" if style.absent(v) else v for v in values]
         sizes = part["size_bytes"].dropna()
-        reach = (
-            f"{size_text(sizes.min())} to {size_text(sizes.max())}"
-            if len(sizes) and sizes.max() > 0
-            else "-"
-        )
+        reach = f"{size_text(sizes.min())} to {size_text(sizes.max())}" if len(sizes) and sizes.max() > 0 else "-"
         failed = int(part["validated"].eq(False).fillna(False).sum())
         rows.append((*known, reach, int(part["launch_id"].nunique()), len(part), failed or "", str(part["date"].max())))
     heads = (
@@ -252,7 +248,7 @@ def _environments(store: Path, frame: pd.DataFrame) -> list[View]:
     if len(newest) < 2:
         return []
     sides: dict[str, dict[str, Any]] = {}
-    for row in newest.itertuples():
+    for row in records(newest):
         path = store / f"date={row.date}" / f"{row.launch_id}.parquet"
         try:
             facts = environment_facts(read_provenance(path)) if path.is_file() else {}

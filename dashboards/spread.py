@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
 from omb_py.dashboards.terminal import size_text
-from omb_py.dashboards.view import View, plural, table
+from omb_py.dashboards.view import View, plural, records, table
 from omb_py.engine.statistics import supports
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def distribution(cell: pd.DataFrame) -> View:
     cell = cell.sort_values("started_at")
     data: list[dict[str, Any]] = []
     rows = []
-    for index, row in enumerate(cell.itertuples(), start=1):
+    for index, row in enumerate(records(cell), start=1):
         samples = np.asarray(row.samples_us if row.samples_us is not None else [], dtype=np.float64)
         colour = style.colour(index - 1)
         name = f"launch {index}"

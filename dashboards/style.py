@@ -93,13 +93,13 @@ def sizes_on_axis(sizes: Sequence[int]) -> dict[int, float]:
 
 
 def size_axis(sizes: Iterable[int], title: str = "message size") -> dict[str, Any]:
-    """A logarithmic axis with IEC ticks at powers of 2, 4, 16 or 64, at most nine; 0 B has a gutter of its own."""
+    """A logarithmic axis with IEC ticks at most six of them; 0 B has a gutter of its own."""
     places = sizes_on_axis(sorted(set(sizes)))
     positive = [size for size in places if size > 0]
     ticks: list[tuple[float, str]] = [(places[0], "0 B")] if 0 in places else []
     if positive:
         low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
-        step = next(s for s in (1, 2, 4, 6, 10, 20, 60) if (high - low) / s <= 8)
+        step = next(s for s in (1, 2, 4, 6, 10, 20, 60) if (high - low) / s <= 4.5)
         ticks += [
             (2.0**power, size_text(2**power)) for power in range(low - low % step, high + 1, step) if power >= low
         ]

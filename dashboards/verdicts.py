@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
 from omb_py.dashboards.terminal import size_text
-from omb_py.dashboards.view import View, plural, table
+from omb_py.dashboards.view import View, plural, records, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +160,7 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
         **table(
             ("size", f"{names[0]} µs", f"{names[1]} µs", "ratio", "lowest", "highest", "launches"),
             [(size_text(s), float(r.median_base), float(r.median_new), float(r.ratio), float(r.low), float(r.high),
-              f"{r.count_base} and {r.count_new}") for s, r in zip(sizes, both.itertuples(), strict=True)],
+              f"{r.count_base} and {r.count_new}") for s, r in zip(sizes, records(both), strict=True)],
         ),
     )  # fmt: skip
 

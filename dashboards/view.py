@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards import style
 
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
 
 
@@ -74,3 +75,8 @@ def listed(words: Iterable[object], most: int = 4) -> str:
     """Words with commas, at most so many."""
     known = list(dict.fromkeys(str(w) for w in words))
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
+
+
+def records(frame: pd.DataFrame) -> Iterable[Any]:
+    """The rows, columns as attributes."""
+    return frame.itertuples()

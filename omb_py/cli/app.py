@@ -20,6 +20,7 @@ TOOLS = {
     "suite": "list, show and check suites",
     "results": "list, show, export and recover what was measured",
     "report": "one self-contained HTML file: what is slower, what is odd, what was measured",
+    "dashboard": "the explorer in a browser, on 127.0.0.1",
     "completion": "shell completion for bash, zsh and fish",
 }
 """Command -> one line; the modules are loaded only when a tool is used."""

@@ -35,10 +35,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli import suites
 
         return suites.run_command() if name == "run" else suites.group()
-    if name == "report":
-        from omb_py.cli.report import command
+    if name in ("report", "dashboard"):
+        from omb_py.cli import dashboard, report
 
-        return command()
+        return report.command() if name == "report" else dashboard.command()
     makers = {"list": list_command, "explain": explain_command, "doctor": doctor_command}
     return makers.get(name, completion_command)()
 

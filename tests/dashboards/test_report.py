@@ -13,29 +13,13 @@ from omb_py.dashboards.report import report
 from omb_py.dashboards.selection import Selection, parse
 from omb_py.errors import UsageError
 from omb_py.results.writing import write_launch
+from tests.dashboards.stores import plain, write
 
 
 @pytest.fixture
 def store(tmp_path: Path, frame) -> Path:
     """The frame's cells as files, a launch each."""
-    place = tmp_path / "store"
-    for launch, part in frame.groupby("launch_id"):
-        rows = [_plain(row) for row in part.drop(columns="date").to_dict("records")]
-        command = ["/x/__main__.py", "allreduce", "-n", "4", "--store", str(place), "--quiet"]
-        write_launch(place, rows, {"run": {"tool": {"command_line": command}}, "launch": {"launch_id": launch}})
-    return place
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    import pandas as pd
-
-    made = {}
-    for name, value in row.items():
-        if hasattr(value, "tolist"):
-            value = value.tolist()
-        null = not isinstance(value, (list, dict)) and pd.isna(value)
-        made[name] = None if null else value.isoformat() if hasattr(value, "isoformat") else value
-    return made
+    return write(tmp_path / "store", frame)
 
 
 def views(text: str) -> dict[str, Any]:
@@ -81,7 +65,7 @@ def test_what_a_user_wrote_is_text(tmp_path: Path, cell) -> None:
     wild = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
     row = cell(2.0, library=wild, tags={wild: wild}, hosts=[wild] * 4)
     row.pop("date")
-    write_launch(tmp_path, [_plain({**row, "started_at": row["started_at"].isoformat()})], {})
+    write_launch(tmp_path, [plain({**row, "started_at": row["started_at"].isoformat()})], {})
     text = page(report(tmp_path, Selection())).replace(plotly_script(), "")
     assert "<img" not in text and "alert(1)</script>" not in text
     assert text.count("<script") == 3 and text.count("</script>") == 3
@@ -118,7 +102,7 @@ def test_a_store_of_a_newer_schema(tmp_path: Path, cell, monkeypatch: pytest.Mon
     row.pop("date")
     with monkeypatch.context() as patch:
         patch.setattr("omb_py.results.schema.SCHEMA_VERSION", 99)
-        write_launch(tmp_path / "s", [_plain({**row, "started_at": row["started_at"].isoformat()})], {})
+        write_launch(tmp_path / "s", [plain({**row, "started_at": row["started_at"].isoformat()})], {})
     assert main(["report", str(tmp_path / "s"), "-o", str(tmp_path / "r.html")]) == 3
     text = (tmp_path / "r.html").read_text()
     assert "None of the 1 file of" in text and "update omb-py" in text

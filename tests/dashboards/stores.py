@@ -1,0 +1,30 @@
+"""Cells of the fixtures as a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from omb_py.results.writing import write_launch
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a frame as the store takes it."""
+    made = {}
+    for name, value in row.items():
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        null = not isinstance(value, (list, dict)) and pd.isna(value)
+        made[name] = None if null else value.isoformat() if hasattr(value, "isoformat") else value
+    return made
+
+
+def write(place: Path, frame: pd.DataFrame) -> Path:
+    """A file a launch, with the command that measured it."""
+    for launch, part in frame.groupby("launch_id"):
+        rows = [plain(row) for row in part.drop(columns="date").to_dict("records")]
+        command = ["/x/__main__.py", "allreduce", "-n", "4", "--store", str(place), "--quiet"]
+        write_launch(place, rows, {"run": {"tool": {"command_line": command}}, "launch": {"launch_id": launch}})
+    return place
