@@ -15,29 +15,90 @@ if TYPE_CHECKING:
 PANEL = ("benchmark", "metric", "unit")
 """Rows with equal values can stand on one axis."""
 IDENTITY = (
-    "backend", "library", "library_version", "binding", "device", "device_name", "buffer", "dtype", "op", "in_place",
-    "root", "process_sync", "timing", "cache", "thread_level", "window", "threads", "datatype_layout", "batch", "nodes",
-    "ranks", "devices", "parameters", "tags",
-)  # fmt: skip
+    "backend",
+    "library",
+    "library_version",
+    "binding",
+    "device",
+    "device_name",
+    "buffer",
+    "dtype",
+    "op",
+    "in_place",
+    "root",
+    "process_sync",
+    "timing",
+    "cache",
+    "thread_level",
+    "window",
+    "threads",
+    "datatype_layout",
+    "batch",
+    "nodes",
+    "ranks",
+    "devices",
+    "parameters",
+    "tags",
+)
 """Rows with equal values are one line; a label names those that differ."""
 NEEDED = (
-    "run_id", "launch_id", "started_at", *PANEL, *IDENTITY, "size_bytes", "value", "median_us", "mean_us", "min_us",
-    "p25_us", "p75_us", "p99_us", "algbw_gbps", "busbw_gbps", "iterations", "stop_reason", "ess", "sync_limited",
-    "validated", "comparability_key", "environment_key", "date",
-)  # fmt: skip
+    "run_id",
+    "launch_id",
+    "started_at",
+    *PANEL,
+    *IDENTITY,
+    "size_bytes",
+    "value",
+    "median_us",
+    "mean_us",
+    "min_us",
+    "p25_us",
+    "p75_us",
+    "p99_us",
+    "algbw_gbps",
+    "busbw_gbps",
+    "iterations",
+    "stop_reason",
+    "ess",
+    "sync_limited",
+    "validated",
+    "comparability_key",
+    "environment_key",
+    "date",
+)
 """Columns that the figures of a whole store need; the lists of samples are read for single cells."""
 LISTS = ("samples_us", "rank_mean_us", "slowest_rank_share", "hosts")
 MOST_LINES = 6
 """In one figure: colour, dash and marker are told apart."""
 _SPLIT_BY = (
-    "ranks", "device", "buffer", "dtype", "op", "window", "nodes", "parameters", "process_sync", "binding", "library",
-    "library_version", "backend", "tags",
-)  # fmt: skip
+    "ranks",
+    "device",
+    "buffer",
+    "dtype",
+    "op",
+    "window",
+    "nodes",
+    "parameters",
+    "process_sync",
+    "binding",
+    "library",
+    "library_version",
+    "backend",
+    "tags",
+)
 _WORDS = {
-    "ranks": "{} ranks", "nodes": "{} nodes", "window": "window {}", "threads": "{} threads", "batch": "batch {}",
-    "in_place": "in place {}", "root": "root {}", "devices": "{} devices", "process_sync": "sync {}",
-    "thread_level": "level {}", "cache": "cache {}",
-}  # fmt: skip
+    "ranks": "{} ranks",
+    "nodes": "{} nodes",
+    "window": "window {}",
+    "threads": "{} threads",
+    "batch": "batch {}",
+    "in_place": "in place {}",
+    "root": "root {}",
+    "devices": "{} devices",
+    "process_sync": "sync {}",
+    "thread_level": "level {}",
+    "cache": "cache {}",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,14 @@ _VALUED = ("--store", "--format")
 
 
 class Commands:
-    """Commands by run, read from the provenance of one launch of each; a run without one gets a command from its columns."""
+    """Commands by run, from the provenance of one launch of each; a run without one gets a command from its columns."""
 
     def __init__(self, store: Path) -> None:
         self._store = store
         self._known: dict[str, str] = {}
 
     def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
-        """What to type for these rows, one line a run that differs, with the library as a comment; at most :data:`MOST`."""
+        """What to type for these rows, a line a run, with the library as a comment; at most :data:`MOST`."""
         made: dict[str, None] = {}
         for run, part in rows.groupby("run_id", sort=False):
             text = self._of_run(str(run), part)
@@ -77,8 +77,14 @@ def from_columns(part: pd.DataFrame) -> str:
     row = part.iloc[0]
     sizes = sorted({int(s) for s in part["size_bytes"].dropna() if s > 0})
     words = ["omb-py", str(row["benchmark"]), "--backend", str(row["backend"])]
-    for name, option in (("binding", "--binding"), ("buffer", "--buffer"), ("ranks", "-n"), ("dtype", "-T"), ("op", "--op"),
-                         ("window", "-W")):  # fmt: skip
+    for name, option in (
+        ("binding", "--binding"),
+        ("buffer", "--buffer"),
+        ("ranks", "-n"),
+        ("dtype", "-T"),
+        ("op", "--op"),
+        ("window", "-W"),
+    ):
         value = _word(row.get(name))
         if value and not (name == "dtype" and value == "char"):
             words += [option, value]

@@ -58,9 +58,13 @@ def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd
     }
     unit_text = "µs" if timed else "GB/s" if quantity in _BANDWIDTH else _spoken(unit)
     return View(
-        "curves", _finding(name, found, column, timed, unit_text), cells.caption(rows), spec,
-        notes=_notes(found, timed, column == "value"), **_table(found, column, timed, unit_text),
-    )  # fmt: skip
+        "curves",
+        _finding(name, found, column, timed, unit_text),
+        cells.caption(rows),
+        spec,
+        notes=_notes(found, timed, column == "value"),
+        **_table(found, column, timed, unit_text),
+    )
 
 
 def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = None) -> View | None:
@@ -87,18 +91,22 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
         part = median[median["size_bytes"] == size].sort_values("ranks")
         data.append(
             {
-                "type": "scatter", "mode": "lines+markers", "name": size_text(size) if size else "no data",
-                "x": [int(n) for n in part["ranks"]], "y": style.numbers(part["median_us"]),
-                "line": style.line(index), "marker": style.marker(index),
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": size_text(size) if size else "no data",
+                "x": [int(n) for n in part["ranks"]],
+                "y": style.numbers(part["median_us"]),
+                "line": style.line(index),
+                "marker": style.marker(index),
                 "hovertemplate": "%{x} ranks: %{y:.4g} µs<extra>%{fullData.name}</extra>",
             }
-        )  # fmt: skip
+        )
     low, high = counts[0], counts[-1]
-    growth = {}
+    growth: dict[int, float] = {}
     for size in chosen:
-        part = median[median["size_bytes"] == size].set_index("ranks")["median_us"]
-        if low in part.index and high in part.index and part[low]:
-            growth[size] = float(part[high] / part[low])
+        times = median[median["size_bytes"] == size].set_index("ranks")["median_us"]
+        if low in times.index and high in times.index and times[low]:
+            growth[size] = float(times[high] / times[low])
     said = ", ".join(
         f"{style.amount(g)}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:])
     )
@@ -109,13 +117,15 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
     }
     drawn = median[median["size_bytes"].isin(chosen)]
     return View(
-        "scaling", title, cells.caption(rows),
+        "scaling",
+        title,
+        cells.caption(rows),
         {"data": data, "layout": style.layout(**axes, showlegend=True)},
         **table(
             ("size", "ranks", "median µs"),
             [(size_text(r.size_bytes), int(r.ranks), style.finite(r.median_us)) for r in records(drawn)],
         ),
-    )  # fmt: skip
+    )
 
 
 def _sized(rows: pd.DataFrame) -> bool:
@@ -145,48 +155,74 @@ def _line(
     unit = "µs" if timed else "%{yaxis.title.text}"
     made: list[dict[str, Any]] = []
     if timed or column == "value":
-        band = [(a, b, c) for a, b, c in zip(x, style.numbers(over[low]), style.numbers(over[high]), strict=True)
-                if b is not None and c is not None]  # fmt: skip
+        band = [
+            (a, b, c)
+            for a, b, c in zip(x, style.numbers(over[low]), style.numbers(over[high]), strict=True)
+            if b is not None and c is not None
+        ]
         if band:
             made.append(
                 {
-                    "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": style.faint(colour),
-                    "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False, **group,
+                    "type": "scatter",
+                    "mode": "lines",
+                    "fill": "toself",
+                    "fillcolor": style.faint(colour),
+                    "line": {"width": 0},
+                    "hoverinfo": "skip",
+                    "showlegend": False,
+                    **group,
                     "name": f"{label} {'quartiles' if timed else 'launches'}",
                     "x": [a for a, _, _ in band] + [a for a, _, _ in reversed(band)],
                     "y": [b for _, b, _ in band] + [c for _, _, c in reversed(band)],
                 }
-            )  # fmt: skip
+            )
     if timed:
         tail = [(a, b) for a, b in zip(x, style.numbers(over["p99_us"]), strict=True) if b is not None]
         if tail:
             made.append(
                 {
-                    "type": "scatter", "mode": "lines", "name": f"{label} p99", "showlegend": False, **group,
-                    "x": [a for a, _ in tail], "y": [b for _, b in tail],
-                    "line": {"color": colour, "dash": "dot", "width": 1}, "opacity": 0.8,
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": f"{label} p99",
+                    "showlegend": False,
+                    **group,
+                    "x": [a for a, _ in tail],
+                    "y": [b for _, b in tail],
+                    "line": {"color": colour, "dash": "dot", "width": 1},
+                    "opacity": 0.8,
                     "hovertemplate": "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>",
                 }
-            )  # fmt: skip
+            )
     made.append(
         {
-            "type": "scatter", "mode": "lines+markers", "name": label, "x": x, "y": style.numbers(over[column]),
-            "text": [size_text(s) for s in over["size_bytes"]], "line": style.line(index),
-            "marker": style.marker(index), "showlegend": several, **group,
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": label,
+            "x": x,
+            "y": style.numbers(over[column]),
+            "text": [size_text(s) for s in over["size_bytes"]],
+            "line": style.line(index),
+            "marker": style.marker(index),
+            "showlegend": several,
+            **group,
             "hovertemplate": f"%{{text}}: %{{y:.4g}} {unit if timed else ''}<extra>%{{fullData.name}}</extra>",
         }
-    )  # fmt: skip
+    )
     return made
 
 
 def _bound(bound: pd.DataFrame, places: dict[int, float]) -> dict[str, Any]:
     part = bound[bound["size_bytes"].isin(places)].sort_values("size_bytes")
     return {
-        "type": "scatter", "mode": "lines", "name": "lower bound", "showlegend": True,
-        "x": [places[int(s)] for s in part["size_bytes"]], "y": style.numbers(part["lower_us"]),
+        "type": "scatter",
+        "mode": "lines",
+        "name": "lower bound",
+        "showlegend": True,
+        "x": [places[int(s)] for s in part["size_bytes"]],
+        "y": style.numbers(part["lower_us"]),
         "line": {"color": style.GREY, "dash": "longdash", "width": 1.5},
         "hovertemplate": "at least %{y:.4g} µs<extra>lower bound</extra>",
-    }  # fmt: skip
+    }
 
 
 def _sizeless(rows: pd.DataFrame, found: Sequence[Line], name: str, timed: bool, unit: str) -> View:
@@ -197,26 +233,35 @@ def _sizeless(rows: pd.DataFrame, found: Sequence[Line], name: str, timed: bool,
         at = one.over.iloc[0]
         middle = style.finite(at[column])
         low, high = (style.finite(at[c]) for c in (("p25_us", "p75_us") if timed else ("value_low", "value_high")))
-        bar = {} if None in (middle, low, high) else {
-            "error_x": {"type": "data", "symmetric": False, "array": [high - middle],  # type: ignore[operator]
-                        "arrayminus": [middle - low], "color": style.colour(index)}  # type: ignore[operator]
-        }  # fmt: skip
+        bar: dict[str, Any] = {}
+        if middle is not None and low is not None and high is not None:
+            ends = {"array": [high - middle], "arrayminus": [middle - low]}
+            bar["error_x"] = {"type": "data", "symmetric": False, "color": style.colour(index), **ends}
         data.append(
             {
-                "type": "scatter", "mode": "markers", "x": [middle], "y": [style.escape(one.label or name)],
-                "marker": {**style.marker(index), "size": 10}, "name": style.escape(one.label or name), **bar,
+                "type": "scatter",
+                "mode": "markers",
+                "x": [middle],
+                "y": [style.escape(one.label or name)],
+                "marker": {**style.marker(index), "size": 10},
+                "name": style.escape(one.label or name),
+                **bar,
                 "hovertemplate": "%{x:.4g} " + _spoken(unit) + "<extra>%{y}</extra>",
             }
-        )  # fmt: skip
-    axis = {**style.value_axis(f"time (µs)" if timed else _spoken(unit), log=False)}  # noqa: F541
+        )
+    axis = style.value_axis("time (µs)" if timed else _spoken(unit), log=False)
     layout = style.layout(
         xaxis=axis, yaxis={"type": "category", "autorange": "reversed"}, showlegend=False, height=110 + 34 * len(found)
     )
     unit_text = "µs" if timed else _spoken(unit)
     return View(
-        "curves", _finding(name, found, column, timed, unit_text), cells.caption(rows),
-        {"data": data, "layout": layout}, notes=_notes(found, timed), **_table(found, column, timed, unit_text),
-    )  # fmt: skip
+        "curves",
+        _finding(name, found, column, timed, unit_text),
+        cells.caption(rows),
+        {"data": data, "layout": layout},
+        notes=_notes(found, timed),
+        **_table(found, column, timed, unit_text),
+    )
 
 
 def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: str) -> str:
@@ -228,10 +273,12 @@ def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: s
         if len(over) == 1:
             return f"{name}: {style.amount(first[column])} {unit}"
         if timed:
-            return (f"{name}: {style.amount(first[column])} {unit} at {size_text(first['size_bytes'])}, "
-                    f"{style.amount(last[column])} {unit} at {size_text(last['size_bytes'])}")  # fmt: skip
-        best = over.loc[over[column].idxmax()]
-        return f"{name}: up to {style.amount(best[column])} {unit}, at {size_text(best['size_bytes'])}"
+            return (
+                f"{name}: {style.amount(first[column])} {unit} at {size_text(first['size_bytes'])}, "
+                f"{style.amount(last[column])} {unit} at {size_text(last['size_bytes'])}"
+            )
+        top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
+        return f"{name}: up to {style.amount(top[column])} {unit}, at {size_text(top['size_bytes'])}"
     best, wide = _best(found, column, timed)
     if not best:
         return f"{name}: {len(found)} series without a size in common"
@@ -251,7 +298,8 @@ def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, in
         return {}, (1.0, 0)
     winners = side.idxmin(axis=1) if timed else side.idxmax(axis=1)
     ratio = side.max(axis=1) / side.min(axis=1)
-    at = ratio.idxmax()
+    place = int(ratio.to_numpy(dtype=float).argmax())
+    at: Any = ratio.index[place]
     return {str(k): int(v) for k, v in winners.value_counts().items()}, (
         float(ratio[at]),
         0 if style.absent(at) else int(at),
@@ -259,8 +307,11 @@ def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, in
 
 
 def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
-    notes = ["Line: median over launches of each launch's median; band: quartiles; dotted: p99."
-             if timed else "Line: median over launches" + ("; band: range over launches." if banded else ".")]  # fmt: skip
+    notes = [
+        "Line: median over launches of each launch's median; band: quartiles; dotted: p99."
+        if timed
+        else "Line: median over launches" + ("; band: range over launches." if banded else ".")
+    ]
     limited = [one.label for one in found if one.over["limited"].fillna(False).astype(bool).any()]
     if limited:
         notes.append(
@@ -273,15 +324,23 @@ def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str
 def _table(found: Sequence[Line], column: str, timed: bool, unit: str) -> dict[str, Any]:
     if timed:
         names: tuple[tuple[str, str], ...] = (
-            ("median µs", "median_us"), ("p25 µs", "p25_us"), ("p75 µs", "p75_us"), ("p99 µs", "p99_us"),
-        )  # fmt: skip
+            ("median µs", "median_us"),
+            ("p25 µs", "p25_us"),
+            ("p75 µs", "p75_us"),
+            ("p99 µs", "p99_us"),
+        )
     else:
         names = ((f"median {unit}", column),)
         names += (("lowest launch", "value_low"), ("highest launch", "value_high")) if column == "value" else ()
     several = len(found) > 1
     rows = [
-        [*((one.label,) if several else ()), size_text(getattr(r, "size_bytes")),  # noqa: B009
-         *(style.finite(getattr(r, c)) for _, c in names), int(r.launches)]
-        for one in found for r in records(one.over)
-    ]  # fmt: skip
+        [
+            *((one.label,) if several else ()),
+            size_text(getattr(r, "size_bytes")),  # noqa: B009
+            *(style.finite(getattr(r, c)) for _, c in names),
+            int(r.launches),
+        ]
+        for one in found
+        for r in records(one.over)
+    ]
     return table((*(("series",) if several else ()), "size", *(n for n, _ in names), "launches"), rows)

@@ -97,8 +97,11 @@ def _apart(frame: pd.DataFrame) -> Iterator[Finding]:
     for _, cell in known.groupby(keys, dropna=False, observed=True, sort=False):
         apart = float(cell["_apart"].iloc[0])
         low, high = cell["median_us"].min(), cell["median_us"].max()
-        text = (f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from {style.amount(low)} to {style.amount(high)} µs, "
-                f"{100 * apart:.0f} % apart.")  # fmt: skip
+        text = (
+            f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from "
+            f"{style.amount(low)} to {style.amount(high)} µs, "
+            f"{100 * apart:.0f} % apart."
+        )
         yield Finding(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"))
 
 
@@ -117,8 +120,11 @@ def _late(frame: pd.DataFrame) -> Iterator[Finding]:
         # ties count for every rank in them, so the others must be under an even share
         if share[late] > 3 / share.size and np.delete(share, late).max() < 1 / share.size:
             host = next((str(h[late]) for h in part.get("hosts", ()) if h is not None and len(h) == share.size), "")
-            text = (f"A late rank: rank {late}{f' on {host}' if host else ''} is the slowest in {100 * share[late]:.0f} % of the calls of "
-                    f"{part['benchmark'].iloc[0]} ({cells.common(part)}); an even share is {100 / share.size:.0f} %.")  # fmt: skip
+            text = (
+                f"A late rank: rank {late}{f' on {host}' if host else ''} is the slowest in "
+                f"{100 * share[late]:.0f} % of the calls of "
+                f"{part['benchmark'].iloc[0]} ({cells.common(part)}); an even share is {100 / share.size:.0f} %."
+            )
             yield Finding(3 - share[late] * 1e-3, text, "stragglers", part)
 
 
@@ -132,16 +138,21 @@ def _not_monotone(frame: pd.DataFrame) -> Iterator[Finding]:
                 now, then = times[i], times[i + 1]
                 if now and then and now > SMALLER_SLOWER * then:
                     cell = one.cells[one.cells["size_bytes"] == sizes[i]]
-                    text = (f"A smaller message is slower: {_where(cell)} takes {now / then:.2g} times as long as "
-                            f"{size_text(sizes[i + 1])}.")  # fmt: skip
+                    text = (
+                        f"A smaller message is slower: {_where(cell)} takes {now / then:.2g} times as long as "
+                        f"{size_text(sizes[i + 1])}."
+                    )
                     yield Finding(4 - now / then * 1e-6, text, "distribution", cell)
 
 
 def _limited(frame: pd.DataFrame) -> Iterator[Finding]:
     limited = frame[frame["sync_limited"].fillna(False).astype(bool)]
     for name, part in limited.groupby("benchmark"):
-        text = (f"Mostly skew: {plural(len(part), 'cell')} of {name} took less than three times the skew with which the ranks left the "
-                "barrier; --process-sync roundtime measures on a common clock.")  # fmt: skip
+        text = (
+            f"Mostly skew: {plural(len(part), 'cell')} of {name} took less than three times the skew with which "
+            f"the ranks left the "
+            "barrier; --process-sync roundtime measures on a common clock."
+        )
         yield Finding(5.0, text, "", part)
 
 
@@ -150,8 +161,9 @@ def rows_of(cell: pd.DataFrame) -> dict[str, Any]:
     first = cell.iloc[0]
     size = first["size_bytes"]
     return {
-        "launch_id": list(dict.fromkeys(cell["launch_id"])), "benchmark": first["benchmark"],
+        "launch_id": list(dict.fromkeys(cell["launch_id"])),
+        "benchmark": first["benchmark"],
         "comparability_key": list(dict.fromkeys(k if isinstance(k, str) else None for k in cell["comparability_key"])),
         "binding": first["binding"] if isinstance(first["binding"], str) else None,
         "size_bytes": None if style.absent(size) else int(size),
-    }  # fmt: skip
+    }

@@ -1,4 +1,4 @@
-"""Views of tables that other commands make: history, model, pair matrix, guidelines; and what differs in environment."""
+"""Views of other commands' tables: history, model, pair matrix, guidelines; and what differs in environment."""
 
 from __future__ import annotations
 
@@ -27,38 +27,80 @@ def history(points: pd.DataFrame, name: str) -> View:
     times = [str(t) for t in points["started_at"]]
     data: list[dict[str, Any]] = [
         {
-            "type": "scatter", "mode": "markers", "x": times, "y": style.numbers(points["median_us"]), "name": "launch",
-            "marker": {**style.marker(0), "size": 8}, "hovertemplate": "%{x}: %{y:.4g} µs<extra></extra>",
+            "type": "scatter",
+            "mode": "markers",
+            "x": times,
+            "y": style.numbers(points["median_us"]),
+            "name": "launch",
+            "marker": {**style.marker(0), "size": 8},
+            "hovertemplate": "%{x}: %{y:.4g} µs<extra></extra>",
         }
-    ]  # fmt: skip
+    ]
     levels = points["level_us"].nunique() if "level_us" in points else 0
     if levels:
-        data.append({"type": "scatter", "mode": "lines", "x": times, "y": style.numbers(points["level_us"]),
-                     "line": {**style.line(1), "shape": "hv"}, "name": "level", "hoverinfo": "skip"})  # fmt: skip
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": times,
+                "y": style.numbers(points["level_us"]),
+                "line": {**style.line(1), "shape": "hv"},
+                "name": "level",
+                "hoverinfo": "skip",
+            }
+        )
     shapes, changes = [], 0
     keys = list(points["environment_key"]) if "environment_key" in points else []
     for at in range(1, len(keys)):
         if keys[at] != keys[at - 1]:
             changes += 1
-            shapes.append({"type": "line", "xref": "x", "yref": "paper", "x0": times[at], "x1": times[at], "y0": 0,
-                           "y1": 1, "line": {"width": 1, "dash": "dot", "color": style.GREY}})  # fmt: skip
+            shapes.append(
+                {
+                    "type": "line",
+                    "xref": "x",
+                    "yref": "paper",
+                    "x0": times[at],
+                    "x1": times[at],
+                    "y0": 0,
+                    "y1": 1,
+                    "line": {"width": 1, "dash": "dot", "color": style.GREY},
+                }
+            )
     medians = [v for v in style.numbers(points["median_us"]) if v]
     far = f", {min(medians):.3g} to {max(medians):.3g} µs" if medians else ""
     said = f"{plural(levels - 1, 'step')}" if levels else f"{plural(len(points), 'launch')}{far}"
     shown = [c for c in ("started_at", "median_us", "level_us", "library_version", "environment_key") if c in points]
     return View(
-        "history", f"{name}: {said}", f"{plural(len(points), 'launch')}, {plural(changes, 'change')} of the environment",
-        {"data": data, "layout": style.layout(shapes=shapes, showlegend=bool(levels), xaxis={"title": {"text": "start (UTC)"}, "nticks": 6},
-                                              yaxis=style.value_axis("median time (µs)", values=style.drawn(data)))},
+        "history",
+        f"{name}: {said}",
+        f"{plural(len(points), 'launch')}, {plural(changes, 'change')} of the environment",
+        {
+            "data": data,
+            "layout": style.layout(
+                shapes=shapes,
+                showlegend=bool(levels),
+                xaxis={"title": {"text": "start (UTC)"}, "nticks": 6},
+                yaxis=style.value_axis("median time (µs)", values=style.drawn(data)),
+            ),
+        },
         notes=("Dotted: software, hardware or settings changed.",) if changes else (),
-        **table([_HEADS.get(c, c) for c in shown],
-                [[style.finite(v) if c.endswith("_us") else str(v) for c, v in zip(shown, row, strict=True)]
-                 for row in points[shown].itertuples(index=False)]),
-    )  # fmt: skip
+        **table(
+            [_HEADS.get(c, c) for c in shown],
+            [
+                [style.finite(v) if c.endswith("_us") else str(v) for c, v in zip(shown, row, strict=True)]
+                for row in points[shown].itertuples(index=False)
+            ],
+        ),
+    )
 
 
-_HEADS = {"started_at": "started (UTC)", "median_us": "median µs", "level_us": "level µs",
-          "library_version": "version", "environment_key": "environment"}  # fmt: skip
+_HEADS = {
+    "started_at": "started (UTC)",
+    "median_us": "median µs",
+    "level_us": "level µs",
+    "library_version": "version",
+    "environment_key": "environment",
+}
 
 
 def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
@@ -73,9 +115,17 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
     sizes = [int(s) for s in measured["size_bytes"]]
     values = style.numbers(measured["median_us"])
     data: list[dict[str, Any]] = [
-        {"type": "scatter", "mode": "markers", "x": sizes, "y": values, "marker": style.marker(0), "name": "measured",
-         "text": [size_text(s) for s in sizes], "hovertemplate": "%{text}: %{y:.4g} µs<extra></extra>"}
-    ]  # fmt: skip
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": sizes,
+            "y": values,
+            "marker": style.marker(0),
+            "name": "measured",
+            "text": [size_text(s) for s in sizes],
+            "hovertemplate": "%{text}: %{y:.4g} µs<extra></extra>",
+        }
+    ]
     residual: list[float | None] = [None] * len(sizes)
     for index, part in enumerate(records(segments), start=1):
         inside = [i for i, s in enumerate(sizes) if part.low_bytes <= s <= part.high_bytes]
@@ -83,25 +133,49 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
         for i, expected in zip(inside, fit, strict=True):
             value = values[i]
             residual[i] = None if value is None or expected <= 0 else 100 * (value / expected - 1)
-        data.append({"type": "scatter", "mode": "lines", "x": [sizes[i] for i in inside], "y": fit, "line": style.line(index),
-                     "name": _segment(part)})  # fmt: skip
-    data.append({"type": "bar", "x": sizes, "y": residual, "xaxis": "x2", "yaxis": "y2", "showlegend": False,
-                 "marker": {"color": style.GREY}, "name": "residual",
-                 "hovertemplate": "%{y:.1f} %<extra></extra>"})  # fmt: skip
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [sizes[i] for i in inside],
+                "y": fit,
+                "line": style.line(index),
+                "name": _segment(part),
+            }
+        )
+    data.append(
+        {
+            "type": "bar",
+            "x": sizes,
+            "y": residual,
+            "xaxis": "x2",
+            "yaxis": "y2",
+            "showlegend": False,
+            "marker": {"color": style.GREY},
+            "name": "residual",
+            "hovertemplate": "%{y:.1f} %<extra></extra>",
+        }
+    )
     axis = style.size_axis(sizes or [1])
     layout = style.layout(
         height=480,
         xaxis={**axis, "anchor": "y", "showticklabels": False, "title": {"text": ""}},
         yaxis={**style.value_axis("time (µs)", values=style.drawn(data[:-1])), "domain": [0.4, 1]},
-        xaxis2={**axis, "anchor": "y2"}, yaxis2={"domain": [0, 0.28], "title": {"text": "off the fit (%)"}},
-    )  # fmt: skip
+        xaxis2={**axis, "anchor": "y2"},
+        yaxis2={"domain": [0, 0.28], "title": {"text": "off the fit (%)"}},
+    )
     off = [abs(r) for r in residual if r is not None]
     title = f"{name}: {plural(len(segments), 'segment')}" + (f", at most {max(off):.1f} % off the fit" if off else "")
     return View(
-        "model", title, f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in records(segments))}",
+        "model",
+        title,
+        f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in records(segments))}",
         {"data": data, "layout": layout},
-        **table(("size", "measured µs", "off the fit, %"), [(size_text(s), v, r) for s, v, r in zip(sizes, values, residual, strict=True)]),
-    )  # fmt: skip
+        **table(
+            ("size", "measured µs", "off the fit, %"),
+            [(size_text(s), v, r) for s, v, r in zip(sizes, values, residual, strict=True)],
+        ),
+    )
 
 
 def _segment(part: Any) -> str:
@@ -131,30 +205,50 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     reach = max(5.0, float(np.nanmax(np.abs(percent - 100))))
     data: list[dict[str, Any]] = [
         {
-            "type": "heatmap", "x": names, "y": names, "z": [style.numbers(r) for r in percent], "zmin": 100 - reach,
-            "zmax": 100 + reach, "colorscale": [list(c) for c in style.DIVERGING],
+            "type": "heatmap",
+            "x": names,
+            "y": names,
+            "z": [style.numbers(r) for r in percent],
+            "zmin": 100 - reach,
+            "zmax": 100 + reach,
+            "colorscale": [list(c) for c in style.DIVERGING],
             "colorbar": {"title": {"text": "% of median"}, "thickness": 12},
             "hovertemplate": "%{y} → %{x}: %{z:.1f} %<extra></extra>",
         },
-        {"type": "bar", "x": names, "y": style.numbers(each - 100), "yaxis": "y2", "marker": {"color": style.colour(0)},
-         "hovertemplate": "%{x}: %{y:+.1f} %<extra></extra>", "name": "node"},
-    ]  # fmt: skip
+        {
+            "type": "bar",
+            "x": names,
+            "y": style.numbers(each - 100),
+            "yaxis": "y2",
+            "marker": {"color": style.colour(0)},
+            "hovertemplate": "%{x}: %{y:+.1f} %<extra></extra>",
+            "name": "node",
+        },
+    ]
     slow = int(np.nanargmin(percent))
     worst = (nodes[slow // len(nodes)], nodes[slow % len(nodes)], float(np.nanmin(percent)))
     layout = style.layout(
-        showlegend=False, height=300 + min(500, 18 * len(nodes)),
+        showlegend=False,
+        height=300 + min(500, 18 * len(nodes)),
         xaxis={"type": "category", "title": {"text": "to node"}, "anchor": "y"},
         yaxis={"type": "category", "title": {"text": "from node"}, "domain": [0, 0.74], "autorange": "reversed"},
         yaxis2={"domain": [0.82, 1], "title": {"text": "node (%)"}},
-    )  # fmt: skip
+    )
     notes = tuple(f"{what}: {found}" for what, found in (confirmed or {}).items())
     return View(
-        "pairs", f"{worst[0]} → {worst[1]} is the slowest of {plural(len(links), 'link')}, at {worst[2]:.0f} % of the median",
-        f"{plural(len(nodes), 'node')}; the median is {middle:.4g} {links['unit'].iloc[0]}", {"data": data, "layout": layout},
+        "pairs",
+        f"{worst[0]} → {worst[1]} is the slowest of {plural(len(links), 'link')}, at {worst[2]:.0f} % of the median",
+        f"{plural(len(nodes), 'node')}; the median is {middle:.4g} {links['unit'].iloc[0]}",
+        {"data": data, "layout": layout},
         notes=notes,
-        **table(("from", "to", "% of median", str(links["unit"].iloc[0])),
-                [(str(r.source), str(r.target), 100 * float(r.value) / middle, float(r.value)) for r in records(links.sort_values("value"))]),
-    )  # fmt: skip
+        **table(
+            ("from", "to", "% of median", str(links["unit"].iloc[0])),
+            [
+                (str(r.source), str(r.target), 100 * float(r.value) / middle, float(r.value))
+                for r in records(links.sort_values("value"))
+            ],
+        ),
+    )
 
 
 def _median(values: list[float]) -> float:
@@ -184,28 +278,49 @@ def guidelines(found: pd.DataFrame, delta: float = 0.1) -> View:
         )
     top = max([v for row in z for v in row if v is not None], default=1 + delta)
     data = [
-        {"type": "heatmap", "x": [size_text(s) for s in sizes], "y": [style.escape(n) for n in names], "z": z, "text": text,
-         "texttemplate": "%{text}", "colorscale": [[0, "#FEE6CE"], [1, "#D55E00"]], "zmin": 1, "zmax": max(top, 2), "xgap": 2,
-         "ygap": 2, "colorbar": {"title": {"text": "ratio"}, "thickness": 12},
-         "hovertemplate": "%{y}, %{x}: %{z:.2f}×<extra></extra>"}
-    ]  # fmt: skip
+        {
+            "type": "heatmap",
+            "x": [size_text(s) for s in sizes],
+            "y": [style.escape(n) for n in names],
+            "z": z,
+            "text": text,
+            "texttemplate": "%{text}",
+            "colorscale": [[0, "#FEE6CE"], [1, "#D55E00"]],
+            "zmin": 1,
+            "zmax": max(top, 2),
+            "xgap": 2,
+            "ygap": 2,
+            "colorbar": {"title": {"text": "ratio"}, "thickness": 12},
+            "hovertemplate": "%{y}, %{x}: %{z:.2f}×<extra></extra>",
+        }
+    ]
     broken = found[found["violated"].astype(bool)]
     title = f"{plural(len(broken), 'violation')} of {plural(len(names), 'guideline')}"
     if len(broken):
-        worst = broken.loc[broken["ratio"].idxmax()]
+        worst = broken.iloc[int(broken["ratio"].to_numpy().argmax())]
         title += f"; the worst: {worst['guideline']}, {worst['ratio']:.2f}× at {size_text(worst['size_bytes'])}"
     notes = ["A question mark: longer, but not decided."]
     if "advice" in found:
         notes += [f"{r.guideline}: {r.advice}" for r in records(broken) if isinstance(r.advice, str)][:8]
     layout = style.layout(
-        height=150 + 26 * len(names), xaxis={"type": "category", "title": {"text": "message size"}},
+        height=150 + 26 * len(names),
+        xaxis={"type": "category", "title": {"text": "message size"}},
         yaxis={"type": "category", "autorange": "reversed"},
-    )  # fmt: skip
-    return View("guidelines", title, f"{plural(len(found), 'cell')}; over {1 + delta:g}× counts", {"data": data, "layout": layout},
-                notes=tuple(dict.fromkeys(notes)),
-                **table(("guideline", "size", "ratio", "violated"),
-                        [(str(r.guideline), size_text(r.size_bytes), float(r.ratio), "yes" if r.violated else "no")
-                         for r in records(found)]))  # fmt: skip
+    )
+    return View(
+        "guidelines",
+        title,
+        f"{plural(len(found), 'cell')}; over {1 + delta:g}× counts",
+        {"data": data, "layout": layout},
+        notes=tuple(dict.fromkeys(notes)),
+        **table(
+            ("guideline", "size", "ratio", "violated"),
+            [
+                (str(r.guideline), size_text(r.size_bytes), float(r.ratio), "yes" if r.violated else "no")
+                for r in records(found)
+            ],
+        ),
+    )
 
 
 def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
@@ -224,8 +339,13 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
             rows.append((group, rest or group, *values))
     title = f"{plural(len(rows), 'fact')} differ" if len(rows) != 1 else "1 fact differs"
     said = f": {listed(f'{r[1]}' for r in rows)}" if rows else ""
-    return View("environment", f"{title} between {listed(sides)}{said}", f"{plural(len(names), 'fact')} compared", None,
-                **table(("group", "fact", *sides), sorted(rows)))  # fmt: skip
+    return View(
+        "environment",
+        f"{title} between {listed(sides)}{said}",
+        f"{plural(len(names), 'fact')} compared",
+        None,
+        **table(("group", "fact", *sides), sorted(rows)),
+    )
 
 
 def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:

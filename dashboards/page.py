@@ -42,14 +42,14 @@ def page(report: Report, made: datetime | None = None) -> str:
     scripts = [
         f'<script type="application/json" id="views">{_json(views)}</script>',
         f"<script>{plotly_script()}</script>" if drawing else "",
-        f"<script>{_asset('report.js')}</script>",
+        f"<script>{asset('report.js')}</script>",
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en" data-theme="light"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
-        f"<title>omb-py report: {_text(report.summary)}</title><style>{_asset('report.css')}</style></head><body>\n"
+        f"<title>omb-py report: {_text(report.summary)}</title><style>{asset('report.css')}</style></head><body>\n"
         + "\n".join(part for part in [*body, *scripts] if part)
         + "\n</body></html>\n"
     )
@@ -89,7 +89,8 @@ def _json(views: Sequence[View]) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of the folder assets."""
     return (files("omb_py.dashboards") / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -99,9 +100,9 @@ def _text(value: object) -> str:
 
 def _head(report: Report, made: datetime) -> str:
     what = f" · {_text(report.selection)}" if report.selection else ""
-    links = "" if report.problem else (
-        '<a href="#slower">slower</a><a href="#odd">odd</a><a href="#measured">measured</a>'
-    )  # fmt: skip
+    links = (
+        "" if report.problem else ('<a href="#slower">slower</a><a href="#odd">odd</a><a href="#measured">measured</a>')
+    )
     return (
         f"<header><h1>{_text(report.summary[:1].upper() + report.summary[1:])}</h1>"
         f'<p class="soft">{_text(report.store)}{what} · omb-py {_text(__version__)} · {made:%Y-%m-%d %H:%M} UTC</p>'
@@ -109,8 +110,9 @@ def _head(report: Report, made: datetime) -> str:
     )
 
 
-def _section(name: str, title: str, texts: Sequence[str], views: Sequence[View], places: dict[int, int],
-             as_list: bool = False) -> str:  # fmt: skip
+def _section(
+    name: str, title: str, texts: Sequence[str], views: Sequence[View], places: dict[int, int], as_list: bool = False
+) -> str:
     if as_list:
         said = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in texts) + "</ul>"
     else:
@@ -124,17 +126,22 @@ def _figure(view: View, place: int) -> Iterator[str]:
     yield f"<figcaption>{_text(view.caption)}</figcaption>"
     if view.spec is not None:
         height = int(view.spec["layout"].get("height", 380))
-        yield f'<div class="plot" data-view="{place}" style="min-height:{height}px" role="img" aria-label="{_text(view.title)}"></div>'
+        named = f'role="img" aria-label="{_text(view.title)}"'
+        yield f'<div class="plot" data-view="{place}" style="min-height:{height}px" {named}></div>'
     for note in view.notes:
         yield f'<p class="note">{_text(note)}</p>'
     opened = " open" if view.spec is None else ""
-    yield (f'<details data-table="{place}"{opened}><summary>Table, {plural(len(view.rows), "row")}</summary>'
-           f'<div class="scroll" tabindex="0"></div>'
-           f'<button type="button" data-copy="{place}" data-what="csv">copy as CSV</button></details>')  # fmt: skip
+    yield (
+        f'<details data-table="{place}"{opened}><summary>Table, {plural(len(view.rows), "row")}</summary>'
+        f'<div class="scroll" tabindex="0"></div>'
+        f'<button type="button" data-copy="{place}" data-what="csv">copy as CSV</button></details>'
+    )
     if view.commands:
         lines = "\n".join(_text(line) for line in view.commands)
-        yield (f"<details><summary>To measure this again</summary><pre>{lines}</pre>"
-               f'<button type="button" data-copy="{place}" data-what="command">copy</button></details>')  # fmt: skip
+        yield (
+            f"<details><summary>To measure this again</summary><pre>{lines}</pre>"
+            f'<button type="button" data-copy="{place}" data-what="command">copy</button></details>'
+        )
     yield "</figure>"
 
 
@@ -142,5 +149,8 @@ def _skipped(report: Report) -> str:
     if not report.skipped:
         return ""
     lines = "".join(f"<li>{_text(path)}: {_text(why)}</li>" for path, why in report.skipped)
-    return (f'<main id="skipped"><h2>What could not be read</h2><p class="problem">{plural(len(report.skipped), "file")} of the store '
-            f"could not be read; the rest is shown.</p><ul>{lines}</ul></main>")  # fmt: skip
+    return (
+        f'<main id="skipped"><h2>What could not be read</h2><p '
+        f'class="problem">{plural(len(report.skipped), "file")} of the store '
+        f"could not be read; the rest is shown.</p><ul>{lines}</ul></main>"
+    )

@@ -28,8 +28,12 @@ def stragglers(rows: pd.DataFrame) -> View | None:
     if not len(known):
         return None
     count = max(_timed(v) for v in known["slowest_rank_share"])
-    known = known[[_timed(a) == count and _timed(b) == count for a, b in
-                   zip(known["slowest_rank_share"], known["rank_mean_us"], strict=True)]]  # fmt: skip
+    known = known[
+        [
+            _timed(a) == count and _timed(b) == count
+            for a, b in zip(known["slowest_rank_share"], known["rank_mean_us"], strict=True)
+        ]
+    ]
     if not len(known):
         return None
     share = np.mean(np.stack([np.asarray(v, dtype=np.float64) for v in known["slowest_rank_share"]]), axis=0)
@@ -47,41 +51,69 @@ def stragglers(rows: pd.DataFrame) -> View | None:
     uniform = 1 / count
     data: list[dict[str, Any]] = [
         {
-            "type": "bar", "x": x, "y": style.numbers(100 * share), "text": [style.escape(n) for n in names],
-            "textposition": "none", "marker": {"color": style.colour(0)}, "name": "share of calls",
+            "type": "bar",
+            "x": x,
+            "y": style.numbers(100 * share),
+            "text": [style.escape(n) for n in names],
+            "textposition": "none",
+            "marker": {"color": style.colour(0)},
+            "name": "share of calls",
             "hovertemplate": "rank %{text}: slowest in %{y:.1f} % of calls<extra></extra>",
         },
         {
-            "type": "scatter", "mode": "lines", "x": [-0.5, count - 0.5], "y": [100 * uniform, 100 * uniform],
-            "line": {"color": style.colour(1), "dash": "dash", "width": 1.5}, "hoverinfo": "skip", "name": "even share",
+            "type": "scatter",
+            "mode": "lines",
+            "x": [-0.5, count - 0.5],
+            "y": [100 * uniform, 100 * uniform],
+            "line": {"color": style.colour(1), "dash": "dash", "width": 1.5},
+            "hoverinfo": "skip",
+            "name": "even share",
         },
         {
-            "type": "heatmap", "x": x, "y": [size_text(s) if s else "no size" for s in sizes],
-            "z": [style.numbers(line) for line in excess], "xaxis": "x2", "yaxis": "y2", "zmin": -reach, "zmax": reach,
-            "colorscale": [list(c) for c in style.DIVERGING], "reversescale": True,
+            "type": "heatmap",
+            "x": x,
+            "y": [size_text(s) if s else "no size" for s in sizes],
+            "z": [style.numbers(line) for line in excess],
+            "xaxis": "x2",
+            "yaxis": "y2",
+            "zmin": -reach,
+            "zmax": reach,
+            "colorscale": [list(c) for c in style.DIVERGING],
+            "reversescale": True,
             "colorbar": {"title": {"text": "%"}, "len": 0.48, "y": 0.2, "thickness": 12},
             "hovertemplate": "rank %{x}, %{y}: %{z:.1f} % over the median rank<extra></extra>",
         },
-    ]  # fmt: skip
+    ]
     layout = style.layout(
-        showlegend=False, height=420 + 8 * len(sizes),
+        showlegend=False,
+        height=420 + 8 * len(sizes),
         xaxis={"domain": [0, 1], "anchor": "y", "showticklabels": False, "range": [-0.5, count - 0.5]},
         yaxis={"domain": [0.62, 1], "title": {"text": "slowest (% of calls)"}, "rangemode": "tozero"},
-        xaxis2={"anchor": "y2", "title": {"text": "rank"}, "range": [-0.5, count - 0.5],
-                **({"dtick": 1} if count <= 16 else {})},
+        xaxis2={
+            "anchor": "y2",
+            "title": {"text": "rank"},
+            "range": [-0.5, count - 0.5],
+            **({"dtick": 1} if count <= 16 else {}),
+        },
         yaxis2={"domain": [0, 0.52], "title": {"text": "message size"}, "type": "category"},
-    )  # fmt: skip
+    )
     late = int(share.argmax())
-    title = f"{known['benchmark'].iloc[0]}, {count} ranks: rank {names[late]} is the slowest in {100 * share[late]:.0f} % of calls"
+    title = (
+        f"{known['benchmark'].iloc[0]}, {count} ranks: rank {names[late]} is the slowest in "
+        f"{100 * share[late]:.0f} % of calls"
+    )
     title += " (ties count for each)" if share.sum() > 1.001 else f", an even share is {100 * uniform:.0f} %"
     return View(
-        "stragglers", title, cells.caption(known), {"data": data, "layout": layout},
+        "stragglers",
+        title,
+        cells.caption(known),
+        {"data": data, "layout": layout},
         notes=("Above: dashed is an even share. Below: a rank's mean time over that of the median rank.",),
         **table(
             ("rank", "host", "slowest, % of calls", "largest excess, %"),
             [(r, hosts[r], float(100 * share[r]), style.finite(np.nanmax(excess[:, r]))) for r in x],
         ),
-    )  # fmt: skip
+    )
 
 
 def _timed(values: Any) -> int:
@@ -89,7 +121,7 @@ def _timed(values: Any) -> int:
 
 
 def _hosts(rows: pd.DataFrame, count: int) -> list[str]:
-    for hosts in rows["hosts"] if "hosts" in rows else ():
+    for hosts in rows.get("hosts", ()):
         if _timed(hosts) == count:
             return [str(host) for host in hosts]
     return [""] * count

@@ -90,8 +90,14 @@ def _summary(frame: pd.DataFrame) -> str:
     if not len(frame):
         return "nothing"
     what = listed(sorted(frame["benchmark"].unique()))
-    libraries = listed(sorted({" ".join(w for w in pair if isinstance(w, str)) for pair in
-                               zip(frame["library"], frame["library_version"], strict=True)}))  # fmt: skip
+    libraries = listed(
+        sorted(
+            {
+                " ".join(w for w in pair if isinstance(w, str))
+                for pair in zip(frame["library"], frame["library_version"], strict=True)
+            }
+        )
+    )
     counts = f"{plural(len(frame), 'cell')} from {plural(frame['launch_id'].nunique(), 'launch')}"
     return f"{counts}: {what} over {libraries}, {cells.days(frame)}"
 
@@ -104,8 +110,9 @@ def _nothing(store: Path, selection: Selection, skipped: Sequence[tuple[str, str
     return f"The store {store} is empty. To measure something: omb-py allreduce -n 2 --store {store}"
 
 
-def _add_slower(made: Report, panels: Sequence[tuple[str, pd.DataFrame]], judged: pd.DataFrame | None,
-                again: commands.Commands) -> None:  # fmt: skip
+def _add_slower(
+    made: Report, panels: Sequence[tuple[str, pd.DataFrame]], judged: pd.DataFrame | None, again: commands.Commands
+) -> None:
     if judged is not None and len(judged):
         made.slower_text = verdicts.headline(judged)
         made.slower.append(verdicts.board(judged))
@@ -135,7 +142,10 @@ def _add_slower(made: Report, panels: Sequence[tuple[str, pd.DataFrame]], judged
         if len(found) > MOST_BESIDE
         else ""
     )
-    made.slower_text = f"Side by side, the widest apart first{more}. These are measurements, not verdicts: omb-py compare BASE NEW gives those."
+    made.slower_text = (
+        f"Side by side, the widest apart first{more}. These are measurements, not verdicts: omb-py "
+        f"compare BASE NEW gives those."
+    )
 
 
 def _ranks_word(rows: pd.DataFrame) -> list[str]:
@@ -228,7 +238,7 @@ def _scalings(frame: pd.DataFrame, again: commands.Commands) -> list[View]:
 def _histories(frame: pd.DataFrame, again: commands.Commands) -> list[View]:
     """Cells with most launches on at least two days."""
     made: list[tuple[int, View]] = []
-    for benchmark, rows in frame.groupby("benchmark", sort=True):
+    for _, rows in frame.groupby("benchmark", sort=True):
         if rows["date"].nunique() < 2:
             continue
         for one in cells.lines(rows, ignore=("library_version", "tags")):

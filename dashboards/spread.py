@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
@@ -12,6 +11,7 @@ from omb_py.engine.statistics import supports
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike
 
 MOST_POINTS = 200
 """Points of a distribution in a page: quantiles, not samples."""
@@ -41,47 +41,88 @@ def distribution(cell: pd.DataFrame) -> View:
         name = f"launch {index}"
         low, quarter, median, three, high = (
             (style.finite(getattr(row, c)) for c in ("min_us", "p25_us", "median_us", "p75_us", "max_us"))
-            if not samples.size else (float(v) for v in np.percentile(samples, (5, 25, 50, 75, 95)))
-        )  # fmt: skip
+            if not samples.size
+            else (float(v) for v in np.percentile(samples, (5, 25, 50, 75, 95)))
+        )
         data.append(
             {
-                "type": "box", "x": [index], "q1": [quarter], "median": [median], "q3": [three], "lowerfence": [low],
-                "upperfence": [high], "name": name, "legendgroup": name, "showlegend": False,
-                "marker": {"color": colour}, "line": {"width": 1.5}, "hoverinfo": "y+name", "xaxis": "x", "yaxis": "y",
+                "type": "box",
+                "x": [index],
+                "q1": [quarter],
+                "median": [median],
+                "q3": [three],
+                "lowerfence": [low],
+                "upperfence": [high],
+                "name": name,
+                "legendgroup": name,
+                "showlegend": False,
+                "marker": {"color": colour},
+                "line": {"width": 1.5},
+                "hoverinfo": "y+name",
+                "xaxis": "x",
+                "yaxis": "y",
             }
-        )  # fmt: skip
+        )
         if samples.size:
             shares = [q for q in np.linspace(0.001, 0.999, MOST_POINTS) if supports(samples.size, float(q))]
             values = np.quantile(samples, shares) if shares else []
             data.append(
                 {
-                    "type": "scatter", "mode": "lines", "name": name, "legendgroup": name, "xaxis": "x2",
-                    "yaxis": "y2", "x": style.numbers(values), "y": style.numbers(ndtri(shares)),
-                    "line": style.line(index - 1), "text": [f"{100 * q:.3g} %" for q in shares],
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": name,
+                    "legendgroup": name,
+                    "xaxis": "x2",
+                    "yaxis": "y2",
+                    "x": style.numbers(values),
+                    "y": style.numbers(ndtri(shares)),
+                    "line": style.line(index - 1),
+                    "text": [f"{100 * q:.3g} %" for q in shares],
                     "hovertemplate": "%{text} below %{x:.4g} µs<extra>%{fullData.name}</extra>",
                 }
-            )  # fmt: skip
-        rows.append((index, str(row.launch_id), str(row.started_at)[:19], median, quarter, three,
-                     style.finite(row.p99_us), style.finite(row.iterations), row.stop_reason))  # fmt: skip
+            )
+        rows.append(
+            (
+                index,
+                str(row.launch_id),
+                str(row.started_at)[:19],
+                median,
+                quarter,
+                three,
+                style.finite(row.p99_us),
+                style.finite(row.iterations),
+                row.stop_reason,
+            )
+        )
     ticks = [float(ndtri(p / 100)) for p in _PERCENTS]
     boxes, shares_drawn = ([t for t in data if t["type"] == kind] for kind in ("box", "scatter"))
     layout = style.layout(
         showlegend=len(cell) > 1,
         xaxis={"domain": [0, 0.45], "title": {"text": "launch, in order of time"}, "dtick": max(1, len(cell) // 8)},
         yaxis=style.value_axis("time (µs)", values=style.drawn(boxes)),
-        xaxis2={**few(style.value_axis("time (µs)", values=style.drawn(shares_drawn, "x"))), "domain": [0.6, 1], "anchor": "y2"},
-        yaxis2={
-            "anchor": "x2", "title": {"text": "share of samples"}, "tickmode": "array", "tickvals": ticks,
-            "ticktext": [f"{p:g} %" for p in _PERCENTS], "range": [ticks[0] - 0.3, ticks[-1] + 0.3],
+        xaxis2={
+            **few(style.value_axis("time (µs)", values=style.drawn(shares_drawn, "x"))),
+            "domain": [0.6, 1],
+            "anchor": "y2",
         },
-    )  # fmt: skip
+        yaxis2={
+            "anchor": "x2",
+            "title": {"text": "share of samples"},
+            "tickmode": "array",
+            "tickvals": ticks,
+            "ticktext": [f"{p:g} %" for p in _PERCENTS],
+            "range": [ticks[0] - 0.3, ticks[-1] + 0.3],
+        },
+    )
     medians = [float(m) for m in cell["median_us"].dropna()]
     return View(
-        "distribution", f"{cell_name(cell)}: {_spread_words(medians)}", cells.caption(cell),
+        "distribution",
+        f"{cell_name(cell)}: {_spread_words(medians)}",
+        cells.caption(cell),
         {"data": data, "layout": layout},
         notes=("Boxes: quartiles, with whiskers to the 5th and 95th percentile of each launch's samples.",),
         **table(("launch", "id", "started (UTC)", "median µs", "p25 µs", "p75 µs", "p99 µs", "samples", "stop"), rows),
-    )  # fmt: skip
+    )
 
 
 def trace(launch: pd.DataFrame) -> View | None:
@@ -102,20 +143,36 @@ def trace(launch: pd.DataFrame) -> View | None:
     lags = autocorrelation(samples, 20)
     data: list[dict[str, Any]] = [
         {
-            "type": "scatter", "mode": "markers", "x": x, "y": y, "name": "call", "showlegend": False,
+            "type": "scatter",
+            "mode": "markers",
+            "x": x,
+            "y": y,
+            "name": "call",
+            "showlegend": False,
             "marker": {"size": 4, "color": style.colour(0), "opacity": 0.7},
             "hovertemplate": "call %{x}: %{y:.4g} µs<extra></extra>",
         },
         {
-            "type": "scatter", "mode": "lines", "x": [0, len(samples) - 1], "y": [median, median], "name": "median",
-            "line": {"color": style.colour(1), "dash": "dash", "width": 1.5}, "hoverinfo": "skip",
+            "type": "scatter",
+            "mode": "lines",
+            "x": [0, len(samples) - 1],
+            "y": [median, median],
+            "name": "median",
+            "line": {"color": style.colour(1), "dash": "dash", "width": 1.5},
+            "hoverinfo": "skip",
         },
         {
-            "type": "bar", "x": list(range(1, len(lags) + 1)), "y": style.numbers(lags), "xaxis": "x2", "yaxis": "y2",
-            "name": "autocorrelation", "showlegend": False, "marker": {"color": style.GREY},
+            "type": "bar",
+            "x": list(range(1, len(lags) + 1)),
+            "y": style.numbers(lags),
+            "xaxis": "x2",
+            "yaxis": "y2",
+            "name": "autocorrelation",
+            "showlegend": False,
+            "marker": {"color": style.GREY},
             "hovertemplate": "lag %{x}: %{y:.2f}<extra></extra>",
         },
-    ]  # fmt: skip
+    ]
     layout = style.layout(
         showlegend=False,
         xaxis={"domain": [0, 0.68], "title": {"text": "call"}, "nticks": 6},
@@ -125,16 +182,22 @@ def trace(launch: pd.DataFrame) -> View | None:
     )
     ess, stop = style.finite(row["ess"]), row["stop_reason"]
     known = f"; {ess:.0f} of them count as independent" if ess is not None else ""
-    title = f"{cell_name(launch)}: {plural(slow, 'call')} of {len(samples)} took over twice the median of {style.amount(median)} µs"
+    title = (
+        f"{cell_name(launch)}: {plural(slow, 'call')} of {len(samples)} took over twice the median of "
+        f"{style.amount(median)} µs"
+    )
     thin = (f"Drawn: lowest and highest of each of {MOST_CALLS // 2} bins.",) if len(samples) > MOST_CALLS else ()
     return View(
-        "trace", title, f"{cells.caption(launch)} · stopped by {stop or 'its count'}{known}",
-        {"data": data, "layout": layout}, notes=("Dashed: the median.", *thin),
+        "trace",
+        title,
+        f"{cells.caption(launch)} · stopped by {stop or 'its count'}{known}",
+        {"data": data, "layout": layout},
+        notes=("Dashed: the median.", *thin),
         **table(("call", "µs"), zip(x, y, strict=True)),
-    )  # fmt: skip
+    )
 
 
-def thinned(samples: Sequence[float], most: int) -> tuple[list[int], list[float]]:
+def thinned(samples: ArrayLike, most: int) -> tuple[list[int], list[float]]:
     """At most `most` calls (index, value): of each bin the lowest and the highest, so that no outlier is lost."""
     import numpy as np
 
@@ -148,11 +211,11 @@ def thinned(samples: Sequence[float], most: int) -> tuple[list[int], list[float]
     return chosen, [float(values[i]) for i in chosen]
 
 
-def autocorrelation(samples: Sequence[float], lags: int) -> list[float]:
+def autocorrelation(samples: ArrayLike, lags: int) -> list[float]:
     """Autocorrelation of sign(x - median) at lag 1 … `lags`, as the effective number of samples uses it."""
     import numpy as np
 
-    signs = np.sign(np.asarray(samples, dtype=np.float64) - np.median(samples))
+    signs = np.sign(np.asarray(samples, dtype=np.float64) - np.median(np.asarray(samples)))
     total = float((signs * signs).sum())
     if not total:
         return []
@@ -176,7 +239,7 @@ def cell_name(cell: pd.DataFrame) -> str:
     return str(cell["benchmark"].iloc[0]) + (f" {size_text(size)}" if size else "")
 
 
-def _spread_words(medians: Sequence[float]) -> str:
+def _spread_words(medians: list[float]) -> str:
     if len(medians) < 2:
         return f"one launch, median {style.amount(medians[0])} µs" if medians else "nothing was timed"
     low, high = min(medians), max(medians)

@@ -18,12 +18,19 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 GREY = "#7f8790"
 VERDICT_COLOURS: Mapping[str, str] = {
-    "SLOWER": "#D55E00", "FASTER": "#0072B2", "SAME": "#009E73", "UNCLEAR": "#E69F00", "NOT COMPARABLE": GREY,
-}  # fmt: skip
+    "SLOWER": "#D55E00",
+    "FASTER": "#0072B2",
+    "SAME": "#009E73",
+    "UNCLEAR": "#E69F00",
+    "NOT COMPARABLE": GREY,
+}
 VERDICT_MARKERS: Mapping[str, str] = {
-    "SLOWER": "triangle-up", "FASTER": "triangle-down", "SAME": "circle", "UNCLEAR": "diamond-open",
+    "SLOWER": "triangle-up",
+    "FASTER": "triangle-down",
+    "SAME": "circle",
+    "UNCLEAR": "diamond-open",
     "NOT COMPARABLE": "x",
-}  # fmt: skip
+}
 DIVERGING = ((0.0, "#B35806"), (0.25, "#F1A340"), (0.5, "#F7F7F7"), (0.75, "#998EC3"), (1.0, "#542788"))
 """Orange to purple, ColorBrewer's PuOr: read alike by people who do not see red and green apart."""
 THEMES = ("light", "dark")
@@ -106,18 +113,25 @@ def size_axis(sizes: Iterable[int], title: str = "message size") -> dict[str, An
     span = [math.log10(v) for v in (min(places.values()), max(places.values()))] if places else [0.0, 1.0]
     pad = max(0.04 * (span[1] - span[0]), 0.08)
     return {
-        "type": "log", "title": {"text": title}, "range": [span[0] - pad, span[1] + pad],
-        "tickmode": "array", "tickvals": [t for t, _ in ticks], "ticktext": [t for _, t in ticks],
-    }  # fmt: skip
+        "type": "log",
+        "title": {"text": title},
+        "range": [span[0] - pad, span[1] + pad],
+        "tickmode": "array",
+        "tickvals": [t for t, _ in ticks],
+        "ticktext": [t for _, t in ticks],
+    }
 
 
 def count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
     """A logarithmic axis whose ticks are the counts themselves (ranks, GPUs)."""
     values = sorted(set(counts))
     return {
-        "type": "log", "title": {"text": title}, "tickmode": "array", "tickvals": values,
+        "type": "log",
+        "title": {"text": title},
+        "tickmode": "array",
+        "tickvals": values,
         "ticktext": [str(v) for v in values],
-    }  # fmt: skip
+    }
 
 
 def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> dict[str, Any]:
@@ -135,14 +149,22 @@ def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> dict
     pad = max(0.05 * (high - low), 0.04)
     digits = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high - low < 0.5 else (1, 2, 5) if high - low < 2.2 else (1,)
     every = max(1, math.ceil((high - low) / 7))
-    ticks = [d * 10.0**p for p in range(math.floor(low) - 1, math.ceil(high) + 1) for d in digits
-             if p % every == 0 and low - pad <= math.log10(d * 10.0**p) <= high + pad]  # fmt: skip
+    ticks = [
+        d * 10.0**p
+        for p in range(math.floor(low) - 1, math.ceil(high) + 1)
+        for d in digits
+        if p % every == 0 and low - pad <= math.log10(d * 10.0**p) <= high + pad
+    ]
     if len(ticks) < 2:
         ticks = [min(known), max(known)] if high - low > 0.05 else [min(known)]
     return {
-        **axis, "type": "log", "range": [low - pad, high + pad], "tickmode": "array", "tickvals": ticks,
+        **axis,
+        "type": "log",
+        "range": [low - pad, high + pad],
+        "tickmode": "array",
+        "tickvals": ticks,
         "ticktext": [amount(t) for t in ticks],
-    }  # fmt: skip
+    }
 
 
 def amount(value: float) -> str:
@@ -168,10 +190,16 @@ def layout(**more: Any) -> dict[str, Any]:
         "hovermode": "closest",
         "separators": ". ",
         "legend": {
-            "orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top",
-            "itemclick": "toggleothers", "itemdoubleclick": "toggle", "groupclick": "togglegroup",
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": -0.22,
+            "yanchor": "top",
+            "itemclick": "toggleothers",
+            "itemdoubleclick": "toggle",
+            "groupclick": "togglegroup",
         },
-    }  # fmt: skip
+    }
     return {**base, **more}
 
 
@@ -179,13 +207,23 @@ def template(theme: str) -> dict[str, Any]:
     """Plotly template ``light`` or ``dark``. Raises KeyError on another name."""
     ink = _INK[theme]
     axis = {
-        "gridcolor": ink["grid"], "linecolor": ink["line"], "zerolinecolor": ink["grid"], "automargin": True,
-        "ticks": "outside", "tickcolor": ink["line"], "showline": True, "title": {"standoff": 8},
-    }  # fmt: skip
+        "gridcolor": ink["grid"],
+        "linecolor": ink["line"],
+        "zerolinecolor": ink["grid"],
+        "automargin": True,
+        "ticks": "outside",
+        "tickcolor": ink["line"],
+        "showline": True,
+        "title": {"standoff": 8},
+    }
     return {
         "layout": {
-            "paper_bgcolor": ink["paper"], "plot_bgcolor": ink["paper"], "colorway": list(COLOURS),
-            "font": {"family": FONT, "size": 13, "color": ink["text"]}, "xaxis": axis, "yaxis": axis,
+            "paper_bgcolor": ink["paper"],
+            "plot_bgcolor": ink["paper"],
+            "colorway": list(COLOURS),
+            "font": {"family": FONT, "size": 13, "color": ink["text"]},
+            "xaxis": axis,
+            "yaxis": axis,
             "hoverlabel": {"font": {"family": FONT}, "align": "left", "namelength": -1},
         }
-    }  # fmt: skip
+    }

@@ -1,8 +1,9 @@
 """Two sides against each other: the board of verdicts, the ratio over message size, and what two selections show.
 
 A *verdict table* has a row a cell: ``cell`` (its name), ``verdict`` (one of
-:data:`omb_py.dashboards.style.VERDICT_COLOURS`), ``ratio``, ``low``, ``high`` (new over base, in time, with its interval), and,
-where known, ``size_bytes``, ``series``, ``base_us``, ``new_us``, ``launches_base``, ``launches_new``, ``detectable``.
+:data:`omb_py.dashboards.style.VERDICT_COLOURS`), ``ratio``, ``low``, ``high`` (new over base, in time, with its
+interval), and, where known, ``size_bytes``, ``series``, ``base_us``, ``new_us``, ``launches_base``, ``launches_new``,
+``detectable``.
 These views draw verdicts; they make none.
 """
 
@@ -50,16 +51,23 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "") -> 
         if len(part):
             data.append(_points(part, [style.escape(n) for n in part["cell"]], word, across=True))
     layout = style.layout(
-        height=130 + 24 * len(drawn), shapes=_band(delta, "x"),
+        height=130 + 24 * len(drawn),
+        shapes=_band(delta, "x"),
         xaxis={**_ratio_axis(drawn, 1), "title": {"text": "time, new over base (ratio)"}},
         yaxis={"type": "category", "autorange": "reversed", "categoryorder": "array", "categoryarray": names},
         legend={**style.layout()["legend"], "y": -70 / max(24 * len(drawn), 60)},
-    )  # fmt: skip
+    )
     notes = [f"Shaded: changes under {100 * delta:.0f} %, which do not count."]
     if len(ranked) > len(drawn):
         notes.append(f"Drawn: the first {len(drawn)} of {plural(len(ranked), 'cell')}; the table has all.")
-    return View("board", headline(verdicts), site_rate or "No false-alarm rate is known for this site: omb-py aa.",
-                {"data": data, "layout": layout}, notes=tuple(notes), **_verdict_table(ranked))  # fmt: skip
+    return View(
+        "board",
+        headline(verdicts),
+        site_rate or "No false-alarm rate is known for this site: omb-py aa.",
+        {"data": data, "layout": layout},
+        notes=tuple(notes),
+        **_verdict_table(ranked),
+    )
 
 
 def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
@@ -78,24 +86,37 @@ def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
         x = [places[int(s)] for s in part["size_bytes"]]
         data.append(
             {
-                "type": "scatter", "mode": "lines", "x": x, "y": style.numbers(part["ratio"]), "hoverinfo": "skip",
-                "line": {**style.line(index), "width": 1}, "name": style.escape(label) or "ratio",
-                "legendgroup": f"s{index}", "showlegend": bool(label),
+                "type": "scatter",
+                "mode": "lines",
+                "x": x,
+                "y": style.numbers(part["ratio"]),
+                "hoverinfo": "skip",
+                "line": {**style.line(index), "width": 1},
+                "name": style.escape(label) or "ratio",
+                "legendgroup": f"s{index}",
+                "showlegend": bool(label),
             }
-        )  # fmt: skip
+        )
         for word in ORDER:
             some = part[part["verdict"] == word]
             if len(some):
                 at = [places[int(s)] for s in some["size_bytes"]]
-                data.append({**_points(some, at, word, across=False), "legendgroup": f"s{index}",
-                             "showlegend": index == 0})  # fmt: skip
+                data.append(
+                    {**_points(some, at, word, across=False), "legendgroup": f"s{index}", "showlegend": index == 0}
+                )
     layout = style.layout(
-        shapes=_band(delta, "y"), xaxis=style.size_axis([int(s) for s in known["size_bytes"]] or [1]),
+        shapes=_band(delta, "y"),
+        xaxis=style.size_axis([int(s) for s in known["size_bytes"]] or [1]),
         yaxis={**_ratio_axis(known), "title": {"text": "time, new over base (ratio)"}},
-    )  # fmt: skip
-    return View("ratio", f"{name}: {headline(verdicts)}", f"{plural(len(known), 'cell')}; bars are intervals of the ratio",
-                {"data": data, "layout": layout}, notes=("Filled: decided; hollow: not.",),
-                **_verdict_table(_ranked(verdicts)))  # fmt: skip
+    )
+    return View(
+        "ratio",
+        f"{name}: {headline(verdicts)}",
+        f"{plural(len(known), 'cell')}; bars are intervals of the ratio",
+        {"data": data, "layout": layout},
+        notes=("Filled: decided; hollow: not.",),
+        **_verdict_table(_ranked(verdicts)),
+    )
 
 
 def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str) -> View | None:
@@ -112,7 +133,6 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
 
     The bars are the range from (lowest new / highest base) to (highest new / lowest base) of the launches.
     """
-    import pandas as pd
 
     keys = ["comparability_key", "size_bytes"]
     sides = [
@@ -133,40 +153,69 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
         return beside(new, base, (names[1], names[0]), what)
     data = [
         {
-            "type": "scatter", "mode": "lines+markers", "x": [places[s] for s in sizes], "y": ratios,
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": [places[s] for s in sizes],
+            "y": ratios,
             "line": {**style.line(0), "width": 1},
-            "marker": {"size": 9, "color": style.colour(0),
-                       "symbol": ["circle" if a else "circle-open" for a in both["apart"]]},
-            "error_y": {"type": "data", "symmetric": False, "array": style.numbers(both["high"] - both["ratio"]),
-                        "arrayminus": style.numbers(both["ratio"] - both["low"]), "thickness": 1.2},
-            "text": [size_text(s) for s in sizes], "name": "ratio", "showlegend": False,
+            "marker": {
+                "size": 9,
+                "color": style.colour(0),
+                "symbol": ["circle" if a else "circle-open" for a in both["apart"]],
+            },
+            "error_y": {
+                "type": "data",
+                "symmetric": False,
+                "array": style.numbers(both["high"] - both["ratio"]),
+                "arrayminus": style.numbers(both["ratio"] - both["low"]),
+                "thickness": 1.2,
+            },
+            "text": [size_text(s) for s in sizes],
+            "name": "ratio",
+            "showlegend": False,
             "hovertemplate": "%{text}: %{y:.3f}<extra></extra>",
         }
-    ]  # fmt: skip
+    ]
     axis = {
         **_ratio_axis(both),
         "title": {"text": f"{style.escape(_short(names[1]))} / {style.escape(_short(names[0]))}"},
     }
-    title = f"{what}: {names[1]} took up to {style.amount(ratios[worst])}× the time of {names[0]}, at {size_text(sizes[worst])}"
+    title = (
+        f"{what}: {names[1]} took up to {style.amount(ratios[worst])}× the time of {names[0]}, at "
+        f"{size_text(sizes[worst])}"
+    )
     launches = (int(both["count_base"].max()), int(both["count_new"].max()))
     caption = (
-        f"{names[1]} over {names[0]}; {launches[1]} and {launches[0]} launches; medians of launches, bars are their range. "
+        f"{names[1]} over {names[0]}; {launches[1]} and {launches[0]} launches; medians of launches, bars are "
+        f"their range. "
         "No verdict: omb-py compare gives one."
     )
     return View(
-        "beside", title, caption,
+        "beside",
+        title,
+        caption,
         {"data": data, "layout": style.layout(shapes=_band(DELTA, "y"), xaxis=style.size_axis(sizes), yaxis=axis)},
         notes=(f"Filled: the ranges of the launches do not overlap. Above 1, {names[1]} is slower.",),
         **table(
             ("size", f"{names[0]} µs", f"{names[1]} µs", "ratio", "lowest", "highest", "launches"),
-            [(size_text(s), float(r.median_base), float(r.median_new), float(r.ratio), float(r.low), float(r.high),
-              f"{r.count_base} and {r.count_new}") for s, r in zip(sizes, records(both), strict=True)],
+            [
+                (
+                    size_text(s),
+                    float(r.median_base),
+                    float(r.median_new),
+                    float(r.ratio),
+                    float(r.low),
+                    float(r.high),
+                    f"{r.count_base} and {r.count_new}",
+                )
+                for s, r in zip(sizes, records(both), strict=True)
+            ],
         ),
-    )  # fmt: skip
+    )
 
 
 def pairs_of_sides(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
-    """Series of one panel whose cells may be compared, each with the one that has the most cells: (name, base, name, new)."""
+    """Series of one panel whose cells may be compared, each with the first of its kind: (name, base, name, new)."""
     found = cells.lines(rows)
     made = []
     keyed = [(one, set(one.cells["comparability_key"].dropna())) for one in found]
@@ -204,21 +253,36 @@ def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def _points(part: pd.DataFrame, at: Sequence[Any], word: str, across: bool) -> dict[str, Any]:
     values = style.numbers(part["ratio"])
-    decided = word in ("SLOWER", "FASTER", "SAME")
     symbol = style.VERDICT_MARKERS[word]
     bars = {
-        "type": "data", "symmetric": False, "thickness": 1.5,
-        "array": [None if h is None or v is None else h - v for h, v in zip(style.numbers(part["high"]), values, strict=True)],
-        "arrayminus": [None if lo is None or v is None else v - lo for lo, v in zip(style.numbers(part["low"]), values, strict=True)],
-    }  # fmt: skip
+        "type": "data",
+        "symmetric": False,
+        "thickness": 1.5,
+        "array": [
+            None if h is None or v is None else h - v for h, v in zip(style.numbers(part["high"]), values, strict=True)
+        ],
+        "arrayminus": [
+            None if lo is None or v is None else v - lo
+            for lo, v in zip(style.numbers(part["low"]), values, strict=True)
+        ],
+    }
     x, y = (values, list(at)) if across else (list(at), values)
     return {
-        "type": "scatter", "mode": "markers", "x": x, "y": y, "name": word.lower(), "error_x" if across else "error_y": bars,
-        "marker": {"symbol": symbol if decided or "open" in symbol else symbol, "size": 10, "color": style.VERDICT_COLOURS[word],
-                   "line": {"width": 1.5, "color": style.VERDICT_COLOURS[word]}},
+        "type": "scatter",
+        "mode": "markers",
+        "x": x,
+        "y": y,
+        "name": word.lower(),
+        "error_x" if across else "error_y": bars,
+        "marker": {
+            "symbol": symbol,
+            "size": 10,
+            "color": style.VERDICT_COLOURS[word],
+            "line": {"width": 1.5, "color": style.VERDICT_COLOURS[word]},
+        },
         "text": [style.escape(c) for c in part["cell"]],
         "hovertemplate": "%{text}: %{" + ("x" if across else "y") + ":.3f}<extra>" + word.lower() + "</extra>",
-    }  # fmt: skip
+    }
 
 
 def _band(delta: float, axis: str) -> list[dict[str, Any]]:
@@ -230,7 +294,7 @@ def _band(delta: float, axis: str) -> list[dict[str, Any]]:
     return [
         {"type": "rect", **frame, **ends, "fillcolor": style.faint(style.GREY), "line": {"width": 0}, "layer": "below"},
         {"type": "line", **frame, **one, "line": {"width": 1, "color": style.GREY}, "layer": "below"},
-    ]  # fmt: skip
+    ]
 
 
 def _ratio_axis(rows: pd.DataFrame, steps_each_way: int = 3) -> dict[str, Any]:
@@ -250,10 +314,17 @@ def _ratio_axis(rows: pd.DataFrame, steps_each_way: int = 3) -> dict[str, Any]:
 
 
 _COLUMNS = (
-    ("cell", "cell"), ("base µs", "base_us"), ("new µs", "new_us"), ("ratio", "ratio"), ("low", "low"), ("high", "high"),
-    ("verdict", "verdict"), ("launches of base", "launches_base"), ("of new", "launches_new"),
+    ("cell", "cell"),
+    ("base µs", "base_us"),
+    ("new µs", "new_us"),
+    ("ratio", "ratio"),
+    ("low", "low"),
+    ("high", "high"),
+    ("verdict", "verdict"),
+    ("launches of base", "launches_base"),
+    ("of new", "launches_new"),
     ("smallest change seen", "detectable"),
-)  # fmt: skip
+)
 
 
 def _verdict_table(verdicts: pd.DataFrame) -> dict[str, Any]:
@@ -261,6 +332,8 @@ def _verdict_table(verdicts: pd.DataFrame) -> dict[str, Any]:
     text = ("cell", "verdict")
     return table(
         [head for head, _ in shown],
-        [[str(v) if n in text else style.finite(v) for (_, n), v in zip(shown, row, strict=True)]
-         for row in verdicts[[n for _, n in shown]].itertuples(index=False)],
-    )  # fmt: skip
+        [
+            [str(v) if n in text else style.finite(v) for (_, n), v in zip(shown, row, strict=True)]
+            for row in verdicts[[n for _, n in shown]].itertuples(index=False)
+        ],
+    )

@@ -9,6 +9,7 @@ from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import guard
 from omb_py.dashboards.explorer.state import QUANTITIES, SIDE, VIEWS, State, parse, query
 from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.page import asset
 from omb_py.dashboards.terminal import size_text
 from omb_py.dashboards.view import View, plural
 from omb_py.errors import EnvironmentProblem
@@ -20,16 +21,41 @@ if TYPE_CHECKING:
 REFRESH_MS = 5000
 """How often the store is looked at for new launches."""
 SHOWN = (
-    "benchmark", "backend", "library", "library_version", "binding", "device", "dtype", "op", "ranks", "size_bytes",
-    "value", "unit", "median_us", "p99_us", "busbw_gbps", "iterations", "validated", "tags", "started_at", "launch_id",
-)  # fmt: skip
+    "benchmark",
+    "backend",
+    "library",
+    "library_version",
+    "binding",
+    "device",
+    "dtype",
+    "op",
+    "ranks",
+    "size_bytes",
+    "value",
+    "unit",
+    "median_us",
+    "p99_us",
+    "busbw_gbps",
+    "iterations",
+    "validated",
+    "tags",
+    "started_at",
+    "launch_id",
+)
 MOST_ROWS = 20_000
 """Rows that the grid gets; the downloads have all."""
 _SPOKEN = {
-    "curves": "over message size", "beside": "two selections side by side", "scaling": "over ranks",
-    "distribution": "spread of a cell", "history": "over time", "auto": "as printed", "time": "time",
-    "algbw": "algorithm bandwidth", "busbw": "bus bandwidth", "library_version": "version",
-}  # fmt: skip
+    "curves": "over message size",
+    "beside": "two selections side by side",
+    "scaling": "over ranks",
+    "distribution": "spread of a cell",
+    "history": "over time",
+    "auto": "as printed",
+    "time": "time",
+    "algbw": "algorithm bandwidth",
+    "busbw": "bus bandwidth",
+    "library_version": "version",
+}
 
 
 def make(data: Data, token: str = "") -> Dash:
@@ -46,8 +72,15 @@ def make(data: Data, token: str = "") -> Dash:
             "the dashboard needs dash, which is not installed: pip install 'omb-py[dashboard]'"
         ) from error
 
-    app = Dash("omb_py_dashboard", title="omb-py", update_title=None, serve_locally=True, assets_folder="no-assets",
-               index_string=_INDEX, suppress_callback_exceptions=True)  # fmt: skip
+    app = Dash(
+        "omb_py_dashboard",
+        title="omb-py",
+        update_title="",
+        serve_locally=True,
+        assets_folder="no-assets",
+        index_string=asset("explorer.html"),
+        suppress_callback_exceptions=True,
+    )
     guard(app.server, token)
     choosers = [*FILTERS, *(SIDE + name for name in FILTERS)]
 
@@ -55,14 +88,20 @@ def make(data: Data, token: str = "") -> Dash:
         known = data.choices()[name]
         label = _SPOKEN.get(name, name)
         return html.Div(
-            [html.Label(label, htmlFor=prefix + name),
-             dcc.Dropdown(id=_id(prefix + name), options=known, value=values, multi=True, placeholder="all" if not prefix else "same")],
+            [
+                html.Label(label, htmlFor=prefix + name),
+                dcc.Dropdown(
+                    id=_id(prefix + name),
+                    options=known,
+                    value=values,
+                    multi=True,
+                    placeholder="all" if not prefix else "same",
+                ),
+            ],
             className="chooser",
-        )  # fmt: skip
+        )
 
-    @app.callback(  # type: ignore[untyped-decorator]
-        Output("page", "children"), Input("url", "pathname"), Held("url", "search")
-    )
+    @app.callback(Output("page", "children"), Input("url", "pathname"), Held("url", "search"))
     def page(path: str, search: str | None) -> Any:
         """The controls as the link that was opened says; from then on they say what the link is."""
         state = parse(search)
@@ -78,27 +117,45 @@ def make(data: Data, token: str = "") -> Dash:
                     [
                         _radio(dcc, html, "view", VIEWS, state.view),
                         _radio(dcc, html, "quantity", QUANTITIES, state.quantity),
-                        html.Div([html.Label("message size (one cell)"),
-                                  dcc.Dropdown(id="size", value=state.size or None, placeholder="the smallest",
-                                               options=[{"label": size_text(s), "value": str(s)} for s in sizes])], className="chooser"),
+                        html.Div(
+                            [
+                                html.Label("message size (one cell)"),
+                                dcc.Dropdown(
+                                    id="size",
+                                    value=state.size or None,
+                                    placeholder="the smallest",
+                                    options=[{"label": size_text(s), "value": str(s)} for s in sizes],
+                                ),
+                            ],
+                            className="chooser",
+                        ),
                     ],
                     className="row",
                 ),
                 html.Div([select(name, "", state.filters.get(name, [])) for name in FILTERS], className="row"),
                 html.Details(
-                    [html.Summary("second selection, for side by side"),
-                     html.Div([select(name, SIDE, state.other.get(name, [])) for name in FILTERS], className="row")],
+                    [
+                        html.Summary("second selection, for side by side"),
+                        html.Div([select(name, SIDE, state.other.get(name, [])) for name in FILTERS], className="row"),
+                    ],
                     open=bool(state.other),
                 ),
                 html.P(id="note", role="status"),
                 html.Div(id="figures"),
                 html.H2("Cells"),
-                html.Div([html.Button("download CSV", id="csv"), html.Button("download Parquet", id="parquet")], className="row"),
-                grid.AgGrid(id="cells", columnDefs=_column_defs(), rowData=[],
-                            defaultColDef={"sortable": True, "filter": True, "resizable": True},
-                            dashGridOptions={"pagination": True, "paginationPageSize": 20}),
+                html.Div(
+                    [html.Button("download CSV", id="csv"), html.Button("download Parquet", id="parquet")],
+                    className="row",
+                ),
+                grid.AgGrid(
+                    id="cells",
+                    columnDefs=_column_defs(),
+                    rowData=[],
+                    defaultColDef={"sortable": True, "filter": True, "resizable": True},
+                    dashGridOptions={"pagination": True, "paginationPageSize": 20},
+                ),
             ]
-        )  # fmt: skip
+        )
 
     app.layout = html.Div([dcc.Location(id="url", refresh=False), html.Div(id="page")])
     controls = [
@@ -111,25 +168,35 @@ def make(data: Data, token: str = "") -> Dash:
     def stated(view: str, quantity: str, size: str | None, *chosen: list[str] | None) -> State:
         known = {name: [str(v) for v in values or []] for name, values in zip(choosers, chosen, strict=True)}
         return State(
-            view if view in VIEWS else VIEWS[0], quantity if quantity in QUANTITIES else QUANTITIES[0],
-            size if size and size.isdigit() else "", {n: known[n] for n in FILTERS if known[n]},
+            view if view in VIEWS else VIEWS[0],
+            quantity if quantity in QUANTITIES else QUANTITIES[0],
+            size if size and size.isdigit() else "",
+            {n: known[n] for n in FILTERS if known[n]},
             {n: known[SIDE + n] for n in FILTERS if known[SIDE + n]},
-        )  # fmt: skip
+        )
 
-    @app.callback(  # type: ignore[untyped-decorator]
-        Output("url", "search"), Output("figures", "children"), Output("note", "children"), Output("cells", "rowData"),
-        Output("about", "children"), Input("version", "data"), *controls,
-    )  # fmt: skip
+    @app.callback(
+        Output("url", "search"),
+        Output("figures", "children"),
+        Output("note", "children"),
+        Output("cells", "rowData"),
+        Output("about", "children"),
+        Input("version", "data"),
+        *controls,
+    )
     def show(version: str, *values: Any) -> Any:
         state = stated(*values)
         made, note = views(data, state)
         rows = data.select(state.filters)
         return query(state), [_figure(dcc, html, view) for view in made], note, _records(rows), _about(data, rows)
 
-    @app.callback(  # type: ignore[untyped-decorator]
-        Output("version", "data"), *(Output(_id(n), "options") for n in choosers), Input("clock", "n_intervals"),
-        Held("version", "data"), prevent_initial_call=True,
-    )  # fmt: skip
+    @app.callback(
+        Output("version", "data"),
+        *(Output(_id(n), "options") for n in choosers),
+        Input("clock", "n_intervals"),
+        Held("version", "data"),
+        prevent_initial_call=True,
+    )
     def look(ticks: int, known: str) -> Any:
         data.refresh()
         if known == data.version:
@@ -137,17 +204,25 @@ def make(data: Data, token: str = "") -> Dash:
         choices = data.choices()
         return [data.version, *(choices[n.removeprefix(SIDE)] for n in choosers)]
 
-    @app.callback(  # type: ignore[untyped-decorator]
-        Output("download", "data"), Input("csv", "n_clicks"), Input("parquet", "n_clicks"),
-        *(Held(c.component_id, "value") for c in controls), prevent_initial_call=True,
-    )  # fmt: skip
+    @app.callback(
+        Output("download", "data"),
+        Input("csv", "n_clicks"),
+        Input("parquet", "n_clicks"),
+        *(Held(c.component_id, "value") for c in controls),
+        prevent_initial_call=True,
+    )
     def download(csv: int | None, parquet: int | None, *values: Any) -> Any:
         from dash import ctx
+        from dash.dcc.express import send_bytes, send_data_frame
 
         rows = data.select(stated(*values).filters)
         if ctx.triggered_id == "csv":
-            return dcc.send_data_frame(rows.to_csv, "omb-py.csv", index=False)
-        return dcc.send_bytes(lambda out: rows.to_parquet(out, index=False), "omb-py.parquet")
+            return send_data_frame(  # type: ignore[no-untyped-call]
+                rows.to_csv, "omb-py.csv", index=False
+            )
+        return send_bytes(  # type: ignore[no-untyped-call]
+            lambda out: rows.to_parquet(out, index=False), "omb-py.parquet"
+        )
 
     return app
 
@@ -166,8 +241,14 @@ def _figure(dcc: Any, html: Any, view: View) -> Any:
     parts: list[Any] = [html.H3(view.title), html.P(view.caption, className="soft")]
     if view.spec is not None:
         layout = {**view.spec["layout"], "template": style.template("light"), "autosize": True}
-        parts.append(dcc.Graph(figure={"data": view.spec["data"], "layout": layout}, config={"displaylogo": False},
-                               responsive=True, style={"height": f"{layout['height']}px"}))  # fmt: skip
+        parts.append(
+            dcc.Graph(
+                figure={"data": view.spec["data"], "layout": layout},
+                config={"displaylogo": False},
+                responsive=True,
+                style={"height": f"{layout['height']}px"},
+            )
+        )
     parts += [html.P(note, className="soft") for note in view.notes]
     if view.commands:
         parts.append(html.Details([html.Summary("to measure this again"), html.Pre("\n".join(view.commands))]))
@@ -196,18 +277,3 @@ def _about(data: Data, rows: pd.DataFrame) -> str:
     )
     more = f"; the grid shows the first {MOST_ROWS}" if len(rows) > MOST_ROWS else ""
     return f"{data.store}: {plural(len(rows), 'cell')} of {plural(len(data.frame), 'cell')} chosen{more}{skipped}"
-
-
-_INDEX = """<!DOCTYPE html>
-<html lang="en"><head>{%metas%}<meta name="viewport" content="width=device-width, initial-scale=1"><title>{%title%}</title>
-<link rel="icon" href="data:,">{%css%}<style>
-body { margin: 0 auto; max-width: 1180px; padding: 0 16px 40px; color: #1c2126;
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "Liberation Sans", "DejaVu Sans", sans-serif; }
-h1 { font-size: 22px; margin: 16px 0 0; } h2 { font-size: 19px; } h3 { font-size: 16px; margin: 22px 0 0; }
-.soft, #about { color: #59636e; font-size: 13px; margin: 2px 0; } .row { display: flex; flex-wrap: wrap; gap: 8px 14px; margin: 8px 0; }
-.chooser { flex: 1 1 170px; min-width: 150px; } .chooser label { font-size: 13px; color: #59636e; }
-fieldset { border: 1px solid #d5dae0; border-radius: 5px; font-size: 14px; } fieldset label { margin-right: 10px; }
-pre { background: #f3f5f7; padding: 8px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12.5px; }
-button { font: inherit; font-size: 13px; padding: 4px 10px; } :focus-visible { outline: 3px solid #0072b2; outline-offset: 2px; }
-#note:not(:empty) { border-left: 4px solid #b34700; padding: 6px 12px; background: #f3f5f7; } section { min-width: 0; overflow: hidden; }
-</style></head><body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"""

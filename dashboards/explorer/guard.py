@@ -35,8 +35,8 @@ def new_token() -> str:
 def guard(server: Any, token: str) -> None:
     """Refuse on a Flask server what may not ask.
 
-    With a token: a request needs it once as ``?token=…``, and from then on the cookie that this sets. Without: the request
-    must name this machine, so that a page of another site cannot reach us under a name of its own (DNS rebinding).
+    With a token: a request needs it once as ``?token=…``, and from then on the cookie that this sets. Without: it must
+    name this machine, so that a page of another site cannot reach us under a name of its own (DNS rebinding).
     """
     from flask import Response, redirect, request
 

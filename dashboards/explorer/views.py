@@ -113,12 +113,17 @@ def _cells_of_size(state: State, rows: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 _MAKERS = {
-    "curves": _curves, "beside": _beside, "scaling": _scaling, "distribution": _distribution, "history": _history,
-}  # fmt: skip
+    "curves": _curves,
+    "beside": _beside,
+    "scaling": _scaling,
+    "distribution": _distribution,
+    "history": _history,
+}
 _EMPTY = {
     "curves": "The benchmarks that are chosen have no such bandwidth: choose another quantity.",
-    "beside": "Nothing here measured the same thing twice: choose more than one library or binding, or a second selection.",
+    "beside": "Nothing here measured the same thing twice: choose more than one library or binding, or a second "
+    "selection.",
     "scaling": "Nothing here was measured on more than one number of ranks.",
     "distribution": "No cell of that size is among what is chosen.",
     "history": "No cell of that size is among what is chosen.",
-}  # fmt: skip
+}

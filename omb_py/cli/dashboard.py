@@ -24,18 +24,34 @@ def command() -> click.Command:
         "dashboard",
         params=[
             click.Argument(["place"], required=False, metavar="[STORE]"),
-            Grouped(["--bind"], heading=heading, metavar="ADDRESS", type=Parsed("address", str), default="127.0.0.1",
-                    help="Another address than this machine's own needs the token that is printed. (default: 127.0.0.1)"),
-            Grouped(["--port"], heading=heading, metavar="N", type=whole("port", 1), default=DEFAULT_PORT,
-                    help=f"Port. (default: {DEFAULT_PORT})"),
+            Grouped(
+                ["--bind"],
+                heading=heading,
+                metavar="ADDRESS",
+                type=Parsed("address", str),
+                default="127.0.0.1",
+                help="Another address than this machine's own needs the token that is printed. (default: 127.0.0.1)",
+            ),
+            Grouped(
+                ["--port"],
+                heading=heading,
+                metavar="N",
+                type=whole("port", 1),
+                default=DEFAULT_PORT,
+                help=f"Port. (default: {DEFAULT_PORT})",
+            ),
             store_option("Store"),
             debug_option(),
         ],
         callback=run_dashboard,
-        help="The explorer: filter and compare what a store holds, in a browser. It listens on 127.0.0.1 and prints the ssh line that "
+        help="The explorer: filter and compare what a store holds, in a browser. It listens on 127.0.0.1 and "
+        "prints the ssh line that "
         "brings it to your own machine. The address bar always holds a link to what is shown. Ctrl-C ends it.",
-        sections=(("Examples", [("omb-py dashboard", ""), ("omb-py dashboard results --port 8060", "")]), ("Exit codes", EXIT_CODES)),
-    )  # fmt: skip
+        sections=(
+            ("Examples", [("omb-py dashboard", ""), ("omb-py dashboard results --port 8060", "")]),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )
 
 
 def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -> int:

@@ -22,23 +22,37 @@ def command() -> click.Command:
         "report",
         params=[
             click.Argument(["words"], nargs=-1, metavar="[STORE] [COLUMN=VALUE]..."),
-            Grouped(["-o", "--output"], heading="Output", metavar="FILE", type=Parsed("file", Path), default=DEFAULT_OUTPUT,
-                    help=f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})"),
+            Grouped(
+                ["-o", "--output"],
+                heading="Output",
+                metavar="FILE",
+                type=Parsed("file", Path),
+                default=DEFAULT_OUTPUT,
+                help=f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})",
+            ),
             store_option("Store"),
             debug_option(),
         ],
         callback=run_report,
-        help="One HTML file that shows a store, or what fits the filters: what is slower, what is odd, what was measured. It holds "
+        help="One HTML file that shows a store, or what fits the filters: what is slower, what is odd, what was "
+        "measured. It holds "
         "all that it needs: open it without a network, mail it, print it.\n\n"
-        "COLUMN is a column of the store (docs/store.md); the same column twice means any of the values. tags.K=V filters by a tag, "
+        "COLUMN is a column of the store (docs/store.md); the same column twice means any of the values. "
+        "tags.K=V filters by a tag, "
         "date=FROM..TO by day.\n\n"
         "Where nothing fits (exit code 2) or a file cannot be read (3), the page is written too and says so.",
         sections=(
-            ("Examples", [("omb-py report", ""), ("omb-py report results -o today.html date=2026-11-21", ""),
-                          ("omb-py report benchmark=allreduce ranks=4 ranks=8", "")]),
+            (
+                "Examples",
+                [
+                    ("omb-py report", ""),
+                    ("omb-py report results -o today.html date=2026-11-21", ""),
+                    ("omb-py report benchmark=allreduce ranks=4 ranks=8", ""),
+                ],
+            ),
             ("Exit codes", EXIT_CODES),
         ),
-    )  # fmt: skip
+    )
 
 
 def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:

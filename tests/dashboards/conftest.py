@@ -24,18 +24,46 @@ def cell() -> Callable[..., dict[str, Any]]:
         samples = at * np.exp(0.05 * np.sin(np.arange(1200) * 1.7 + launch))
         row: dict[str, Any] = dict.fromkeys(NAMES)
         row |= {
-            "run_id": "r", "launch_id": f"r-{launch}", "launch_index": launch,
+            "run_id": "r",
+            "launch_id": f"r-{launch}",
+            "launch_index": launch,
             "started_at": pd.Timestamp("2026-11-20T10:00:00", tz="UTC") + pd.Timedelta(hours=launch),
-            "schema_version": 2, "source": "omb-py", "benchmark": "allreduce", "family": "collective",
-            "backend": "mpi", "library": "MPICH", "library_version": "5.0.2", "binding": "native", "device": "cpu",
-            "buffer": "numpy", "dtype": "int32", "op": "sum", "process_sync": "barrier", "timing": "local_max",
-            "ranks": 4, "nodes": 1, "size_bytes": 8, "metric": "latency", "unit": "us", "value": at,
-            "busbw_gbps": 1.5 / at, "algbw_gbps": 1.0 / at, "iterations": samples.size, "stop_reason": "count",
-            "sync_limited": False, "samples_us": samples.astype(np.float32), "rank_mean_us": [at, at, at, 1.1 * at],
-            "slowest_rank_share": [0.05, 0.05, 0.05, 0.85], "hosts": ["n0", "n0", "n1", "n1"], "tags": {},
-            "parameters": {}, "date": "2026-11-20", "comparability_key": f"k{values.get('size_bytes', 8)}",
-            "environment_key": "e0", **summarise(samples),
-        }  # fmt: skip
+            "schema_version": 2,
+            "source": "omb-py",
+            "benchmark": "allreduce",
+            "family": "collective",
+            "backend": "mpi",
+            "library": "MPICH",
+            "library_version": "5.0.2",
+            "binding": "native",
+            "device": "cpu",
+            "buffer": "numpy",
+            "dtype": "int32",
+            "op": "sum",
+            "process_sync": "barrier",
+            "timing": "local_max",
+            "ranks": 4,
+            "nodes": 1,
+            "size_bytes": 8,
+            "metric": "latency",
+            "unit": "us",
+            "value": at,
+            "busbw_gbps": 1.5 / at,
+            "algbw_gbps": 1.0 / at,
+            "iterations": samples.size,
+            "stop_reason": "count",
+            "sync_limited": False,
+            "samples_us": samples.astype(np.float32),
+            "rank_mean_us": [at, at, at, 1.1 * at],
+            "slowest_rank_share": [0.05, 0.05, 0.05, 0.85],
+            "hosts": ["n0", "n0", "n1", "n1"],
+            "tags": {},
+            "parameters": {},
+            "date": "2026-11-20",
+            "comparability_key": f"k{values.get('size_bytes', 8)}",
+            "environment_key": "e0",
+            **summarise(samples),
+        }
         return {**row, **values}
 
     return make
@@ -59,9 +87,15 @@ def verdict_table() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "cell": ["allreduce 8 B", "allreduce 1 KiB", "bw <b>1 MiB</b>", "bcast 8 B"],
-            "verdict": ["SAME", "SLOWER", "UNCLEAR", "FASTER"], "ratio": [1.0, 1.25, 1.04, 0.8],
-            "low": [0.99, 1.2, 0.9, 0.75], "high": [1.01, 1.3, 1.2, 0.85], "size_bytes": [8, 1024, 1 << 20, 8],
-            "base_us": [1.0, 2.0, 3.0, 4.0], "new_us": [1.0, 2.5, 3.12, 3.2], "launches_base": [10] * 4,
-            "launches_new": [10] * 4, "detectable": [0.02] * 4,
+            "verdict": ["SAME", "SLOWER", "UNCLEAR", "FASTER"],
+            "ratio": [1.0, 1.25, 1.04, 0.8],
+            "low": [0.99, 1.2, 0.9, 0.75],
+            "high": [1.01, 1.3, 1.2, 0.85],
+            "size_bytes": [8, 1024, 1 << 20, 8],
+            "base_us": [1.0, 2.0, 3.0, 4.0],
+            "new_us": [1.0, 2.5, 3.12, 3.2],
+            "launches_base": [10] * 4,
+            "launches_new": [10] * 4,
+            "detectable": [0.02] * 4,
         }
-    )  # fmt: skip
+    )

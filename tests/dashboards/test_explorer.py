@@ -93,8 +93,16 @@ def test_another_address_needs_the_token(data: Data) -> None:
     assert client.get("/_dash-layout").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/../../etc/passwd", "/assets/../../../../etc/passwd", "/no-assets/x", "/%2e%2e/%2e%2e/etc/passwd",
-                                  "/_dash-component-suites/dash/../../../etc/passwd"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd",
+        "/assets/../../../../etc/passwd",
+        "/no-assets/x",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/_dash-component-suites/dash/../../../etc/passwd",
+    ],
+)
 def test_no_request_reads_outside(data: Data, path: str) -> None:
     answer = make(data).server.test_client().get(path)
     assert b"root:" not in answer.data
@@ -112,8 +120,14 @@ def test_addresses() -> None:
         (["--bind", "203.0.113.1", "."], 3, "cannot listen on 203.0.113.1 port 8050"),
     ],
 )
-def test_bad_input(words: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                   capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+def test_bad_input(
+    words: list[str],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["dashboard", *words]) == code
     err = capsys.readouterr().err

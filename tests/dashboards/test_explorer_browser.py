@@ -17,7 +17,10 @@ from tests.support.browser import OVERLAPS, chromium, errors, missing, resize
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")]
 
 TITLES = "return [...document.querySelectorAll('#figures h3')].map(h => h.textContent)"
-TRACES = "return [...document.querySelectorAll('.js-plotly-plot')].flatMap(p => p.data.filter(t => t.mode === 'lines+markers').map(t => t.name))"
+TRACES = (
+    "return [...document.querySelectorAll('.js-plotly-plot')].flatMap(p => p.data.filter(t => t.mode === "
+    "'lines+markers').map(t => t.name))"
+)
 
 
 @pytest.fixture(scope="module")

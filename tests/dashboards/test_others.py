@@ -9,10 +9,12 @@ from omb_py.dashboards import others
 def test_history_has_a_line_where_the_environment_changed() -> None:
     points = pd.DataFrame(
         {
-            "started_at": pd.to_datetime(["2026-01-02", "2026-01-01", "2026-01-03"]), "median_us": [2.0, 1.0, 3.0],
-            "environment_key": ["a", "a", "b"], "level_us": [1.5, 1.5, 3.0],
+            "started_at": pd.to_datetime(["2026-01-02", "2026-01-01", "2026-01-03"]),
+            "median_us": [2.0, 1.0, 3.0],
+            "environment_key": ["a", "a", "b"],
+            "level_us": [1.5, 1.5, 3.0],
         }
-    )  # fmt: skip
+    )
     view = others.history(points, "bw 8 B")
     assert view.title == "bw 8 B: 1 step"
     assert view.spec["data"][0]["y"] == [1.0, 2.0, 3.0] and view.spec["data"][1]["y"] == [1.5, 1.5, 3.0]
@@ -53,9 +55,14 @@ def test_the_slow_link_of_a_pair_matrix() -> None:
 
 def test_guidelines_leave_blank_what_holds() -> None:
     found = pd.DataFrame(
-        {"guideline": ["a ≤ b", "a ≤ b", "c ≤ d"], "size_bytes": [8, 1024, 8], "ratio": [3.19, 1.05, 1.5],
-         "violated": [True, False, False], "advice": ["force the other algorithm", "", ""]}
-    )  # fmt: skip
+        {
+            "guideline": ["a ≤ b", "a ≤ b", "c ≤ d"],
+            "size_bytes": [8, 1024, 8],
+            "ratio": [3.19, 1.05, 1.5],
+            "violated": [True, False, False],
+            "advice": ["force the other algorithm", "", ""],
+        }
+    )
     view = others.guidelines(found)
     assert view.title == "1 violation of 2 guidelines; the worst: a ≤ b, 3.19× at 8 B"
     assert view.spec["data"][0]["z"] == [[3.19, None], [1.5, None]]

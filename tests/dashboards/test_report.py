@@ -117,8 +117,9 @@ def test_a_store_of_a_newer_schema(tmp_path: Path, cell, monkeypatch: pytest.Mon
         (["a", "--store", "b"], "one store, not 2: a, b"),
     ],
 )
-def test_bad_input_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path,
-                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_bad_input_is_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["report", *words]) == 2
     err = capsys.readouterr().err

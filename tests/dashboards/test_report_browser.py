@@ -35,8 +35,10 @@ def every_view(frame, verdict_table) -> list[Any]:
     eight = one[one["size_bytes"] == 8]
     both = pd.concat([one, one.assign(ranks=8, median_us=one["median_us"] * 2)])
     nodes = ["n0", "n1", "n2"]
-    links = pd.DataFrame([(a, b, 9.0 + len(a + b) % 3, "GB/s") for a in nodes for b in nodes if a != b],
-                         columns=["source", "target", "value", "unit"])  # fmt: skip
+    links = pd.DataFrame(
+        [(a, b, 9.0 + len(a + b) % 3, "GB/s") for a in nodes for b in nodes if a != b],
+        columns=["source", "target", "value", "unit"],
+    )
     segments = pd.DataFrame({"low_bytes": [8], "high_bytes": [65536], "alpha_us": [1.0], "beta_us_per_byte": [0.001]})
     found = pd.DataFrame(
         {
@@ -48,13 +50,21 @@ def every_view(frame, verdict_table) -> list[Any]:
     )
     (sides,) = verdicts.pairs_of_sides(rows)
     made = [
-        curves.curves(rows), curves.curves(rows, quantity="busbw"), curves.scaling(both), verdicts.board(verdict_table),
-        verdicts.ratio(verdict_table, "new against old"), verdicts.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
-        spread.distribution(eight), spread.trace(eight.iloc[:1]), stragglers(one),
+        curves.curves(rows),
+        curves.curves(rows, quantity="busbw"),
+        curves.scaling(both),
+        verdicts.board(verdict_table),
+        verdicts.ratio(verdict_table, "new against old"),
+        verdicts.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
+        spread.distribution(eight),
+        spread.trace(eight.iloc[:1]),
+        stragglers(one),
         others.history(eight.assign(level_us=1.0), "allreduce 8 B"),
-        others.model(eight.assign(size_bytes=8), segments, "allreduce"), others.pairs(links), others.guidelines(found),
+        others.model(eight.assign(size_bytes=8), segments, "allreduce"),
+        others.pairs(links),
+        others.guidelines(found),
         others.environment({"A": {"x": 1}, "B": {"x": 2}}),
-    ]  # fmt: skip
+    ]
     assert all(view is not None for view in made)
     return [replace(view, commands=("omb-py allreduce -n 4",)) for view in made if view is not None]
 
@@ -87,7 +97,8 @@ def test_every_view_is_drawn_without_a_word_on_the_console(opened, every_view) -
 
 def test_what_the_browser_holds_is_what_was_given(opened, every_view) -> None:
     held = opened.execute_script(
-        "return JSON.stringify([...document.querySelectorAll('figure[data-kind=curves] .plot')][0].data.map(t => [...t.y]))"
+        "return JSON.stringify([...document.querySelectorAll('figure[data-kind=curves] .plot')][0].data.map(t => "
+        "[...t.y]))"
     )
     given = [trace["y"] for trace in every_view[0].spec["data"]]
     for mine, theirs in zip(given, json.loads(held), strict=True):
@@ -108,7 +119,8 @@ def test_a_click_on_the_legend_isolates(opened) -> None:
             "Input.dispatchMouseEvent", {"type": kind, "x": box[0], "y": box[1], "button": "left", "clickCount": 1}
         )
     shown = opened.execute_async_script(
-        "const done = arguments[0]; setTimeout(() => done([...document.querySelectorAll('figure[data-kind=curves] .plot')][0]"
+        "const done = arguments[0]; setTimeout(() => "
+        "done([...document.querySelectorAll('figure[data-kind=curves] .plot')][0]"
         ".data.map(t => [t.legendgroup, t.visible === undefined || t.visible === true])), 800)"
     )
     groups = {group for group, visible in shown if visible}
@@ -135,7 +147,8 @@ def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
 
 def test_every_control_is_reached_by_the_keyboard(opened) -> None:
     found = opened.execute_script(
-        "return [...document.querySelectorAll('a[href], button, summary')].filter(e => e.offsetParent !== null && e.tabIndex < 0).length"
+        "return [...document.querySelectorAll('a[href], button, summary')].filter(e => e.offsetParent !== null "
+        "&& e.tabIndex < 0).length"
     )
     assert found == 0
 

@@ -13,8 +13,9 @@ def test_the_board_is_sorted_by_severity_and_counts(verdict_table) -> None:
     slower = next(t for t in view.spec["data"] if t["name"] == "slower")
     assert slower["x"] == [1.25]
     assert (slower["error_x"]["array"], slower["error_x"]["arrayminus"]) == (
-        [pytest.approx(0.05)], [pytest.approx(0.05)],
-    )  # fmt: skip
+        [pytest.approx(0.05)],
+        [pytest.approx(0.05)],
+    )
     unclear = next(t for t in view.spec["data"] if t["name"] == "unclear")
     assert unclear["y"] == ["bw &lt;b&gt;1 MiB&lt;/b&gt;"]
     view.figure  # noqa: B018
