@@ -32,7 +32,7 @@ from omb_py.graphs import parse_neighborhood
 from omb_py.layouts import parse_layout
 from omb_py.orchestrate.choices import BUFFER_NUMS, DEVICES, LATER, OFFERS, THREAD_LEVELS
 from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
-from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, LAUNCHERS, Request
+from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, GRAPHS, LAUNCHERS, Request
 from omb_py.suites.pt2pt import MOST_IN_TURN
 
 VALIDATION_LOG = "validation_output"
@@ -321,6 +321,10 @@ def _output(b: Benchmark, request: Request) -> list[click.Parameter]:
         _option(
             heading, "--format", "FORM", f"Form of the results: {', '.join(FORMATS)}.",
             f"{request.format}; table with several backends or bindings", word("format", FORMATS),
+        ),
+        _option(
+            heading, "-G --graph", "FORM", f"Draw the results too: {', '.join(GRAPHS)}, the curve in this terminal.",
+            "none", word("graph", GRAPHS),
         ),
         _flag(heading, "--quiet", "No progress and no notes on stderr."),
     ]  # fmt: skip

@@ -118,6 +118,29 @@ class AtEnd:
         sys.stdout.flush()
 
 
+class Drawn:
+    """Another printer, and below what it prints the curve of each benchmark."""
+
+    def __init__(self, printer: Printer) -> None:
+        self.printer = printer
+        self.rows: dict[str, list[Row]] = {}
+        """By benchmark."""
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Print the row, and keep it for the curve."""
+        self.printer.row(row, request)
+        self.rows.setdefault(row["benchmark"], []).append(row)
+
+    def close(self) -> None:
+        """Draw what was kept."""
+        from omb_py.dashboards.tty import curve
+
+        self.printer.close()
+        for rows in self.rows.values():
+            sys.stdout.write("\n" + curve(rows))
+        sys.stdout.flush()
+
+
 class Silent:
     """For the Python API: nothing is shown."""
 
@@ -132,6 +155,6 @@ def printer_of(request: Request, tables: int) -> Printer:
     """The printer of a request; OMB's text gives way to a table when backends or bindings stand side by side."""
     if request.format == "none":
         return Silent()
-    if request.format == "osu" and tables == 1:
-        return Osu(request)
-    return AtEnd("table" if request.format == "osu" else request.format)
+    osu = request.format == "osu"
+    printer = Osu(request) if osu and tables == 1 else AtEnd("table" if osu else request.format)
+    return Drawn(printer) if request.graph else printer

@@ -14,6 +14,8 @@ DEFAULT_TIMEOUT_S = 60.0
 """Seconds without any progress of a rank after which a run is ended."""
 FORMATS = ("osu", "table", "csv", "json")
 """What ``--format`` admits."""
+GRAPHS = ("tty",)
+"""What ``--graph`` admits."""
 SILENT = "none"
 """The form of the Python API: nothing on stdout."""
 LAUNCHERS = ("auto", "mpiexec", "srun", "torchrun", "none")
@@ -126,6 +128,8 @@ class Request:
     """MPI thread level to ask for; None: what benchmark and binding need."""
     format: str = "osu"
     """Form of the results on stdout, one of :data:`FORMATS` or :data:`SILENT`."""
+    graph: str | None = None
+    """Draw the results too, one of :data:`GRAPHS`."""
     store: Path | None = DEFAULT_STORE
     """Folder of the Parquet files; None: nothing is stored."""
     tags: Mapping[str, str] = field(default_factory=dict)
