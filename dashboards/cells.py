@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
@@ -101,7 +102,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """One series of a figure."""
 
@@ -109,8 +110,11 @@ class Line:
     """What sets it apart from the others; plain text."""
     cells: pd.DataFrame
     """Its rows, all launches."""
-    over: pd.DataFrame
-    """One row a size, sorted: medians over launches, ``launches`` and ``samples``."""
+
+    @cached_property
+    def over(self) -> pd.DataFrame:
+        """One row a size, sorted: medians over launches, ``launches`` and ``samples``."""
+        return over_launches(self.cells)
 
 
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
@@ -171,13 +175,13 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
     """
     names = [name for name in varying(rows) if name not in ignore]
     if not names:
-        return [Line("", rows, over_launches(rows))]
+        return [Line("", rows)]
     shown = _telling(rows, names)
     made = []
     for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
         known = dict(zip(names, values, strict=True))
         label = " · ".join(word(name, known[name]) for name in shown)
-        made.append(Line(label, part, over_launches(part)))
+        made.append(Line(label, part))
     if most is not None and len(made) > most:
         made = sorted(made, key=lambda one: -len(one.cells))[:most]
     return made
@@ -198,17 +202,11 @@ _MEDIANS = ("value", "median_us", "min_us", "p25_us", "p75_us", "p99_us", "algbw
 
 def over_launches(rows: pd.DataFrame) -> pd.DataFrame:
     """Medians over the launches of each size: the launch is the sample, samples of launches are never pooled."""
-    present = {name: (name, "median") for name in _MEDIANS if name in rows}
-    made = rows.groupby("size_bytes", sort=True, dropna=False).agg(
-        **present,
-        value_low=("value", "min"),
-        value_high=("value", "max"),
-        low_us=("median_us", "min"),
-        high_us=("median_us", "max"),
-        launches=("launch_id", "nunique"),
-        samples=("iterations", "sum"),
-        limited=("sync_limited", "max"),
-    )
+    grouped = rows.groupby("size_bytes", sort=True, dropna=False)
+    made = grouped[[name for name in _MEDIANS if name in rows]].median()
+    made["value_low"], made["value_high"] = grouped["value"].min(), grouped["value"].max()
+    made["launches"], made["samples"] = grouped["launch_id"].nunique(), grouped["iterations"].sum()
+    made["limited"] = grouped["sync_limited"].max()
     found: pd.DataFrame = made.reset_index()
     return found
 

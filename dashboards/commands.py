@@ -14,6 +14,8 @@ from omb_py.results.reading import read_provenance
 if TYPE_CHECKING:
     import pandas as pd
 
+LOOKED_AT = 8
+"""Runs whose provenance is read for one figure."""
 MOST = 4
 """Commands shown for one figure."""
 _ALONE = ("--quiet", "--no-store", "--debug")
@@ -30,14 +32,11 @@ class Commands:
     def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
         """What to type for these rows, a line a run, with the library as a comment; at most :data:`MOST`."""
         made: dict[str, None] = {}
-        for run, part in rows.groupby("run_id", sort=False):
-            text = self._of_run(str(run), part)
-            libraries = {(_word(a), _word(b)) for a, b in zip(part["library"], part["library_version"], strict=True)}
-            names = ", ".join(sorted(" ".join(w for w in pair if w) for pair in libraries if any(pair)))
-            made[f"{text}  # {names}" if names else text] = None
-            if len(made) == MOST:
-                break
-        return tuple(made)
+        for _, row in rows.drop_duplicates("run_id").head(LOOKED_AT).iterrows():
+            text = self._of_run(str(row["run_id"]), rows[rows["run_id"] == row["run_id"]])
+            name = " ".join(w for w in (_word(row["library"]), _word(row["library_version"])) if w)
+            made[f"{text}  # {name}" if name else text] = None
+        return tuple(made)[:MOST]
 
     def _of_run(self, run: str, part: pd.DataFrame) -> str:
         if run not in self._known:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from omb_py.dashboards import cells, style
 from omb_py.dashboards.spread import cell_name
 from omb_py.dashboards.terminal import size_text
-from omb_py.dashboards.view import plural
+from omb_py.dashboards.view import plural, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,14 +57,6 @@ def findings(frame: pd.DataFrame, most_each: int = 4) -> list[Finding]:
                 )
             )
     return made
-
-
-def _groups(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of each cell over its launches."""
-    for _, panel in frame.groupby(list(cells.PANEL), sort=True, dropna=False, observed=True):
-        for one in cells.lines(panel):
-            for _, cell in one.cells.groupby("size_bytes", dropna=False):
-                yield cell
 
 
 def _where(cell: pd.DataFrame) -> str:
@@ -129,20 +121,18 @@ def _late(frame: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _not_monotone(frame: pd.DataFrame) -> Iterator[Finding]:
-    timed = frame[frame["unit"] == "us"]
-    for _, panel in timed.groupby(list(cells.PANEL), sort=True, dropna=False, observed=True):
-        for one in cells.lines(panel):
-            over = one.over[one.over["size_bytes"] > 0]
-            sizes, times = list(over["size_bytes"]), style.numbers(over["median_us"])
-            for i in range(len(sizes) - 1):
-                now, then = times[i], times[i + 1]
-                if now and then and now > SMALLER_SLOWER * then:
-                    cell = one.cells[one.cells["size_bytes"] == sizes[i]]
-                    text = (
-                        f"A smaller message is slower: {_where(cell)} takes {now / then:.2g} times as long as "
-                        f"{size_text(sizes[i + 1])}."
-                    )
-                    yield Finding(4 - now / then * 1e-6, text, "distribution", cell)
+    keys = [n for n in (*cells.PANEL, *cells.IDENTITY) if n in frame]
+    timed = frame[(frame["unit"] == "us") & (frame["size_bytes"].fillna(0) > 0)]
+    timed = timed.assign(_series=timed.groupby(keys, dropna=False, observed=True, sort=False).ngroup())
+    over = timed.groupby(["_series", "size_bytes"])["median_us"].median().reset_index()
+    after = over.groupby("_series")[["size_bytes", "median_us"]].shift(-1)
+    far = over.assign(_next=after["size_bytes"], _ratio=over["median_us"] / after["median_us"])
+    for row in records(far[far["_ratio"] > SMALLER_SLOWER].rename(columns=lambda name: name.strip("_"))):
+        cell = timed[(timed["_series"] == row.series) & (timed["size_bytes"] == row.size_bytes)].drop(columns="_series")
+        text = (
+            f"A smaller message is slower: {_where(cell)} takes {row.ratio:.2g} times as long as {size_text(row.next)}."
+        )
+        yield Finding(4 - row.ratio * 1e-6, text, "distribution", cell)
 
 
 def _limited(frame: pd.DataFrame) -> Iterator[Finding]:
