@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import cells, commands, curves, findings, others, ranks, spread, style, verdicts
+from omb_py.dashboards import board, cells, commands, curves, findings, others, ranks, spread, style
 from omb_py.dashboards.findings import Finding
 from omb_py.dashboards.selection import Selection
 from omb_py.dashboards.terminal import size_text
@@ -59,7 +59,7 @@ def report(
     Args:
         store: its folder.
         selection: what part of it.
-        judged: a verdict table (:mod:`omb_py.dashboards.verdicts`); without one, what may be compared is shown side by
+        judged: a verdict table (:mod:`omb_py.dashboards.board`); without one, what may be compared is shown side by
             side, without a verdict.
         bounds: lower bounds, ``benchmark``, ``ranks``, ``size_bytes``, ``lower_us``.
 
@@ -114,19 +114,19 @@ def _add_slower(
     made: Report, panels: Sequence[tuple[str, pd.DataFrame]], judged: pd.DataFrame | None, again: commands.Commands
 ) -> None:
     if judged is not None and len(judged):
-        made.slower_text = verdicts.headline(judged)
-        made.slower.append(verdicts.board(judged))
+        made.slower_text = board.headline(judged)
+        made.slower.append(board.board(judged))
         if "size_bytes" in judged:
-            made.slower.append(verdicts.ratio(judged, "New over base"))
+            made.slower.append(board.ratio(judged, "New over base"))
         return
     found: list[tuple[float, View]] = []
     left = 0
     for name, rows in panels:
-        sides = verdicts.pairs_of_sides(rows)
+        sides = board.pairs_of_sides(rows)
         left += max(0, len(sides) - MOST_SERIES_OF_PAIRS)
         for a, base, b, new in sides[:MOST_SERIES_OF_PAIRS]:
             what = ", ".join(dict.fromkeys([name, *_ranks_word(base)]))
-            view = verdicts.beside(base, new, (a, b), what)
+            view = board.beside(base, new, (a, b), what)
             if view is not None:
                 factor = max((max(r[3], 1 / r[3]) for r in view.rows), default=1.0)
                 found.append((factor, replace(view, commands=again.of(_both(base, new)))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omb_py.dashboards import cells, commands, curves, findings, others, spread, verdicts
+from omb_py.dashboards import board, cells, commands, curves, findings, others, spread
 from omb_py.dashboards.explorer.data import Data, used
 from omb_py.dashboards.explorer.state import State
 from omb_py.dashboards.view import View, listed
@@ -54,13 +54,13 @@ def _beside(data: Data, state: State, rows: pd.DataFrame) -> Made:
         other = used(data.select(state.second()))
         names = (_named(state.filters, state.other), listed(v for values in state.other.values() for v in values))
         for benchmark, part in rows.groupby("benchmark", observed=True):
-            view = verdicts.beside(part, other[other["benchmark"] == benchmark], names, str(benchmark))
+            view = board.beside(part, other[other["benchmark"] == benchmark], names, str(benchmark))
             if view is not None:
                 made.append((view, part))
         return made
     for name, part in _panels(rows):
-        for a, base, b, new in verdicts.pairs_of_sides(part):
-            view = verdicts.beside(base, new, (a, b), name)
+        for a, base, b, new in board.pairs_of_sides(part):
+            view = board.beside(base, new, (a, b), name)
             if view is not None:
                 made.append((view, part))
     return made

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omb_py.dashboards import cells, curves, others, spread, verdicts
+from omb_py.dashboards import board, cells, curves, others, spread
 from omb_py.dashboards.page import page
 from omb_py.dashboards.ranks import stragglers
 from omb_py.dashboards.report import Report
@@ -48,14 +48,14 @@ def every_view(frame, verdict_table) -> list[Any]:
             "violated": [True, False],
         }
     )
-    (sides,) = verdicts.pairs_of_sides(rows)
+    (sides,) = board.pairs_of_sides(rows)
     made = [
         curves.curves(rows),
         curves.curves(rows, quantity="busbw"),
         curves.scaling(both),
-        verdicts.board(verdict_table),
-        verdicts.ratio(verdict_table, "new against old"),
-        verdicts.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
+        board.board(verdict_table),
+        board.ratio(verdict_table, "new against old"),
+        board.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
         spread.distribution(eight),
         spread.trace(eight.iloc[:1]),
         stragglers(one),
