@@ -95,7 +95,7 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
         _option(
             heading, "--binding", "LIST",
             "Who issues the calls: native (machine code that calls the library), mpi4py. Several take turns.",
-            OFFERS[request.backends[0]].bindings[0], comma_list("binding", OFFERS["mpi"].bindings),
+            OFFERS[request.backends[0]].bindings[0], comma_list("binding", dict.fromkeys(b for offer in OFFERS.values() for b in offer.bindings)),
         ),
         _option(
             heading, "-m --message-size", "SIZES",

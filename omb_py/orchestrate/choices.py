@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from omb_py.backends.gloo import offer as gloo
+from omb_py.engine.benchmark import Benchmark, Cell
 from omb_py.engine.buffers import BUFFERS, TORCH_PIP
 from omb_py.engine.dtypes import OPS, parse_dtype
 from omb_py.engine.rma import SYNCS, WINDOWS
@@ -21,11 +23,17 @@ BUFFER_NUMS = ("single", "multiple")
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
 """Device -> (maker, files that are there when its driver is)."""
 DEVICES = ("cpu", *GPUS)
-LATER = {
-    "nccl": "NCCL and RCCL are not in this version of omb-py",
-    "gloo": "Gloo is not in this version of omb-py",
-}
+LATER = {"nccl": "NCCL and RCCL are not in this version of omb-py"}
 """Backends that omb-py knows by name only -> why."""
+
+
+def _nothing(*about: object) -> str:
+    """No reason against it."""
+    return ""
+
+
+def _as_it_is(benchmark: Benchmark, cell: Cell) -> Cell:
+    return cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +42,30 @@ class Offer:
 
     bindings: tuple[str, ...] = BINDINGS
     buffers: tuple[str, ...] = BUFFERS
+    missing: Callable[[], str] = _nothing
+    """Why it cannot be used on this machine, with what to do, as far as it shows without starting a rank."""
+    lacks: Callable[[Benchmark], str] = _nothing
+    """Why it cannot do a benchmark, with what to do."""
+    refuses: Callable[[Benchmark, Cell], str] = _nothing
+    """Why it cannot do a benchmark with these options, with what to do."""
+    fitted: Callable[[Benchmark, Cell], Cell] = _as_it_is
+    """The cell as the backend does it, where it has one form of an operation alone."""
+    needs_mpi: bool = True
+    """Its ranks are started by an MPI launcher; else torchrun does as well."""
+    bound: bool = True
+    """A core of its own for each rank; not where a rank has a thread that moves its data."""
+    pass_names: tuple[str, ...] = ()
+    """Variables that its ranks on other nodes need."""
 
 
-OFFERS: Mapping[str, Offer] = {"mpi": Offer(), "mock": Offer(("native",), ("numpy", "bytearray", "array"))}
+OFFERS: Mapping[str, Offer] = {
+    "mpi": Offer(),
+    "gloo": Offer(
+        (gloo.BINDING,), gloo.BUFFERS, lambda: f"{why}: {gloo.FIX}" if (why := gloo.missing()) else "",
+        gloo.lacks, gloo.refuses, gloo.fitted, needs_mpi=False, bound=False, pass_names=("GLOO_SOCKET_IFNAME",),
+    ),
+    "mock": Offer(("native",), ("numpy", "bytearray", "array")),
+}  # fmt: skip
 """Backends that come with omb-py."""
 
 
@@ -90,13 +119,17 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         one_of("backend", backend, {*offers, *LATER})
         if backend in LATER:
             raise EnvironmentProblem(f"backend {backend}: {LATER[backend]}: use --backend mpi")
-        for binding in request.bindings:
-            if binding not in offers[backend].bindings:
-                valid = nearest(binding, offers[backend].bindings)
-                raise UsageError(f"unknown binding {binding!r} for backend {backend}: {valid}")
+    for binding in request.bindings:
+        valid = [word for backend in request.backends for word in offers[backend].bindings]
+        if binding not in valid:
+            asked = f"backend{'s' * (len(request.backends) > 1)} {', '.join(request.backends)}"
+            raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, valid)}")
+    for backend in request.backends:
         if request.buffer not in offers[backend].buffers:
             valid = nearest(request.buffer, offers[backend].buffers)
             raise UsageError(f"unknown buffer {request.buffer!r} for backend {backend}: {valid}")
+        if why := offers[backend].missing():
+            raise EnvironmentProblem(f"backend {backend}: {why}")
     one_of("device", request.device, DEVICES)
     if request.device in GPUS:
         reason, fix = device_problem(request.device, request.backends[0])

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem
+from omb_py.orchestrate.choices import offers_of
 from omb_py.orchestrate.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.joining import Joined, joined_environment
 from omb_py.orchestrate.plan import LaunchPlan, plan
@@ -46,7 +47,7 @@ def execute_run(request: Request) -> RunOutcome:
         from omb_py.orchestrate.join import run_joined
 
         return run_joined([request], joined)
-    plans = plan(request, request.ranks or DEFAULT_RANKS, offers(request))
+    plans = plan(request, request.ranks or DEFAULT_RANKS, offers_of(request.backends))
     run = new_run(request, plans)
     try:
         for launch in plans:
@@ -117,13 +118,16 @@ def _start(run: Run, launch: LaunchPlan) -> None:
     """Start the ranks of a launch with a launcher and supervise them."""
     from omb_py.orchestrate.launchers import command_for
 
-    request = run.request
+    request, offer = run.request, offers_of([launch.backend])[launch.backend]
     command = command_for(
         request.launcher,
         [sys.executable, "-m", "omb_py.orchestrate.worker"],
         launch.ranks,
         hosts=request.hosts,
         extra=request.launcher_args,
+        pass_names=offer.pass_names,
+        bind=offer.bound,
+        needs_mpi=offer.needs_mpi,
     )
     for line in command.notes:
         run.note(line)
@@ -192,13 +196,6 @@ def _simulate(run: Run, launch: LaunchPlan) -> None:
     finally:
         session.close()
         collector.close()
-
-
-def offers(request: Request) -> Any:
-    """What the backends of a request admit."""
-    from omb_py.orchestrate.choices import offers_of
-
-    return offers_of(request.backends)
 
 
 def words(launch: LaunchPlan) -> str:

@@ -96,6 +96,7 @@ def command_for(
     extra: Sequence[str] = (),
     pass_names: Sequence[str] = (),
     bind: bool = True,
+    needs_mpi: bool = True,
     context: Context | None = None,
 ) -> LaunchCommand:
     """The command that starts `ranks` processes of `program`.
@@ -108,6 +109,7 @@ def command_for(
         extra: the user's own arguments for the launcher.
         pass_names: further environment variables that ranks on other nodes need.
         bind: give each rank a core of its own where there are enough.
+        needs_mpi: the ranks speak MPI; else ``auto`` means torchrun where MPI's launcher cannot be used.
         context: for tests; by default the environment of this process.
 
     Raises:
@@ -122,7 +124,13 @@ def command_for(
     if reason:
         raise EnvironmentProblem(reason)
     wanted = Wanted(tuple(program), ranks, tuple(hosts), tuple(extra), tuple(pass_names), bind)
-    return LAUNCHERS[name].build(wanted, context)
+    try:
+        return LAUNCHERS[name].build(wanted, context)
+    except EnvironmentProblem:
+        # an own host list or own arguments are for the launcher that cannot be used
+        if launcher != "auto" or needs_mpi or hosts or extra or LAUNCHERS["torchrun"].missing(context):
+            raise
+        return LAUNCHERS["torchrun"].build(wanted, context)
 
 
 def choose(context: Context) -> str:

@@ -16,7 +16,7 @@ from omb_py.engine.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.buffers import OBJECT, OBJECT_ITEM_BYTES
 from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.engine.layouts import pieces_of
-from omb_py.errors import UsageError
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
 from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
@@ -171,6 +171,8 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     refused = next((why for cell in cells if benchmark.refuses and (why := benchmark.refuses(cell))), "")
     if refused:
         raise UsageError(refused)
+    for backend in request.backends:
+        check_backend(backend, offers[backend], benchmark, cells)
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
         elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **_options(request)))
@@ -178,6 +180,13 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         what = f"one element of {item} bytes" if elements == 1 else f"{elements} elements of {item} bytes"
         raise UsageError(f"no message size of {request.sizes!r} holds {what}: write -m {wanted}:{wanted}")
     return benchmark
+
+
+def check_backend(backend: str, offer: Offer, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
+    """Raises EnvironmentProblem when a backend cannot do a benchmark, or not with the options of these cells."""
+    why = offer.lacks(benchmark) or next((why for cell in cells if (why := offer.refuses(benchmark, cell))), "")
+    if why:
+        raise EnvironmentProblem(f"backend {backend} cannot do {benchmark.name}: {why}")
 
 
 def check_ranks(benchmark: Benchmark, ranks: int) -> None:
@@ -230,7 +239,8 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
                 level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
                 needs = replace(benchmark.needs, thread_level=level, session=request.session)  # type: ignore[arg-type]
                 cells = groups.setdefault((backend, request.ranks or DEFAULT_RANKS, needs), [])
-                cells += (replace(cell, sweep=sweep) for cell in _cells(request, benchmark, backend, binding))
+                made = _cells(request, benchmark, backend, binding)
+                cells += (replace(offers[backend].fitted(benchmark, cell), sweep=sweep) for cell in made)
     return [
         LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), tuple(requests), turn)
         for turn in range(requests[0].launches if requests else 0)
@@ -239,8 +249,9 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
 
 
 def bindings_of(request: Request, offer: Offer) -> tuple[str, ...]:
-    """Those asked for, or the backend's first; objects have one only."""
-    return request.bindings or (("mpi4py",) if request.buffer == OBJECT else offer.bindings[:1])
+    """Those asked for that it has, or the backend's first; objects have one only."""
+    mine = tuple(binding for binding in request.bindings if binding in offer.bindings)
+    return mine or (("mpi4py",) if request.buffer == OBJECT else offer.bindings[:1])
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:

@@ -195,7 +195,7 @@ def serve(link: Any) -> int:
     spec = link.hello()
     position = Position()
     link.watch(position)
-    return _measured(link, spec, position, lambda: find(spec["backend"]).connect(spec))
+    return _measured(link, spec, position, lambda: find(spec["backend"]).connect({**spec, "meet": link.meet}))
 
 
 def measure_on(link: Any, session: Any) -> int:
