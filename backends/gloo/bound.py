@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 import torch
@@ -159,7 +159,5 @@ class Renderer:
         item = DTYPES[dtype].itemsize
         if counts is None:
             counts = (region.nbytes // item // dist.get_world_size(),) * dist.get_world_size()
-        starts = accumulate((n * item for n in counts), initial=region.offset)
-        return [
-            self._tensor(Region(region.buffer, start, n * item), dtype) for start, n in zip(starts, counts, strict=False)
-        ]
+        ends = accumulate((n * item for n in counts), initial=region.offset)
+        return [self._tensor(Region(region.buffer, a, b - a), dtype) for a, b in pairwise(ends)]

@@ -10,7 +10,9 @@ from typing import Final
 
 PATIENCE_S: Final = 10.0
 """Longer than the supervisor takes to hear of a rank's end and to end the others."""
-_LOST: Final = re.compile(r"by peer|[Cc]onnection (re|ab|closed)|pair closure|[Bb]roken pipe|[Ss]ocket (closed|timeout)")
+_LOST: Final = re.compile(
+    r"by peer|[Cc]onnection (re|ab|closed)|pair closure|[Bb]roken pipe|[Ss]ocket (closed|timeout)"
+)
 
 
 def is_lost_peer(error: BaseException) -> bool:

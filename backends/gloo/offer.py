@@ -100,7 +100,7 @@ def _lacking(benchmark: Benchmark) -> str:
             return "Gloo has no one-sided operations"
         if op in STEPS:
             continue
-        if op.startswith("neighbor_") or op.startswith("ineighbor_"):
+        if op.startswith(("neighbor_", "ineighbor_")):
             return "Gloo has no neighborhood collectives"
         if op.endswith("_init"):
             return "Gloo has no persistent operations"

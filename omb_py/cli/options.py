@@ -84,6 +84,7 @@ def _flag(heading: str, names: str, text: str, hidden: bool = False) -> click.Op
 def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
     heading = "What is measured"
     kinds = ", ".join(OFFERS)
+    every = list(dict.fromkeys(binding for offer in OFFERS.values() for binding in offer.bindings))
     smallest = max(b.minimum_size, b.unit_of(cell) * DTYPES[b.dtype].itemsize if b.unit_of else 0)
     sweep = f"{human(smallest)}:{human(b.sizes.maximum)}, doubling" if b.sizes else ""
     types = f"{', '.join(DTYPES)}; OMB's {', '.join(OMB_NAMES)}, and all (char, int32, float32)"
@@ -94,8 +95,9 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
         ),
         _option(
             heading, "--binding", "LIST",
-            "Who issues the calls: native (machine code that calls the library), mpi4py. Several take turns.",
-            OFFERS[request.backends[0]].bindings[0], comma_list("binding", dict.fromkeys(b for offer in OFFERS.values() for b in offer.bindings)),
+            f"Who issues the calls: native is machine code that calls the library; all: {', '.join(every)}. "
+            "Several take turns.",
+            OFFERS[request.backends[0]].bindings[0], comma_list("binding", every),
         ),
         _option(
             heading, "-m --message-size", "SIZES",
