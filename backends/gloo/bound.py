@@ -53,8 +53,8 @@ def function_of(op: str) -> Any:
 class Renderer:
     """Renders the steps of one cell as Python statements."""
 
-    def __init__(self, rank: int, memory: HostMemory, program: Program) -> None:
-        self.rank, self.memory = rank, memory
+    def __init__(self, rank: int, size: int, memory: HostMemory, program: Program) -> None:
+        self.rank, self.size, self.memory = rank, size, memory
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
         self.requests: list[Any] = [None] * request_count(program)
@@ -158,6 +158,6 @@ class Renderer:
     def _blocks(self, region: Region, dtype: str, counts: tuple[int, ...] | None) -> list[torch.Tensor]:
         item = DTYPES[dtype].itemsize
         if counts is None:
-            counts = (region.nbytes // item // dist.get_world_size(),) * dist.get_world_size()
+            counts = (region.nbytes // item // self.size,) * self.size
         ends = accumulate((n * item for n in counts), initial=region.offset)
         return [self._tensor(Region(region.buffer, a, b - a), dtype) for a, b in pairwise(ends)]

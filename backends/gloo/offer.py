@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.buffers import TORCH_PIP
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program import Step, walk
-from omb_py.engine.session import Probe
 from omb_py.engine.steps import base
+
+if TYPE_CHECKING:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
+
+    from omb_py.engine.session import Probe
 
 LIBRARY: Final = "torch gloo"
 BINDING: Final = "torch"
@@ -41,6 +43,10 @@ _INSTEAD: Final = "use --backend mpi"
 
 def probe() -> Probe:
     """Is PyTorch there? Its metadata says so; whether it was built with Gloo shows when ranks start."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
+
+    from omb_py.engine.session import Probe
+
     reason, number = missing(), ""
     if not reason:
         try:
@@ -61,6 +67,8 @@ def missing() -> str:
 
 def interfaces() -> list[str]:
     """Names of this machine's network interfaces, of which ``GLOO_SOCKET_IFNAME`` takes one or several."""
+    import socket
+
     try:
         return [name for _, name in socket.if_nameindex()]
     except OSError:
@@ -102,7 +110,7 @@ def _lacking(benchmark: Benchmark) -> str:
             continue
         if op.startswith(("neighbor_", "ineighbor_")):
             return "Gloo has no neighborhood collectives"
-        if op.endswith("_init"):
+        if op.endswith("_init") or op in ("start", "startall", "free"):
             return "Gloo has no persistent operations"
         if op.startswith("comm_"):
             return "Gloo has no communicators as MPI has them"

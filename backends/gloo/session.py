@@ -186,7 +186,7 @@ class GlooRunner(BoundRunner):
         """New request slots for a stage."""
         from omb_py.backends.gloo.bound import Renderer
 
-        self.renderer = Renderer(self.session.rank, self.memory_, self.program)  # type: ignore[assignment]
+        self.renderer = Renderer(self.session.rank, self.session.size, self.memory_, self.program)  # type: ignore[assignment]
 
     def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
         """Run a loop in this thread. Raises StepFailed."""

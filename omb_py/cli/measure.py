@@ -16,8 +16,9 @@ from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError,
 from omb_py.grammar import parse_tags
 from omb_py.orchestrate.choices import GPUS, device_problem, offers_of
 from omb_py.orchestrate.joining import joined_environment
-from omb_py.orchestrate.plan import check, takes
+from omb_py.orchestrate.plan import takes
 from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.several import narrowed
 from omb_py.results.titles import origin
 
 _PLACES = ("H", "D", "M", "MD", "MH")
@@ -106,7 +107,7 @@ def rank_0_speaks() -> bool:
 def _measure(benchmark: Benchmark, values: dict[str, Any]) -> int:
     try:
         request = request_of(benchmark, values)
-        check(request, offers_of(request.backends))
+        narrowed(request, offers_of(request.backends))
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code

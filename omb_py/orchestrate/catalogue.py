@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.session import Probe
-from omb_py.orchestrate.choices import GPUS, LATER, device_problem
+from omb_py.orchestrate.choices import GPUS, LATER, device_problem, lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,19 @@ def _place(probe: Probe, binding: str, device: str, reason: str, fix: str = "") 
 
 def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[Place]) -> list[Entry]:
     """Every benchmark at every place."""
-    return [
-        Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix)
-        for b in benchmarks
-        for p in where
-    ]
+    out = []
+    for b in benchmarks:
+        for p in (for_benchmark(b, place) for place in where):
+            out.append(Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix))
+    return out
+
+
+def for_benchmark(benchmark: Benchmark, place: Place) -> Place:
+    """The place as one benchmark finds it: the backend may lack what it needs."""
+    if not place.available:
+        return place
+    reason, fix = lacking(place.backend, benchmark)
+    return replace(place, reason=reason, fix=fix)
 
 
 def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, Any]:
@@ -112,14 +120,17 @@ def as_table(benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Ma
         return f"[{gaps.setdefault(text, len(gaps) + 1)}]"
 
     devices = list(dict.fromkeys(p.device for p in where))
-    columns: dict[str, dict[str, str]] = {}
+    columns: dict[str, dict[str, Place]] = {}
     for place in where:
         label = f"{place.backend}/{place.binding}" if place.binding else place.backend
-        columns.setdefault(label, {})[place.device] = mark(place)
+        columns.setdefault(label, {})[place.device] = place
+        mark(place)  # what is missing everywhere gets the first numbers
     head = ["benchmark", *columns]
     text = " ".join(devices)
-    cells = [" ".join(f"{marks.get(d, '-'):<{len(d)}}" for d in devices).rstrip() for marks in columns.values()]
-    rows = [["", *[text for _ in columns]], *([b.name, *cells] for b in benchmarks)]
+    rows = [["", *[text for _ in columns]]]
+    for b in benchmarks:
+        there = [{d: mark(for_benchmark(b, place)) for d, place in column.items()} for column in columns.values()]
+        rows.append([b.name, *(" ".join(f"{m.get(d, '-'):<{len(d)}}" for d in devices).rstrip() for m in there)])
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(f"{word:<{w}}" for word, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]]
     for why, number in gaps.items():

@@ -83,6 +83,12 @@ def offers_of(names: Iterable[str]) -> Mapping[str, Offer]:
     return found
 
 
+def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:
+    """(reason, fix) why a backend cannot do a benchmark; empty when it can."""
+    reason, _, fix = OFFERS.get(backend, Offer()).lacks(benchmark).rpartition(": ")
+    return reason, fix
+
+
 def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:
     """Is the driver of a GPU of this kind loaded on this machine?"""
     return any(exists(Path(name)) for name in GPUS[device][1])

@@ -42,22 +42,39 @@ def execute(request: Request) -> int:
 
 def execute_run(request: Request) -> RunOutcome:
     """Run a request. Raises OmbError; what was finished before is kept in the store or its journal."""
-    joined = joined_environment(os.environ)
+    from omb_py.orchestrate.several import in_place_alone, narrowed
+
+    joined, offers = joined_environment(os.environ), offers_of(request.backends)
     if joined is not None and request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED):
         from omb_py.orchestrate.join import run_joined
 
         return run_joined([request], joined)
-    plans = plan(request, request.ranks or DEFAULT_RANKS, offers_of(request.backends))
+    request, skips = narrowed(request, offers, asked=True)
+    plans = plan(request, request.ranks or DEFAULT_RANKS, offers)
     run = new_run(request, plans)
+    refused: dict[str, EnvironmentProblem] = {}
     try:
+        for text in (*(f"skipped: {skip.what}: {skip.reason}" for skip in skips), *in_place_alone(request, offers)):
+            run.note(text)
         for launch in plans:
+            if launch.backend in refused:
+                continue
             if len(plans) > 1:
                 run.note(f"launch {launch.index + 1} of {len(plans)}: {words(launch)}")
-            start(run, launch)
+            try:
+                start(run, launch)
+            except EnvironmentProblem as problem:
+                if run.broken or launch.index in run.finished or len(request.backends) == 1:
+                    raise
+                # its ranks never began: the other backends can still be measured
+                refused[launch.backend] = problem
+                run.note(f"skipped: {launch.backend}: {problem}")
             if run.failed:
                 break
     finally:
         finish(run)
+    if refused and not run.cells:
+        raise next(iter(refused.values()))
     return RunOutcome(NEGATIVE if run.failed else OK, run.run_id)
 
 

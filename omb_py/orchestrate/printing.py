@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from omb_py.results.osu_windows import Windows
 
 Row = Mapping[str, Any]
+OMB_BACKENDS = ("mpi", "mock")
+"""Backends whose text is OMB's to the character; of the others it says what they are."""
 
 
 class Printer(Protocol):
@@ -52,6 +54,8 @@ class Osu:
             self._print(self._windows.row(row))
             return
         text = text_of(row, request.full, row["validated"] is not None, request.percentiles)
+        if row["backend"] not in OMB_BACKENDS:
+            varies = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **varies}
         if varies:
             line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"
             text = replace(text, details=(*text.details, line))
@@ -103,8 +107,10 @@ class AtEnd:
 
         if self.form == "table":
             from rich.console import Console
+            from rich.text import Text
 
             from omb_py.dashboards.terminal import results_table
+            from omb_py.results.crossover import sentences
 
             # in a pipe or a file nothing may be cut off
             console = Console() if sys.stdout.isatty() else Console(width=1000)
@@ -112,7 +118,11 @@ class AtEnd:
             for row in self.rows:
                 tables.setdefault(row["benchmark"], []).append(row)
             for rows in tables.values() or [[]]:
+                if len({row["backend"] for row in rows}) > 1:
+                    rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
                 console.print(results_table(rows))
+                for text in sentences(rows):
+                    console.print(Text(text))
             return
         sys.stdout.write(export.to_csv(self.rows) if self.form == "csv" else export.to_json(self.rows))
         sys.stdout.flush()

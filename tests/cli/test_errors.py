@@ -106,7 +106,12 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
     ("line", "says"),
     [
         ("latency --backend nccl", "NCCL and RCCL are not in this version of omb-py: use --backend mpi"),
-        ("latency --backend gloo", "Gloo is not in this version of omb-py"),
+        ("put_latency --backend gloo", "backend gloo cannot do put_latency: Gloo has no one-sided operations: use --b"),
+        ("allreduce --backend gloo --op land", "Gloo has no reduction land: it takes sum, prod, min, max, band, bor"),
+        ("bcast --backend gloo -T complex64", "Gloo has no type complex64: it takes char, int8"),
+        ("alltoall --backend gloo -l", "not defined in place: leave out -l"),
+        ("latency --backend gloo -D cont", "Gloo has no derived datatypes: leave out -D"),
+        ("put_bw --backend nccl,gloo", "no backend can run this here: nccl: NCCL and RCCL"),
         ("allreduce -d cuda", "--device cuda: "),
         ("allreduce --device rocm", "use --device cpu"),
         ("latency D D", "buffers D D need a GPU: "),
