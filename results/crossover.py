@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from omb_py.results.units import number_of, size_text
@@ -59,7 +59,7 @@ def marks(rows: Sequence[Row]) -> list[str]:
     changed = set()
     for _, places in groupby(best, key=lambda place: place[0]):
         several = list(places)
-        changed |= {place for last, place in zip(several, several[1:], strict=False) if best[last] != best[place]}
+        changed |= {place for last, place in pairwise(several) if best[last] != best[place]}
     told = []
     for row in rows:
         place = _place(row)
@@ -71,28 +71,28 @@ def marks(rows: Sequence[Row]) -> list[str]:
 def sentences(rows: Sequence[Row]) -> list[str]:
     """For each kind of rows one line: ``allreduce: mpi is fastest up to 64 KiB, gloo from 128 KiB``."""
     best = fastest(rows)
-    names = {side[0] for side in best.values()} | {str(row.get("backend")) for row in rows}
     sides = {_side(row) for row in rows}
     lines = []
     for group, places in groupby(best, key=lambda place: place[0]):
-        runs = [(side, [size for _, size in part]) for side, part in groupby(places, key=lambda place: best[place])]
-        what = group[0] if len({key[0] for key in best}) == 1 else " ".join(group[:2])
-        words = [(_name(side, sides, names), sizes) for side, sizes in runs]
-        if len(words) == 1:
-            (name, sizes), every = words[0], " at every size" if len(words[0][1]) > 1 else ""
-            lines.append(f"{what}: {name} is fastest{every}")
+        parts = []
+        for side, run in groupby(places, key=lambda place: best[place]):
+            sizes = [size_text(size) for _, size in run]
+            parts.append((_name(side, sides), sizes[0], sizes[-1]))
+        what = group[0] if len({common for common, _ in best}) == 1 else " ".join(group[:2])
+        (first, _, until), *others = parts
+        if not others:
+            lines.append(f"{what}: {first} is fastest at every size")
             continue
-        parts = [f"{words[0][0]} is fastest up to {size_text(words[0][1][-1])}"]
-        parts += [f"{name} from {size_text(sizes[0])} to {size_text(sizes[-1])}" for name, sizes in words[1:-1]]
-        parts.append(f"{words[-1][0]} from {size_text(words[-1][1][0])}")
-        lines.append(f"{what}: {', '.join(parts)}")
+        told = [f"{name} from {start} to {end}" for name, start, end in others[:-1]]
+        told.append(f"{others[-1][0]} from {others[-1][1]}")
+        lines.append(f"{what}: {first} is fastest up to {until}, {', '.join(told)}")
     return lines
 
 
-def _name(side: tuple[str, str, str], sides: set[tuple[str, str, str]], names: set[str]) -> str:
+def _name(side: tuple[str, str, str], sides: set[tuple[str, str, str]]) -> str:
     """The backend alone where that tells it from the others."""
     backend, binding, device = side
     mine = [other for other in sides if other[0] == backend]
-    if len(mine) == 1 and len(names) > 1:
+    if len(mine) == 1:
         return backend
     return " ".join((backend, binding, *((device,) if len({other[2] for other in mine}) > 1 else ())))

@@ -15,8 +15,6 @@ from omb_py.engine.program import Step, walk
 from omb_py.engine.steps import base
 
 if TYPE_CHECKING:
-    from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
-
     from omb_py.engine.session import Probe
 
 LIBRARY: Final = "torch gloo"

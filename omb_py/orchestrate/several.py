@@ -50,7 +50,7 @@ def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = Fal
 
 
 def _of(request: Request, offer: Offer | None) -> tuple[str, ...]:
-    """The bindings asked for that a backend has. Where it has none of them, it takes its own; all must be somebody's."""
+    """The bindings asked for that a backend has; where it has none of them, it takes its own."""
     return tuple(b for b in request.bindings if offer is None or b in offer.bindings)
 
 
@@ -65,7 +65,7 @@ def _check_there(backend: str, asked: bool) -> None:
 
 
 def in_place_alone(request: Request, offers: Mapping[str, Offer]) -> list[str]:
-    """Sentences about backends that do a benchmark in place although that was not asked for, beside others that do not."""
+    """Of backends that do a benchmark in place although that was not asked for, beside others that do not: a note."""
     benchmark: Benchmark = find(request.benchmark)
     cell = benchmark.cell("", "", 0, in_place=request.in_place)
     forced = [b for b in request.backends if offers[b].fitted(benchmark, cell) != cell]
