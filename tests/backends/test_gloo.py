@@ -87,6 +87,11 @@ def test_every_synchronisation_keeps_data_and_counts(launch: tuple[str, int]) ->
         assert (validated, iterations) == (True, 5) and skew >= 0, kind
 
 
+def test_with_rotating_memory_every_copy_is_right(launch: tuple[str, int]) -> None:
+    found = told(*launch)["turning"]
+    assert len(found) == 4 and set(map(tuple, found.values())) == {(True, 0)}
+
+
 def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from omb_py.backends.gloo import offer
@@ -25,6 +28,13 @@ HAS = {
         )
     ),
 }  # fmt: skip
+
+
+def test_the_page_names_each_of_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gloo.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert set(re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in rows))) == HAS
+    assert ", ".join(name for name in offer.TYPES if name != "char") in page
 
 
 def test_what_it_has() -> None:

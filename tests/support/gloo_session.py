@@ -23,6 +23,7 @@ from omb_py.engine.benchmark import Benchmark, Cell
 from omb_py.engine.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.engine.faults import parse_fault, with_fault
 from omb_py.engine.measure import measure
+from omb_py.engine.rotate import rotated
 from omb_py.engine.validate import checkable
 from omb_py.orchestrate.worker import arranged
 from omb_py.suites.registry import BENCHMARKS
@@ -95,6 +96,18 @@ def synchronised(session: Any) -> dict[str, Any]:
     return found
 
 
+def turning(session: Any) -> dict[str, Any]:
+    """``--cache rotate``: another copy of the buffers in each iteration, validated."""
+    found = {}
+    for name in ("bcast", "allreduce", "alltoallv", "igather"):
+        kind = BENCHMARKS[name]
+        cell = kind.cell("gloo", "torch", 256, iterations=4, auto=False, warmup=1, validate=True)
+        few = replace(kind, program=lambda w, c, of=kind.program: rotated(of(w, c), 4096, 6))
+        done = measure(session, few, fitted(kind, cell))
+        found[name] = [done.validated, done.wrong_bytes]
+    return found
+
+
 def facts(session: Any) -> dict[str, Any]:
     """What the session says of itself, and the engine's own traffic."""
     mine = np.array([float(session.rank), 1.0])
@@ -114,7 +127,7 @@ def main() -> None:
     session = find_backend("gloo").connect({"ranks": int(os.environ.get("WORLD_SIZE", "0")) or None})
     validate.ITERATIONS = 3
     told: dict[str, Any] = {"facts": session.gather(facts(session))}
-    for check in (right, corrupted, synchronised):
+    for check in (right, corrupted, synchronised, turning):
         session.barrier()
         told[check.__name__] = check(session)
     if session.rank == 0:
