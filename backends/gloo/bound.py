@@ -83,8 +83,8 @@ class Renderer:
         words, before = self.arguments(step, op, names, k)
         name = names.bind(function_of(op), op)
         if "request" in step.operands:
-            group = ["None"] * (3 if op == "alltoall" else 1)  # after the splits, which it has none of
-            call = f"{name}({', '.join([*words, *group, 'True'])})"
+            nones = ["None"] * (3 if op == "alltoall" else 1)  # after the splits, which it has none of
+            call = f"{name}({', '.join([*words, *nones, 'True'])})"
             return f"{before}{self.slot(step['request'], names, k)} = {call}"
         return f"{before}{name}({', '.join(words)})"
 
@@ -127,7 +127,7 @@ class Renderer:
     def blocks(self, step: Step, word: str, names: Names, k: str) -> str:
         """The list of tensors, one for each rank, that a region consists of."""
         region: Region = step[word]
-        counts = step.operands.get("counts")
+        counts: tuple[int, ...] | None = step["counts"] if "counts" in step.operands else None
         return self._bound(
             region, (region, step["dtype"], counts), names, k, lambda at: self._blocks(at, step["dtype"], counts)
         )

@@ -126,10 +126,10 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         if backend in LATER:
             raise EnvironmentProblem(f"backend {backend}: {LATER[backend]}: use --backend mpi")
     for binding in request.bindings:
-        valid = [word for backend in request.backends for word in offers[backend].bindings]
-        if binding not in valid:
+        known = [word for backend in request.backends for word in offers[backend].bindings]
+        if binding not in known:
             asked = f"backend{'s' * (len(request.backends) > 1)} {', '.join(request.backends)}"
-            raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, valid)}")
+            raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, known)}")
     for backend in request.backends:
         if request.buffer not in offers[backend].buffers:
             valid = nearest(request.buffer, offers[backend].buffers)
