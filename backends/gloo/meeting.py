@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from importlib import import_module
 from typing import Any, Final
 
 from omb_py.engine.link import environment_rank
@@ -47,8 +48,7 @@ def store(rank: int, size: int, spec: Mapping[str, Any], environ: Mapping[str, s
 
 
 def _opened(rank: int, size: int, meet: Meet) -> Any:
-    from torch.distributed import TCPStore
-
+    TCPStore = import_module("torch.distributed").TCPStore
     try:
         if rank == 0:
             opened = TCPStore("0.0.0.0", 0, size, True, timeout=JOINING, wait_for_workers=False)
