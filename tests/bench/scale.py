@@ -122,6 +122,7 @@ def figures(store: Path, launches: int, samples: int) -> Iterator[tuple[str, flo
     one_run = {"columns": ["benchmark", "size_bytes", "median_us", "p99_us"], "run_id": "run-100"}
     first = reading(store, one_cell)
     yield f"one cell of all launches, first time ({first['rows']:.0f} rows)", first["wall_s"], "s", BARS["first"]
+    yield "  its processor time", first["cpu_s"], "s", None
     yield "  its memory", first["memory_mb"], "MB", None
     for name, query in (("one cell of all launches", one_cell), ("one run", one_run), ("with samples", every_column)):
         again = [reading(store, query) for _ in range(3)]
