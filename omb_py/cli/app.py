@@ -19,6 +19,8 @@ TOOLS = {
     "run": "measure a suite of benchmarks",
     "suite": "list, show and check suites",
     "results": "list, show, export, recover, compact, prune and verify results",
+    "history": "a cell over time or versions: its changes, and what changed around it",
+    "model": "latency and bandwidth fitted to a curve, lower bounds, more ranks",
     "completion": "shell completion for bash, zsh and fish",
 }
 """Command -> one line; the modules are loaded only when a tool is used."""

@@ -171,6 +171,8 @@ def test_every_option_has_a_help_text() -> None:
         "explain",
         "doctor",
         "completion",
+        "history",
+        "model",
         "results",
         "results list",
         "results show",
