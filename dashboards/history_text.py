@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -15,24 +19,28 @@ _SHOWN = 6
 
 def title(series: Series) -> str:
     """``allreduce · 8 B · 4 ranks · mpi · Open MPI · native``."""
-    facts = series.facts
-    sizes = [size_text(size) for size in series.sizes if size is not None]
+    return heading(series.facts, series.sizes)
+
+
+def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
+    """What was measured, in words: benchmark, sizes, ranks, who."""
+    sizes = [size_text(size) for size in measured if size is not None]
     shown = "" if not sizes else sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]}"
     ranks = f"{facts['ranks']} ranks" if facts.get("ranks") else ""
     words = [facts["benchmark"], shown, ranks, *(facts.get(n) for n in ("backend", "library", "binding", "dtype"))]
     return " · ".join(str(word) for word in words if word)
 
 
-def history_table(found: History) -> Table:
+def history_table(found: History) -> Group:
     """The levels, one line each, with the change that began it."""
-    table = Table(title=Text(title(found.series)), title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     for head in ("from (UTC)", "first launch", "version"):
         table.add_column(head, no_wrap=True)
     for head in ("launches", "median µs", "spread", "change", "p"):
         table.add_column(head, justify="right", no_wrap=True)
     for number, level in enumerate(found.levels):
         table.add_row(*map(Text, _cells(level, found.steps[number - 1] if number else None)))
-    return table
+    return Group(Text(title(found.series)), table)
 
 
 def environment_lines(found: History) -> list[str]:

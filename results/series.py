@@ -27,7 +27,7 @@ WHO = ("backend", "binding", "library")
 _ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
 _COLUMNS = (
     "run_id", "launch_id", "started_at", "library_version", "environment_key", "comparability_key", "median_us",
-    "family", *WHO, *COMPARED,
+    "bytes_total", "bw_formula", *WHO, *COMPARED,
 )  # fmt: skip
 
 
