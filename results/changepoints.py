@@ -3,6 +3,7 @@ in docs/statistics.md."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,8 +41,8 @@ class Change:
 def divergence(x: ArrayLike, shortest: int = SHORTEST) -> NDArray[np.float64]:
     """The E-divisive statistic of every split of a series.
 
-    Q(t) = m n / (m + n) · (2 mean|X - Y| - mean|X - X'| - mean|Y - Y'|) with X the first t values and Y the others, that
-    is m n / (m + n) times the squared energy distance (Matteson and James 2014, alpha = 1; means over all pairs).
+    Q(t) = m n / (m + n) · (2 mean|X - Y| - mean|X - X'| - mean|Y - Y'|) with X the first t values and Y the others:
+    m n / (m + n) times the squared energy distance (Matteson and James 2014, alpha = 1; means over all pairs).
 
     Args:
         x: the series, shape (n,).
@@ -64,8 +65,8 @@ def change_points(
     """The changes of a series of log times, in order.
 
     The best split of a segment, or the best stretch inside it against what is before and behind, stands when fewer than
-    `alpha` of random orders of the segment have one as good; then the parts are searched. At last levels that differ by less than `delta` are joined. The random orders are
-    drawn from `seed`, so the answer is the same every time.
+    `alpha` of random orders of the segment have one as good; then the parts are searched. At last levels that differ by
+    less than `delta` are joined. The random orders are drawn from `seed`, so the answer is the same every time.
 
     Args:
         x: logs of launch medians in order, shape (n,); finite. Under :data:`LEAST` values there is never a change.
@@ -88,7 +89,7 @@ def change_points(
         found.update(dict.fromkeys((start + edge for edge in edges), p))
         if edges:
             bounds = [start, *(start + edge for edge in edges), end]
-            todo += zip(bounds, bounds[1:], strict=False)
+            todo += itertools.pairwise(bounds)
     if not found:
         return []
     edges = _joined(values, sorted(found), delta)
@@ -96,9 +97,7 @@ def change_points(
     return [Change(at, math.exp(b - a), found[at]) for at, a, b in zip(edges, levels, levels[1:], strict=False)]
 
 
-def _divergence(
-    series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _divergence(series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
     """Of many series at once, shape (k, n): Q of each stretch [a, b) against the rest; shape (k, len(a))."""
     count, n = series.shape
     sums = np.zeros((count, n + 1, n + 1))
@@ -174,7 +173,7 @@ def _joined(values: NDArray[np.float64], edges: Sequence[int], delta: float) -> 
     kept = list(edges)
     while kept:
         levels = [float(np.median(part)) for part in np.split(values, kept)]
-        steps = [abs(b - a) for a, b in zip(levels, levels[1:], strict=False)]
+        steps = [abs(b - a) for a, b in itertools.pairwise(levels)]
         smallest = int(np.argmin(steps))
         if steps[smallest] >= math.log1p(delta):
             break

@@ -114,9 +114,7 @@ def tidying(root: Path) -> Iterator[None]:
             raise EnvironmentProblem(f"cannot merge files of {str(root)!r}: {reason(error)}") from error
 
 
-def merge(
-    root: Path, group: Sequence[Entry], on_skip: OnSkip, without: frozenset[str] = frozenset()
-) -> Merged | None:
+def merge(root: Path, group: Sequence[Entry], on_skip: OnSkip, without: frozenset[str] = frozenset()) -> Merged | None:
     """Replace files of one day by one merged file. The caller holds :func:`maintenance`.
 
     Args:

@@ -1,4 +1,4 @@
-"""Piecewise alpha-beta: T(m) = alpha + beta m on each stretch of sizes, fitted to logs. Derived in docs/statistics.md."""
+"""Piecewise alpha-beta: T(m) = alpha + beta m on each stretch of sizes, fitted to logs (docs/statistics.md)."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def robust(columns: Array, times: Array) -> tuple[Array, float]:
 
     first = np.log(np.maximum(start, 10 * floor))
     found = optimize.least_squares(
-        residuals, first, jac=slopes, loss="soft_l1", f_scale=SCALE, bounds=(np.log(floor), np.inf), max_nfev=100, ftol=1e-7, xtol=1e-7,
+        residuals, first, jac=slopes, loss="soft_l1", f_scale=SCALE, bounds=(np.log(floor), np.inf),
+        max_nfev=100, ftol=1e-7, xtol=1e-7,
     )  # fmt: skip
     c = np.exp(found.x)
     return np.where(c <= 100 * floor, 0.0, c), 2 * float(found.cost)

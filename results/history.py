@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def history(
     logs = np.array([point.log_median for point in points])
     changes = change_points(logs, delta=delta, seed=seed)
     bounds = [0, *(change.at for change in changes), len(points)]
-    levels = [_level(points[a:b], logs[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    levels = [_level(points[a:b], logs[a:b]) for a, b in itertools.pairwise(bounds)]
     steps = []
     for change in changes:
         before, after = points[change.at - 1], points[change.at]

@@ -54,9 +54,7 @@ def launches(metadata: Metadata) -> dict[str, dict[str, Any]]:
     return found if isinstance(found, dict) else {}
 
 
-def outdated_launches(
-    listed: Iterable[Entry], held: Mapping[str, Iterable[str]]
-) -> dict[str, tuple[str, ...]]:
+def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Launches of merged files that are to be read elsewhere.
 
     A launch's own file is newer than what was merged of it. Of two merged files with the same launch, which a merging
@@ -92,7 +90,9 @@ def outdated_launches(
     for relative in sorted(merged):
         for name in merged[relative]:
             owner.setdefault(name, relative)
-    gone = {relative: tuple(n for n in names if n in alone or owner[n] != relative) for relative, names in merged.items()}
+    gone = {
+        relative: tuple(n for n in names if n in alone or owner[n] != relative) for relative, names in merged.items()
+    }
     return {relative: names for relative, names in gone.items() if names and relative in held}
 
 

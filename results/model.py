@@ -155,7 +155,7 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
 
 
 def _message(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | None:
-    """The fastest small message and the fastest byte of a large one, of the same backend, library, binding and device."""
+    """The fastest small message and the fastest byte of a large one, of the same backend, library and device."""
     same = (*WHO, "device", "buffer")
     alike = [row for row in messages if all(row[name] == facts[name] for name in same) and row["metric"] == "latency"]
     small = [row for row in alike if (row["size_bytes"] or 0) <= _SMALL]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from omb_py.errors import UsageError
 from omb_py.results.compact import merge, remove, tidying
@@ -54,7 +55,7 @@ def doomed(
     before = None if older_than is None else ((now or datetime.now(UTC)) - older_than).isoformat()
     counted: dict[str, int] = {}
     tagged: dict[str, dict[str, str]] = {}
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for row in to_rows(table):
         name = row["launch_id"]
         counted[name] = counted.get(name, 0) + 1

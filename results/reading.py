@@ -154,7 +154,6 @@ def _indexed(
 ) -> pa.Table:
     """By the index, and directly where it has nothing."""
     import pyarrow as pa
-
     import pyarrow.compute as pc
 
     index = summary_index.refreshed(root, listed, problems.__setitem__)

@@ -38,7 +38,7 @@ def verify(store: str | Path) -> Iterator[Checked]:
     """Every file of a store, read whole, with its verdict.
 
     ``ok``: all bytes are those that were written. ``no hash``: written by a version without hashes; it reads well.
-    ``changed``: bytes differ. ``unreadable``: no Parquet file, or of a newer omb-py. ``foreign``: not written by omb-py.
+    ``changed``: bytes differ. ``unreadable``: no Parquet file, or of a newer omb-py. ``foreign``: not omb-py's.
     ``misplaced``: another launch or another day than its name says. ``double``: some of its launches count elsewhere;
     harmless, ``results compact`` ends it.
 

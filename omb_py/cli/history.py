@@ -43,8 +43,8 @@ def history_command() -> click.Command:
             format_option(), store_option("Store"), debug_option(),
         ],
         callback=run_history,
-        help="How a cell changed over the launches of the store: its levels, the changes between them, and what changed "
-        "in the environment at each. The same launches always give the same answer.",
+        help="How a cell changed over the launches of the store: its levels, the changes between them, and what "
+        "changed in the environment at each. The same launches always give the same answer.",
         sections=(
             ("Examples", [("omb-py history allreduce -m 8", ""), ("omb-py history bcast --band large --by version", ""),
                           ("omb-py history latency --where ranks=2 --format json", "")]),

@@ -34,8 +34,8 @@ def model_command() -> click.Command:
             format_option(), store_option("Store"), debug_option(),
         ],
         callback=run_model,
-        help="The times of a benchmark as alpha + beta · size, in pieces where the library changes its protocol; how near "
-        "they are to the lower bound, which needs latency in the same store; and times at more ranks.",
+        help="The times of a benchmark as alpha + beta · size, in pieces where the library changes its protocol; how "
+        "near they are to the lower bound, which needs latency in the same store; and times at more ranks.",
         sections=(
             ("Examples", [("omb-py model allreduce", ""), ("omb-py model bcast --where ranks=8 --format json", ""),
                           ("omb-py model allreduce --predict 64", "")]),

@@ -39,7 +39,9 @@ def compact_params() -> Sequence[click.Parameter]:
     """Of ``results compact``."""
     return (
         _older("7d", "Only days that ended so long ago, as 30d, 6w, 3m, 1y."),
-        Grouped(["--dry-run"], heading="What is done", is_flag=True, help="Only say what it would merge. (default: off)"),
+        Grouped(
+            ["--dry-run"], heading="What is done", is_flag=True, help="Only say what it would merge. (default: off)"
+        ),
     )
 
 

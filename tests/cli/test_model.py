@@ -80,8 +80,7 @@ def test_without_latency_there_is_no_bound_and_that_is_said(run, tmp_path) -> No
     code, out, err = run("allreduce")
     assert code == 0 and "%" not in out.partition("efficiency")[2]
     assert err == (
-        "omb-py: no lower bound without messages between two ranks: measure omb-py latency -n 2 "
-        f"--store {tmp_path}\n"
+        f"omb-py: no lower bound without messages between two ranks: measure omb-py latency -n 2 --store {tmp_path}\n"
     )
 
 

@@ -78,7 +78,7 @@ def test_every_launch_keeps_its_provenance(store) -> None:
     assert read_provenance(path, "r1-3")["number"] == 3
     with pytest.raises(UsageError, match="holds 4 launches: name one"):
         read_provenance(path)
-    with pytest.raises(UsageError, match="no launch 'r1-9'.*r1-"):
+    with pytest.raises(UsageError, match=r"no launch 'r1-9'.*r1-"):
         read_provenance(path, "r1-9")
     with pytest.raises(UsageError, match="no launch 'x'"):
         read_provenance(files(store)[-1], "x")
@@ -230,7 +230,7 @@ def test_two_at_once_and_a_store_that_cannot_be_written(store, monkeypatch) -> N
 
     with monkeypatch.context() as patch:
         patch.setattr(writing.os, "write", full)
-        with pytest.raises(EnvironmentProblem, match="cannot merge files of .*: no space left on the disk"):
+        with pytest.raises(EnvironmentProblem, match=r"cannot merge files of .*: no space left on the disk"):
             compact(store, 7 * DAY, now=NOW)
     assert contents(store) == before and len(names(store)) == 12
 

@@ -24,7 +24,7 @@ def truth(count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_curves_of_known_segments(count: int) -> None:
-    """1 % noise and, but for the first, one size 1.6 times too slow: the curve is within 3 %, its breaks within one size.
+    """1 % noise and, but for the first, one size 1.6 times too slow: 3 % on average, breaks within one size.
 
     An outlier just before a break moves that break by a size, which alone is 3 % of the mean.
     """

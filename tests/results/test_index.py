@@ -36,7 +36,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_NEW", 2)
     monkeypatch.setattr(index, "_PARTS", 3)
     monkeypatch.setattr(index, "_BATCH", 3)
-    monkeypatch.setattr(index, "_YOUNG_NS", -10**9)
+    monkeypatch.setattr(index, "_YOUNG_NS", -(10**9))
 
 
 @pytest.fixture

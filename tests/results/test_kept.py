@@ -60,7 +60,7 @@ def test_it_is_read(kept) -> None:
 
 def test_it_is_indexed(kept, monkeypatch) -> None:
     version, store = kept
-    for name, value in (("WORTH", 1), ("_NEW", 1), ("_YOUNG_NS", -10**9)):
+    for name, value in (("WORTH", 1), ("_NEW", 1), ("_YOUNG_NS", -(10**9))):
         monkeypatch.setattr(index, name, value)
     check(store, version)
     found = load(store, columns=["parameters", "median_us"], size_bytes=8)
