@@ -12,10 +12,9 @@ from rich.text import Text
 
 from omb_py.results.export import plain
 from omb_py.results.runs import Run
+from omb_py.results.sizes import exact_size
 
 Row = Mapping[str, Any]
-
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
@@ -70,11 +69,7 @@ def size_text(size_bytes: Any) -> str:
     number = _number(size_bytes)
     if math.isnan(number):
         return "-"
-    size = int(number)
-    for unit, name in _UNITS:
-        if size >= unit and size % unit == 0:
-            return f"{size // unit} {name}"
-    return f"{size} B"
+    return exact_size(int(number))
 
 
 def _text(name: str) -> Callable[[Row], str]:

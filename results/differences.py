@@ -15,12 +15,15 @@ _TITLES = (
     ("backend", "backend"),
     ("software", "software"),
     ("environment", "variable"),
+    ("option", "option"),
     ("node_facts", "node"),
     ("launch", "launch"),
 )
 """Sections of a provenance -> the word in front of a fact; the most telling first, as a report lists them."""
 _REPEATED = ("library_string", "software.library")
 """Say the library's version once more."""
+_ASKED = "config"
+"""In the section of the launch: what a comparison asked for on this side, which is no part of the environment key."""
 _SHOWN = 3
 NONE = "not set"
 
@@ -60,6 +63,8 @@ def differences(
         values = [facts.get(name, set()) for facts in sides]
         if values[0] != values[1] and not (name in _REPEATED and _differ(sides, "library")):
             found.append(Difference(_title(name), *map(_text, values)))
+    said = {difference.what for difference in found}
+    found += [one for one in _asked(base, new) if one.what not in said]
     found += _mapped(base, new)
     return sorted(found, key=_place)
 
@@ -96,6 +101,22 @@ def _flat(value: Any, name: str) -> Iterable[tuple[str, str]]:
         yield name, str(value)
 
 
+def _asked(base: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[Difference]:
+    """Variables that no allow-list has, and options of the benchmark, by which a comparison made the sides differ."""
+    sides: list[dict[str, set[str]]] = [{}, {}]
+    for facts, provenances in zip(sides, (base, new), strict=True):
+        for provenance in provenances:
+            asked = (provenance.get("launch") or {}).get(_ASKED) or {}
+            for name, value in (asked.get("set") or {}).items():
+                facts.setdefault(f"variable {name}", set()).add(str(value))
+            for option in asked.get("options") or ():
+                name, _, value = str(option).removeprefix("--").partition("=")
+                facts.setdefault(f"option {name}", set()).add(value or "given")
+    names = dict.fromkeys((*sides[0], *sides[1]))
+    values = {name: [side.get(name, set()) for side in sides] for name in names}
+    return [Difference(name, *map(_text, pair)) for name, pair in values.items() if pair[0] != pair[1]]
+
+
 def _title(name: str) -> str:
     head, _, rest = name.partition(".")
     word = dict(_TITLES).get(head)
@@ -118,8 +139,8 @@ def _text(values: set[str]) -> str:
 def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Difference]:
     """Shared objects of the same name but of another build: finds what versions and variables do not tell."""
     sides = [_libraries(base), _libraries(new)]
-    names = [n for n in sides[0] if n in sides[1] and None not in sides[0][n] | sides[1][n]]
-    changed = [n for n in names if sides[0][n] != sides[1][n]]
+    names = [n for n in sides[0] if n in sides[1] and len(sides[0][n]) == len(sides[1][n]) == 1]
+    changed = [n for n in names if sides[0][n] != sides[1][n] and None not in sides[0][n] | sides[1][n]]
     if not changed:
         return []
     shown = ", ".join(changed[:_SHOWN]) + (f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else "")
@@ -134,5 +155,7 @@ def _libraries(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str | 
     out: dict[str, set[str | None]] = {}
     for provenance in provenances:
         for entry in provenance.get("loaded_libraries") or ():
-            out.setdefault(PurePath(str(entry.get("path"))).name, set()).add(entry.get("build_id"))
+            name = PurePath(str(entry.get("path"))).name
+            if name.startswith("lib"):  # others are parts of Python packages, whose versions are told
+                out.setdefault(name, set()).add(entry.get("build_id"))
     return out

@@ -70,7 +70,7 @@ def wanted() -> tuple[str, ...]:
 
 
 def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
-    """Cells that both sides have, in the order in which BASE measured them.
+    """Cells that both sides have, by benchmark and size.
 
     Args:
         base: rows with the columns of :func:`wanted`, of any number of launches.
@@ -82,8 +82,9 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
     for identity, rows in sides["BASE"].items():
         if identity in sides["NEW"]:
             found.cells.append(_cell(rows, sides["NEW"][identity]))
+    found.cells.sort(key=lambda cell: _place(cell.base))
     left: dict[Side, list[Row]] = {
-        side: [rows[0] for identity, rows in sides[side].items() if identity not in sides[other]]
+        side: sorted((rows[0] for identity, rows in sides[side].items() if identity not in sides[other]), key=_place)
         for side, other in zip(SIDES, reversed(SIDES), strict=True)
     }
     for row in left["BASE"]:
@@ -108,6 +109,12 @@ def differing(one: Row, other: Row) -> tuple[str, ...]:
 def order(rows: Iterable[Row]) -> list[Row]:
     """By time of the launch."""
     return sorted(rows, key=lambda r: (str(r["started_at"]), str(r["run_id"]), int(r["launch_index"])))
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    """For sorting: comparisons measure in a shuffled order."""
+    words = tuple(str(row.get(name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
+    return (*words, *(int(row.get(name) or 0) for name in ("ranks", "size_bytes", "window")))
 
 
 def _same_place(one: Row, other: Row) -> bool:
@@ -144,9 +151,9 @@ def _hashable(value: Any) -> Any:
 def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
     by_value = any(row.get("median_us") is None for row in (*base, *new))
     looks = []
-    for number in sorted({_look(row) for row in base} & {_look(row) for row in new}):
+    for number in sorted({look_of(row) for row in base} & {look_of(row) for row in new}):
         launches = {
-            side: _launches([row for row in rows if _look(row) == number], by_value)
+            side: _launches([row for row in rows if look_of(row) == number], by_value)
             for side, rows in zip(SIDES, (base, new), strict=True)
         }
         if all(launches.values()):
@@ -155,7 +162,8 @@ def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
     return Cell(base[0], new[0], tuple(looks), by_value, limited)
 
 
-def _look(row: Row) -> int:
+def look_of(row: Row) -> int:
+    """In which look of a comparison a row was measured, from 1."""
     text = dict(row.get("tags") or {}).get(LOOK_TAG, "1")
     return int(text) if text.isdecimal() and int(text) > 0 else 1
 

@@ -93,7 +93,7 @@ def where_of(side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ) -
         variables |= _of_modules(side, spec.modules, {**ours, **_known(variables)})
     variables |= spec.variables
     facts = {"env": spec.env or None, "modules": spec.modules, "set": spec.variables, "options": spec.options}
-    where = Where(python, variables, {"side": side, **{k: v for k, v in facts.items() if v}})
+    where = Where(python, variables, {"config": {"side": side, **{k: v for k, v in facts.items() if v}}})
     if spec.env or spec.modules:
         _try_out(side, where, spec)
     return where
