@@ -20,12 +20,11 @@ _TITLES = (
     ("launch", "launch"),
 )
 """Sections of a provenance -> the word in front of a fact; the most telling first, as a report lists them."""
-_REPEATED = ("library_string", "software.library")
+_REPEATED = ("library_string", "library_version", "software.library", "launch.launcher")
 """Say the library's version once more."""
 _ASKED = "config"
 """In the section of the launch: what a comparison asked for on this side, which is no part of the environment key."""
 _SHOWN = 3
-NONE = "not set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def differences(
     for name in dict.fromkeys((*sides[0], *sides[1])):
         values = [facts.get(name, set()) for facts in sides]
         if values[0] != values[1] and not (name in _REPEATED and _differ(sides, "library")):
-            found.append(Difference(_title(name), *map(_text, values)))
+            found.append(_difference(_title(name), values))
     said = {difference.what for difference in found}
     found += [one for one in _asked(base, new) if one.what not in said]
     found += _mapped(base, new)
@@ -114,7 +113,7 @@ def _asked(base: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) 
                 facts.setdefault(f"option {name}", set()).add(value or "given")
     names = dict.fromkeys((*sides[0], *sides[1]))
     values = {name: [side.get(name, set()) for side in sides] for name in names}
-    return [Difference(name, *map(_text, pair)) for name, pair in values.items() if pair[0] != pair[1]]
+    return [_difference(name, pair) for name, pair in values.items() if pair[0] != pair[1]]
 
 
 def _title(name: str) -> str:
@@ -131,9 +130,14 @@ def _place(difference: Difference) -> tuple[int, str]:
     return (words.index(head) if head in words else len(words)), difference.what
 
 
+def _difference(what: str, values: Sequence[set[str]]) -> Difference:
+    none = "not set" if what.startswith("variable ") else "none"
+    return Difference(what, *(_text(side) or none for side in values))
+
+
 def _text(values: set[str]) -> str:
     shown = sorted(values)[:_SHOWN]
-    return " or ".join(value[:80] for value in shown) + (" or …" if len(values) > _SHOWN else "") or NONE
+    return " or ".join(value[:80] for value in shown) + (" or …" if len(values) > _SHOWN else "")
 
 
 def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Difference]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from omb_py.results.family import MOST_LOOKS
 from omb_py.results.keys import COMPARED
 from omb_py.results.verdicts import Launched, Look
 
@@ -15,6 +16,8 @@ SIDES: tuple[Side, Side] = ("BASE", "NEW")
 
 LOOK_TAG = "compare_look"
 """Of a row that was measured by a comparison: in which look, from 1."""
+LOOKS_TAG = "compare_looks"
+"""How many looks were declared."""
 SIDE_TAG = "compare_side"
 PROGRAM = "program or placement"
 """Instead of a column: the keys differ, all columns are equal, so the benchmark has changed or ranks were put elsewhere."""
@@ -164,8 +167,17 @@ def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
 
 def look_of(row: Row) -> int:
     """In which look of a comparison a row was measured, from 1."""
-    text = dict(row.get("tags") or {}).get(LOOK_TAG, "1")
-    return int(text) if text.isdecimal() and int(text) > 0 else 1
+    return _counted(row, LOOK_TAG)
+
+
+def looks_of(rows: Iterable[Row]) -> int:
+    """How many looks were declared for a comparison that is stored; 1 where none was."""
+    return max((_counted(row, LOOKS_TAG) for row in rows), default=1)
+
+
+def _counted(row: Row, tag: str) -> int:
+    text = dict(row.get("tags") or {}).get(tag, "1")
+    return min(int(text), MOST_LOOKS) if text.isdecimal() and int(text) > 0 else 1
 
 
 Dated = dict[tuple[str, str, int], Launched]

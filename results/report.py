@@ -146,9 +146,9 @@ def fields_text(base: Row, new: Row, fields: Sequence[str]) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a change: ``3.4 %``; a doubling and more as ``× 2.5``."""
-    if math.isinf(ratio):
-        return "-"
+    """A ratio as a change: ``3.4 %``; a doubling and more as ``× 2.5``; what is more than tenfold is not told apart."""
+    if ratio > 10:
+        return "over × 10" if math.isfinite(ratio) else "-"
     return f"{100 * (ratio - 1):.1f} %" if ratio < 2 else f"× {ratio:.1f}"
 
 

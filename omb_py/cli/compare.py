@@ -155,7 +155,7 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
 
 def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
     from omb_py.orchestrate.comparable import check_common
-    from omb_py.results.matching import look_of
+    from omb_py.results.matching import looks_of
     from omb_py.results.report import report_of
     from omb_py.results.sides import check_apart, read_comparison, read_side
 
@@ -164,10 +164,10 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
         own = [name for param in click.get_current_context().command.params for name in param.opts]
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
     store = given["store"] or DEFAULT_STORE
-    looks = _looks_given()
+    looks = 1  # nothing can be added to launches that are stored
     if len(words) == 1:
         base, new = read_comparison(words[0], store)
-        looks = max([looks, *(look_of(row) for row in (*base.rows, *new.rows))])
+        looks = looks_of([*base.rows, *new.rows])
     elif len(words) == 2:
         base, new = (read_side(name, store) for name in words)
         check_apart(base, new)
@@ -181,13 +181,6 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
     if len(words) == 1:
         report.run_id = base.rows[0]["run_id"]
     return report
-
-
-def _looks_given() -> int:
-    """Of stored launches, which nothing can be added to: one, unless it is said that there were more."""
-    ctx = click.get_current_context()
-    said = ctx.get_parameter_source("looks") is click.core.ParameterSource.COMMANDLINE
-    return int(ctx.params["looks"]) if said else 1
 
 
 def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:

@@ -78,10 +78,16 @@ def _command(rows: Sequence[Row]) -> str:
     for column, flag in _FLAGS.items():
         value = first.get(column)
         if column == "size_bytes":
-            words.append(f"-m {','.join(map(str, sizes))}" if sizes else "")
+            words.append(_sizes(sizes))
         elif value is not None and value != _USUAL.get(column):
             words.append(flag(value))
     return " ".join(filter(None, words))
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    if len(sizes) < 2:
+        return "".join(f"-m {size}:{size}" for size in sizes)
+    return f"-m {','.join(map(str, sizes))}"
 
 
 _USUAL: Mapping[str, Any] = {

@@ -17,7 +17,7 @@ from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.suiterun import plan_suite
 from omb_py.orchestrate.where import Where
-from omb_py.results.matching import LOOK_TAG, SIDE_TAG, SIDES, Side, from_row
+from omb_py.results.matching import LOOK_TAG, LOOKS_TAG, SIDE_TAG, SIDES, Side, from_row
 from omb_py.results.report import AA, COMPARE, Report, report_of
 from omb_py.results.sides import Launches
 from omb_py.results.verdicts import Launched, Rules
@@ -58,8 +58,10 @@ class _Kept:
 class Measurer:
     """Makes the launches of :func:`omb_py.orchestrate.conduct.conduct` with real or simulated ranks."""
 
-    def __init__(self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run) -> None:
-        self.sides, self.main = sides, main
+    def __init__(
+        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, looks: int
+    ) -> None:
+        self.sides, self.main, self.looks = sides, main, looks
         self.rows: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.index = 0
@@ -80,7 +82,7 @@ class Measurer:
         plan = replace(whole, cells=tuple(whole.cells[self._at[cell][1]] for cell in cells), index=self.index)
         self.index += 1
         spec, kept = self.sides[side], _Kept()
-        tags = {**spec.request.tags, SIDE_TAG: side, LOOK_TAG: str(look)}
+        tags = {**spec.request.tags, SIDE_TAG: side, LOOK_TAG: str(look), LOOKS_TAG: str(self.looks)}
         run = Run(
             self.main.run_id, self.main.seed, replace(spec.request, tags=tags), kept, self.main.tool,
             note=self.main.note, later=self.main.later, where=spec.where,
@@ -147,7 +149,7 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     _same_cells(plans)
     base = requests["BASE"]
     run = new_run(base, plans["BASE"])
-    measurer = Measurer({s: replace(sides[s], request=requests[s]) for s in SIDES}, plans, run)
+    measurer = Measurer({s: replace(sides[s], request=requests[s]) for s in SIDES}, plans, run, rules.looks)
     design = Design(rules, launches, run.seed)
 
     def told(look: int, cells: Sequence[int]) -> None:
