@@ -144,14 +144,17 @@ def _of_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) 
     after = dict(
         entry.split("=", 1) for entry in child.stdout.decode(errors="surrogateescape").split("\0") if "=" in entry
     )
+    changed: dict[str, str | None] = {k: v for k, v in after.items() if environ.get(k) != v and not _volatile(k)}
+    changed |= {k: None for k in environ if k not in after and not _volatile(k)}
     # Environment Modules says what is wrong and leaves status 0
-    if child.returncode or (said and all(environ.get(k) == v for k, v in after.items() if k not in _VOLATILE)):
+    if child.returncode or (said and not changed):
         last = (said.splitlines() or [f"exit status {child.returncode}"])[-1]
         raise EnvironmentProblem(f"{named}: cannot be loaded: {last.strip()}: see module avail")
-    changed: dict[str, str | None] = {
-        k: v for k, v in after.items() if environ.get(k) != v and k not in _VOLATILE and not k.startswith("BASH_FUNC")
-    }
-    return changed | {k: None for k in environ if k not in after and k not in _VOLATILE}
+    return changed
+
+
+def _volatile(name: str) -> bool:
+    return name in _VOLATILE or name.startswith("BASH_FUNC")
 
 
 def _try_out(side: Side, where: Where, spec: SideSpec) -> None:
