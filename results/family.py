@@ -1,4 +1,4 @@
-"""Many hypotheses, several looks: how often anything at all is called a change by chance. Derived in docs/statistics.md."""
+"""Many hypotheses, several looks: how often anything is called a change by chance. Derived in docs/statistics.md."""
 
 from __future__ import annotations
 

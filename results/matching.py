@@ -20,7 +20,7 @@ LOOKS_TAG = "compare_looks"
 """How many looks were declared."""
 SIDE_TAG = "compare_side"
 PROGRAM = "program or placement"
-"""Instead of a column: the keys differ, all columns are equal, so the benchmark has changed or ranks were put elsewhere."""
+"""Instead of a column: keys differ where columns do not, so the benchmark has changed or ranks were put elsewhere."""
 _COMPARED_SIDES = ("backend", "binding", "thread_level", "parameters")
 """Columns that may be what a comparison is about, or tell two cells of one side from each other."""
 _NOT_WHAT = frozenset({"pass"})

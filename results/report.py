@@ -83,7 +83,9 @@ def headline(report: Report) -> str:
 def side_text(side: Launches) -> str:
     """``Open MPI 5.0.11, native, 10 launches (20261121T…)``."""
     rows = side.rows
-    libraries = dict.fromkeys(f"{row.get('library') or row['source']} {row.get('library_version') or ''}" for row in rows)
+    libraries = dict.fromkeys(
+        f"{row.get('library') or row['source']} {row.get('library_version') or ''}" for row in rows
+    )
     bindings = dict.fromkeys(str(row["binding"]) for row in rows if row.get("binding"))
     launches = "1 launch" if side.count == 1 else f"{side.count} launches"
     return ", ".join([*(name.strip() for name in libraries), *bindings, launches]) + f" ({side.word})"
@@ -185,7 +187,7 @@ def _identity(row: Row) -> dict[str, Any]:
 
 
 def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
-    answers = {question: asdict(answer) for question, answer in judged.answers.items()}
+    answers: dict[str, Any] = {str(question): asdict(answer) for question, answer in judged.answers.items()}
     return {**_identity(cell.base), "verdict": overall(judged), "sync_limited": cell.limited,
             "by_value": cell.by_value, **answers}  # fmt: skip
 

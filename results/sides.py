@@ -54,7 +54,7 @@ def read_comparison(word: str, store: Path) -> tuple[Launches, Launches]:
     sides = [[row for row in rows if dict(row["tags"] or {}).get(SIDE_TAG) == side] for side in SIDES]
     if not all(sides):
         raise UsageError(
-            f"{word} is no run of omb-py compare: name two sides, as omb-py compare {word} RUN (see omb-py results list)"
+            f"{word} is no run of omb-py compare: name two sides, as omb-py compare {word} RUN (omb-py results list)"
         )
     base, new = (Launches(f"{word} {side}", s, _provenances(place, s)) for side, s in zip(SIDES, sides, strict=True))
     return base, new

@@ -30,7 +30,9 @@ class SiteRate:
     def sentence(self) -> str:
         """One line for the end of a report."""
         if not self.reports:
-            return "A/A on this site: never measured, so the rate of false alarms here is not known: omb-py aa BENCHMARK"
+            return (
+                "A/A on this site: never measured, so the rate of false alarms here is not known: omb-py aa BENCHMARK"
+            )
         return (
             f"A/A on this site: {self.alarms} of {self.cells} cells and {self.alarmed} of {self.reports} reports were "
             f"false alarms (at most {bound(self.alarmed, self.reports):.0%} of reports, with 95 % confidence)"

@@ -62,7 +62,7 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The launches of a cell that are judged together. Paired: number k of one side ran next to number k of the other."""
+    """The launches of a cell that are judged together. Paired: number k of either side ran next to the other's."""
 
     base: tuple[Launched, ...]
     new: tuple[Launched, ...]

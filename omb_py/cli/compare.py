@@ -48,8 +48,8 @@ def command() -> click.Command:
         callback=run_compare,
         context_settings=_SPREAD,
         help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
-        "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark with its options, "
-        "which is then measured on both sides in turn (ABBA), with flagged cells measured again.\n\n"
+        "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark with its "
+        "options, which is then measured on both sides in turn (ABBA), with flagged cells measured again.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
@@ -123,11 +123,8 @@ def run_compare(
     sides = parse_sides(envs, modules, sets, options)
     _check_files(given["output"])
     differ = any(spec.words() for spec in sides.values())
-    if differ or (words and _is_benchmark(words[0])):
-        report = _measured(words, sides, given)
-    else:
-        report = _stored(words, given)
-    return _shown(report, given)
+    measures = differ or (words and _is_benchmark(words[0]))
+    return _shown(_measured(words, sides, given) if measures else _stored(words, given), given)
 
 
 def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
@@ -136,9 +133,13 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
     from omb_py.results.matching import SIDES
 
     if not words:
-        raise UsageError("which benchmark is to be measured? as omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2")
+        raise UsageError(
+            "which benchmark is to be measured? as omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2"
+        )
     if specs["BASE"] == specs["NEW"]:
-        told = f"both sides are {specs['BASE'].words()}" if specs["BASE"].words() else "nothing differs between the sides"
+        told = (
+            f"both sides are {specs['BASE'].words()}" if specs["BASE"].words() else "nothing differs between the sides"
+        )
         raise UsageError(
             f"{told}: give --env, --module, --set or --option for one of them; {words[0]} against itself is "
             f"omb-py aa {words[0]}"
@@ -233,7 +234,9 @@ def _request(words: Sequence[str], given: dict[str, Any]) -> Request:
     with measure.command(benchmark).make_context(benchmark.name, list(words[1:]), parent=parent) as ctx:
         values = dict(ctx.params)
         if values.pop("no_store"):
-            raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
+            raise UsageError(
+                "a comparison stores its launches, so that it can be looked at again: leave --no-store out"
+            )
         request = measure.request_of(benchmark, {**values, "no_store": False})
     store = given["store"] or request.store
     request = replace(request, store=store, seed=given["seed"], quiet=given["quiet"])
@@ -283,5 +286,3 @@ def _print_table(report: Any) -> None:
     click.echo("\n".join(preamble(report)))
     Console(width=None if sys.stdout.isatty() else 1000).print(verdict_table(report))
     click.echo("\n".join(closing(report)))
-
-

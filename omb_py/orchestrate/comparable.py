@@ -38,8 +38,8 @@ def check_common(report: Report) -> None:
         if side.count == 1:
             run = _command(side.rows)
             raise UsageError(
-                f"{side.word} is one launch, which says nothing about the next: {run} --launches {_LAUNCHES}, and compare "
-                "the runs; or omb-py compare --env BASE=… --env NEW=… measures both in turn"
+                f"{side.word} is one launch, which says nothing about the next: {run} --launches {_LAUNCHES}, and "
+                "compare the runs; or omb-py compare --env BASE=… --env NEW=… measures both in turn"
             )
 
 
@@ -54,8 +54,8 @@ def _nothing_in_common(report: Report) -> str:
             )
         told = fields_text(one.base, one.new, one.fields)
         return (
-            f"{sides} are not comparable: {name(one.base)} was measured with {told}: measure {report.new.word} again with "
-            f"{_command([one.base])} --launches {_LAUNCHES}"
+            f"{sides} are not comparable: {name(one.base)} was measured with {told}: measure {report.new.word} again "
+            f"with {_command([one.base])} --launches {_LAUNCHES}"
         )
     benchmarks = [", ".join(sorted({str(r["benchmark"]) for r in s.rows})) for s in (report.base, report.new)]
     sizes = [{r["size_bytes"] for r in side.rows} for side in (report.base, report.new)]

@@ -141,8 +141,8 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     """
     if launches < FEWEST:
         raise UsageError(
-            f"--launches {launches}: one launch says nothing about the next, so a verdict needs {FEWEST} or more of each "
-            f"side: --launches {DEFAULT_LAUNCHES}"
+            f"--launches {launches}: one launch says nothing about the next, so a verdict needs {FEWEST} or more of "
+            f"each side: --launches {DEFAULT_LAUNCHES}"
         )
     requests = {side: _checked(spec) for side, spec in sides.items()}
     plans = {side: plan_suite([request]) for side, request in requests.items()}
@@ -187,11 +187,15 @@ def _checked(spec: SideRun) -> Request:
     if request.store is None:
         raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
     if request.repeat_for is not None:
-        raise UsageError("--repeat-for measures many times in one launch, and one launch is one number: use --launches N")
+        raise UsageError(
+            "--repeat-for measures many times in one launch, and one launch is one number: use --launches N"
+        )
     simulated = set(request.backends) <= set(SIMULATED)
     joined = joined_environment(os.environ)
     if joined is not None and not simulated:
-        raise UsageError(f"{joined.launcher} has started this process, but a comparison starts ranks itself: leave it out")
+        raise UsageError(
+            f"{joined.launcher} has started this process, but a comparison starts ranks itself: leave it out"
+        )
     asked = spec.where.facts.get("config", {})
     if simulated and (asked.get("env") or asked.get("modules")):
         raise UsageError(

@@ -50,7 +50,7 @@ def sides_of(pair: int) -> tuple[Side, Side]:
 
 
 def shuffled(cells: Sequence[int], seed: int, pair: int) -> list[int]:
-    """The cells in the order of one pair of launches, the same for both: what a cell inherits from the one before it."""
+    """The cells in the order of one pair of launches, alike for both: a cell may inherit from the one before."""
     order = list(cells)
     random.Random(f"{seed}:{pair}").shuffle(order)
     return order

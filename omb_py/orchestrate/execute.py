@@ -129,9 +129,7 @@ def _start(run: Run, launch: LaunchPlan) -> None:
     )
     for line in command.notes:
         run.note(line)
-    collector = Collector(
-        run, launch, {"launcher": command.name, "command": list(command.words), **run.where.facts}
-    )
+    collector = Collector(run, launch, {"launcher": command.name, "command": list(command.words), **run.where.facts})
     supervise(
         collector, spec_of(run, launch), words=command.words, environ=command.environ, local=command.local,
         hosts=request.hosts, launcher=command.name,

@@ -172,6 +172,6 @@ def _try_out(side: Side, where: Where, spec: SideSpec) -> None:
         raise EnvironmentProblem(f"{side} ({spec.words()}): omb-py cannot be loaded: {last}: {install}")
     if found != omb_py.__version__:
         raise EnvironmentProblem(
-            f"{side} ({spec.words()}): it has omb-py {found}, this is {omb_py.__version__}, and two versions may measure "
-            f"different things: {install}"
+            f"{side} ({spec.words()}): it has omb-py {found}, this is {omb_py.__version__}, and two versions may "
+            f"measure different things: {install}"
         )

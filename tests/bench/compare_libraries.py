@@ -97,10 +97,23 @@ def planted(envs: dict[str, str], args: argparse.Namespace) -> bool:
         median_ns = 1000 * newest(args.out / "store")["cells"][0]["median"]["base_us"]
         for kind, fault, question in (
             ("+10 %", f"busy:0:{round(0.1 * median_ns)}", "median"),
-            ("3 % of the calls ten times slower", f"busy:0:{round((TAIL_FACTOR - 1) * median_ns)}:{TAIL_EVERY}", "tail"),
+            (
+                "3 % of the calls ten times slower",
+                f"busy:0:{round((TAIL_FACTOR - 1) * median_ns)}:{TAIL_EVERY}",
+                "tail",
+            ),
         ):
             out.say(f"\n{kind}:")
-            words = ["compare", "--option", f"NEW:inject={fault}", *aim, "--launches", str(args.launches), "--store", store]
+            words = [
+                "compare",
+                "--option",
+                f"NEW:inject={fault}",
+                *aim,
+                "--launches",
+                str(args.launches),
+                "--store",
+                store,
+            ]
             code = out.run(python_of(env), words)
             if code not in (0, 1) or not settled(newest(args.out / "store"), question):
                 out.say(f"NOT FOUND: {kind} of {name}")

@@ -50,8 +50,8 @@ def test_power(looks: int, family: int) -> None:
 
 def _line(looks: int, kind: str, family: int, rates: Rates) -> str:
     return (
-        f"| {_WAYS[looks]} | {kind} | {family} | {rates.alarms / rates.cells:.2%} | {upper(rates.alarms, rates.cells):.2%} "
-        f"| {rates.false_reports} of {rates.reports} |"
+        f"| {_WAYS[looks]} | {kind} | {family} | {rates.alarms / rates.cells:.2%} "
+        f"| {upper(rates.alarms, rates.cells):.2%} | {rates.false_reports} of {rates.reports} |"
     )
 
 
@@ -59,7 +59,9 @@ def main() -> int:
     """Print both tables; 1 where a bar is missed."""
     missed = False
     print(f"False alarms, {CELLS} cells of A against A, {LAUNCHES} launches a side and look\n")
-    print("| launches | effects | cells in a report | cells, uncorrected | at most (95 %) | reports with a false alarm |")
+    print(
+        "| launches | effects | cells in a report | cells, uncorrected | at most (95 %) | reports with a false alarm |"
+    )
     print("|---|---|---|---|---|---|")
     for looks in LOOKS:
         for kind in KINDS:

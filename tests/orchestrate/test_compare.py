@@ -37,8 +37,8 @@ def test_a_variable_and_a_planted_wait(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_side_whose_launcher_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = f"compare --option NEW:launcher-args=--no-such-option allreduce -n 2 -m 8:8 -i 10 --launches 2 --store {tmp_path}"
-    assert main(line.split()) == 3
+    line = "compare --option NEW:launcher-args=--no-such-option allreduce -n 2 -m 8:8 -i 10 --launches 2"
+    assert main([*line.split(), "--store", str(tmp_path)]) == 3
     last = capsys.readouterr().err.splitlines()[-1]
     assert "side NEW (--launcher-args=--no-such-option) is broken" in last
     assert "1 launches of BASE and 0 launches of NEW" in last

@@ -15,7 +15,13 @@ def provenance(version: str = "2.30", environment: dict[str, str] | None = None,
 
 
 def row(version: str = "2.30", binding: str = "native") -> dict[str, Any]:
-    return {"library": "NCCL", "library_version": version, "backend": "nccl", "binding": binding, "thread_level": "single"}
+    return {
+        "library": "NCCL",
+        "library_version": version,
+        "backend": "nccl",
+        "binding": binding,
+        "thread_level": "single",
+    }
 
 
 def test_a_library_and_nothing_else() -> None:

@@ -94,7 +94,9 @@ def test_the_detectable_change_of_the_table_in_the_documentation() -> None:
 
 
 @given(st.floats(0.001, 0.3), st.integers(3, 20), st.floats(1.02, 2.0), st.booleans())
-def test_with_the_launches_needed_the_change_is_detectable(error: float, n: int, change: float, is_paired: bool) -> None:
+def test_with_the_launches_needed_the_change_is_detectable(
+    error: float, n: int, change: float, is_paired: bool
+) -> None:
     freedom = n - 1.0 if is_paired else 2 * n - 2.0
     estimate = t.Estimate(0.01, error, freedom, n, n, is_paired)
     needed = t.launches_needed(estimate, change, 0.01, 0.8)

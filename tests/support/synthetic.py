@@ -17,7 +17,7 @@ from omb_py.results.verdicts import Judged, Launched, Rules, judge
 KINDS = ("normal", "bimodal", "heavy")
 FAMILIES = (1, 10, 60)
 SHARED = 0.7
-"""Part of the variance of a launch effect that all its cells share: cells of real launches are correlated (0.5 on average)."""
+"""Part of the variance of a launch effect that all its cells share: cells of real launches correlate (0.5)."""
 
 
 @dataclass
@@ -83,8 +83,8 @@ class Rates:
         words = ", ".join(f"{word} {count}" for word, count in self.words.most_common())
         return (
             f"{self.alarms} of {self.cells} cells ({self.alarms / self.cells:.2%}), at most "
-            f"{upper(self.alarms, self.cells):.2%} with 95 % confidence; {self.false_reports} of {self.reports} reports "
-            f"({self.false_reports / self.reports:.2%}); {words}"
+            f"{upper(self.alarms, self.cells):.2%} with 95 % confidence; {self.false_reports} of {self.reports} "
+            f"reports ({self.false_reports / self.reports:.2%}); {words}"
         )
 
 
