@@ -66,9 +66,9 @@ def report_of(base: Launches, new: Launches, rules: Rules, kind: str = COMPARE) 
 
 
 def exit_code(report: Report, strict: bool = False) -> int:
-    """1 where anything is SLOWER; 4 under `strict` where anything is not settled or could not be compared."""
+    """1 where anything is SLOWER or did not validate; 4 under `strict` where anything is not settled or comparable."""
     words = report.words
-    if words["SLOWER"]:
+    if words["SLOWER"] or wrong_rows(report):
         return NEGATIVE
     return INCONCLUSIVE if strict and (words["UNCLEAR"] or words["NOT COMPARABLE"]) else OK
 
@@ -128,10 +128,14 @@ def closing(report: Report) -> list[str]:
         if rows:
             shown = ", ".join(map(name, rows[:4])) + (f" and {len(rows) - 4} more" if len(rows) > 4 else "")
             lines.append(f"only in {side}: {shown}")
-    wrong = sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
-    if wrong:
+    if wrong := wrong_rows(report):
         lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
     return [*lines, report.site] if report.site else lines
+
+
+def wrong_rows(report: Report) -> int:
+    """Rows with wrong bytes."""
+    return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
 
 
 def name(row: Row) -> str:

@@ -139,6 +139,7 @@ def test_one_broken_side_is_named_and_what_was_measured_is_kept(run, tmp_path: P
 def test_a_against_a(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, out, _ = run(f"aa {SMALL} --mock {NOISE} --launches 5 --reports 2 --seed 1 --quiet")
     assert code == 0 and out.count("0 slower, 2 same") == 2
+    assert out.startswith("report 1 of 2: 0 slower, 2 same")
     assert "differs: nothing that is recorded" in out
     assert out.splitlines()[-1].startswith("A/A on this site: 0 of 4 cells and 0 of 2 reports were false alarms")
     _, out, _ = run(f"{sides(new=OTHER)} {SMALL} --quiet")
