@@ -7,7 +7,7 @@ LINT := $(CURDIR)/$(VENV)/bin
 CONSTRAINTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS)
 
-.PHONY: run test lint bench bench-fidelity bench-store clean
+.PHONY: run test lint bench bench-fidelity bench-store bench-compare clean
 
 run: $(VENV)/.run
 	$(BIN)/omb-py allreduce --backend mpi -n 2
@@ -41,6 +41,10 @@ bench-fidelity: $(VENV)/.test
 	$(BIN)/python -m tests.bench.fidelity --mode all; first=$$?; \
 	$(BIN)/python -m tests.bench.fidelity --mode gloo || first=$$?; \
 	.venv-openmpi/bin/python -m tests.bench.fidelity --mode all && exit $$first
+
+# false alarms and power of omb-py compare, simulated through all of it: the same figures everywhere
+bench-compare: $(VENV)/.test
+	$(BIN)/python -m tests.orchestrate.bench_compare
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -69,8 +69,13 @@ class Mpiexec:
     version: str
 
 
-def mpi_library(python: str = sys.executable, timeout: float = 60.0) -> MPILibrary:
-    """Ask `python`, in a child process, which MPI library mpi4py loads. Never raises; MPI is not started."""
+def mpi_library(
+    python: str = sys.executable, timeout: float = 60.0, environ: Mapping[str, str] | None = None
+) -> MPILibrary:
+    """Ask `python`, in a child process, which MPI library mpi4py loads. Never raises; MPI is not started.
+
+    `environ` is the child's whole environment; None: as ours.
+    """
     try:
         child = subprocess.run(
             [python, "-W", "ignore", "-c", _ASK],
@@ -79,6 +84,7 @@ def mpi_library(python: str = sys.executable, timeout: float = 60.0) -> MPILibra
             errors="replace",
             timeout=timeout,
             stdin=subprocess.DEVNULL,
+            env=None if environ is None else dict(environ),
         )
     except subprocess.TimeoutExpired:
         return MPILibrary(reason=f"loading the MPI library took more than {timeout:g} s", fix="see python -m mpi4py")

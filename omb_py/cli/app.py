@@ -18,6 +18,8 @@ TOOLS = {
     "doctor": "what this machine can do, and why the rest cannot",
     "run": "measure a suite of benchmarks",
     "suite": "list, show and check suites",
+    "compare": "is NEW slower than BASE? a verdict on two sets of launches",
+    "aa": "a library against itself: the false-alarm rate here",
     "results": "list, show, export, recover, compact, prune and verify results",
     "history": "a cell over time or versions: its changes, and what changed around it",
     "model": "latency and bandwidth fitted to a curve, lower bounds, more ranks",

@@ -150,7 +150,7 @@ def run_export(
     if output is None:
         click.echo(text, nl=False)
         return OK
-    _write(output, text)
+    write_file(output, text)
     click.echo(f"omb-py: {len(rows)} rows written to {output}", err=True)
     return OK
 
@@ -174,7 +174,7 @@ def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list
     return to_rows(load_table(store, on_skip=_skipped, **wanted))
 
 
-def _write(output: Path, text: str) -> None:
+def write_file(output: Path, text: str) -> None:
     """Write a file whole or not at all. Raises EnvironmentProblem."""
     part = output.with_name(f".{output.name}.part")
     try:

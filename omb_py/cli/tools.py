@@ -43,6 +43,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli import suites
 
         return suites.run_command() if name == "run" else suites.group()
+    if name in ("compare", "aa"):
+        from omb_py.cli import compare
+
+        return compare.command() if name == "compare" else compare.aa_command()
     makers = {"list": list_command, "explain": explain_command, "doctor": doctor_command}
     return makers.get(name, completion_command)()
 

@@ -133,22 +133,23 @@ def start(run: Run, launch: LaunchPlan) -> None:
 
 def _start(run: Run, launch: LaunchPlan) -> None:
     """Start the ranks of a launch with a launcher and supervise them."""
-    from omb_py.orchestrate.launchers import command_for
+    from omb_py.orchestrate.launchers import command_for, context_of
 
     request, offer = run.request, offers_of([launch.backend])[launch.backend]
     command = command_for(
         request.launcher,
-        [sys.executable, "-m", "omb_py.orchestrate.worker"],
+        [run.where.python, "-m", "omb_py.orchestrate.worker"],
         launch.ranks,
         hosts=request.hosts,
         extra=request.launcher_args,
-        pass_names=offer.pass_names,
+        pass_names=(*offer.pass_names, *run.where.names),
         bind=offer.bound,
         needs_mpi=offer.needs_mpi,
+        context=context_of(run.where),
     )
     for line in command.notes:
         run.note(line)
-    collector = Collector(run, launch, {"launcher": command.name, "command": list(command.words)})
+    collector = Collector(run, launch, {"launcher": command.name, "command": list(command.words), **run.where.facts})
     supervise(
         collector, spec_of(run, launch), words=command.words, environ=command.environ, local=command.local,
         hosts=request.hosts, launcher=command.name,
@@ -198,7 +199,7 @@ def _simulate(run: Run, launch: LaunchPlan) -> None:
     from omb_py.orchestrate.worker import Position, run_cells
 
     spec = spec_of(run, launch)
-    collector = Collector(run, launch, {"launcher": "none", "command": []})
+    collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts})
 
     def handle(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if message["type"] == "launch":

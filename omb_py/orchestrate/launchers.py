@@ -18,6 +18,7 @@ from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibr
 from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.placement import Placement, Processors, bound_by_user, place, processors
+from omb_py.orchestrate.where import HERE, Where
 
 _ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -131,6 +132,14 @@ def command_for(
         if launcher != "auto" or needs_mpi or hosts or extra or LAUNCHERS["torchrun"].missing(context):
             raise
         return LAUNCHERS["torchrun"].build(wanted, context)
+
+
+def context_of(where: Where) -> Context | None:
+    """What builders look at for ranks of another Python or environment; None for ours."""
+    if where is HERE:
+        return None
+    environ = where.environment()
+    return Context(environ, where.python, ask=lambda python: mpi_library(python, environ=environ))
 
 
 def choose(context: Context) -> str:

@@ -63,6 +63,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
 
     cells = [cell_from(cell) for cell in spec["cells"]]
     fault = parse_fault(spec.get("inject") or "")
+    busy = fault is not None and fault.kind == "busy"  # in the program as it is measured, which keeps its version
     log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
     root = 0 in session.local
     for name in dict.fromkeys(cell.benchmark for cell in cells):
@@ -79,7 +80,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     while True:
         for sweep in sweeps:
             name = sweep[0][1].benchmark
-            benchmark = arranged(with_fault(find(name), fault))
+            benchmark = with_fault(arranged(find(name)), fault) if busy else arranged(with_fault(find(name), fault))
             for index, cell in sweep:
                 position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
