@@ -61,7 +61,7 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
                 out.append(text.header(dtype, first=index == 0))
             out.append(text.row(row))
             if row.get("validated") is False:
-                out.append(text.failure(row))
+                out.append(text.failure(row, (row.get("parameters") or {}).get("program", "omb-py")))
         out.append(closing(text, table))
     return "".join(out)
 

@@ -206,6 +206,11 @@ def _read_one_by_one(
     return pa.concat_tables(tables)
 
 
+def column_value(name: str, value: Any) -> Any:
+    """A value in the type of a column; text is converted. Raises UsageError on an unknown column or a wrong value."""
+    return _value(_column(name), value)
+
+
 def _column(name: str) -> schema.Column:
     if name == DATE:
         return schema.Column(DATE, "string", "day of the launch, UTC")

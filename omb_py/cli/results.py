@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from omb_py.cli.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import full_option, store_option, tails_option
 from omb_py.cli.words import Parsed, word
@@ -56,6 +57,7 @@ def group() -> click.Command:
                      multiple=True, help="Only rows with this value; repeat it for several columns. (default: all)")),
             "omb-py results export last > last.csv", "omb-py results export all --where benchmark=allreduce -o a.csv",
         ),
+        _verb("import", run_import, IMPORT_HELP, import_params(), *IMPORT_EXAMPLES),
         _verb("recover", run_recover, "Store what killed runs had finished, from their journals.", ()),
     )  # fmt: skip
     return Verbs(
@@ -64,7 +66,7 @@ def group() -> click.Command:
         context_settings=dict(CONTEXT),
         params=[debug_option()],
         no_args_is_help=False,
-        help="List, show, export and recover what was measured.",
+        help="List, show, import, export and recover what was measured.",
     )
 
 
