@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 INT32 = 2**31 - 1
 INT64 = 2**63 - 1
+_MOST_SHOWN = 400
+"""Characters that are searched for secrets before the piece is cut to length."""
 
 _WHOLE = re.compile(r"\d{1,19}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,40}(\.\d{0,40})?([eE][+-]?\d{1,3})?", re.ASCII)
@@ -149,7 +151,7 @@ def shown(text: str, most: int = 40) -> str:
     """A piece of a file for a message: short, on one line, without secrets."""
     from omb_py.results.redact import redact_text
 
-    clean = redact_text(text.strip())
+    clean = redact_text(text.strip()[:_MOST_SHOWN])
     return repr(clean if len(clean) <= most else clean[: most - 1] + "…")
 
 

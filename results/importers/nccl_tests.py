@@ -164,8 +164,9 @@ class _Reading:
             halves[-1].append("time" if word in _TIMES else word)
         self.part = _Part(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
         self.used = True
-        if not 1 <= len(halves) <= _PLACES or {"time", "algbw", "busbw"} - set(halves[0]):
-            raise BadTable("a head without time, algbw and busbw")
+        needed = [{"time", "algbw", "busbw"} - set(half) for half in halves]
+        if not 1 <= len(halves) <= _PLACES or any(needed) or words[:first][:1] not in (["size"], ["bytes"]) or "type" not in words[:first]:
+            raise BadTable("a head without size, type, time, algbw and busbw")
         return True
 
     def _body(self, line: Line) -> None:

@@ -40,7 +40,7 @@ def test_two_tables() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (LATENCY[:-3], "line 4: '1.' is not a number with two decimals"),
+        (LATENCY[:-3], "line 4: not a size and a value"),
         (LATENCY.replace("Latency Test", "Quux Test"), "unknown title"),
         (LATENCY.split("\n", 1)[1], "without its title"),
         ("# OMB-Py MPI Gather Latency Test\n", "no rows"),
