@@ -1,7 +1,7 @@
 """Rows as the JSON of pytest-benchmark, so that ``pytest-benchmark compare`` reads them.
 
-A cell is a benchmark. With one launch its data are the samples; with several they are the medians of the launches, since
-the launch is the sample. Times are in seconds. A row that knows no time (an imported bandwidth) is left out.
+A cell is a benchmark. With one launch its data are the samples; with several they are the medians of the launches,
+since the launch is the sample. Times are in seconds. A row that knows no time (an imported bandwidth) is left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def _name(row: Row, several: bool) -> str:
     words = [str(row[key]) for key in _NAMED if row.get(key) is not None and (key, row[key]) not in _USUAL]
     words += ["in_place"] if row.get("in_place") else []
     words += [f"{k}={v}" for k, v in sorted((row.get("parameters") or {}).items()) if k not in ("pass", "cycle")]
-    words += [f"{mark}{row[key]}" for key, mark in _NUMBERED if row.get(key) is not None and (key, row[key]) not in _USUAL]
+    words += [
+        f"{mark}{row[key]}" for key, mark in _NUMBERED if row.get(key) is not None and (key, row[key]) not in _USUAL
+    ]
     if several:
         words += [str(row[key]) for key in _LIBRARY if row.get(key)]
     return f"{row['benchmark']}[{'-'.join(words)}]"

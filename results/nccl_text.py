@@ -32,7 +32,7 @@ _BLOCKS = frozenset({"all_gather", "gather", "scatter", "alltoall", "alltoallv",
 
 HEAD = (
     "#\n"
-    "#                                                              out-of-place                       in-place          \n"
+    f"#{'out-of-place':>74}{'in-place':>31}          \n"
     "#       size         count      type   redop    root     time   algbw   busbw  #wrong"
     "     time   algbw   busbw  #wrong \n"
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)"

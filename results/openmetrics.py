@@ -1,4 +1,4 @@
-"""Rows as OpenMetrics text: gauges with the launch's time, for ``promtool tsdb create-blocks-from openmetrics`` or a push.
+"""Rows as OpenMetrics text: gauges with the time of the launch, for ``promtool tsdb create-blocks-from openmetrics``.
 
 A launch that measured a cell several times (a soak) has the label ``repeat``. Seconds and bytes a second throughout.
 """

@@ -46,8 +46,12 @@ class Dialect:
         return self.number > (5, 3)
 
 
+OWN = Dialect()
+"""In which omb-py prints what it measured."""
+
+
 def dialect(name: object) -> Dialect:
     """The dialect of the column ``text_dialect``: 7.5's where it is none of OMB's."""
     said = str(name)
     found = _NAME.match(said)
-    return Dialect(said.removeprefix("omb-"), (int(found[1]), int(found[2]))) if found else Dialect()
+    return Dialect(said.removeprefix("omb-"), (int(found[1]), int(found[2]))) if found else OWN

@@ -16,7 +16,7 @@ from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.graphs import dims_create
-from omb_py.results.osu_dialects import DIALECT, VERSION, Dialect, dialect
+from omb_py.results.osu_dialects import DIALECT, OWN, VERSION, Dialect, dialect
 from omb_py.results.titles import TITLES, Layout, Title, family
 
 __all__ = ["DIALECT", "VERSION", "OsuText", "closing", "details", "message_rate", "parameters_of", "text_of"]
@@ -68,7 +68,7 @@ class OsuText:
 
     layout: Layout | None = None
     """Layout of a benchmark that OMB does not have."""
-    dialect: Dialect = Dialect()
+    dialect: Dialect = OWN
     """Whose version of the text."""
     library: str = "MPI"
     """What a title says instead of MPI: NCCL or RCCL."""

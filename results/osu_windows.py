@@ -82,4 +82,6 @@ class Windows:
 
 
 def _title(row: Row) -> str:
-    return "\n".join([TITLES[row["benchmark"]].line("", dialect(row.get("text_dialect")).version), *details(row)]) + "\n"
+    return (
+        "\n".join([TITLES[row["benchmark"]].line("", dialect(row.get("text_dialect")).version), *details(row)]) + "\n"
+    )

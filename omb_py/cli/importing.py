@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 IMPORT_HELP = (
-    "Files of other tools into the store: text of OMB 5.3 to 8.0, OMB-Py, nccl-tests, rccl-tests and Intel MPI Benchmarks, "
+    "Files of other tools into the store: text of OMB 5.3 to 8.0, OMB-Py, nccl-tests, rccl-tests and Intel MPI "
+    "Benchmarks, "
     "JSON of nccl-tests and rccl-tests, CSV of rccl-tests. A log may hold several tables, and lines of anything else "
-    "between them. Good tables are stored; a damaged one is left out and named with its lines. What a file does not say "
-    "stays null."
+    "between them. Good tables are stored; a damaged one is left out and named with its lines. What a file does not "
+    "say stays null."
 )
 IMPORT_EXAMPLES = (
     "omb-py results import osu_*.log --store DIR",
@@ -39,10 +40,11 @@ def import_params() -> list[click.Parameter]:
     return [
         click.Argument(["sources"], nargs=-1, required=True, type=Parsed("file", str), metavar="FILE..."),
         Grouped(["--benchmark"], heading=known, metavar="NAME", type=Parsed("benchmark", str),
-                help="What a table measures that does not say it. (default: from the title, the command line in the log, "
-                     "the file's name)"),
+                help="What a table measures that does not say it. (default: from the title, the command line in the "
+                     "log, the file's name)"),
         Grouped(["--set", "values"], heading=known, metavar="COLUMN=VALUE", type=Parsed("value", str), multiple=True,
-                help="A column that the file leaves null, as library, library_version, ranks; repeat it. (default: none)"),
+                help="A column that the file leaves null, as library, library_version, ranks; repeat it. "
+                     "(default: none)"),
         Grouped(["--tag", "tags"], heading=known, metavar="K=V", type=Parsed("tag", str), multiple=True,
                 help="Stored with every row; repeat it. (default: none)"),
         Grouped(["--started-at"], heading=known, metavar="TIME", type=Parsed("time", _moment),
@@ -68,11 +70,11 @@ def run_import(
         check_benchmark(benchmark) if benchmark else None, columns_of(assignments), parse_tags(tags), started_at, again,
     )  # fmt: skip
     place = store or DEFAULT_STORE
-    refused = [error for source in sources if (error := _one(source, place, options)) is not None]
+    refused = [said for source in sources if (said := _one(source, place, options)) is not None]
     if len(sources) == 1 and refused:
         raise UsageError(refused[0])
-    for error in refused:
-        click.echo(f"omb-py: {error}", err=True)
+    for reason in refused:
+        click.echo(f"omb-py: {reason}", err=True)
     if refused:
         raise UsageError(f"{len(refused)} of {len(sources)} files could not be imported wholly: see above")
     return OK
@@ -115,8 +117,8 @@ def _line(source: str, done: Imported, store: Path) -> str:
     if not done.tables:
         return f"{source}: nothing imported"
     tools = Counter(" ".join(filter(None, (table.source, table.version))) for table in done.tables)
-    said = ", ".join(tools)
-    return f"{source}: {_count(len(done.tables), 'table')} of {said}, {_count(done.cells, 'cell')}, as {done.run_id} in {store}"
+    read = f"{_count(len(done.tables), 'table')} of {', '.join(tools)}, {_count(done.cells, 'cell')}"
+    return f"{source}: {read}, as {done.run_id} in {store}"
 
 
 def _count(number: int, what: str) -> str:
@@ -128,5 +130,3 @@ def _moment(text: str) -> str:
         return datetime.fromisoformat(text.strip()).isoformat()
     except ValueError:
         raise UsageError(f"--started-at {text!r} is not a time: write it as 2026-11-21T12:00") from None
-
-

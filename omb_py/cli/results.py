@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from omb_py.cli.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.options import full_option, store_option, tails_option
 from omb_py.cli.words import Parsed, word
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest

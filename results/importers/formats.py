@@ -33,7 +33,7 @@ def whole_readers() -> tuple[WholeReader, ...]:
 
 def names() -> list[str]:
     """Every known format, for a message."""
-    return [reader.name for reader in (*text_readers(), *whole_readers())]
+    return [reader.name for reader in text_readers()] + [reader.name for reader in whole_readers()]
 
 
 def parse(data: bytes, context: Context) -> Parsed:
@@ -45,9 +45,9 @@ def parse(data: bytes, context: Context) -> Parsed:
     text = decode(data)
     if text is None:
         raise UsageError(f"a binary file, not a log; known are {', '.join(names())}")
-    for reader in whole_readers():
-        if reader.claims(text):
-            return reader.read_whole(text, context)
+    for whole in whole_readers():
+        if whole.claims(text):
+            return whole.read_whole(text, context)
     lines = split(text)
     found = Parsed()
     for reader, part, before in _parts(lines):
@@ -73,5 +73,5 @@ def _unknown(lines: Sequence[Line]) -> str:
     first = next((line for line in lines if line.text.strip()), None)
     if first is None:
         return "an empty file"
-    tried = ", ".join(names())
-    return f"line {first.number}: {shown(first.text, 60)} and no later line begins a table of a known format; tried {tried}"
+    where = f"line {first.number}: {shown(first.text, 60)} and no later line begins a table of a known format"
+    return f"{where}; tried {', '.join(names())}"

@@ -8,8 +8,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from omb_py.results.importers.model import INT32, BadTable, Context, Line, Parsed, Problem, Table, is_numeric, number, shown, whole
-from omb_py.results.titles import TITLES, family
+from omb_py.results.importers.model import (
+    INT32,
+    BadTable,
+    Context,
+    Line,
+    Parsed,
+    Problem,
+    Table,
+    is_numeric,
+    number,
+    shown,
+    whole,
+)
+from omb_py.results.titles import family
 
 SOURCE = "IMB"
 
@@ -18,7 +30,9 @@ _TITLE = re.compile(r"\s*# Benchmarking (?P<name>[A-Za-z0-9_]+)\s*(?P<more>\(.*\
 _PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b.*")
 _GROUPS = re.compile(r"\s*# \( ?(\d{1,9}) groups of (\d{1,9}) processes each running simultaneous.*")
 _MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
-_SAID = re.compile(r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release)\s*:\s*(.*)")
+_SAID = re.compile(
+    r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release)\s*:\s*(.*)"
+)
 _RULE = re.compile(r"\s*#-{20,}\s*")
 
 _COLUMNS: Mapping[str, str] = {
@@ -130,7 +144,12 @@ class _Reading:
             part.columns = tuple(_COLUMNS[word] for word in words)
             if len(set(part.columns)) < len(part.columns):
                 raise BadTable("a column stands twice in the head")
-        elif part.columns and words and words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1]) or "time-out" in words[1]):
+        elif (
+            part.columns
+            and words
+            and words[0].isdecimal()
+            and (len(words) == 1 or is_numeric(words[1]) or "time-out" in words[1])
+        ):
             self._row(part, line, words)
 
     def _row(self, part: _Part, line: Line, words: Sequence[str]) -> None:
@@ -157,9 +176,13 @@ class _Reading:
             self.found.problems.append(Problem(part.line, f"table {part.name!r} left out{where}: {part.bad.text}"))
             return
         launch = part.launch
-        facts = {key: value for key, value in launch.said.items() if key in ("MPI Version", "Machine", "System", "Release")}
+        facts = {
+            key: value for key, value in launch.said.items() if key in ("MPI Version", "Machine", "System", "Release")
+        }
         self.found.tables.append(
-            Table(SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, _time(launch.said))
+            Table(
+                SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, _time(launch.said)
+            )
         )
 
 
@@ -170,16 +193,21 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
         if key not in ("size", "iterations", "value"):
             metrics[key] = number(word) or 0.0
     rate = benchmark in _RATES and "value" not in cells
-    value = number(cells["value"]) if "value" in cells else metrics.get("mbytes_per_s" if rate else "overall", metrics.get("pure"))
+    value = (
+        number(cells["value"])
+        if "value" in cells
+        else metrics.get("mbytes_per_s" if rate else "overall", metrics.get("pure"))
+    )
     reduces = any(word in name for word in _REDUCE)
     said = part.launch.said.get("MPI_Datatype for reductions" if reduces else "MPI_Datatype", "")
     return {
-        "source": SOURCE, "benchmark": benchmark, "family": family(benchmark) if benchmark in TITLES else None, "backend": "mpi",
+        "source": SOURCE, "benchmark": benchmark, "family": family(benchmark), "backend": "mpi",
         "binding": "c", "binding_version": f"IMB {part.launch.version}" if part.launch.version else None,
         "device": None, "dtype": _TYPES.get(said), "op": _op(part, benchmark), "ranks": part.ranks,
         "size_bytes": whole(cells["size"]) if "size" in cells else None,
         "iterations": whole(cells["iterations"]) if "iterations" in cells else None,
-        "metric": "bandwidth" if rate else "latency", "unit": "MB/s" if rate else "us", "value": value, "metrics": metrics,
+        "metric": "bandwidth" if rate else "latency", "unit": "MB/s" if rate else "us", "value": value,
+        "metrics": metrics,
         "parameters": dict(part.parameters), "text_dialect": "omb-7.5",
     }  # fmt: skip
 

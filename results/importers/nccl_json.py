@@ -83,11 +83,15 @@ def _table(found: Mapping[str, Any], context: Context) -> Table:
             if isinstance(entry.get(key), Mapping):
                 half = _half(entry, key, in_place)
                 row = make_row(launch, name, size, count, dtype, op, root, half)
-                row["iterations"] = row["iterations"] if half.samples else _whole(entry, "actual_iterations") or launch.iterations
+                row["iterations"] = (
+                    row["iterations"] if half.samples else _whole(entry, "actual_iterations") or launch.iterations
+                )
                 rows.append(row | {"text_dialect": "nccl-tests"})
     if not rows:
         raise BadTable("no placement was measured")
-    return Table(launch.source, launch.version, rows[0]["benchmark"], 1, 0, rows, launch.facts, _time(found.get("start_time")))
+    return Table(
+        launch.source, launch.version, rows[0]["benchmark"], 1, 0, rows, launch.facts, _time(found.get("start_time"))
+    )
 
 
 def _launch(found: Mapping[str, Any], args: list[str]) -> Launch:
@@ -123,12 +127,13 @@ def _timing(config: Mapping[str, Any]) -> str:
 def _line(entry: Mapping[str, Any]) -> tuple[int, int | None, str, str | None, int | None]:
     size, count, kind, op = (entry.get(key) for key in ("size", "count", "type", "redop"))
     root = str(entry.get("root", "-1")).strip()
-    if not _is_whole(size) or not _is_whole(count) or not isinstance(kind, str) or not root.lstrip("-").isdecimal():
+    whole = isinstance(size, int) and isinstance(count, int) and _is_whole(size) and _is_whole(count)
+    if not whole or not isinstance(kind, str) or not root.lstrip("-").isdecimal():
         raise BadTable(f"a result without size, count, type and root: {shown(str(dict(list(entry.items())[:4])), 80)}")
     if len(root) > 9:
         raise BadTable("a root out of range")
     reduction = None if op in (None, "none", "") else str(op)
-    return int(size), int(count), dtype_of(kind), reduction, None if int(root) < 0 else int(root)
+    return int(size or 0), int(count or 0), dtype_of(kind), reduction, None if int(root) < 0 else int(root)
 
 
 def _half(entry: Mapping[str, Any], key: str, in_place: bool) -> Placement:

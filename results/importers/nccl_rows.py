@@ -1,9 +1,9 @@
-"""What nccl-tests and rccl-tests measure, as rows: names, sizes, counts and verdicts (formulas: results/bandwidth.py)."""
+"""What nccl-tests and rccl-tests measure, as rows: names, sizes, counts, verdicts (formulas: results/bandwidth.py)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,7 +54,7 @@ class Placement:
 
 
 def collective_of(text: str) -> str | None:
-    """The collective of a name in any spelling: ``all_reduce_perf``, ``AllReduce``, ``osu_allreduce``'s ``allreduce``."""
+    """The collective of a name in any spelling: ``all_reduce_perf``, ``AllReduce``, ``allreduce``."""
     plain = re.sub(r"[^a-z]", "", text.lower().removesuffix("_perf"))
     return next((name for name in BENCHMARKS if plain in (name.replace("_", ""), BENCHMARKS[name])), None)
 
@@ -122,7 +122,14 @@ def _fits(name: str, lines: Sequence[tuple[int, int | None, str, str | None, int
 
 
 def make_row(
-    launch: Launch, name: str, size: int, count: int | None, dtype: str, op: str | None, root: int | None, half: Placement
+    launch: Launch,
+    name: str,
+    size: int,
+    count: int | None,
+    dtype: str,
+    op: str | None,
+    root: int | None,
+    half: Placement,
 ) -> dict[str, Any]:
     """A row of one placement of one line."""
     item = DTYPES[dtype].itemsize if dtype in DTYPES else 1 if dtype.startswith("f8") else None
@@ -138,12 +145,14 @@ def make_row(
     if half.wrong is not None:
         metrics["wrong_elements"] = half.wrong
     row: dict[str, Any] = {
-        "source": launch.source, "benchmark": BENCHMARKS[name], "family": "pt2pt" if name == "sendrecv" else "collective",
-        "backend": "nccl", "library": _LIBRARIES[launch.source], "library_version": launch.library_version, "binding": "c",
+        "source": launch.source, "benchmark": BENCHMARKS[name], "backend": "nccl",
+        "family": "pt2pt" if name == "sendrecv" else "collective",
+        "library": _LIBRARIES[launch.source], "library_version": launch.library_version, "binding": "c",
         "binding_version": f"{launch.source} {launch.version}" if launch.version else None,
         "device": _DEVICES[launch.source],
         "device_name": next(iter(launch.device_names)) if len(launch.device_names) == 1 else None,
-        "dtype": dtype, "op": op, "in_place": half.in_place, "root": root, "timing": launch.timing, "batch": launch.batch,
+        "dtype": dtype, "op": op, "in_place": half.in_place, "root": root, "timing": launch.timing,
+        "batch": launch.batch,
         "ranks": launch.ranks, "nodes": nodes, "devices": launch.ranks,
         "ranks_per_node": launch.ranks // nodes if launch.ranks and nodes and launch.ranks % nodes == 0 else None,
         "size_bytes": message, "bytes_per_rank": message, "bytes_total": size,
@@ -157,7 +166,7 @@ def make_row(
     return row | _of_samples(half.samples)
 
 
-def _of_samples(samples: Sequence[float]) -> Mapping[str, Any]:
+def _of_samples(samples: Sequence[float]) -> dict[str, Any]:
     from omb_py.results.summary import summarise
 
     if not samples:

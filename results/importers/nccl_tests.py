@@ -143,7 +143,11 @@ class _Reading:
         return True
 
     def _config(self, text: str) -> None:
-        said = dict(re.findall(r"(warmup iters|agg iters|(?<!warmup )(?<!agg )iters|graph|minBytes|maxBytes): ?(\d{1,18})", text))
+        said = dict(
+            re.findall(
+                r"(warmup iters|agg iters|(?<!warmup )(?<!agg )iters|graph|minBytes|maxBytes): ?(\d{1,18})", text
+            )
+        )
         self.launch.iterations = int(said["iters"]) if "iters" in said else None
         self.launch.warmup = int(said["warmup iters"]) if "warmup iters" in said else None
         self.launch.batch = whole(said["agg iters"], INT32) if "agg iters" in said else None
@@ -165,7 +169,12 @@ class _Reading:
         self.part = _Part(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
         self.used = True
         needed = [{"time", "algbw", "busbw"} - set(half) for half in halves]
-        if not 1 <= len(halves) <= _PLACES or any(needed) or words[:first][:1] not in (["size"], ["bytes"]) or "type" not in words[:first]:
+        if (
+            not 1 <= len(halves) <= _PLACES
+            or any(needed)
+            or words[:first][:1] not in (["size"], ["bytes"])
+            or "type" not in words[:first]
+        ):
             raise BadTable("a head without size, type, time, algbw and busbw")
         return True
 
@@ -243,7 +252,13 @@ def _fixed(cells: Values) -> tuple[int, int | None, str, str | None, int | None]
     size = whole(cells.get("size") or cells.get("bytes") or "")
     count = whole(cells.get("count") or cells.get("N") or "")
     op, root = cells.get("redop") or cells.get("op"), cells.get("root", "-1")
-    return size, count, dtype_of(cells["type"]), None if op in (None, "none") else op, None if root == "-1" else whole(root, INT32)
+    return (
+        size,
+        count,
+        dtype_of(cells["type"]),
+        None if op in (None, "none") else op,
+        None if root == "-1" else whole(root, INT32),
+    )
 
 
 def _half(cells: Values, in_place: bool, in_ms: bool) -> Placement:

@@ -6,7 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omb_py.results.importers.model import BadTable, Context, Line, Parsed, Problem, Table, decimal, is_numeric, shown, whole
+from omb_py.results.importers.model import (
+    BadTable,
+    Context,
+    Line,
+    Parsed,
+    Problem,
+    Table,
+    decimal,
+    is_numeric,
+    shown,
+    whole,
+)
 
 SOURCE = "OMB-Py"
 
@@ -94,5 +105,6 @@ def _row(benchmark: str, unit: str, words: Sequence[str], number: int) -> dict[s
         "binding": "mpi4py", "process_sync": None if pair else "none", "unit": unit,
         "metric": "bandwidth" if unit == "MB/s" else "latency", "size_bytes": size, "value": value,
         "ranks": 2 if pair and benchmark != "multi_lat" else None, "text_dialect": "omb-7.5",
-        "window": 64 if benchmark in ("bw", "bibw") else None, "parameters": {"loop": "one timer around all iterations"},
+        "window": 64 if benchmark in ("bw", "bibw") else None,
+        "parameters": {"loop": "one timer around all iterations"},
     }  # fmt: skip

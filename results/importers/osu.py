@@ -21,8 +21,9 @@ _USING = re.compile(r"\s*# ?Using (NCCL|RCCL)\s*")
 _BUFFERS = re.compile(r"\s*# Send Buffer on .+ and Receive Buffer on .+")
 _SENTENCE = re.compile(r"\s*(?:nprocs: \d+, min: \d+|This is a test with \d+ processes\s*$)")
 _STARTS = re.compile(
-    r"\s*(?:# OSU \S|# omb-py \S+ Test v|# Size\s{2,}\S|# (?:Avg )?Latency ?\(us\)|# Overall\(us\)|# Number of \w+ threads: "
-    r"|# Number of forked processes|Dimensions size =|Time took to create topology|# ?Using (?:NCCL|RCCL)\s*$"
+    r"\s*(?:# OSU \S|# omb-py \S+ Test v|# Size\s{2,}\S|# (?:Avg )?Latency ?\(us\)|# Overall\(us\)"
+    r"|# Number of \w+ threads: |# Number of forked processes"
+    r"|Dimensions size =|Time took to create topology|# ?Using (?:NCCL|RCCL)\s*$"
     r"|# Send Buffer on |nprocs: \d+, min: \d+|This is a test with \d+ processes\s*$)"
 )
 
@@ -153,7 +154,7 @@ class _Reading:
         return self.table
 
     def _untitled(self, line: Line) -> bool:
-        """A table without a title: one whose beginning is lost, the point-to-point tests of NCCL, and 5.3's osu_init."""
+        """A table without a title: one whose beginning is lost, point-to-point of NCCL, and 5.3's osu_init."""
         sentence = _SENTENCE.match(line.text)
         if sentence and (self.table is None or self.table.benchmark not in ("init", "hello") or self.table.rows):
             self._begin(line, "init" if "nprocs" in line.text else "hello")

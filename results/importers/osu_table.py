@@ -101,7 +101,9 @@ class Building:
             self._check_rates()
             self.rate_table = False
         elif said.startswith("DATA VALIDATION ERROR: ") and " exited with status" in said:
-            self.prelude.parameters["program"] = said.removeprefix("DATA VALIDATION ERROR: ").partition(" exited")[0][:200]
+            self.prelude.parameters["program"] = said.removeprefix("DATA VALIDATION ERROR: ").partition(" exited")[0][
+                :200
+            ]
         else:
             return False
         return True
@@ -259,7 +261,8 @@ class Building:
             row.update(
                 source=self.source, backend="nccl" if library else "mpi", library=library, binding=BINDING,
                 binding_version=f"{self.source} {self.version}" if self.version else None,
-                process_sync=_sync(row["family"]), parameters=dict(parameters), text_dialect=f"omb-{self.version or '5.3'}",
+                process_sync=_sync(row["family"]), parameters=dict(parameters),
+                text_dialect=f"omb-{self.version or '5.3'}",
             )  # fmt: skip
 
 

@@ -105,14 +105,14 @@ def _tables(cells: Sequence[tuple[int, Values]], what: str, first: int) -> Parse
         if end < len(cells) and cells[end][1].get("name") == cells[start][1].get("name"):
             continue
         part, start = cells[start:end], end
-        line = part[0][0]
+        rows: list[dict[str, Any]] = []
         try:
-            rows = []
-            for line, values in part:
+            for _, values in part:
                 rows.append(_row(values))
             found.tables.append(Table(RCCL, None, rows[0]["benchmark"], part[0][0], 0, rows))
         except BadTable as error:
-            found.problems.append(Problem(line, f"{what}, collective {shown(part[0][1].get('name', ''))} left out: {error}"))
+            name = shown(part[0][1].get("name", ""))
+            found.problems.append(Problem(part[len(rows)][0], f"{what}, collective {name} left out: {error}"))
     return found
 
 
@@ -120,7 +120,9 @@ def _row(values: Values) -> dict[str, Any]:
     name = collective_of(values.get("name", ""))
     missing = [key for key in ("size", "type", "inplace", "time", "algbw", "busbw") if key not in values]
     if name is None or missing:
-        raise BadTable(f"lacks {', '.join(missing)}" if missing else f"unknown collective {shown(values.get('name', ''))}")
+        raise BadTable(
+            f"lacks {', '.join(missing)}" if missing else f"unknown collective {shown(values.get('name', ''))}"
+        )
     algbw, busbw = number(values["algbw"]), number(values["busbw"])
     launch = Launch(source=RCCL, collective=name, timing="pipelined")
     launch.ranks = _ranks(values, name, algbw, busbw)
@@ -131,7 +133,9 @@ def _row(values: Values) -> dict[str, Any]:
         None if wrong in ("N/A", "None", "") else number(wrong),
     )  # fmt: skip
     size = whole(values["size"])
-    row = make_row(launch, name, size, None, dtype_of(values["type"]), None if op in ("none", "None", "") else op, None, half)
+    row = make_row(
+        launch, name, size, None, dtype_of(values["type"]), None if op in ("none", "None", "") else op, None, half
+    )
     row["nodes"] = whole(values["nodes"], INT32) if "nodes" in values else None
     per_node = whole(values[key], INT32) if (key := _key(values, "rankspernode")) else None
     if row["nodes"] and per_node and row["ranks"] == row["nodes"] * per_node:

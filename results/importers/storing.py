@@ -128,7 +128,9 @@ def _launches(store: str | Path, run_id: str) -> list[Path]:
     return [Path(store)] if merged.num_rows else []
 
 
-def _complete(parsed: Parsed, run_id: str, moment: str, options: Options) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
+def _complete(
+    parsed: Parsed, run_id: str, moment: str, options: Options
+) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
     """(rows, facts) of each launch; a table whose numbers the store cannot hold becomes a problem."""
     launches: dict[int, tuple[list[dict[str, Any]], dict[str, Any]]] = {}
     good: list[Table] = []

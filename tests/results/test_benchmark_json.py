@@ -17,7 +17,8 @@ from omb_py.results.export import export
 def cells(make_row, scale: float) -> list[dict]:
     common = {"dtype": "int32", "ranks": 4, "op": "sum", "library": "MPICH", "binding": "native"}
     return [
-        make_row(size_bytes=size, value=2.0, samples_us=[scale * t for t in (1.0, 2.0, 9.0)], **common) for size in (4, 8)
+        make_row(size_bytes=size, value=2.0, samples_us=[scale * t for t in (1.0, 2.0, 9.0)], **common)
+        for size in (4, 8)
     ]
 
 
@@ -44,7 +45,9 @@ def test_several_launches_are_their_medians(make_row) -> None:
 
 def test_the_statistics_are_those_of_the_data(make_row) -> None:
     samples = np.random.default_rng(1).lognormal(size=200)
-    [found] = json.loads(export([make_row(size_bytes=8, samples_us=samples.tolist())], "pytest-benchmark"))["benchmarks"]
+    [found] = json.loads(export([make_row(size_bytes=8, samples_us=samples.tolist())], "pytest-benchmark"))[
+        "benchmarks"
+    ]
     stats, seconds = found["stats"], samples * 1e-6
     assert stats["median"] == pytest.approx(np.median(seconds))
     assert stats["stddev"] == pytest.approx(np.std(seconds, ddof=1))

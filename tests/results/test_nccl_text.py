@@ -8,7 +8,10 @@ from omb_py.errors import UsageError
 from omb_py.results.export import export
 from omb_py.results.nccl_text import HEAD, Half, footer, line, real, to_nccl
 
-PRINTED = "     1048576        262144     float     sum      -1    27.76   37.78   66.11       0    27.49   38.15   66.76     N/A\n"
+PRINTED = (
+    "     1048576        262144     float     sum      -1    27.76   37.78   66.11       0"
+    "    27.49   38.15   66.76     N/A\n"
+)
 
 
 def test_a_line_has_13_words_in_nccl_tests_widths() -> None:
@@ -47,7 +50,10 @@ class TestRows:
         inside = make_row(**common, in_place=True, value=27.49, algbw_gbps=38.15, busbw_gbps=66.76)
         text = to_nccl([out, inside])
         assert text.startswith("# Collective test starting: all_reduce_perf\n" + HEAD + PRINTED)
-        assert text.endswith("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 66.435 \n#\n# Collective test concluded: all_reduce_perf\n")
+        assert text.endswith(
+            "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 66.435 \n#\n"
+            "# Collective test concluded: all_reduce_perf\n"
+        )
 
     def test_the_count_of_blocks_is_one_ranks(self, make_row) -> None:
         for name, ranks in (("allgather", 4), ("reduce_scatter", 4), ("bcast", 1)):

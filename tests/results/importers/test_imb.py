@@ -15,7 +15,8 @@ def test_tables_of_one_start_are_one_launch() -> None:
     found = read(MPI1 + NBC)
     assert not found.problems
     assert [(table.benchmark, table.launch, len(table.rows)) for table in found.tables] == [
-        ("latency", 0, 2), ("allreduce", 0, 2), ("barrier", 0, 1), ("bw", 0, 1), ("iallreduce", 1, 1), ("put_latency", 1, 1),
+        ("latency", 0, 2), ("allreduce", 0, 2), ("barrier", 0, 1), ("bw", 0, 1), ("iallreduce", 1, 1),
+        ("put_latency", 1, 1),
     ]  # fmt: skip
     assert [table.started_at for table in found.tables] == ["2026-11-21T21:42:43"] * 4 + [None] * 2
 
@@ -38,8 +39,17 @@ def test_a_collective_has_the_spread_over_ranks() -> None:
 def test_a_barrier_a_rate_an_overlap_and_a_mode() -> None:
     tables = {table.benchmark: table.rows[0] for table in read(MPI1 + NBC).tables}
     assert (tables["barrier"]["size_bytes"], tables["barrier"]["value"]) == (None, 0.72)
-    assert (tables["bw"]["unit"], tables["bw"]["value"], tables["bw"]["metrics"]["message_rate"]) == ("MB/s", 0.23, 231563)
-    assert tables["iallreduce"]["metrics"] == {"overall": 3034.57, "pure": 2325.02, "compute": 3006.57, "overlap_pct": 76.4}
+    assert (tables["bw"]["unit"], tables["bw"]["value"], tables["bw"]["metrics"]["message_rate"]) == (
+        "MB/s",
+        0.23,
+        231563,
+    )
+    assert tables["iallreduce"]["metrics"] == {
+        "overall": 3034.57,
+        "pure": 2325.02,
+        "compute": 3006.57,
+        "overlap_pct": 76.4,
+    }
     assert tables["put_latency"]["parameters"] == {"mode": "aggregate"}
 
 
@@ -49,5 +59,10 @@ def test_damage_is_named() -> None:
     assert len(found.tables) == 3
     found = read(MPI1.replace("#bytes #repetitions  t_min[usec]", "#bytes #repetitions  t_quux[usec]"))
     assert "unknown column 't_quux[usec]'" in str(found.problems[0])
-    found = read(NBC.replace("            4           20      3034.57      2325.02      3006.57        76.40", "            4 time-out.; x"))
+    found = read(
+        NBC.replace(
+            "            4           20      3034.57      2325.02      3006.57        76.40",
+            "            4 time-out.; x",
+        )
+    )
     assert str(found.problems[0]) == "line 6: table 'Iallreduce' left out, line 10: its time was over before a row"

@@ -77,7 +77,9 @@ class TestText:
         assert (first["source"], first["library"], first["device"]) == ("rccl-tests", "RCCL", "rocm")
 
     def test_one_placement(self) -> None:
-        out = texts.FOURTH.replace("    27.49   38.15   66.76       0", "").replace("   195.40  171.73  300.52     N/A", "")
+        out = texts.FOURTH.replace("    27.49   38.15   66.76       0", "").replace(
+            "   195.40  171.73  300.52     N/A", ""
+        )
         assert [row["in_place"] for row in rows_of(out)] == [False, False]
 
     def test_a_time_stamp_at_the_end(self) -> None:
@@ -151,14 +153,17 @@ class TestRccl:
     def test_csv_whose_head_lacks_a_column(self) -> None:
         first, second = rows_of(texts.RCCL_CSV)
         known = {
-            "source": "rccl-tests", "benchmark": "allreduce", "ranks": 8, "nodes": 2, "ranks_per_node": 4, "value": 19.18415,
+            "source": "rccl-tests", "benchmark": "allreduce", "ranks": 8, "nodes": 2, "ranks_per_node": 4,
+            "value": 19.18415,
             "validated": True, "in_place": False, "op": "sum", "dtype": "float32", "parameters": {"cycle": "0"},
         }  # fmt: skip
         assert known.items() <= first.items()
         assert (second["in_place"], second["validated"]) == (True, None)
 
     def test_ranks_of_several_devices_each_are_told_by_the_bandwidths(self) -> None:
-        assert {row["ranks"] for row in rows_of(texts.RCCL_CSV.replace("0.0799", "0.0999").replace("0.0771", "0.0964"))} == {16}
+        assert {
+            row["ranks"] for row in rows_of(texts.RCCL_CSV.replace("0.0799", "0.0999").replace("0.0771", "0.0964"))
+        } == {16}
 
     def test_csv_with_blanks(self) -> None:
         [row] = rows_of(texts.RCCL_OLD_CSV)
@@ -166,7 +171,12 @@ class TestRccl:
 
     def test_json(self) -> None:
         first, second = rows_of(texts.RCCL_JSON)
-        assert (first["benchmark"], first["dtype"], first["nodes"], first["ranks_per_node"]) == ("bcast", "float16", 1, 8)
+        assert (first["benchmark"], first["dtype"], first["nodes"], first["ranks_per_node"]) == (
+            "bcast",
+            "float16",
+            1,
+            8,
+        )
         assert (second["validated"], second["metrics"]) == (False, {"wrong_elements": 3.0})
 
     def test_json_of_lines(self) -> None:

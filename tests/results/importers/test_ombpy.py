@@ -33,7 +33,13 @@ def test_two_tables() -> None:
         ("latency", 2, 0), ("bw", 1, 1), ("allgather", 2, 2),
     ]  # fmt: skip
     row = found.tables[1].rows[0]
-    assert (row["source"], row["binding"], row["unit"], row["value"], row["ranks"]) == ("OMB-Py", "mpi4py", "MB/s", 0.89, 2)
+    assert (row["source"], row["binding"], row["unit"], row["value"], row["ranks"]) == (
+        "OMB-Py",
+        "mpi4py",
+        "MB/s",
+        0.89,
+        2,
+    )
     assert found.tables[2].rows[0]["process_sync"] == "none"
 
 

@@ -31,7 +31,9 @@ def test_a_table_of_every_kind_comes_back_to_the_character(kind: str, tmp_path: 
     found = read(OMB[kind])
     assert not found.problems
     wanted = kind.split(", ")[0].split(" -")[0].split()
-    assert [table.benchmark for table in found.tables] == [wanted[-1] if wanted[0][0].isdigit() or wanted[0] == "xccl" else wanted[0]]
+    assert [table.benchmark for table in found.tables] == [
+        wanted[-1] if wanted[0][0].isdigit() or wanted[0] == "xccl" else wanted[0]
+    ]
     assert through_the_store(OMB[kind], tmp_path) == OMB[kind]
 
 
@@ -67,7 +69,13 @@ class TestWhatARowSays:
             "binding": "c", "binding_version": "OMB 7.5", "process_sync": "barrier",
         }  # fmt: skip
         assert known.items() <= row.items()
-        assert row["metrics"] == {"rank_min_us": 18.6, "rank_max_us": 32.78, "tail_p50": 22.35, "tail_p90": 29.12, "tail_p99": 39.41}
+        assert row["metrics"] == {
+            "rank_min_us": 18.6,
+            "rank_max_us": 32.78,
+            "tail_p50": 22.35,
+            "tail_p90": 29.12,
+            "tail_p99": 39.41,
+        }
 
     def test_lines_above_the_table(self) -> None:
         [row] = read(OMB["put_latency"]).tables[0].rows
@@ -93,7 +101,9 @@ class TestOtherVersions:
     def test_a_doubled_title_is_one_table(self) -> None:
         title = "# OSU MPI Multiple Bandwidth / Message Rate Test v6.1\n"
         text = f"{title}# [ pairs: 1 ] [ window size: 64 ]\n\n{title}# [ pairs: 1 ] [ window size: 64 ]\n"
-        found = read(text + "# Size                  MB/s        Messages/s\n1                       2.89        2894732.38\n")
+        found = read(
+            text + "# Size                  MB/s        Messages/s\n1                       2.89        2894732.38\n"
+        )
         assert [len(table.rows) for table in found.tables] == [1] and not found.problems
 
     @pytest.mark.parametrize(
@@ -105,7 +115,9 @@ class TestOtherVersions:
         ],
     )
     def test_odd_titles_of_8(self, title: str, name: str) -> None:
-        [table] = read(f"\n{title}\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n1                       6.11\n").tables
+        [table] = read(
+            f"\n{title}\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n1                       6.11\n"
+        ).tables
         assert (table.benchmark, table.version) == (name, "8.0b")
 
     def test_the_head_of_a_barrier_of_8_has_no_sign(self) -> None:
