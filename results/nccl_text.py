@@ -1,7 +1,7 @@
-"""nccl-tests' table, to the character: a head of three lines, then 13 words a row.
+"""nccl-tests' table, to the character: a head of three lines, then 13 words a line, the two placements side by side.
 
-Out of place and in place stand side by side, so a line is made of two rows of the store; what was not measured is N/A.
-GB/s are 10^9 bytes. Widths and rounding are those of nccl-tests 2.19 (`#wrong` six wide).
+Sizes are of the whole operation, bandwidths by nccl-tests' formulas (:mod:`omb_py.results.bandwidth`), GB = 10^9 bytes.
+Widths and rounding are those of nccl-tests 2.19. What was not measured is N/A.
 """
 
 from __future__ import annotations
@@ -9,28 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from omb_py.engine.dtypes import DTYPES
+from omb_py.errors import UsageError
 
-BENCHMARKS: Mapping[str, str] = {
+Row = Mapping[str, Any]
+
+TYPES: Final[Mapping[str, str]] = {
+    "char": "int8", "int8": "int8", "uint8": "uint8", "int32": "int32", "uint32": "uint32", "int64": "int64",
+    "uint64": "uint64", "float16": "half", "float32": "float", "float64": "double", "bfloat16": "bfloat16",
+    "f8e4m3": "f8e4m3", "f8e5m2": "f8e5m2",
+}  # fmt: skip
+"""Our types -> nccl-tests' words."""
+BENCHMARKS: Final[Mapping[str, str]] = {
     "all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter", "alltoall": "alltoall",
     "alltoallv": "alltoallv", "broadcast": "bcast", "reduce": "reduce", "gather": "gather", "scatter": "scatter",
     "sendrecv": "sendrecv", "hypercube": "hypercube", "all_reduce_bias": "allreduce_bias",
 }  # fmt: skip
-"""nccl-tests' name of a collective -> ours."""
-TYPES: Mapping[str, str] = {
-    "int8": "int8", "uint8": "uint8", "int32": "int32", "uint32": "uint32", "int64": "int64", "uint64": "uint64",
-    "half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16", "f8e4m3": "f8e4m3",
-    "f8e5m2": "f8e5m2",
-}  # fmt: skip
-"""nccl-tests' name of a type -> ours."""
+"""nccl-tests' collectives -> our benchmarks."""
+NO_ROOT: Final = -1
+UNKNOWN: Final = "N/A"
+WORDS: Final = ("size", "count", "type", "redop", "root", *("time", "algbw", "busbw", "#wrong") * 2)
+"""The columns of a line."""
 
 _NAMES = {ours: theirs for theirs, ours in BENCHMARKS.items()}
-_SAID = {ours: theirs for theirs, ours in TYPES.items()} | {"char": "int8"}
-_BLOCKS = frozenset({"all_gather", "gather", "scatter", "alltoall", "alltoallv", "hypercube"})
-
-HEAD = (
+_OWN = "omb-py"
+_HEADER = (
     "#\n"
     f"#{'out-of-place':>74}{'in-place':>31}          \n"
     "#       size         count      type   redop    root     time   algbw   busbw  #wrong"
@@ -38,52 +43,59 @@ HEAD = (
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)"
     "             (us)  (GB/s)  (GB/s)         \n"
 )
-"""The head of a table, each line ended."""
 
 
-def per_rank(name: str) -> bool:
-    """Whether the *count* of nccl-tests is a rank's block and *size* all of them together."""
-    return name in _BLOCKS
+def itemsize(dtype: str | None) -> int | None:
+    """Bytes of an element; None of a type that is not known."""
+    if dtype in DTYPES:
+        return DTYPES[dtype].itemsize
+    return 1 if dtype in TYPES else None
 
 
-def needs_ranks(name: str) -> bool:
-    """Whether *count* follows from *size* only with the number of ranks."""
-    return name in _BLOCKS or name == "reduce_scatter"
+def check(row: Row) -> None:
+    """Raises UsageError for a row that nccl-tests would have measured otherwise."""
+    name = f"{row['benchmark']} {row['size_bytes']} B"
+    if not str(row["bw_formula"] or "").startswith("nccl-tests:"):
+        raise UsageError(f"{name}: nccl-tests have no such operation: --format table")
+    if row["timing"] != "pipelined":
+        raise UsageError(
+            f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or --timing "
+            "pipelined, or show it with --format table"
+        )
+    if row["dtype"] not in TYPES:
+        raise UsageError(f"{name}: nccl-tests have no type {row['dtype']}: --format table")
 
 
-@dataclass(frozen=True, slots=True)
-class Half:
-    """The four words of one placement; None is printed as N/A."""
-
-    time_us: float | None = None
-    algbw: float | None = None
-    """GB/s."""
-    busbw: float | None = None
-    wrong: float | None = None
-    """Elements."""
+def header() -> str:
+    """The two lines of names and the line of units, as nccl-tests print them."""
+    return _HEADER
 
 
-def line(
-    size: int, count: int, dtype: str, op: str | None, root: int | None, out_of_place: Half, in_place: Half
-) -> str:
-    """A row, ended.
+def line(outside: Row | None, inside: Row | None) -> str:
+    """One line of rows of one cell: what was measured out of place, and in place.
 
-    Args:
-        size: bytes of the whole operation.
-        count: elements as the call of NCCL counts them.
-        dtype: our name of the type.
-        op: the reduction; None prints ``none``.
-        root: None prints -1.
-        out_of_place: its numbers.
-        in_place: its numbers.
+    A broadcast of our own has one buffer, as in MPI: given alone, it stands in the place of in-place.
     """
-    said = _SAID.get(dtype, dtype)
-    start = f"{size:12d}  {count:12d}  {said:>8}  {op or 'none':>6}  {-1 if root is None else root:>6}"
-    return start + _half(out_of_place) + _half(in_place) + "\n"
+    row = outside or inside
+    if row is None:
+        raise ValueError("a line of no row")
+    if inside is None and row.get("source", _OWN) == _OWN and row["benchmark"] == "bcast":
+        outside, inside = None, row
+    said = TYPES.get(str(row.get("dtype")), str(row.get("dtype")))
+    root = NO_ROOT if row.get("root") is None else int(row["root"])
+    head = f"{_size(row):12d}  {_count(row):12d}  {said:>8}  {row.get('op') or 'none':>6}  {root:>6}"
+    return head + _half(outside) + _half(inside) + "\n"
+
+
+def footer(rows: Sequence[Row]) -> str:
+    """What nccl-tests say at the end: wrong results, and the plain mean of busbw over all lines and placements."""
+    wrong = sum(bool(_wrong(row)) for row in rows)
+    mean = sum(float(row.get("busbw_gbps") or 0.0) for row in rows) / len(rows) if rows else 0.0
+    return f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n# Avg bus bandwidth    : {mean:g} \n#\n"
 
 
 def real(value: float, width: int) -> str:
-    """A number in `width` places, with as many decimals, two at most, as fit (nccl-tests' util.cu)."""
+    """A number in `width` places, with as many decimals, two at most, as fit."""
     if not math.isfinite(value):
         return f"{value:{width}f}"
     digits = 0
@@ -98,73 +110,94 @@ def real(value: float, width: int) -> str:
     return f"{value:{width}.1e}" if width >= 7 else f"{value:{width}.0e}"
 
 
-def footer(lines: Sequence[tuple[Half, Half]]) -> str:
-    """The last lines of a table: wrong elements, and the plain mean of busbw over all lines and placements."""
-    halves = [half for pair in lines for half in pair if half.time_us is not None]
-    wrong = sum(bool(half.wrong) for half in halves)
-    bus = [half.busbw or 0.0 for half in halves]
-    mean = sum(bus) / len(bus) if bus else 0.0
-    return f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n# Avg bus bandwidth    : {mean:g} \n#\n"
-
-
-def to_nccl(rows: Iterable[Mapping[str, Any]]) -> str:
+def to_nccl(rows: Iterable[Row]) -> str:
     """Rows of the store as nccl-tests would print them, a table for each launch and collective.
 
-    Only benchmarks that nccl-tests has are printed; a row of another is left out, so what is left may be empty.
+    However they were timed: the text does not say it. Rows of other benchmarks are left out, so nothing may be left.
     """
-    tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Mapping[str, Any]]]] = {}
+    tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Row]]] = {}
     for row in rows:
-        name = _NAMES.get(row["benchmark"])
-        if name is None or row.get("unit") != "us":
-            continue
-        alike = ("launch_id", "backend", "library_version", "binding", "device", "buffer", "process_sync", "cache")
-        table = tables.setdefault((name, *(row.get(key) for key in alike)), {})
-        cell = (_size(row), _count(row, name), row.get("dtype") or "", row.get("op"), row.get("root"))
-        table.setdefault(cell, {})[bool(row.get("in_place"))] = row
-    return "".join(_table(key[0], table) for key, table in tables.items())
+        if row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None:
+            alike = (
+                "benchmark",
+                "launch_id",
+                "library_version",
+                "binding",
+                "device",
+                "buffer",
+                "process_sync",
+                "cache",
+            )
+            table = tables.setdefault(tuple(row.get(key) for key in alike), {})
+            cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
+            table.setdefault(cell, {})[bool(row.get("in_place"))] = row
+    return "".join(_table(_NAMES[key[0]], list(table.values())) for key, table in tables.items())
 
 
-def _table(name: str, table: Mapping[tuple[Any, ...], Mapping[bool, Mapping[str, Any]]]) -> str:
-    out, pairs = [f"# Collective test starting: {name}_perf\n{HEAD}"], []
-    for (size, count, dtype, op, root), halves in table.items():
-        pair = (half_of(halves.get(False)), half_of(halves.get(True)))
-        pairs.append(pair)
-        out.append(line(size, count, dtype, op, root, *pair))
-    return "".join(out) + footer(pairs) + f"# Collective test concluded: {name}_perf\n"
+def _table(name: str, lines: Sequence[Mapping[bool, Row]]) -> str:
+    body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
+    end = footer([row for halves in lines for row in halves.values()])
+    return f"# Collective test starting: {name}_perf\n{_HEADER}{body}{end}# Collective test concluded: {name}_perf\n"
 
 
-def half_of(row: Mapping[str, Any] | None) -> Half:
-    """The words of a row; all N/A where there is none."""
-    if row is None:
-        return Half()
-    metrics = row.get("metrics") or {}
-    wrong = metrics.get("wrong_elements")
-    if wrong is None and row.get("validated") is not None:
-        itemsize = DTYPES[row["dtype"]].itemsize if row.get("dtype") in DTYPES else 1
-        wrong = math.ceil((row.get("wrong_bytes") or 0) / itemsize)
-    bus = row.get("busbw_gbps")
-    return Half(row.get("value"), row.get("algbw_gbps"), 0.0 if bus is None and row.get("ranks") == 1 else bus, wrong)
+def _repeat(row: Row) -> tuple[str, ...]:
+    """Of a soak the pass, of rccl-tests the cycle."""
+    parameters = row.get("parameters") or {}
+    return tuple(parameters.get(key, "") for key in ("pass", "cycle"))
 
 
-def _size(row: Mapping[str, Any]) -> int:
+def _size(row: Row) -> int:
     total = row.get("bytes_total")
     return int(row.get("size_bytes") or 0) if total is None else int(total)
 
 
-def _count(row: Mapping[str, Any], name: str) -> int:
-    """Elements as the call of NCCL counts them: a block where *size* is of all ranks."""
+def _count(row: Row) -> int:
+    """Elements as the call of NCCL counts them: of reduce_scatter a block, else of the message."""
     said = (row.get("metrics") or {}).get("nccl_count")
     if said is not None:
         return int(said)
-    itemsize = DTYPES[row["dtype"]].itemsize if row.get("dtype") in DTYPES else 1
-    ranks = int(row.get("ranks") or 1) if needs_ranks(name) else 1
-    return _size(row) // itemsize // ranks
+    count = int(row.get("size_bytes") or 0) // (itemsize(row.get("dtype")) or 1)
+    return count // int(row.get("ranks") or 1) if row["benchmark"] == "reduce_scatter" else count
 
 
-def _half(half: Half) -> str:
-    words = [
-        "N/A" if value is None else real(value, width)
-        for value, width in ((half.time_us, 7), (half.algbw, 6), (half.busbw, 6))
-    ]
-    wrong = "N/A" if half.wrong is None else f"{half.wrong:g}"
-    return f"  {words[0]:>7}  {words[1]:>6}  {words[2]:>6}  {wrong:>6}"
+def _wrong(row: Row) -> float | None:
+    """Wrong elements; of our own rows so many at least, since we count bytes."""
+    said = (row.get("metrics") or {}).get("wrong_elements")
+    if said is not None or row.get("wrong_bytes") is None:
+        return None if said is None else float(said)
+    return math.ceil(int(row["wrong_bytes"]) / (itemsize(row.get("dtype")) or 1))
+
+
+def _half(row: Row | None) -> str:
+    """Time, algbw, busbw and wrong elements of one placement."""
+    if row is None:
+        return f"  {UNKNOWN:>7}  {UNKNOWN:>6}  {UNKNOWN:>6}  {UNKNOWN:>6}"
+    bus = row.get("busbw_gbps")
+    bus = 0.0 if bus is None and row.get("ranks") == 1 else bus  # nccl-tests print 0
+    cells = ((row.get("value"), 7), (row.get("algbw_gbps"), 6), (bus, 6))
+    words = [f"{UNKNOWN:>{width}}" if value is None else real(float(value), width) for value, width in cells]
+    wrong = _wrong(row)
+    return f"  {words[0]}  {words[1]}  {words[2]}  {UNKNOWN if wrong is None else f'{wrong:g}':>6}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line as it was read."""
+
+    size: int
+    count: int
+    type: str
+    redop: str
+    root: int
+    out_of_place: tuple[float | None, ...]
+    """Time in µs, algbw and busbw in GB/s, wrong elements; None for N/A."""
+    in_place: tuple[float | None, ...]
+
+
+def parse(text: str) -> Line:
+    """A line of nccl-tests (or of :func:`line`). Raises ValueError when it does not have thirteen words."""
+    words = text.split()
+    if len(words) != len(WORDS):
+        raise ValueError(f"{len(words)} words, nccl-tests print {len(WORDS)}: {text.rstrip()!r}")
+    halves = [None if word == UNKNOWN else float(word) for word in words[5:]]
+    return Line(int(words[0]), int(words[1]), words[2], words[3], int(words[4]), tuple(halves[:4]), tuple(halves[4:]))

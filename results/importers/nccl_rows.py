@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from omb_py.engine.dtypes import DTYPES
 from omb_py.results.bandwidth import FORMULAS
 from omb_py.results.importers.model import BadTable, shown
-from omb_py.results.nccl_text import BENCHMARKS, TYPES, needs_ranks, per_rank
+from omb_py.results.nccl_text import BENCHMARKS, TYPES, itemsize
 
 NCCL, RCCL = "nccl-tests", "rccl-tests"
 _LIBRARIES = {NCCL: "NCCL", RCCL: "RCCL"}
 _DEVICES = {NCCL: "cuda", RCCL: "rocm"}
+_BLOCKS = frozenset({"all_gather", "gather", "scatter", "alltoall", "alltoallv", "hypercube"})
+"""Collectives whose *count* is a rank's block, and *size* all blocks together."""
+_TYPES = {said: ours for ours, said in TYPES.items() if ours != "char"}
 _OLD_TYPES = {"char": "char", "int": "int32", "fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
 _PERF = re.compile(r"\b([a-z_]{4,20})_perf\b")
 
@@ -77,7 +79,7 @@ def collective_named(name: str) -> str | None:
 
 def dtype_of(said: str) -> str:
     """Our name of a type. Raises BadTable."""
-    found = TYPES.get(said) or _OLD_TYPES.get(said)
+    found = _TYPES.get(said) or _OLD_TYPES.get(said)
     if found is None:
         raise BadTable(f"unknown type {shown(said)}")
     return found
@@ -107,8 +109,8 @@ def settle(launch: Launch, lines: Sequence[tuple[int, int | None, str, str | Non
 
 def _fits(name: str, lines: Sequence[tuple[int, int | None, str, str | None, int | None]]) -> bool:
     """Whether the lines can be of a collective that its reduction, root and ratio of size to count tell apart."""
-    told = [line for line in lines if line[0] and line[1] and line[2] in DTYPES]
-    whole = all(size == (count or 0) * DTYPES[dtype].itemsize for size, count, dtype, _, _ in told)
+    told = [line for line in lines if line[0] and line[1]]
+    whole = all(size == (count or 0) * (itemsize(dtype) or 0) for size, count, dtype, _, _ in told)
     reduces = all(op is not None for *_, op, _ in told)
     copies = all(op is None for *_, op, _ in told)
     rooted = all(root is not None for *_, root in told)
@@ -132,15 +134,15 @@ def make_row(
     half: Placement,
 ) -> dict[str, Any]:
     """A row of one placement of one line."""
-    item = DTYPES[dtype].itemsize if dtype in DTYPES else 1 if dtype.startswith("f8") else None
+    item = itemsize(dtype)
     message: int | None = size
-    if per_rank(name):
+    if name in _BLOCKS:
         message = count * item if count is not None and item else None
         if message is None and launch.ranks:
             message = size // launch.ranks
     nodes = len(set(launch.hosts)) or None
     metrics: dict[str, float] = {}
-    if count is not None and (needs_ranks(name) or not item):
+    if count is not None and name == "reduce_scatter":
         metrics["nccl_count"] = float(count)
     if half.wrong is not None:
         metrics["wrong_elements"] = half.wrong
