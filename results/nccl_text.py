@@ -35,6 +35,8 @@ WORDS: Final = ("size", "count", "type", "redop", "root", *("time", "algbw", "bu
 
 _NAMES = {ours: theirs for theirs, ours in BENCHMARKS.items()}
 _OWN = "omb-py"
+_ONE_TABLE = ("benchmark", "launch_id", "library_version", "binding", "device", "buffer", "process_sync", "cache")
+"""Rows with equal columns stand under one head."""
 _HEADER = (
     "#\n"
     f"#{'out-of-place':>74}{'in-place':>31}          \n"
@@ -59,8 +61,8 @@ def check(row: Row) -> None:
         raise UsageError(f"{name}: nccl-tests have no such operation: --format table")
     if row["timing"] != "pipelined":
         raise UsageError(
-            f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or --timing "
-            "pipelined, or show it with --format table"
+            f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or "
+            "--timing pipelined, or show it with --format table"
         )
     if row["dtype"] not in TYPES:
         raise UsageError(f"{name}: nccl-tests have no type {row['dtype']}: --format table")
@@ -118,17 +120,7 @@ def to_nccl(rows: Iterable[Row]) -> str:
     tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Row]]] = {}
     for row in rows:
         if row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None:
-            alike = (
-                "benchmark",
-                "launch_id",
-                "library_version",
-                "binding",
-                "device",
-                "buffer",
-                "process_sync",
-                "cache",
-            )
-            table = tables.setdefault(tuple(row.get(key) for key in alike), {})
+            table = tables.setdefault(tuple(row.get(key) for key in _ONE_TABLE), {})
             cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
             table.setdefault(cell, {})[bool(row.get("in_place"))] = row
     return "".join(_table(_NAMES[key[0]], list(table.values())) for key, table in tables.items())

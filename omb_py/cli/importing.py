@@ -90,6 +90,8 @@ def _one(source: str, store: Path, options: Options) -> str | None:
     except UsageError as error:
         return f"{source}: {error}"
     click.echo(_line(source, done, store))
+    for note in done.notes:
+        click.echo(f"omb-py: {source}: {note}", err=True)
     if not done.problems:
         return None
     if len(done.problems) > 1:

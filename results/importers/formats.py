@@ -52,7 +52,7 @@ def parse(data: bytes, context: Context) -> Parsed:
     found = Parsed()
     for reader, part, before in _parts(lines):
         found.add(reader.read(part, replace(context, before=before)))
-    if not found.tables and not found.problems:
+    if not found.tables and not found.problems and not found.notes:
         raise UsageError(_unknown(lines))
     return found
 

@@ -16,6 +16,7 @@ from omb_py.results.importers.model import (
     Parsed,
     Problem,
     Table,
+    check_end,
     is_numeric,
     number,
     shown,
@@ -144,6 +145,7 @@ class _Reading:
             part.columns = tuple(_COLUMNS[word] for word in words)
             if len(set(part.columns)) < len(part.columns):
                 raise BadTable("a column stands twice in the head")
+            part.length = len(text.rstrip())
         elif (
             part.columns
             and words
@@ -156,12 +158,9 @@ class _Reading:
         if len(words) > 1 and "time-out" in words[1]:
             part.late = line.number
             return
-        text = line.text.rstrip()
         if len(words) != len(part.columns):
             raise BadTable(f"{len(words)} of {len(part.columns)} columns")
-        if not line.ended and len(text) < part.length:
-            raise BadTable("the file ends within the row")
-        part.length = max(part.length, len(text))
+        part.length = check_end(line, part.length)
         part.rows.append(_row(part, dict(zip(part.columns, words, strict=True))))
 
     def close(self) -> None:
@@ -169,8 +168,11 @@ class _Reading:
         part, self.part = self.part, None
         if part is None:
             return
+        if part.bad is None and not part.rows and part.late:
+            self.found.notes.append(Problem(part.late, f"IMB's time for {part.name} was over before its first row"))
+            return
         if part.bad is None and not part.rows:
-            part.bad = Problem(part.late or part.line, "its time was over before a row" if part.late else "no rows")
+            part.bad = Problem(part.line, "no rows")
         if part.bad is not None:
             where = "" if part.bad.line == part.line else f", line {part.bad.line}"
             self.found.problems.append(Problem(part.line, f"table {part.name!r} left out{where}: {part.bad.text}"))

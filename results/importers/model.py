@@ -71,6 +71,8 @@ class Parsed:
 
     tables: list[Table] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    """What a tool says that it did not measure."""
 
     def add(self, other: Parsed) -> None:
         """Take over what another part of the file holds; launches are numbered on."""
@@ -79,6 +81,7 @@ class Parsed:
             table.launch += first
         self.tables += other.tables
         self.problems += other.problems
+        self.notes += other.notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,14 @@ def decimal(word: str) -> float | None:
     if not _DECIMALS.fullmatch(word):
         raise BadTable(f"{shown(word)} is not a number with two decimals")
     return _finite(float(word))
+
+
+def check_end(line: Line, length: int) -> int:
+    """The length of a row whose head or neighbours have `length`. Raises BadTable when it is cut off."""
+    own = len(line.text.rstrip())
+    if not line.ended and own < length:
+        raise BadTable("the file ends within the row")
+    return max(own, length)
 
 
 def is_numeric(word: str) -> bool:

@@ -19,6 +19,7 @@ from omb_py.results.importers.model import (
     Parsed,
     Problem,
     Table,
+    check_end,
     number,
     shown,
     whole,
@@ -167,6 +168,7 @@ class _Reading:
                 halves.append([])
             halves[-1].append("time" if word in _TIMES else word)
         self.part = _Part(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
+        self.part.length = len(line.text.rstrip())
         self.used = True
         needed = [{"time", "algbw", "busbw"} - set(half) for half in halves]
         if (
@@ -189,11 +191,8 @@ class _Reading:
             return
         if not words[1].isdecimal():
             return
-        text = line.text.rstrip()
-        if not line.ended and len(text) < part.length:
-            raise BadTable("the file ends within the row")
-        part.length = max(part.length, len(text))
-        self._row(part, words, len(text))
+        part.length = check_end(line, part.length)
+        self._row(part, words, len(line.text.rstrip()))
 
     def _row(self, part: _Part, words: list[str], length: int) -> None:
         if len(words) > 2 and re.fullmatch(r"\d{4}-\d\d-\d\d", words[-2]):  # -S: when the line was printed

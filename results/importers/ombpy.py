@@ -13,6 +13,7 @@ from omb_py.results.importers.model import (
     Parsed,
     Problem,
     Table,
+    check_end,
     decimal,
     is_numeric,
     shown,
@@ -70,13 +71,13 @@ def _table(lines: Sequence[Line], context: Context, launch: int) -> Table:
     for line in lines:
         words = line.text.split()
         if found := _HEAD.fullmatch(line.text):
-            unit = found["unit"]
+            unit, length = found["unit"], len(line.text.rstrip())
         elif unit and words and words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1])):
-            text = line.text.rstrip()
-            if len(words) != 2 or (not line.ended and len(text) < length):
-                raise BadTable(f"line {line.number}: not a size and a value")
-            length = len(text)
-            rows.append(_row(benchmark, unit, words, line.number))
+            try:
+                length = check_end(line, length)
+                rows.append(_row(benchmark, unit, words))
+            except BadTable as error:
+                raise BadTable(f"line {line.number}: {error}") from None
     if not rows:
         raise BadTable("no rows")
     return Table(SOURCE, None, benchmark, lines[0].number, launch, rows)
@@ -94,12 +95,11 @@ def _benchmark(title: str, context: Context) -> str:
     return _NAMES[text]
 
 
-def _row(benchmark: str, unit: str, words: Sequence[str], number: int) -> dict[str, Any]:
+def _row(benchmark: str, unit: str, words: Sequence[str]) -> dict[str, Any]:
     pair = benchmark in _PT2PT
-    try:
-        size, value = whole(words[0]), decimal(words[1])
-    except BadTable as error:
-        raise BadTable(f"line {number}: {error}") from None
+    if len(words) != 2:
+        raise BadTable("not a size and a value")
+    size, value = whole(words[0]), decimal(words[1])
     return {
         "source": SOURCE, "benchmark": benchmark, "family": "pt2pt" if pair else "collective", "backend": "mpi",
         "binding": "mpi4py", "process_sync": None if pair else "none", "unit": unit,

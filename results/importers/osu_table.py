@@ -14,6 +14,7 @@ from omb_py.results.importers.model import (
     Line,
     Problem,
     Table,
+    check_end,
     decimal,
     is_numeric,
     shown,
@@ -65,7 +66,7 @@ class Building:
     """Sizes of the second table of ``mbw_mr -V`` so far; -1 before its head."""
     bad: Problem | None = None
     length: int = 0
-    """Of the longest row, to tell when the last line is cut off."""
+    """Of the head or the longest row, to tell when the last line is cut off."""
     rate_table: bool = False
 
     def spoil(self, line: int, why: str) -> None:
@@ -115,16 +116,17 @@ class Building:
             self.checked = not self.rate_table and "Validation" in text
             if self.rate_table:
                 self.rates = 0
+            self.length = len(text.rstrip())
             return True
         if names.HEAD_LINE.match(text):
-            self.columns = names.columns(text)
+            self.columns, self.length = names.columns(text), len(text.rstrip())
             return True
         return False
 
     def _row(self, line: Line) -> bool:
         words = line.text.split()
         if self.benchmark in ("init", "hello"):
-            return self._sentence(line.text)
+            return self._sentence(line)
         if self.windows:
             return self._varied(line, words)
         if not self.columns or not words or line.text.lstrip().startswith("#") or not self._is_row(words):
@@ -135,7 +137,7 @@ class Building:
             expected = tuple(name for name in expected if not name.startswith("tail_"))
         if len(words) != len(expected):
             raise BadTable(f"{len(words)} of {len(self.columns)} columns")
-        self._check_end(line)
+        self.length = check_end(line, self.length)
         self._add(dict(zip(expected, words, strict=True)))
         return True
 
@@ -143,12 +145,6 @@ class Building:
         if self.columns[0] != "size":
             return all(is_numeric(word) for word in words)
         return words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1]))
-
-    def _check_end(self, line: Line) -> None:
-        text = line.text.rstrip()
-        if not line.ended and len(text) < self.length:
-            raise BadTable("the file ends within the row")
-        self.length = max(self.length, len(text))
 
     def _add(self, cells: dict[str, str]) -> None:
         row = self._blank()
@@ -176,7 +172,7 @@ class Building:
     def _varied(self, line: Line, words: list[str]) -> bool:
         if not words or not words[0].isdecimal() or (len(words) > 1 and not is_numeric(words[1])):
             return False
-        self._check_end(line)
+        self.length = check_end(line, self.length)
         size, values, verdict = whole(words[0]), words[1:], None
         if self.checked:
             if len(values) < 2 or values[-1].lower() not in _VERDICTS:
@@ -210,11 +206,14 @@ class Building:
         if self.rate_table and self.rates != len(sizes):
             raise BadTable(f"message rates of {max(self.rates, 0)} of {len(sizes)} sizes")
 
-    def _sentence(self, text: str) -> bool:
+    def _sentence(self, line: Line) -> bool:
+        text = line.text
         if self.benchmark == "hello" and (found := _HELLO.fullmatch(text)):
             self.rows.append(self._blank() | {"ranks": whole(found[1], INT32)})
             return True
         if self.benchmark == "init" and (found := _INIT.fullmatch(text)):
+            if not line.ended and not text.rstrip().endswith(" ms"):
+                raise BadTable("the file ends within the row")
             least, most, mean = (1000.0 * whole(found[i], INT32) for i in (2, 4, 5))
             metrics = {"rank_min_us": least, "rank_max_us": most}
             self.rows.append(self._blank() | {"ranks": whole(found[1], INT32), "value": mean, "metrics": metrics})

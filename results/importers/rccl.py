@@ -41,8 +41,8 @@ class RcclCsv:
                 cells.append((i, _zipped(head, next(csv.reader([line], skipinitialspace=True)))))
         except (BadTable, csv.Error, StopIteration) as error:
             return Parsed(problems=[Problem(i, f"{self.name} left out: {error or 'no row'}")])
-        whole_line = text.endswith(("\n", "\r"))
-        if cells and not whole_line and not lines[-1][1].rstrip().endswith(('"', "A")) and '"' in text:
+        last = lines[-1][1].rstrip()  # its last word is quoted
+        if '"' in text and not text.endswith(("\n", "\r")) and (last.count('"') % 2 or not last.endswith('"')):
             return Parsed(problems=[Problem(lines[-1][0], f"{self.name} left out: the file ends within the row")])
         return _tables(cells, self.name, lines[0][0])
 

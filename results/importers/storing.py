@@ -48,6 +48,7 @@ class Imported:
     run_id: str
     tables: Sequence[Table]
     problems: Sequence[Problem]
+    notes: Sequence[Problem] = ()
     known: bool = False
     """The same content had been imported before: nothing was written."""
 
@@ -93,13 +94,13 @@ def store_bytes(data: bytes, name: str, modified: float, store: str | Path, opti
     parsed = parse(data, Context(name, options.benchmark))
     before = _launches(store, run_id)
     if before and not options.again:
-        return Imported(name, run_id, parsed.tables, parsed.problems, known=True)
+        return Imported(name, run_id, parsed.tables, parsed.problems, parsed.notes, known=True)
     moment = datetime.fromtimestamp(modified, UTC).isoformat()
     if Path(store) in before:
         raise UsageError(f"run {run_id} lies in a merged file of the store: remove it there before you import it again")
     launches = _complete(parsed, run_id, moment, options)
     if not launches:
-        return Imported(name, run_id, (), parsed.problems)
+        return Imported(name, run_id, (), parsed.problems, parsed.notes)
     check_writable(store)
     written: list[Path] = []
     try:
@@ -114,7 +115,7 @@ def store_bytes(data: bytes, name: str, modified: float, store: str | Path, opti
         if path not in written:
             with contextlib.suppress(OSError):
                 path.unlink()
-    return Imported(name, run_id, parsed.tables, parsed.problems)
+    return Imported(name, run_id, parsed.tables, parsed.problems, parsed.notes)
 
 
 def _launches(store: str | Path, run_id: str) -> list[Path]:

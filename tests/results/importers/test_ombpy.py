@@ -46,7 +46,7 @@ def test_two_tables() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (LATENCY[:-3], "line 4: not a size and a value"),
+        (LATENCY[:-3], "line 4: the file ends within the row"),
         (LATENCY.replace("Latency Test", "Quux Test"), "unknown title"),
         (LATENCY.split("\n", 1)[1], "without its title"),
         ("# OMB-Py MPI Gather Latency Test\n", "no rows"),
