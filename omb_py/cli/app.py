@@ -18,7 +18,7 @@ TOOLS = {
     "doctor": "what this machine can do, and why the rest cannot",
     "run": "measure a suite of benchmarks",
     "suite": "list, show and check suites",
-    "results": "list, show, export and recover what was measured",
+    "results": "list, show, import, export and recover what was measured",
     "completion": "shell completion for bash, zsh and fish",
 }
 """Command -> one line; the modules are loaded only when a tool is used."""
