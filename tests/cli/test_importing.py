@@ -138,3 +138,13 @@ def test_a_store_that_cannot_be_written_gets_nothing(run: Run) -> None:
     Path("store").write_text("in the way")
     code, _, err = run("import allreduce.log")
     assert code == 3 and "a file is in the way" in err and err.count("\n") == 1
+
+
+def test_an_import_in_a_merged_file_is_noticed(run: Run) -> None:
+    run("import allreduce.log")
+    [path] = files("store")
+    path.rename(path.with_name("merged-0123.parquet"))
+    code, out, _ = run("import allreduce.log")
+    assert code == 0 and "imported before" in out and len(files("store")) == 1
+    code, _, err = run("import allreduce.log --again")
+    assert code == 2 and "lies in a merged file" in err
