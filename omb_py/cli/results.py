@@ -13,6 +13,7 @@ import click
 
 from omb_py.cli import tidying
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.options import full_option, store_option, tails_option
 from omb_py.cli.words import Parsed, word
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
@@ -48,15 +49,17 @@ def group() -> click.Command:
             "omb-py results show", "omb-py results show 20261121 --format table", "omb-py results show last -f -z",
         ),
         _verb(
-            "export", run_export, "Runs as CSV, JSON or OMB's text, to stdout or to a file. JSON has every sample.",
+            "export", run_export, "Runs in other tools' formats, to stdout or to a file. JSON has every sample.",
             (click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
-             _format(("csv", "json", "osu"), "csv"),
+             _format(("csv", "json", "osu", "nccl-tests", "pytest-benchmark", "openmetrics"), "csv"),
              Grouped(["-o", "--output"], heading="Output", metavar="FILE", type=Parsed("file", Path),
                      help="Write here, all or nothing. (default: stdout)"),
              Grouped(["--where"], heading="What is exported", metavar="COLUMN=VALUE", type=Parsed("filter", str),
                      multiple=True, help="Only rows with this value; repeat it for several columns. (default: all)")),
             "omb-py results export last > last.csv", "omb-py results export all --where benchmark=allreduce -o a.csv",
+            "omb-py results export last --format pytest-benchmark -o 0001_new.json",
         ),
+        _verb("import", run_import, IMPORT_HELP, import_params(), *IMPORT_EXAMPLES),
         _verb("recover", run_recover, "Store what killed runs had finished, from their journals.", ()),
         _verb(
             "compact", tidying.run_compact,
@@ -75,7 +78,7 @@ def group() -> click.Command:
         context_settings=dict(CONTEXT),
         params=[debug_option()],
         no_args_is_help=False,
-        help="List, show, export, recover, merge, remove and check what was measured.",
+        help="List, show, import, export, recover, merge, remove and check what was measured.",
     )
 
 
