@@ -8,21 +8,23 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from omb_py.engine.buffers import BUFFERS, TORCH_PIP
+from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.dtypes import OPS, parse_dtype
 from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.engine.rotate import CACHES
-from omb_py.engine.sync import KINDS
+from omb_py.engine.sync import KINDS as SYNC_KINDS
+from omb_py.engine.timing import BATCHED, MODES
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.orchestrate.request import FORMATS, LAUNCHERS, SILENT, Request
+from omb_py.orchestrate.request import FORMATS, LAUNCHERS, NCCL_TESTS, SILENT, Request
 
 BINDINGS = ("native", "mpi4py")
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 BUFFER_NUMS = ("single", "multiple")
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
 """Device -> (maker, files that are there when its driver is)."""
-DEVICES = ("cpu", *GPUS)
+DEVICES = KINDS
+STAGINGS = ("auto", "never")
 LATER = {
-    "nccl": "NCCL and RCCL are not in this version of omb-py",
     "gloo": "Gloo is not in this version of omb-py",
 }
 """Backends that omb-py knows by name only -> why."""
@@ -34,9 +36,14 @@ class Offer:
 
     bindings: tuple[str, ...] = BINDINGS
     buffers: tuple[str, ...] = BUFFERS
+    devices: tuple[str, ...] = ("cpu",)
 
 
-OFFERS: Mapping[str, Offer] = {"mpi": Offer(), "mock": Offer(("native",), ("numpy", "bytearray", "array"))}
+OFFERS: Mapping[str, Offer] = {
+    "mpi": Offer(devices=KINDS),
+    "mock": Offer(("native",), ("numpy", "bytearray", "array")),
+    "nccl": Offer(("native",), ("numpy",), (*GPU_KINDS, SIMULATED)),
+}
 """Backends that come with omb-py."""
 
 
@@ -50,7 +57,8 @@ def offers_of(names: Iterable[str]) -> Mapping[str, Offer]:
     for name, backend in backends().items():
         if name in names and name not in found:
             probe = backend.probe()
-            found[name] = Offer(tuple(probe.bindings) or ("native",), probe.buffers or BUFFERS)
+            devices = tuple(device for device, why in probe.devices.items() if not why) or ("cpu",)
+            found[name] = Offer(tuple(probe.bindings) or ("native",), probe.buffers or BUFFERS, devices)
     return found
 
 
@@ -65,6 +73,34 @@ def device_problem(device: str, backend: str) -> tuple[str, str]:
     if not gpu_here(device):
         return f"no {maker} GPU found here ({files[0]} is missing)", "use --device cpu"
     return f"backend {backend} has no device buffers in this version of omb-py", "use --device cpu"
+
+
+def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
+    """Device, timing and staging of a request.
+
+    Raises:
+        UsageError: they do not go together.
+        EnvironmentProblem: a backend has no such buffers, or there is no GPU.
+    """
+    for backend in request.backends:
+        if request.device not in offers[backend].devices:
+            there = ", ".join(offers[backend].devices)
+            raise EnvironmentProblem(f"backend {backend} has no buffers on {request.device}: --device {there}")
+        if backend == "nccl" and request.process_sync not in (None, "barrier", "none"):
+            raise UsageError(f"backend nccl takes no --process-sync {request.process_sync}: barrier or none")
+    if request.device in GPUS and not gpu_here(request.device):
+        reason, fix = device_problem(request.device, request.backends[0])
+        raise EnvironmentProblem(f"--device {request.device}: {reason}: {fix}")
+    if request.timing is not None and request.backends != ("nccl",):
+        raise UsageError("--timing is for calls that return before they are done: leave it out, or --backend nccl")
+    if request.batch is not None and request.timing not in BATCHED and request.format != NCCL_TESTS:
+        raise UsageError(f"--batch is for --timing {', '.join(sorted(BATCHED))}: leave it out")
+    if request.format == NCCL_TESTS and request.timing not in (None, "pipelined"):
+        raise UsageError(f"--format nccl-tests times pipelined, as nccl-tests do, not {request.timing}: leave one out")
+    if request.device == "cpu" and request.share_device:
+        raise UsageError("--share-device is for ranks on devices: leave it out")
+    if request.device != "cpu" and request.buffer != "numpy":
+        raise UsageError(f"--buffer {request.buffer} lies on the host: leave it out with --device {request.device}")
 
 
 def one_of(what: str, word: str, choices: Iterable[str]) -> None:
@@ -98,12 +134,12 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
             valid = nearest(request.buffer, offers[backend].buffers)
             raise UsageError(f"unknown buffer {request.buffer!r} for backend {backend}: {valid}")
     one_of("device", request.device, DEVICES)
-    if request.device in GPUS:
-        reason, fix = device_problem(request.device, request.backends[0])
-        raise EnvironmentProblem(f"--device {request.device}: {reason}: {fix}")
+    check_device(request, offers)
     for what, word, choices in (
         ("operation", request.op, OPS),
-        ("process synchronisation", request.process_sync, KINDS),
+        ("process synchronisation", request.process_sync, SYNC_KINDS),
+        ("timing", request.timing, MODES),
+        ("staging", request.staging, STAGINGS),
         ("number of buffers", request.buffer_num, BUFFER_NUMS),
         ("window kind", request.window_kind, tuple(WINDOWS)),
         ("synchronisation", request.sync, tuple(SYNCS)),
