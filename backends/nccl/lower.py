@@ -11,13 +11,12 @@ from dataclasses import replace
 
 from omb_py.engine import steps
 from omb_py.engine.benchmark import World
-from omb_py.engine.devices import FUNCTIONS
+from omb_py.engine.devices import FUNCTIONS, synchronise
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
 from omb_py.engine.timing import ENQUEUE
 from omb_py.errors import EnvironmentProblem
 
-SYNCHRONISE = Step("synchronise", {})
 _START, _END = Step("group_start", {}), Step("group_end", {})
 _DIRECT = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block"})
 NEWER = {"alltoall": "ncclAlltoAll", "gather": "ncclGather", "scatter": "ncclScatter"}
@@ -45,12 +44,12 @@ class Lowering:
     def body(self, nodes: Body) -> Body:
         """A body, which ends synchronised."""
         made = self._nodes(nodes, grouped=False)
-        return (*made, *self._synchronised())
+        return (*made, *self._synchronised("body"))
 
-    def _synchronised(self) -> tuple[Step, ...]:
+    def _synchronised(self, why: str) -> tuple[Step, ...]:
         pending = self._pending
         self._pending = self._blocking = False
-        return (SYNCHRONISE,) if pending else ()
+        return (synchronise(why),) if pending else ()
 
     def _nodes(self, nodes: Body, grouped: bool) -> Body:
         out: list[Node] = []
@@ -71,7 +70,7 @@ class Lowering:
             yield replace(node, body=self._nodes(node.body, grouped))
         elif isinstance(node, Lap):
             if self._blocking and node.name is not None and node.name != ENQUEUE:
-                yield from self._synchronised()
+                yield from self._synchronised("lap")
             yield node
         elif isinstance(node, Step):
             yield from self._step(node)
@@ -86,11 +85,11 @@ class Lowering:
         elif op == "enqueued":
             return
         elif op in _WAITS:
-            yield from self._synchronised()
+            yield from self._synchronised("wait")
         elif op == "barrier":
             yield Step("barrier", {})
             self._pending = True
-            yield from self._synchronised()
+            yield from self._synchronised("barrier")
         elif op in _OWN:
             self._pending |= op in FUNCTIONS and op not in ("begin_capture", "end_capture", "instantiate")
             yield step

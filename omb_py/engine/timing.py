@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.devices import synchronise
 from omb_py.engine.program import Blocks, Body, Buffer, Lap, Node, Program, Region, Repeat, Stage, Stamp, Step, walk
 from omb_py.errors import UsageError
 
@@ -34,7 +35,6 @@ OTHER_STREAM: Final = -1
 TURN_BYTES: Final = 64 << 20
 """The calls of a batch use other memory in turn as long as all of it is no larger."""
 _ALIGNED: Final = 512
-_SYNCHRONISE = Step("synchronise", {})
 _ENQUEUED = Step("enqueued", {})
 """Where a wait stood that is left to the synchronise at the end."""
 
@@ -106,7 +106,7 @@ def _gate(op: str, value: int, stream: int = 0) -> Step:
 
 def _waited(parts: Parts, call: Body) -> Body:
     return (
-        *parts.before, Lap(), *call, Lap(ENQUEUE), _SYNCHRONISE, Lap(SYNCHRONISE), *parts.after,
+        *parts.before, Lap(), *call, Lap(ENQUEUE), synchronise("result"), Lap(SYNCHRONISE), *parts.after,
     )  # fmt: skip
 
 
@@ -114,14 +114,14 @@ def _evented(parts: Parts, call: Body) -> Body:
     events = (_record(START_EVENT), *call, _record(STOP_EVENT))
     # the runner puts the time between the events where the stamp stands
     return (
-        *parts.before, Lap(), *events, Lap(ENQUEUE), _SYNCHRONISE, Lap(SYNCHRONISE), Stamp(TIME), *parts.after,
+        *parts.before, Lap(), *events, Lap(ENQUEUE), synchronise("result"), Lap(SYNCHRONISE), Stamp(TIME), *parts.after,
     )  # fmt: skip
 
 
 def _spin_gated(parts: Parts, call: Body) -> Body:
-    closed = (_gate("write", 0), _SYNCHRONISE)
-    events = (_gate("wait", 1), _record(START_EVENT), *call, _record(STOP_EVENT))
-    opened = (Lap(ENQUEUE), _gate("write", 1, OTHER_STREAM), _SYNCHRONISE, Lap(SYNCHRONISE), Stamp(TIME))
+    closed = (_gate("write_value", 0), synchronise("gate"))
+    events = (_gate("wait_value", 1), _record(START_EVENT), *call, _record(STOP_EVENT))
+    opened = (Lap(ENQUEUE), _gate("write_value", 1, OTHER_STREAM), synchronise("result"), Lap(SYNCHRONISE), Stamp(TIME))
     return (*parts.before, *closed, Lap(), *events, *opened, *parts.after)
 
 

@@ -9,6 +9,7 @@
  *   init     ncclCommInitRank fails          enqueue  the call fails
  *   async    an asynchronous error: nothing moves any more until ncclCommAbort
  *   wrong    a byte of the result is inverted   hang  the rank does not come
+ *   stall    the call never returns
  *   slow     it comes N ms late, every time
  */
 #define _GNU_SOURCE
@@ -240,6 +241,7 @@ static ncclResult_t add(Comm* c, Op op, int64_t stream) {
   if (op.op < 0 || op.op > 3) return fail(ARGUMENT, "stand-in: unknown reduction");
   if (op.root < 0 || op.root >= c->size) return fail(ARGUMENT, "stand-in: no such rank");
   if (launch_host && !stream) return fail(ARGUMENT, "stand-in: no stream");
+  if (wanted("stall", calls, c->rank)) for (;;) pause_a_little(1000);
   if (wanted("enqueue", calls++, c->rank)) return fail(UNHANDLED, "stand-in: out of memory, as asked for");
   int before = group ? group->count : 0;
   Work* work = realloc(group, sizeof(Work) + (before + 1) * sizeof(Op));

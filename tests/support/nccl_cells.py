@@ -1,7 +1,7 @@
 """A rank on the stand-in libnccl and the simulated device: measures cells, rank 0 prints what came out as JSON.
 
-``python -m tests.support.nccl_cells CELLS [PATCH]``: cells as [{"benchmark": …, "size": …, …}]; PATCH names a
-synchronise to leave out (tests/backends/test_nccl_synchronises.py).
+``python -m tests.support.nccl_cells CELLS``: cells as [{"benchmark": …, "size": …, …}]. ``without`` names a synchronise
+to leave out (tests/backends/test_nccl_synchronises.py); ``share`` lets ranks share a device.
 """
 
 from __future__ import annotations
@@ -10,40 +10,58 @@ import json
 import sys
 from typing import Any
 
+from omb_py.backends.nccl.calls import Resolver
+from omb_py.backends.nccl.runner import NcclRunner
 from omb_py.backends.registry import find as backend
+from omb_py.engine import validate
 from omb_py.engine.measure import measure, worlds_of
+from omb_py.engine.session import StepFailed
 from omb_py.errors import OmbError
 from omb_py.orchestrate.worker import arranged, reserve
 from omb_py.suites.registry import find
-from tests.support import synchronises
+from tests.support.synchronises import left_out
+
+OURS = ("benchmark", "size", "without", "share")
 
 
 def measured(session: Any, words: dict[str, Any]) -> dict[str, Any]:
     """What a cell gave."""
     given = {"iterations": 3, "warmup": 1, "auto": False, "device": "sim", "validate": True, "timing": "isolated"}
     benchmark = find(words["benchmark"])
-    options = {k: v for k, v in words.items() if k not in ("benchmark", "size")}
+    options = {name: value for name, value in words.items() if name not in OURS}
     cell = benchmark.cell("nccl", "native", words.get("size", 0), **(given | options))
+    busy = []
+    run = NcclRunner.run
+
+    def watched(self: NcclRunner, stage: int, first: int, iterations: int) -> Any:
+        samples = run(self, stage, first, iterations)
+        busy.append(session.device.busy())
+        return samples
+
+    NcclRunner.run = watched  # type: ignore[method-assign]
     try:
-        session.check_cells([cell], {benchmark.name: arranged(benchmark)})
-        reserve(session, [cell], worlds_of(session))
+        with left_out(words.get("without", ""), Resolver):
+            session.check_cells([cell], {benchmark.name: arranged(benchmark)})
+            reserve(session, [cell], worlds_of(session))
+            done = measure(session, arranged(benchmark), cell)
     except OmbError as error:
         return {"refused": str(error), "code": error.exit_code}
-    done = measure(session, arranged(benchmark), cell)
+    except StepFailed as error:
+        return {"refused": error.text, "code": -1}
+    finally:
+        NcclRunner.run = run  # type: ignore[method-assign]
+    means = {lap: sum(ranks) / len(ranks) for lap, ranks in done.laps.items() if ranks}
     return {
-        "wrong": done.wrong_bytes, "iterations": done.iterations, "laps": sorted(done.laps), "marks": done.marks,
-        "means": {lap: sum(means) / len(means) for lap, means in done.laps.items() if means},
+        "wrong": done.wrong_bytes, "iterations": done.iterations, "means": means, "marks": done.marks,
+        "busy": any(session.gather(any(busy))),
     }  # fmt: skip
 
 
-import faulthandler; faulthandler.dump_traceback_later(8, file=open("/tmp/fh","a"))
 def main() -> None:
     """One rank."""
     cells = json.loads(sys.argv[1])
-    synchronises.leave_out(json.loads(sys.argv[2]) if len(sys.argv) > 2 else "")
-    share = any(cell.get("share") for cell in cells)
-    cells = [{k: v for k, v in cell.items() if k != "share"} for cell in cells]
-    session = backend("nccl").connect({"device": "sim", "share_device": share})
+    validate.ITERATIONS = 3
+    session = backend("nccl").connect({"device": "sim", "share_device": any(cell.get("share") for cell in cells)})
     found = [measured(session, cell) for cell in cells]
     if session.rank == 0:
         print(json.dumps(found))

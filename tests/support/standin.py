@@ -10,12 +10,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.support.mpi import ROOT, environment
 
+ALONE_S = 1.0
+"""How long the other ranks go on when one has failed."""
 SOURCE = ROOT / "tests" / "standin" / "nccl.c"
 COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
 
@@ -60,15 +63,19 @@ def start(module: str, ranks: int, timeout_s: float, *arguments: Any, old: bool 
         )
         for rank in range(ranks)
     ]  # fmt: skip
-    found = []
+    deadline = time.monotonic() + timeout_s
     try:
-        for child in children:
-            out, err = child.communicate(timeout=timeout_s)
-            found.append((child.returncode, json.loads(out) if out.startswith(("{", "[")) else None, err))
+        while any(child.poll() is None for child in children) and time.monotonic() < deadline:
+            if any(child.returncode for child in children):
+                deadline = min(deadline, time.monotonic() + ALONE_S)  # the others wait for it
+            time.sleep(0.02)
     finally:
         for child in children:
             child.kill()
-            child.communicate()
+    found = []
+    for child in children:
+        out, err = child.communicate()
+        found.append((child.returncode, json.loads(out) if out.startswith(("{", "[")) else None, err))
     return found
 
 

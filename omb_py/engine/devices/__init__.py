@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from omb_py.engine.program import Step
+
 GPU_KINDS: Final = ("cuda", "rocm")
 SIMULATED: Final = "sim"
 KINDS: Final = ("cpu", *GPU_KINDS, SIMULATED)
@@ -25,15 +27,35 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "end_capture": "stream graph",
     "instantiate": "executable graph flags",
     "launch": "executable stream",
-    "write": "stream address value flags",
-    "wait": "stream address value flags mask",
+    "write_value": "stream address value flags",
+    "wait_value": "stream address value flags mask",
     "launch_host": "stream function argument",
 }
 """Name -> operands. Each returns 0, or an error code of the device's own library."""
 
+SYNCHRONISES: Final[Mapping[str, str]] = {
+    "result": "a call is done before its sample ends",
+    "lap": "a blocking call is done before the lap that stands behind it ends",
+    "wait": "a non-blocking call that is waited for is done",
+    "barrier": "all ranks have come before anything follows",
+    "body": "nothing is left over from an iteration",
+    "gate": "the gate is closed before it can be opened",
+    "read": "bytes have come from the device before the host reads them",
+    "handed over": "bytes have gone to the device before the host writes others",
+    "free": "nothing uses memory that is given back",
+    "copied out": "staged: bytes have come before MPI sends them",
+    "copied in": "staged: bytes have gone before MPI receives others, and before the sample ends",
+}
+"""Every place where omb-py waits for a device, and why. A test leaves each out in turn and finds it missing."""
+
 _LOCAL_RANK: Final = (
     "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMIX_LOCAL_RANK", "SLURM_LOCALID", "LOCAL_RANK",
 )  # fmt: skip
+
+
+def synchronise(why: str) -> Step:
+    """A step that waits for the stream; `why` is one of :data:`SYNCHRONISES`."""
+    return Step("synchronise", {"why": why})
 
 
 class Device(Protocol):

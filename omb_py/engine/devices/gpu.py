@@ -28,8 +28,8 @@ SYMBOLS: Final[Mapping[str, Mapping[str, str]]] = {
         "end_capture": "cuStreamEndCapture",
         "instantiate": "cuGraphInstantiateWithFlags",
         "launch": "cuGraphLaunch",
-        "write": "cuStreamWriteValue32_v2",
-        "wait": "cuStreamWaitValue32_v2",
+        "write_value": "cuStreamWriteValue32_v2",
+        "wait_value": "cuStreamWaitValue32_v2",
         "launch_host": "cuLaunchHostFunc",
     },
     "rocm": {
@@ -42,8 +42,8 @@ SYMBOLS: Final[Mapping[str, Mapping[str, str]]] = {
         "end_capture": "hipStreamEndCapture",
         "instantiate": "hipGraphInstantiateWithFlags",
         "launch": "hipGraphLaunch",
-        "write": "hipStreamWriteValue32",
-        "wait": "hipStreamWaitValue32",
+        "write_value": "hipStreamWriteValue32",
+        "wait_value": "hipStreamWaitValue32",
         "launch_host": "hipLaunchHostFunc",
     },
 }

@@ -32,7 +32,7 @@ class DeviceMemory:
             address, there = self._places[name]
             if there >= nbytes:
                 return
-            self.device.call("synchronise", self.device.stream)  # something may still use it
+            self._synchronise("free")
             self.device.free(address)
         self.host.reserve(name, nbytes)
         self._places[name] = self.device.allocate(nbytes), nbytes
@@ -50,7 +50,7 @@ class DeviceMemory:
         if held < nbytes:
             missing = whole[held:]
             self.device.call("copy_out", missing.ctypes.data, self.address(name) + held, missing.nbytes, self.device.stream)
-            self.device.call("synchronise", self.device.stream)  # sync: bytes are read when they have come
+            self._synchronise("read")
             self._held[name] = nbytes
         return whole
 
@@ -60,8 +60,12 @@ class DeviceMemory:
             mirror = self.host.address(name)
             self.device.call("copy_in", self.address(name), mirror, nbytes, self.device.stream)
         if self._held:
-            self.device.call("synchronise", self.device.stream)  # sync: other streams and the host's own writes
+            self._synchronise("handed over")
         self._held.clear()
+
+    def _synchronise(self, why: str) -> None:
+        """Wait for the stream; `why` is one of :data:`omb_py.engine.devices.SYNCHRONISES`."""
+        self.device.call("synchronise", self.device.stream)
 
     def close(self) -> None:
         """Free all buffers."""

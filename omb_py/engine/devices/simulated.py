@@ -26,6 +26,8 @@ DEVICES_VARIABLE: Final = "OMB_PY_SIM_DEVICES"
 DELAY_VARIABLE: Final = "OMB_PY_SIM_DELAY_US"
 """How long an idle stream waits before it begins; 200 where it is not set."""
 MEMORY_BYTES: Final = 1 << 30
+GATE_S: Final = 3.0
+"""How long a stream may be held back."""
 ATTACH: Final = "omb_py_attach_device"
 """A library with this symbol is given the address of ``launch_host`` and enqueues its work there."""
 
@@ -66,6 +68,11 @@ class Stream:
             self._changed.wait_for(lambda: not self._jobs and not self._running)
         if self.error:
             raise RuntimeError(self.error)
+
+    def busy(self) -> bool:
+        """Whether anything is enqueued or runs."""
+        with self._changed:
+            return bool(self._jobs) or self._running
 
     def close(self) -> None:
         """End the thread; what has not begun is not run."""
@@ -121,7 +128,7 @@ class SimulatedDevice:
             begin_capture=self._begin_capture, end_capture=self._end_capture,
             instantiate=lambda where, graph, flags: _store(where, graph),
             launch=lambda graph, stream: self._at(stream).put(*self._graphs[graph - 1]),
-            write=self._write, wait=self._wait, launch_host=self._launch_host,
+            write_value=self._write, wait_value=self._wait, launch_host=self._launch_host,
         )  # fmt: skip
         self.stream = self.new_stream()
 
@@ -134,12 +141,18 @@ class SimulatedDevice:
         return int(memory.ctypes.data)
 
     def free(self, address: int) -> None:
-        """Give memory back."""
+        """Give memory back. Raises EnvironmentProblem while work is enqueued, which may use it."""
+        if self.busy():
+            raise EnvironmentProblem("device sim: memory is given back while work is enqueued: a synchronise is missing")
         del self._memory[address]
 
+    def busy(self) -> bool:
+        """Whether anything is enqueued on any stream."""
+        return any(stream.busy() for stream in self._streams)
+
     def new_stream(self) -> int:
-        """A stream with a thread of its own."""
-        self._streams.append(Stream(self._delay_s))
+        """A stream with a thread of its own. Further streams begin at once: they overtake the first where they may."""
+        self._streams.append(Stream(0.0 if self._streams else self._delay_s))
         return len(self._streams)  # 0 is no handle: a forgotten one is found out
 
     def event(self) -> int:
@@ -230,7 +243,10 @@ class SimulatedDevice:
     def _wait(self, stream: int, address: int, value: int, flags: int, mask: int) -> None:
         def wait() -> None:
             word = ctypes.c_uint32.from_address(address)
+            deadline = time.monotonic() + GATE_S
             while word.value < value:
+                if time.monotonic() > deadline:
+                    raise RuntimeError("the gate never opened: a synchronise is missing")
                 time.sleep(0.00005)
 
         self._at(stream).put(wait)
