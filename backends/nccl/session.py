@@ -20,7 +20,7 @@ from omb_py.backends.nccl.lower import lowered
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner
 from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.devices import local_rank, open_device
+from omb_py.engine.devices import local_rank, open_device, place_of
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.native import Machine
 from omb_py.engine.program import Program, Step, walk
@@ -50,10 +50,7 @@ class NcclSession:
         self._plane = plane()
         self.size, self.rank = self._plane.size, self._plane.rank
         self.local: tuple[int, ...] = (self.rank,)
-        mine = {
-            "rank": self.rank, "host": socket.gethostname(), "device": f"{kind}:{self.device.index}",
-            "name": self.device.name, "identity": self.device.identity(), "clocks_khz": dict(self.device.clocks()),
-        }  # fmt: skip
+        mine = place_of(self.device, self.rank, socket.gethostname())
         self.places: list[dict[str, Any]] = self.share(self._plane.gather(mine))
         """Which device each rank has."""
         self.hosts: tuple[str, ...] = tuple(str(place["host"]) for place in self.places)

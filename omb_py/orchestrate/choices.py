@@ -95,6 +95,8 @@ def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
         raise UsageError("--timing is for calls that return before they are done: leave it out, or --backend nccl")
     if request.batch is not None and request.timing not in BATCHED and request.format != NCCL_TESTS:
         raise UsageError(f"--batch is for --timing {', '.join(sorted(BATCHED))}: leave it out")
+    if request.format == NCCL_TESTS and request.backends != ("nccl",):
+        raise UsageError("--format nccl-tests is the text of rows measured as nccl-tests do: --backend nccl, or table")
     if request.format == NCCL_TESTS and request.timing not in (None, "pipelined"):
         raise UsageError(f"--format nccl-tests times pipelined, as nccl-tests do, not {request.timing}: leave one out")
     if request.device == "cpu" and request.share_device:

@@ -39,7 +39,7 @@ def _cells(ranks: int) -> list[Cell]:
     found: list[Cell] = []
     for name in COLLECTIVES:
         takes = BENCHMARKS[name].options
-        found += [{"benchmark": name, "size": size} for size in (16, 70_016)]
+        found += [{"benchmark": name, "size": size} for size in ((16, 70_016) if ranks == 2 else (70_016,))]
         if "in_place" in takes and name not in NOT_IN_PLACE:
             found.append({"benchmark": name, "size": 4096, "in_place": True})
         if "root" in takes:
@@ -50,7 +50,7 @@ def _cells(ranks: int) -> list[Cell]:
         found += [{"benchmark": "allreduce", "size": 4104, "dtype": dtype, "op": op} for dtype in TYPES for op in OPS]
     found = [cell for cell in found if (cell.get("dtype"), cell.get("op")) not in (("bfloat16", "prod"),)]
     for mode in MODES:
-        for name in ("allreduce", "allgather", "alltoallv", "sendrecv"):
+        for name in ("allreduce", "allgather", "alltoallv", "sendrecv") if ranks == 2 else ("sendrecv",):
             found.append({"benchmark": name, "size": 4096, "timing": mode, "batch": 1 if mode in MODES[::3] else 4})
     found += [{"benchmark": "allreduce", "size": 4096, "timing": m, "batch": 4, "in_place": True} for m in MODES[1:3]]
     found += [{"benchmark": name, "size": 4096, "cache": "rotate"} for name in ("allreduce", "bcast")]

@@ -65,7 +65,7 @@ def start(module: str, ranks: int, timeout_s: float, *arguments: Any, old: bool 
     ]  # fmt: skip
     deadline = time.monotonic() + timeout_s
     try:
-        while any(child.poll() is None for child in children) and time.monotonic() < deadline:
+        while None in [child.poll() for child in children] and time.monotonic() < deadline:
             if any(child.returncode for child in children):
                 deadline = min(deadline, time.monotonic() + ALONE_S)  # the others wait for it
             time.sleep(0.02)

@@ -122,6 +122,14 @@ def local_rank(environ: Mapping[str, str] = os.environ) -> int:
     return 0
 
 
+def place_of(device: Device, rank: int, host: str) -> dict[str, Any]:
+    """What is stored and printed of the device of a rank."""
+    return {
+        "rank": rank, "host": host, "device": f"{device.kind}:{device.index}", "name": device.name,
+        "identity": device.identity(), "clocks_khz": dict(device.clocks()),
+    }  # fmt: skip
+
+
 def open_device(kind: str, rank: int, share: bool = False) -> Device:
     """The device of the rank with number `rank` on its machine: ranks take the visible devices in turn.
 
