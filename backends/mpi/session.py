@@ -73,6 +73,7 @@ class MpiSession:
         support = self.share(confirmed(device.kind, support) if self.rank == 0 else None)
         self.device_name = device.name
         self.places: list[dict[str, Any]] = self.share(self.gather(place_of(device, self.rank, socket.gethostname())))
+        self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
         return DeviceBuffers(device, support)
 
     def check_cells(self, cells: list[Cell], benchmarks: Mapping[str, Any]) -> None:

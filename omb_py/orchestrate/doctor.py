@@ -56,6 +56,7 @@ def report(found: Sequence[Probe], where: Sequence[Place], store: Path, environ:
         python(),
         Finding("omb-py", "ok", f"{__version__} in {Path(__file__).resolve().parents[1]}"),
         *(finding for probe in found for finding in backend(probe)),
+        *gpu_aware(found),
         *launchers(launcher_report(), _mpiexec()),
         *others(where, [probe.backend for probe in found]),
         *root_variables(found, os.geteuid(), environ),
@@ -106,6 +107,19 @@ def backend(probe: Probe) -> list[Finding]:
     findings += [Finding(f"  {fact}", "ok", value) for fact, value in probe.facts.items()]
     for binding, why in probe.bindings.items():
         findings.append(Finding(f"  binding {binding}", "no" if why else "ok", why or "usable"))
+    return findings
+
+
+def gpu_aware(found: Sequence[Probe]) -> list[Finding]:
+    """Whether MPI takes the buffers of the GPUs that are here; asked in child processes."""
+    from omb_py.backends.mpi.aware import report as asked
+
+    findings = []
+    for probe in (probe for probe in found if probe.backend == "mpi" and probe.available):
+        for device in GPUS:
+            said = asked(device)
+            text = f"{probe.library} takes buffers on {device} ({said.how})" if said.aware else said.reason
+            findings.append(Finding(f"  MPI on {device}", "ok" if said.aware else "no", text, said.fix))
     return findings
 
 

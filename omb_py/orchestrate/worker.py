@@ -77,6 +77,8 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
         channel.send("launch", facts={**facts, "skew_us": skew})
         if facts["devices"]:
             channel.send("note", text=device_map(facts["devices"]))
+        if note := getattr(session, "device_note", ""):
+            channel.send("note", text=note)
     over = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
     number = int(bool(over))
     sweeps = [list(g) for _, g in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))]

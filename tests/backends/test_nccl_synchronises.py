@@ -70,7 +70,7 @@ def test_no_synchronise_of_the_code_is_left_untested() -> None:
     named = set()
     for folder in ("omb_py", "backends"):
         for file in (ROOT / folder).rglob("*.py"):
-            text = file.read_text()
+            text = file.read_text() if file.name != "synchronises.py" else ""
             named |= set(re.findall(r'synchronised?\("([a-z ]+)"\)', text)) | set(re.findall(r'[Ww]hy="(\w+)"', text))
             if file.name != "memory.py" and "devices" not in file.parts:
                 assert 'call("synchronise"' not in text, f"{file}: give it a name in SYNCHRONISES"

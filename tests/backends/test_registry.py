@@ -41,7 +41,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_ours_come_first() -> None:
-    assert list(registry.backends())[:2] == ["mpi", "mock"]
+    assert list(registry.backends())[:3] == ["mpi", "mock", "nccl"]
     assert all(backend.name == name for name, backend in registry.backends().items())
 
 
@@ -80,7 +80,7 @@ class TestOtherPackages:
         ],
     )
     def test_that_are_broken_say_why_and_break_nothing_else(self, name: str, reason: str) -> None:
-        assert list(registry.backends()) == ["mpi", "mock", "pigeon", "strange", "absent", "gone"]
+        assert list(registry.backends()) == ["mpi", "mock", "nccl", "pigeon", "strange", "absent", "gone"]
         broken = registry.find(name)
         said = broken.probe()
         assert (said.backend, said.available) == (name, False)

@@ -105,12 +105,13 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("latency --backend nccl", "NCCL and RCCL are not in this version of omb-py: use --backend mpi"),
+        ("latency --backend nccl", "backend nccl has no buffers on cpu: --device cuda, rocm, sim"),
+        ("latency M M", "managed and mixed buffers are not in this version"),
         ("latency --backend gloo", "Gloo is not in this version of omb-py"),
         ("allreduce -d cuda", "--device cuda: "),
         ("allreduce --device rocm", "use --device cpu"),
         ("latency D D", "buffers D D need a GPU: "),
-        ("bw MD H", "use H H"),
+        ("bw MD H", "write H H or D D"),
     ],
 )
 def test_what_cannot_be_done_here(refusal: Refuse, line: str, says: str) -> None:

@@ -24,23 +24,25 @@ from tests.support.synchronises import left_out
 OURS = ("benchmark", "size", "without", "share")
 
 
-def measured(session: Any, words: dict[str, Any]) -> dict[str, Any]:
-    """What a cell gave."""
-    given = {"iterations": 3, "warmup": 1, "auto": False, "device": "sim", "validate": True, "timing": "isolated"}
+def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) -> dict[str, Any]:
+    """What a cell gave, with the classes that run it and that resolve its steps."""
+    given = {"iterations": 3, "warmup": 1, "auto": False, "device": "sim", "validate": True}
+    given |= {"timing": "isolated"} if session.backend == "nccl" else {}
     benchmark = find(words["benchmark"])
     options = {name: value for name, value in words.items() if name not in OURS}
-    cell = benchmark.cell("nccl", "native", words.get("size", 0), **(given | options))
+    cell = benchmark.cell(session.backend, "native", words.get("size", 0), **(given | options))
     busy = []
-    run = NcclRunner.run
+    run = runner.run
+    device = getattr(session, "buffers", session).device
 
-    def watched(self: NcclRunner, stage: int, first: int, iterations: int) -> Any:
+    def watched(self: Any, stage: int, first: int, iterations: int) -> Any:
         samples = run(self, stage, first, iterations)
-        busy.append(session.device.busy())
+        busy.append(device.busy())
         return samples
 
-    NcclRunner.run = watched  # type: ignore[method-assign]
+    runner.run = watched
     try:
-        with left_out(words.get("without", ""), Resolver):
+        with left_out(words.get("without", ""), resolver):
             session.check_cells([cell], {benchmark.name: arranged(benchmark)})
             reserve(session, [cell], worlds_of(session))
             done = measure(session, arranged(benchmark), cell)
@@ -49,7 +51,7 @@ def measured(session: Any, words: dict[str, Any]) -> dict[str, Any]:
     except StepFailed as error:
         return {"refused": error.text, "code": -1}
     finally:
-        NcclRunner.run = run  # type: ignore[method-assign]
+        runner.run = run
     means = {lap: sum(ranks) / len(ranks) for lap, ranks in done.laps.items() if ranks}
     return {
         "wrong": done.wrong_bytes, "iterations": done.iterations, "means": means, "marks": done.marks,
@@ -62,7 +64,7 @@ def main() -> None:
     cells = json.loads(sys.argv[1])
     validate.ITERATIONS = 3
     session = backend("nccl").connect({"device": "sim", "share_device": any(cell.get("share") for cell in cells)})
-    found = [measured(session, cell) for cell in cells]
+    found = [measured(session, cell, NcclRunner, Resolver) for cell in cells]
     if session.rank == 0:
         print(json.dumps(found))
     session.close()
