@@ -7,7 +7,7 @@ LINT := $(CURDIR)/$(VENV)/bin
 CONSTRAINTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS)
 
-.PHONY: run test lint bench bench-fidelity clean
+.PHONY: run test lint bench bench-fidelity gpu-check clean
 
 run: $(VENV)/.run
 	$(BIN)/omb-py allreduce --backend mpi -n 2
@@ -37,6 +37,10 @@ bench-fidelity: $(VENV)/.test
 	@# mode all: native, families, mpi4py; a library outside its bars does not keep the other from being measured
 	$(BIN)/python -m tests.bench.fidelity --mode all; first=$$?; \
 	.venv-openmpi/bin/python -m tests.bench.fidelity --mode all && exit $$first
+
+# on a machine with one GPU, in a Python that has torch or CuPy's NCCL, CuPy, mpi4py and an MPI library
+gpu-check:
+	$(PYTHON) -m tests.gpu.check
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -293,6 +293,8 @@ def timing_of(request: Request, benchmark: Benchmark, backend: str) -> dict[str,
     if backend != "nccl":
         return {"staging": request.staging} if request.device != "cpu" else {}
     mode = request.timing or ("pipelined" if request.format == NCCL_TESTS else "isolated")
+    if mode != "isolated" and benchmark.family != "collective":
+        raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
     return {"timing": mode, "batch": (request.batch or BATCH) if mode in BATCHED else 1}
 
 
