@@ -44,8 +44,8 @@ def check(row: Row) -> None:
         raise UsageError(f"{name}: nccl-tests have no such operation: --format table")
     if row["timing"] != "pipelined":
         raise UsageError(
-            f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or --timing "
-            "pipelined, or show it with --format table"
+            f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or "
+            "--timing pipelined, or show it with --format table"
         )
     if row["dtype"] not in TYPES:
         raise UsageError(f"{name}: nccl-tests have no type {row['dtype']}: --format table")

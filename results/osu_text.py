@@ -45,6 +45,9 @@ _FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13}
 """Tables without a size: their first column is as wide as its head with the ``#``."""
 
 
+MPI = "MPI"
+
+
 @dataclass(frozen=True, slots=True)
 class OsuText:
     """The text of one benchmark. Raises UsageError when OMB has no such table."""
@@ -67,6 +70,9 @@ class OsuText:
     details: Sequence[str] = ()
     """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
 
+    library: str = MPI
+    """``NCCL`` or ``RCCL`` in the text of xccl, which names no datatype."""
+
     layout: Layout | None = None
     """Layout of a benchmark that OMB does not have."""
 
@@ -82,7 +88,8 @@ class OsuText:
     def title_line(self) -> str:
         """The first line of the table; of a benchmark that is not OMB's it does not say OSU."""
         if self.benchmark in TITLES:
-            return TITLES[self.benchmark].line(self.accel, VERSION)
+            line = TITLES[self.benchmark].line(self.accel, VERSION)
+            return line.replace("# OSU MPI", f"# OSU {self.library}", 1)
         return f"# omb-py {self.benchmark} Test v{__version__}"
 
     def header(self, dtype: str | None, first: bool = True) -> str:
@@ -103,7 +110,7 @@ class OsuText:
                 lines += _OVERLAP_LINES
         if self._title.layout in _STARTUP:
             return "".join(f"{line}\n" for line in lines)
-        if dtype is not None and self._title.datatype_line:
+        if dtype is not None and self._title.datatype_line and self.library == MPI:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
             if name == "int8" and self._title.layout == "one_sided":
                 name = "char"  # so OMB calls it; MPI reduces no MPI_CHAR
@@ -238,6 +245,10 @@ class OsuText:
         return [omb_percentile(samples, p) for p in self.percentiles]
 
 
+ACCEL = {"cuda": "-CUDA", "rocm": "-ROCM", "sim": "-SIM"}
+"""Device -> what OMB's title says; the simulated one is ours."""
+
+
 def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
     """The text of a row's table; a benchmark that OMB does not have gets a table in its manner."""
     layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
@@ -246,7 +257,8 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
     return OsuText(
         row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
         rates=parameters_of(row).get("print_rate") != "0", layout=layout,
-        transmit="transmit_size" in (row.get("metrics") or {}),
+        transmit="transmit_size" in (row.get("metrics") or {}), accel=ACCEL.get(str(row.get("device")), ""),
+        library=str(row["library"]) if row.get("backend") == "nccl" else MPI,
     )  # fmt: skip
 
 

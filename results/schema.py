@@ -74,7 +74,11 @@ COLUMNS: tuple[Column, ...] = (
     _c("in_place", "bool", "the result replaces the input"),
     _c("root", "int32", "root rank; -1 when it rotates; null where there is no root"),
     _c("process_sync", "string", "what keeps iterations apart: `barrier`, `dissemination`, `roundtime`, `none`"),
-    _c("timing", "string", "what a sample is: `local_max`, `global_span`, `pipelined`, `graph`, `event`, `spin-gated`; different timings are never compared"),
+    _c(
+        "timing",
+        "string",
+        "what a sample is: `local_max`, `global_span`, or a mode of `--timing`; different timings are never compared",
+    ),
     _c("cache", "string", "`hot`: the same buffers every time; `rotate`: others in turn"),
     _c("thread_level", "string", "thread level that the library provided"),
     _c("window", "int32", "messages in flight; null where there is no window"),

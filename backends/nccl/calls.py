@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -125,12 +126,12 @@ def _items(region: Region, step: Step, parts: int = 1) -> int:
     return region.nbytes // parts // DTYPES[step["dtype"]].itemsize
 
 
-_NUMBERS: Final = {
+_NUMBERS: Final[Mapping[str, Callable[[Step, int], int]]] = {
     "count": lambda step, size: _items(step.operands.get("send") or step["buf"], step),
     "received": lambda step, size: _items(step["recv"], step),
     "block": lambda step, size: _items(step["send"], step, size),
-    "dtype": lambda step, size: TYPES[step["dtype"]],
+    "dtype": lambda step, size: TYPES[str(step["dtype"])],
     "op": lambda step, size: OPS[step["op"]],
-    "root": lambda step, size: step["root"],
-    "peer": lambda step, size: step["peer"],
+    "root": lambda step, size: int(step["root"]),
+    "peer": lambda step, size: int(step["peer"]),
 }

@@ -101,9 +101,7 @@ class Lowering:
     def _communication(self, step: Step) -> Iterator[Step]:
         op = step.op
         _check(step)
-        if op in _DIRECT or op in ("send", "recv"):
-            yield step
-        elif op in NEWER and self.has(NEWER[op]):
+        if op in _DIRECT or op in ("send", "recv") or (op in NEWER and self.has(NEWER[op])):
             yield step
         elif op == "reduce_scatter" and len(set(step["counts"])) == 1:
             yield Step("reduce_scatter_block", {k: v for k, v in step.operands.items() if k != "counts"})

@@ -158,6 +158,7 @@ def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
         env=environment(OMB_PY_NCCL=str(library())), cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "\n# OSU NCCL-SIM Allreduce Latency Test v7.5\n# Size" in done.stdout
     assert "rank → device: 0 → " in done.stderr and "sim:1" in done.stderr
     import omb_py
 

@@ -46,8 +46,8 @@ def one_rank(device: str) -> bool:
 
     cells = json.dumps([{"benchmark": name, "size": 65536} for name in COLLECTIVES])
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.nccl_cells", cells], cwd=ROOT, capture_output=True, text=True, timeout=300,
-        env=environment(OMB_PY_TEST_DEVICE=device), stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "tests.support.nccl_cells", cells], cwd=ROOT, capture_output=True, text=True,
+        env=environment(OMB_PY_TEST_DEVICE=device), stdin=subprocess.DEVNULL, timeout=300,
     )  # fmt: skip
     print(f"one rank: exit status {done.returncode}\n{done.stdout}{done.stderr[-2000:]}")
     return done.returncode == 0 and all(cell.get("wrong") == 0 for cell in json.loads(done.stdout))

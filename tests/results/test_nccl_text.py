@@ -13,7 +13,8 @@ from omb_py.errors import UsageError
 from omb_py.results.nccl_text import TYPES, WORDS, check, footer, header, line, parse
 
 REAL = (
-    "     1048576        262144     float     sum      -1    27.76   37.78   66.11       0    27.49   38.15   66.76       0"
+    "     1048576        262144     float     sum      -1    27.76   37.78   66.11       0"
+    "    27.49   38.15   66.76       0"
 )
 """A line that nccl-tests printed, of 8 GPUs."""
 

@@ -70,7 +70,9 @@ def load_driver(kind: str) -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError as error:
             reasons.append(str(error))
-    raise EnvironmentProblem(f"--device {kind}: the GPU's driver is missing ({reasons[0]}): install it, or --device cpu")
+    raise EnvironmentProblem(
+        f"--device {kind}: the GPU's driver is missing ({reasons[0]}): install it, or --device cpu"
+    )
 
 
 def count_gpus(kind: str) -> int:

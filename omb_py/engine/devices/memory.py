@@ -49,7 +49,9 @@ class DeviceMemory:
         held = self._held.get(name, 0)
         if held < nbytes:
             missing = whole[held:]
-            self.device.call("copy_out", missing.ctypes.data, self.address(name) + held, missing.nbytes, self.device.stream)
+            self.device.call(
+                "copy_out", missing.ctypes.data, self.address(name) + held, missing.nbytes, self.device.stream
+            )
             self._synchronise("read")
             self._held[name] = nbytes
         return whole

@@ -143,7 +143,9 @@ class SimulatedDevice:
     def free(self, address: int) -> None:
         """Give memory back. Raises EnvironmentProblem while work is enqueued, which may use it."""
         if self.busy():
-            raise EnvironmentProblem("device sim: memory is given back while work is enqueued: a synchronise is missing")
+            raise EnvironmentProblem(
+                "device sim: memory is given back while work is enqueued: a synchronise is missing"
+            )
         del self._memory[address]
 
     def busy(self) -> bool:
