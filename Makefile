@@ -7,7 +7,7 @@ LINT := $(CURDIR)/$(VENV)/bin
 CONSTRAINTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS)
 
-.PHONY: run test lint bench bench-fidelity bench-store bench-compare clean
+.PHONY: run test lint bench bench-fidelity bench-store bench-compare gpu-check clean
 
 run: $(VENV)/.run
 	$(BIN)/omb-py allreduce --backend mpi -n 2
@@ -45,6 +45,10 @@ bench-fidelity: $(VENV)/.test
 # false alarms and power of omb-py compare, simulated through all of it: the same figures everywhere
 bench-compare: $(VENV)/.test
 	$(BIN)/python -m tests.orchestrate.bench_compare
+
+# on a machine with one GPU, in a Python that has torch or CuPy's NCCL, CuPy, mpi4py and an MPI library
+gpu-check:
+	$(PYTHON) -m tests.gpu.check
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

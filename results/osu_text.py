@@ -44,6 +44,9 @@ _FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13}
 """Tables without a size: their first column is as wide as its head with the ``#``."""
 
 
+MPI = "MPI"
+
+
 @dataclass(frozen=True, slots=True)
 class OsuText:
     """The text of one benchmark. Raises UsageError when OMB has no such table."""
@@ -70,8 +73,8 @@ class OsuText:
     """Layout of a benchmark that OMB does not have."""
     dialect: Dialect = OWN
     """Whose version of the text."""
-    library: str = "MPI"
-    """What a title says instead of MPI: NCCL or RCCL."""
+    library: str = MPI
+    """``NCCL`` or ``RCCL`` in the text of xccl, which names no datatype."""
 
     def __post_init__(self) -> None:
         if self.benchmark not in TITLES and self.layout is None:
@@ -86,7 +89,7 @@ class OsuText:
         """The first line of the table; of a benchmark that is not OMB's it does not say OSU."""
         if self.benchmark in TITLES:
             line = TITLES[self.benchmark].line(self.accel, self.dialect.version)
-            return line.replace("MPI", self.library, 1)
+            return line.replace("# OSU MPI", f"# OSU {self.library}", 1)
         return f"# omb-py {self.benchmark} Test v{__version__}"
 
     def header(self, dtype: str | None, first: bool = True) -> str:
@@ -108,7 +111,7 @@ class OsuText:
                 lines += _OVERLAP_LINES
         if self._title.layout in _STARTUP:
             return "".join(f"{line}\n" for line in lines)
-        if dtype is not None and self._title.datatype_line:
+        if dtype is not None and self._title.datatype_line and self.library == MPI:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
             if name == "int8" and self._title.layout == "one_sided":
                 name = "char"  # so OMB calls it; MPI reduces no MPI_CHAR
@@ -255,6 +258,10 @@ class OsuText:
         return [omb_percentile(samples, p) for p in self.percentiles]
 
 
+ACCEL = {"cuda": "-CUDA", "rocm": "-ROCM", "sim": "-SIM"}
+"""Device -> what OMB's title says; the simulated one is ours."""
+
+
 def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
     """The text of a row's table; a benchmark that OMB does not have gets a table in its manner."""
     if row.get("source", "omb-py") != "omb-py":
@@ -266,9 +273,10 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
     return OsuText(
         row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
         rates=parameters.get("print_rate") != "0", layout=layout,
-        transmit="transmit_size" in (row.get("metrics") or {}), accel=parameters.get("accelerator", ""),
+        transmit="transmit_size" in (row.get("metrics") or {}), 
+        accel=parameters.get("accelerator") or ACCEL.get(str(row.get("device")), ""),
         dialect=dialect(row.get("text_dialect")),
-        library=str(library) if row.get("backend") == "nccl" and row.get("source") == "OMB" else "MPI",
+        library=str(library) if row.get("backend") == "nccl" else MPI,
     )  # fmt: skip
 
 

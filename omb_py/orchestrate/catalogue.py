@@ -8,7 +8,7 @@ from typing import Any
 
 from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.session import Probe
-from omb_py.orchestrate.choices import GPUS, LATER, device_problem, lacking
+from omb_py.orchestrate.choices import GPUS, device_problem, lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +57,10 @@ def probes() -> list[Probe]:
     return found
 
 
-def places(found: Iterable[Probe], later: Mapping[str, str] = LATER) -> list[Place]:
-    """Where anything can run, and why the rest cannot.
-
-    Args:
-        found: what the backends said of themselves.
-        later: backends known by name only -> why.
-    """
+def places(found: Iterable[Probe]) -> list[Place]:
+    """Where anything can run, and why the rest cannot, by what the backends said of themselves."""
     out: list[Place] = []
-    known = []
     for probe in found:
-        known.append(probe.backend)
         for binding, why in (probe.bindings or {"": ""}).items():
             out.append(_place(probe, binding, "cpu", probe.devices.get("cpu", "") or why))
             for device in GPUS:
@@ -75,9 +68,6 @@ def places(found: Iterable[Probe], later: Mapping[str, str] = LATER) -> list[Pla
                 if probe.devices.get(device) == "":
                     reason, fix = why, ""
                 out.append(_place(probe, binding, device, probe.devices.get(device) or reason, fix))
-    for name, why in later.items():
-        if name not in known:
-            out.extend(Place(name, "", device, why, "use --backend mpi") for device in ("cpu", *GPUS))
     return out
 
 

@@ -111,6 +111,8 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "thread_level": launch.thread_level,
         "fork": launch.needs.fork,
         "session": launch.needs.session,
+        "device": launch.needs.device,
+        "share_device": launch.needs.share_device,
         "launch_index": launch.index,
         "seed": run.seed,
         "mock": request.mock,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -37,7 +38,7 @@ def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = Fal
             _check_there(backend, asked)
             able.append(backend)
         except EnvironmentProblem as problem:
-            skips.append(Skip(backend, str(problem).removeprefix(f"backend {backend}: ")))
+            skips.append(Skip(backend, re.sub(rf"^backend {re.escape(backend)}:? ", "", str(problem))))
         except UsageError as error:
             wrong = wrong or error
     if wrong:

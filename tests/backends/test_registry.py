@@ -41,7 +41,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_ours_come_first() -> None:
-    assert list(registry.backends())[:3] == ["mpi", "gloo", "mock"]
+    assert list(registry.backends())[:4] == ["mpi", "gloo", "nccl", "mock"]
     assert all(backend.name == name for name, backend in registry.backends().items())
 
 
@@ -80,7 +80,7 @@ class TestOtherPackages:
         ],
     )
     def test_that_are_broken_say_why_and_break_nothing_else(self, name: str, reason: str) -> None:
-        assert list(registry.backends()) == ["mpi", "gloo", "mock", "pigeon", "strange", "absent", "gone"]
+        assert list(registry.backends()) == ["mpi", "gloo", "nccl", "mock", "pigeon", "strange", "absent", "gone"]
         broken = registry.find(name)
         said = broken.probe()
         assert (said.backend, said.available) == (name, False)

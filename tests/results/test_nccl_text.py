@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.engine.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.results.export import export
 from omb_py.results.nccl_text import TYPES, WORDS, check, footer, header, line, parse, real, to_nccl
@@ -20,6 +25,41 @@ def test_a_line_is_13_words_that_parse_reads() -> None:
     assert (found.out_of_place, found.in_place) == ((27.76, 37.78, 66.11, 0.0), (27.49, 38.15, 66.76, None))
     with pytest.raises(ValueError, match="12 words, nccl-tests print 13"):
         parse(PRINTED.rsplit(maxsplit=1)[0])
+
+
+@pytest.mark.parametrize("text", ["", "1 2 3", PRINTED + " 7"])
+def test_other_lines_are_no_rows(text: str) -> None:
+    with pytest.raises(ValueError, match="words"):
+        parse(text)
+
+
+numbers = st.floats(0, 1e6, allow_nan=False).map(lambda x: round(x, 2))
+
+
+@given(
+    st.sampled_from(sorted(set(TYPES) & set(DTYPES))), st.integers(0, 1 << 33),
+    st.sampled_from(["sum", "prod", "min", "max", None]), st.one_of(st.none(), st.integers(0, 4096)), numbers, numbers,
+    st.one_of(st.none(), numbers), st.one_of(st.none(), st.integers(0, 1 << 40)), st.booleans(),
+)  # fmt: skip
+def test_what_is_printed_is_read_back(
+    dtype: str, count: int, op: str | None, root: int | None, us: float, algbw: float, busbw: float | None,
+    wrong: int | None, both: bool,
+) -> None:  # fmt: skip
+    item = DTYPES[dtype].itemsize
+    made: dict[str, Any] = {
+        "benchmark": "allreduce", "size_bytes": count * item, "bytes_total": count * item, "dtype": dtype, "op": op,
+        "root": root, "ranks": 8, "value": us, "algbw_gbps": algbw, "busbw_gbps": busbw, "wrong_bytes": wrong,
+    }  # fmt: skip
+    text = line(made, made if both else None)
+    assert len(text.split()) == 13
+    found = parse(text)
+    assert (found.size, found.count, found.type) == (count * item, count, TYPES[dtype])
+    assert (found.redop, found.root) == (op or "none", -1 if root is None else root)
+    time, _, bus, elements = found.out_of_place
+    assert time == pytest.approx(us, rel=0.02, abs=0.51)
+    assert bus is None if busbw is None else bus == pytest.approx(busbw, rel=0.06, abs=0.51)
+    assert elements is None if wrong is None else elements == pytest.approx(-(-wrong // item), rel=1e-5)
+    assert found.in_place == (found.out_of_place if both else (None,) * 4)
 
 
 def test_the_head_is_three_lines_that_name_13_columns() -> None:
