@@ -116,11 +116,17 @@ def as_table(benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Ma
         columns.setdefault(label, {})[place.device] = place
         mark(place)  # what is missing everywhere gets the first numbers
     head = ["benchmark", *columns]
-    text = " ".join(devices)
-    rows = [["", *[text for _ in columns]]]
-    for b in benchmarks:
-        there = [{d: mark(for_benchmark(b, place)) for d, place in column.items()} for column in columns.values()]
-        rows.append([b.name, *(" ".join(f"{m.get(d, '-'):<{len(d)}}" for d in devices).rstrip() for m in there)])
+    marks = {
+        b.name: [{d: mark(for_benchmark(b, place)) for d, place in column.items()} for column in columns.values()]
+        for b in benchmarks
+    }
+    wide = max((len(m) for row in marks.values() for column in row for m in column.values()), default=0)
+
+    def side_by_side(words: Mapping[str, str]) -> str:
+        return " ".join(f"{words.get(d, '-'):<{max(wide, len(d))}}" for d in devices).rstrip()
+
+    rows = [["", *[side_by_side({d: d for d in devices}) for _ in columns]]]
+    rows += [[name, *map(side_by_side, row)] for name, row in marks.items()]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(f"{word:<{w}}" for word, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]]
     for why, number in gaps.items():
