@@ -111,7 +111,7 @@ class Resolver:
         return Arg(constants[word] if word in constants else int(step[word]))
 
     def _slot(self, step: Step) -> int:
-        return int(self.handles.ctypes.data) + step["slot"] * int(self.handles.itemsize)
+        return int(self.handles.ctypes.data) + int(step["slot"]) * int(self.handles.itemsize)
 
     def _region(self, region: Region) -> Arg:
         return Arg(self.memory.address(region.buffer) + region.offset, region.stride, turn=region.turn)
