@@ -144,22 +144,23 @@ def _child(device: str, what: str, timeout: float) -> dict[str, Any]:
 
 def _message(mpi: Any, device: str) -> bool:
     """Pass a message to this rank itself, from device memory to device memory."""
-    import numpy as np
-
     from omb_py.engine.devices import open_device
+    from omb_py.engine.devices.memory import DeviceMemory
 
-    there = open_device(device, 0, share=True)
-    nbytes = 1 << 16
-    here, back = np.arange(nbytes, dtype=np.uint8), np.zeros(nbytes, np.uint8)
-    source, target = there.allocate(nbytes), there.allocate(nbytes)
-    there.call("copy_in", source, here.ctypes.data, nbytes, there.stream)
-    there.call("synchronise", there.stream)
-    out = mpi.memory.fromaddress(source, nbytes) if hasattr(mpi, "memory") else mpi.buffer.fromaddress(source, nbytes)
-    into = mpi.memory.fromaddress(target, nbytes) if hasattr(mpi, "memory") else mpi.buffer.fromaddress(target, nbytes)
+    memory, nbytes = DeviceMemory(open_device(device, 0, share=True)), 1 << 16
+    for name in ("send", "recv"):
+        memory.reserve(name, nbytes)
+    sent = memory.view("send", nbytes)
+    sent[:] = [i % 251 for i in range(nbytes)]
+    memory.hand_over()
+    out, into = (_bytes_at(mpi, memory.address(name), nbytes) for name in ("send", "recv"))
     mpi.COMM_WORLD.Sendrecv([out, mpi.BYTE], 0, 1, [into, mpi.BYTE], 0, 1)
-    there.call("copy_out", back.ctypes.data, target, nbytes, there.stream)
-    there.call("synchronise", there.stream)
-    return bool((here == back).all())
+    return bool((memory.view("recv", nbytes) == sent).all())
+
+
+def _bytes_at(mpi: Any, address: int, nbytes: int) -> Any:
+    kind = mpi.buffer if hasattr(mpi, "buffer") else mpi.memory  # its name before mpi4py 4
+    return kind.fromaddress(address, nbytes)
 
 
 def main() -> None:

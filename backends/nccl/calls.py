@@ -111,7 +111,7 @@ class Resolver:
         return Arg(constants[word] if word in constants else int(step[word]))
 
     def _slot(self, step: Step) -> int:
-        return int(self.handles.ctypes.data) + step["slot"] * int(self.handles.itemsize)
+        return int(self.handles.ctypes.data) + int(step["slot"]) * int(self.handles.itemsize)
 
     def _region(self, region: Region) -> Arg:
         return Arg(self.memory.address(region.buffer) + region.offset, region.stride, turn=region.turn)
@@ -123,11 +123,11 @@ def handles(slots: int) -> Any:
 
 
 def _items(region: Region, step: Step, parts: int = 1) -> int:
-    return region.nbytes // parts // DTYPES[step["dtype"]].itemsize
+    return int(region.nbytes) // parts // DTYPES[step["dtype"]].itemsize
 
 
 _NUMBERS: Final[Mapping[str, Callable[[Step, int], int]]] = {
-    "count": lambda step, size: _items(step.operands.get("send") or step["buf"], step),
+    "count": lambda step, size: _items(step["send" if "send" in step.operands else "buf"], step),
     "received": lambda step, size: _items(step["recv"], step),
     "block": lambda step, size: _items(step["send"], step, size),
     "dtype": lambda step, size: TYPES[str(step["dtype"])],

@@ -109,6 +109,10 @@ class TestProbe:
         assert confirmed("cuda", yes) is yes
 
     @pytest.mark.mpi
+    def test_the_child_passes_its_message(self) -> None:
+        assert aware._child("sim", "message", 30) == {"moved": True}
+
+    @pytest.mark.mpi
     def test_this_library_says_no_of_itself(self) -> None:
         """The MPI libraries of PyPI were built without CUDA; Intel's needs a variable."""
         found = aware.report("cuda")
