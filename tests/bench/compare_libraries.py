@@ -24,7 +24,7 @@ PLANTED_SIZE = 65536
 SWITCHES = {
     # what lies between two ranks of one node: not shared memory but the network's path
     "Open MPI": ("OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,tcp"),
-    "MPICH": ("MPIR_CVAR_NOLOCAL=1",),
+    "MPICH": ("MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self"),
     "Intel MPI": ("I_MPI_FABRICS=ofi",),
 }
 TAIL_EVERY = 33
