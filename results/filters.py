@@ -42,7 +42,7 @@ def expression(filters: Mapping[str, Any]) -> ds.Expression | None:
         if name not in (*schema.SCALARS, DATE):
             raise UsageError(f"cannot filter by {name}, which holds a {found.arrow}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
-        known = [_value(found, v) for v in values if v is not None]
+        known = [typed(found, v) for v in values if v is not None]
         kind = schema.arrow_type(found.kind)
         if 0 < len(known) <= _FEW:
             part = ds.field(name) == pa.scalar(known[0], type=kind)
@@ -63,8 +63,8 @@ def days(filters: Mapping[str, Any]) -> frozenset[str] | None:
     return None if found is None or None in found else frozenset(found)
 
 
-def _value(found: schema.Column, value: Any) -> Any:
-    """A filter's value in the column's type."""
+def typed(found: schema.Column, value: Any) -> Any:
+    """A value in the type of a column; text is converted. Raises UsageError."""
     import pyarrow as pa
 
     kind = schema.arrow_type(found.kind)

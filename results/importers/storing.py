@@ -13,17 +13,17 @@ from typing import Any
 from omb_py import __version__
 from omb_py.errors import UsageError, nearest
 from omb_py.results import schema
+from omb_py.results.filters import typed
 from omb_py.results.importers.formats import parse
 from omb_py.results.importers.model import Context, Parsed, Problem, Table
 from omb_py.results.keys import comparability_key
+from omb_py.results.launchfile import MERGED
 from omb_py.results.reading import files, load_table
 from omb_py.results.titles import TITLES
 from omb_py.results.writing import check_writable, to_table, write_launch
 
 IMPORTED = "import"
 """Ids of imported runs begin with it."""
-_MERGED = "merged-"
-"""Names of files with several launches begin with it."""
 _FIXED = frozenset({"run_id", "launch_id", "launch_index", "schema_version", "source", "comparability_key"})
 
 
@@ -66,16 +66,7 @@ def columns_of(assignments: Mapping[str, str]) -> dict[str, Any]:
     for name in assignments:
         if name not in known:
             raise UsageError(f"--set takes a column that describes a launch, not {name!r}: {nearest(name, known)}")
-    return {name: _typed(schema.BY_NAME[name], value) for name, value in assignments.items()}
-
-
-def _typed(column: schema.Column, text: str) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pa.scalar(text).cast(schema.arrow_type(column.kind)).as_py()
-    except pa.ArrowException:
-        raise UsageError(f"{column.name} holds {column.arrow}, which {text!r} is not") from None
+    return {name: typed(schema.BY_NAME[name], value) for name, value in assignments.items()}
 
 
 def check_benchmark(name: str) -> str:
@@ -135,7 +126,7 @@ def _launches(store: str | Path, run_id: str) -> list[Path]:
         return []
     there = files(store)
     own = [path for path in there if path.name.startswith(f"{run_id}-")]
-    if own or not any(path.name.startswith(_MERGED) for path in there):
+    if own or not any(path.name.startswith(MERGED) for path in there):
         return own
     merged = load_table(store, columns=["run_id"], run_id=run_id, on_skip=lambda path, why: None)
     return [Path(store)] if merged.num_rows else []
