@@ -10,9 +10,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from omb_py.dashboards.terminal import size_text
 from omb_py.results.history import History, Level, Step
 from omb_py.results.series import Series
+from omb_py.results.units import size_text
 
 _SHOWN = 6
 

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from omb_py.dashboards.history_text import heading
-from omb_py.dashboards.terminal import size_text
 from omb_py.results.model import OFFLOAD, Cell, Model, Scaled
+from omb_py.results.units import size_text
 
 
 def segments_table(found: Model) -> Group:

@@ -13,7 +13,7 @@ from omb_py.results.launchfile import MERGED, provenances
 
 
 def provenance_of(store: str | Path) -> Callable[[str], Mapping[str, Any]]:
-    """Looks up launches by id; empty for one that is not there or cannot be read. A file is opened once, when needed."""
+    """Looks up launches by id; empty for one that is not there or cannot be read. Files are opened once."""
 
     @cache
     def paths() -> Mapping[str, Path]:
