@@ -247,7 +247,7 @@ def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
             if why:
                 on_skip(entry.path, why)
                 return None
-            table = file.read([name for name in schema.NAMES if name in found.names])
+            table = file.read([name for name in schema.NAMES if name in set(found.names)])
         held = launches(found.metadata)
         provenance = provenances(entry.path)
     except FileNotFoundError:
@@ -271,7 +271,8 @@ def _today(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     known = schema.arrow_schema()
-    columns = [table[f.name] if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in known]
+    has = dict(zip(table.column_names, table.columns, strict=True))
+    columns = [has[f.name] if f.name in has else pa.nulls(table.num_rows, f.type) for f in known]
     return pa.table(columns, schema=known)
 
 

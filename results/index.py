@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,7 @@ def discard(root: Path) -> None:
             path.unlink()
 
 
+@cache
 def _schema() -> pa.Schema:
     import pyarrow as pa
 
@@ -157,10 +159,14 @@ def _schema() -> pa.Schema:
 
 
 def _schema_of(names: Sequence[str]) -> pa.Schema:
+    return _fields(tuple(names))
+
+
+@cache
+def _fields(names: tuple[str, ...]) -> pa.Schema:
     import pyarrow as pa
 
-    known = _schema()
-    return pa.schema([known.field(name) for name in names])
+    return pa.schema([_schema().field(name) for name in names])
 
 
 def _layout() -> str:
@@ -254,16 +260,15 @@ def _read_file(entry: Entry) -> tuple[pa.Table | None, tuple[str, ...], str]:
             why = why_not(found)
             if why:
                 return None, (), why
-            table = file.read([name for name in COLUMNS if name in found.names], use_threads=False)
+            there = set(found.names)
+            table = file.read([name for name in COLUMNS if name in there], use_threads=False)
     except FileNotFoundError:
         return None, (), ""
     except (OSError, pa.ArrowException) as error:
         return None, (), f"not a readable Parquet file ({first_line(error)})"
     rows = table.num_rows
-    columns = [
-        table[f.name] if f.name in table.column_names else pa.nulls(rows, f.type)
-        for f in _schema_of(COLUMNS)
-    ]  # fmt: skip
+    has = dict(zip(table.column_names, table.columns, strict=True))
+    columns = [has[f.name] if f.name in has else pa.nulls(rows, f.type) for f in _schema_of(COLUMNS)]
     day = entry.path.parent.name.removeprefix(f"{DATE}=") if entry.path.parent.name.startswith(f"{DATE}=") else None
     day_column = pa.array([day] * rows, pa.string())
     numbers = pa.array(range(rows), pa.int32())
@@ -309,7 +314,8 @@ def _write(folder: Path, batches: Iterator[Batch]) -> None:
                 if table is not None:
                     at = table.schema.get_field_index(FILE)
                     moved = pc.add(table[FILE], pa.scalar(len(files), pa.int32()))
-                    table = table.set_column(at, FILE, moved).sort_by(_ORDER)
+                    # in one piece: rows are moved one by one, and finding each among many pieces is slow
+                    table = table.set_column(at, FILE, moved).combine_chunks().sort_by(_ORDER)
                     writer.write_table(table, row_group_size=_ROW_GROUP)
                 files += some
             said = {"layout": _layout(), "files": files, "bad": bad}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -163,11 +164,11 @@ def checked(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.get(name) for name in NAMES}
 
 
-def arrow_type(kind: Kind) -> pa.DataType:
-    """The Arrow type of a kind of column."""
+@cache
+def _arrow_types() -> Mapping[Kind, pa.DataType]:
     import pyarrow as pa
 
-    made: dict[Kind, pa.DataType] = {
+    return {
         "string": pa.string(),
         "int32": pa.int32(),
         "int64": pa.int64(),
@@ -179,9 +180,14 @@ def arrow_type(kind: Kind) -> pa.DataType:
         "numbers": pa.map_(pa.string(), pa.float64()),
         "texts": pa.map_(pa.string(), pa.string()),
     }
-    return made[kind]
 
 
+def arrow_type(kind: Kind) -> pa.DataType:
+    """The Arrow type of a kind of column."""
+    return _arrow_types()[kind]
+
+
+@cache
 def arrow_schema() -> pa.Schema:
     """The schema of a launch's file. All fields are nullable there, so that files of other versions can be read."""
     import pyarrow as pa

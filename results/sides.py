@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.errors import UsageError, nearest
+from omb_py.results.lookup import provenance_of
 from omb_py.results.matching import SIDE_TAG, SIDES, Side, wanted
-from omb_py.results.reading import DATE, files, load_table, read_provenance, to_rows
+from omb_py.results.reading import DATE, load_table, to_rows
 from omb_py.results.runs import find_run
 
 TAG = "tag"
@@ -119,16 +120,9 @@ def _there(word: str, place: Path) -> str:
 def _provenances(store: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Of each environment that the rows name, one launch's; a launch whose file is not there has none."""
     environments = {(row["environment_key"], row["library_version"]): row for row in rows}
-    named = {path.stem: path for path in files(store)} if environments else {}
-    found = []
-    for row in environments.values():
-        path = named.get(str(row["launch_id"]))
-        if path is not None:
-            try:
-                found.append(read_provenance(path))
-            except EnvironmentProblem:
-                continue
-    return found
+    look = provenance_of(store)
+    found = [dict(look(str(row["launch_id"]))) for row in environments.values()]
+    return [provenance for provenance in found if provenance]
 
 
 def _ignore(path: Path, why: str) -> None:

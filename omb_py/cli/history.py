@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import click
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
 from omb_py.cli.words import Parsed, whole, word
-from omb_py.errors import OK, EnvironmentProblem, UsageError
+from omb_py.errors import OK, UsageError
 from omb_py.grammar import parse_fraction, parse_size, parse_tags
 from omb_py.orchestrate.request import DEFAULT_STORE
 
@@ -90,6 +88,7 @@ def run_history(
     from omb_py.results import series as cells
     from omb_py.results.changepoints import LEAST
     from omb_py.results.history import as_json, history
+    from omb_py.results.lookup import provenance_of
 
     place, name = store or DEFAULT_STORE, name.lower().removeprefix("osu_")
     wanted = filters(where)
@@ -115,7 +114,7 @@ def run_history(
             f"too few launches: {len(most.points)} of {name}, {LEAST} are needed; measure more with omb-py {name}"
             f"{ranks}{one_size} --launches {more} --store {place}"
         )
-    look = _provenance(place)
+    look = provenance_of(place)
     found = [history(one, look, versions=by == "version", delta=delta, seed=seed) for one in enough[:_SERIES]]
     if form == "json":
         click.echo(json.dumps([as_json(one) for one in found], indent=1))
@@ -142,36 +141,6 @@ def _print(found: list[Any]) -> None:
             console.print("  no change found")
         if one.left_out:
             console.print(f"  {one.left_out} older launches were left out")
-
-
-def _provenance(store: Path) -> Any:
-    """Looks up the provenance of a launch in its own or a merged file."""
-    from omb_py.results.folder import files
-    from omb_py.results.launchfile import MERGED, provenances
-
-    @cache
-    def paths() -> Mapping[str, Path]:
-        return {path.stem: path for path in files(store)}
-
-    @cache
-    def merged() -> Mapping[str, Mapping[str, Any]]:
-        found: dict[str, Mapping[str, Any]] = {}
-        for stem, path in paths().items():
-            if stem.startswith(MERGED):
-                found.update(_held(path))
-        return found
-
-    def _held(path: Path) -> Mapping[str, Mapping[str, Any]]:
-        try:
-            return provenances(path)
-        except EnvironmentProblem:
-            return {}
-
-    def look(launch_id: str) -> Mapping[str, Any]:
-        path = paths().get(launch_id)
-        return (_held(path) if path else merged()).get(launch_id, {})
-
-    return look
 
 
 def _sizes(rows: list[dict[str, Any]]) -> str:

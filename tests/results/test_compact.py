@@ -15,6 +15,7 @@ from omb_py.results.compact import compact
 from omb_py.results.folder import entries, files, maintenance
 from omb_py.results.journal import Journal
 from omb_py.results.launchfile import provenances, read_provenance
+from omb_py.results.lookup import provenance_of
 from omb_py.results.prune import doomed, prune
 from omb_py.results.reading import load, load_table, to_rows
 from omb_py.results.recovery import recover
@@ -82,6 +83,12 @@ def test_every_launch_keeps_its_provenance(store) -> None:
         read_provenance(path, "r1-9")
     with pytest.raises(UsageError, match="no launch 'x'"):
         read_provenance(files(store)[-1], "x")
+
+
+def test_a_launch_is_looked_up_wherever_it_lies(store) -> None:
+    compact(store, 7 * DAY, now=NOW)
+    look = provenance_of(store)
+    assert (look("r1-2")["number"], look("r21-3")["day"], look("none")) == (2, 21, {})
 
 
 def test_runs_and_filters_are_as_before(store) -> None:

@@ -22,7 +22,7 @@ WRITERS, LAUNCHES = 16, 5
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_sixteen_writers_on_one_folder(tmp_path, monkeypatch) -> None:
     for name, value in (("WORTH", 8), ("_NEW", 4), ("_YOUNG_NS", 10**8)):
         monkeypatch.setattr(index, name, value)
@@ -41,7 +41,7 @@ def test_sixteen_writers_on_one_folder(tmp_path, monkeypatch) -> None:
             assert len(frame) >= seen  # what was once there is there
             seen = len(frame)
             merged += len(compact(store, timedelta(days=1), now=NOW))
-            time.sleep(0.1)
+            time.sleep(0.3)
         for process in running:
             assert process.communicate()[1] == b"" and process.returncode == 0
     finally:
