@@ -7,7 +7,7 @@ LINT := $(CURDIR)/$(VENV)/bin
 CONSTRAINTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS)
 
-.PHONY: run test lint bench bench-fidelity clean
+.PHONY: run test lint bench bench-fidelity bench-store bench-compare gpu-check clean
 
 run: $(VENV)/.run
 	$(BIN)/omb-py allreduce --backend mpi -n 2
@@ -32,11 +32,23 @@ lint: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python -m pytest $(wildcard tests/*/bench_*.py) -m bench
 
+bench-store: $(VENV)/.test
+	$(BIN)/python -m tests.bench.scale
+
 bench-fidelity: $(VENV)/.test
 	test -x .venv-openmpi/bin/python || $(MAKE) .venv-openmpi/.test
-	@# mode all: native, families, mpi4py; a library outside its bars does not keep the other from being measured
+	@# mode all: native, families, mpi4py; a library outside its bars does not keep the others from being measured
 	$(BIN)/python -m tests.bench.fidelity --mode all; first=$$?; \
+	$(BIN)/python -m tests.bench.fidelity --mode gloo || first=$$?; \
 	.venv-openmpi/bin/python -m tests.bench.fidelity --mode all && exit $$first
+
+# false alarms and power of omb-py compare, simulated through all of it: the same figures everywhere
+bench-compare: $(VENV)/.test
+	$(BIN)/python -m tests.orchestrate.bench_compare
+
+# on a machine with one GPU, in a Python that has torch or CuPy's NCCL, CuPy, mpi4py and an MPI library
+gpu-check:
+	$(PYTHON) -m tests.gpu.check
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

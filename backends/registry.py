@@ -15,7 +15,12 @@ from omb_py.engine.session import Probe, Session
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 ENTRY_POINTS = "omb_py.backends"
-_OURS = {"mpi": "omb_py.backends.mpi", "mock": "omb_py.backends.mock"}
+_OURS = {
+    "mpi": "omb_py.backends.mpi",
+    "gloo": "omb_py.backends.gloo",
+    "nccl": "omb_py.backends.nccl",
+    "mock": "omb_py.backends.mock",
+}
 
 
 class Backend(Protocol):

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
-from omb_py.dashboards.terminal import size_text
 from omb_py.dashboards.view import View, plural, records, table
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
-from omb_py.errors import EnvironmentProblem
-from omb_py.results.reading import read_provenance
+from omb_py.results.lookup import provenance_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +25,7 @@ class Commands:
     """Commands by run, from the provenance of one launch of each; a run without one gets a command from its columns."""
 
     def __init__(self, store: Path) -> None:
-        self._store = store
+        self._provenance = provenance_of(store)
         self._known: dict[str, str] = {}
 
     def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
@@ -40,15 +39,11 @@ class Commands:
 
     def _of_run(self, run: str, part: pd.DataFrame) -> str:
         if run not in self._known:
-            self._known[run] = self._recorded(str(part["launch_id"].iloc[0]), part["date"].iloc[0]) or ""
+            self._known[run] = self._recorded(str(part["launch_id"].iloc[0]))
         return self._known[run] or from_columns(part)
 
-    def _recorded(self, launch: str, day: Any) -> str:
-        path = self._store / f"date={day}" / f"{launch}.parquet"
-        try:
-            found = read_provenance(path) if path.is_file() else {}
-        except EnvironmentProblem:
-            return ""
+    def _recorded(self, launch: str) -> str:
+        found = self._provenance(launch)
         run = found.get("run")
         tool = run.get("tool") if isinstance(run, Mapping) else None
         words = tool.get("command_line") if isinstance(tool, Mapping) else None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from omb_py.dashboards import cells, style
 from omb_py.dashboards.spread import cell_name
-from omb_py.dashboards.terminal import size_text
 from omb_py.dashboards.view import plural, records
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
-from omb_py.dashboards.terminal import size_text
 from omb_py.dashboards.view import View, table
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

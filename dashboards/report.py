@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards import board, cells, commands, curves, findings, others, ranks, spread, style
 from omb_py.dashboards.findings import Finding
 from omb_py.dashboards.selection import Selection
-from omb_py.dashboards.terminal import size_text
 from omb_py.dashboards.view import View, listed, plural, records, table
-from omb_py.errors import EnvironmentProblem
 from omb_py.results.keys import environment_facts
-from omb_py.results.reading import load, read_provenance
+from omb_py.results.lookup import provenance_of
+from omb_py.results.reading import load
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -258,12 +258,9 @@ def _environments(store: Path, frame: pd.DataFrame) -> list[View]:
     if len(newest) < 2:
         return []
     sides: dict[str, dict[str, Any]] = {}
+    provenance = provenance_of(store)
     for row in records(newest):
-        path = store / f"date={row.date}" / f"{row.launch_id}.parquet"
-        try:
-            facts = environment_facts(read_provenance(path)) if path.is_file() else {}
-        except EnvironmentProblem:
-            facts = {}
+        facts = environment_facts(provenance(row.launch_id))
         if facts:
             name = f"{row.library or row.backend} {row.library_version or ''}, {row.launch_id}"
             sides[name] = facts

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
-from omb_py.dashboards.terminal import size_text
 from omb_py.dashboards.view import View, plural, records, table
 from omb_py.engine.statistics import supports
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

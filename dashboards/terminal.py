@@ -10,12 +10,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from omb_py.results.crossover import marks
 from omb_py.results.export import plain
 from omb_py.results.runs import Run
+from omb_py.results.units import number_of, size_text
 
 Row = Mapping[str, Any]
-
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
@@ -38,10 +38,13 @@ def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
     measured = [c for c in _MEASURED if any(c[1](row) not in ("", "-") for row in rows)]
     for head, _ in measured:
         table.add_column(head, justify="right", no_wrap=True)
-    for row in rows:
+    marked = marks(rows)
+    if any(marked):
+        table.add_column("fastest", no_wrap=True)
+    for row, mark in zip(rows, marked, strict=True):
         cells = [Text(value(row)) for _, value in varying]
         cells += [Text(value(row), style=_style(head, value(row))) for head, value in measured]
-        table.add_row(*cells)
+        table.add_row(*cells, *([Text(mark)] if any(marked) else []))
     return table
 
 
@@ -61,22 +64,6 @@ def runs_table(runs: Sequence[Run]) -> Table:
     return table
 
 
-def size_text(size_bytes: Any) -> str:
-    """A size for a reader: exact, in the largest binary unit that divides it. ``8192`` is ``8 KiB``.
-
-    >>> size_text(1536)
-    '1536 B'
-    """
-    number = _number(size_bytes)
-    if math.isnan(number):
-        return "-"
-    size = int(number)
-    for unit, name in _UNITS:
-        if size >= unit and size % unit == 0:
-            return f"{size // unit} {name}"
-    return f"{size} B"
-
-
 def _text(name: str) -> Callable[[Row], str]:
     def value(row: Row) -> str:
         found = plain(row.get(name))
@@ -87,14 +74,14 @@ def _text(name: str) -> Callable[[Row], str]:
 
 def _numeric(name: str) -> Callable[[Row], str]:
     def value(row: Row) -> str:
-        number = _number(row.get(name))
+        number = number_of(row.get(name))
         return "-" if math.isnan(number) else f"{number:.2f}"
 
     return value
 
 
 def _value(row: Row) -> str:
-    number = _number(row.get("value"))
+    number = number_of(row.get("value"))
     return "-" if math.isnan(number) else f"{number:.2f} {_unit(row)}"
 
 
@@ -105,23 +92,17 @@ def _unit(row: Row) -> str:
 
 def _size(row: Row) -> str:
     # a barrier has no size; its zero says nothing
-    return size_text(row.get("size_bytes")) if _number(row.get("size_bytes")) > 0 else "-"
+    return size_text(row.get("size_bytes")) if number_of(row.get("size_bytes")) > 0 else "-"
 
 
 def _count(row: Row) -> str:
-    number = _number(row.get("iterations"))
+    number = number_of(row.get("iterations"))
     return "-" if math.isnan(number) else str(int(number))
 
 
 def _validation(row: Row) -> str:
     found = plain(row.get("validated"))
     return {True: "Pass", False: "Fail"}.get(found, "-")
-
-
-def _number(value: Any) -> float:
-    """NaN for None and for pandas' NA."""
-    found = plain(value)
-    return math.nan if found is None else float(found)
 
 
 def _launch(row: Row) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omb_py.dashboards.style import amount, finite
-from omb_py.dashboards.terminal import size_text
+from omb_py.results.units import size_text
 
 MARKS = "ox+*#@"
 """One a series."""

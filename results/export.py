@@ -1,4 +1,4 @@
-"""Rows as CSV, JSON, or the text of OMB."""
+"""Rows in the formats of others: CSV, JSON, the texts of OMB and nccl-tests, pytest-benchmark, OpenMetrics."""
 
 from __future__ import annotations
 
@@ -61,12 +61,36 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
                 out.append(text.header(dtype, first=index == 0))
             out.append(text.row(row))
             if row.get("validated") is False:
-                out.append(text.failure(row))
+                out.append(text.failure(row, (row.get("parameters") or {}).get("program", "omb-py")))
         out.append(closing(text, table))
     return "".join(out)
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {"csv": to_csv, "json": to_json, "osu": to_osu}
+def _to_nccl(rows: Sequence[Row]) -> str:
+    from omb_py.results.nccl_text import to_nccl
+
+    text = to_nccl(rows)
+    if rows and not text:
+        raise UsageError("none of these rows is of a collective that nccl-tests has")
+    return text
+
+
+def _to_benchmark_json(rows: Sequence[Row]) -> str:
+    from omb_py.results.benchmark_json import to_benchmark_json
+
+    return to_benchmark_json(rows)
+
+
+def _to_openmetrics(rows: Sequence[Row]) -> str:
+    from omb_py.results.openmetrics import to_openmetrics
+
+    return to_openmetrics(rows)
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
+    "csv": to_csv, "json": to_json, "osu": to_osu, "nccl-tests": _to_nccl, "pytest-benchmark": _to_benchmark_json,
+    "openmetrics": _to_openmetrics,
+}  # fmt: skip
 
 
 def export(rows: Sequence[Row], form: str) -> str:

@@ -54,7 +54,7 @@ _VOLATILE_VARIABLE = re.compile(
     r"""
       ^PMIX_(?!MCA_) | ^PRTE_(?!MCA_) | ^PMI_ | ^PALS_ | ^FLUX_ | ^PBS_ | ^LSB_
     | ^SLURM_(?!MPI_TYPE$|CPU_BIND|DISTRIBUTION|THREADS_PER_CORE|HINT|CPUS_PER_TASK|MEM_BIND)
-    | ^OMPI_(?!MCA_) | ^OMPI_MCA_(orte_|ess_|prte_|pmix_)
+    | ^OMPI_(?!MCA_) | ^OMPI_MCA_(orte_|ess_|prte_|pmix_|PREFIXES$|initial_wdir$|num_procs$|cpu_type$)
     | ^MPI_LOCAL | ^I_MPI_HYDRA_(?!BOOTSTRAP$) | ^MV2_COMM_WORLD_
     | (^|_)(RANK|RANKID|PROCID|LOCALID|NODEID|JOBID|PID|APPNUM|HOSTS?|HOSTNAME|NODELIST)$
     """,

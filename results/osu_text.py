@@ -16,10 +16,10 @@ from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.graphs import dims_create
-from omb_py.results.titles import TITLES, Layout, Title
+from omb_py.results.osu_dialects import DIALECT, OWN, VERSION, Dialect, dialect
+from omb_py.results.titles import TITLES, Layout, Title, family
 
-VERSION = "7.5"
-DIALECT = f"omb-{VERSION}"
+__all__ = ["DIALECT", "VERSION", "OsuText", "closing", "details", "message_rate", "parameters_of", "text_of"]
 
 _FIELD = 18
 _SIZE = 10
@@ -33,7 +33,6 @@ _OVERLAP_FULL = (("Coll. Init(us)", "init"), ("MPI_Test(us)", "test"), ("MPI_Wai
 _OVERLAP_SPREAD = (("Min Comm.(us)", "min_comm"), ("Max Comm.(us)", "max_comm"))
 
 _VALUE_HEAD: Mapping[Layout, str] = {
-    "latency": "Avg Latency(us)",
     "bandwidth": "Bandwidth (MB/s)",
     "barrier": "# Avg Latency(us)",
     "one_sided": "Latency (us)",
@@ -43,6 +42,9 @@ _STARTUP = ("init", "hello")
 """Layouts that are one sentence, not a table."""
 _FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13}
 """Tables without a size: their first column is as wide as its head with the ``#``."""
+
+
+MPI = "MPI"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ class OsuText:
 
     layout: Layout | None = None
     """Layout of a benchmark that OMB does not have."""
+    dialect: Dialect = OWN
+    """Whose version of the text."""
+    library: str = MPI
+    """``NCCL`` or ``RCCL`` in the text of xccl, which names no datatype."""
 
     def __post_init__(self) -> None:
         if self.benchmark not in TITLES and self.layout is None:
@@ -82,7 +88,8 @@ class OsuText:
     def title_line(self) -> str:
         """The first line of the table; of a benchmark that is not OMB's it does not say OSU."""
         if self.benchmark in TITLES:
-            return TITLES[self.benchmark].line(self.accel, VERSION)
+            line = TITLES[self.benchmark].line(self.accel, self.dialect.version)
+            return line.replace("# OSU MPI", f"# OSU {self.library}", 1)
         return f"# omb-py {self.benchmark} Test v{__version__}"
 
     def header(self, dtype: str | None, first: bool = True) -> str:
@@ -95,20 +102,23 @@ class OsuText:
         lines: list[str] = []
         if first:
             lines += self.before
-            if self._title.blank_first:
+            if self.dialect.blank_first(self._title, self._pt2pt):
                 lines.append("")
-            lines.append(self.title_line)
+            if self._title.layout != "init" or self.dialect.titled_init:
+                lines.append(self.title_line)
             lines += self.details
             if self._title.layout in ("overlap", "overlap_barrier"):
                 lines += _OVERLAP_LINES
         if self._title.layout in _STARTUP:
             return "".join(f"{line}\n" for line in lines)
-        if dtype is not None and self._title.datatype_line:
+        if dtype is not None and self._title.datatype_line and self.library == MPI:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
             if name == "int8" and self._title.layout == "one_sided":
                 name = "char"  # so OMB calls it; MPI reduces no MPI_CHAR
-            lines.append(f"# Datatype: {DTYPES[name].mpi}.")
+            lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
         lines.append(self._head())
+        if self.dialect.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
+            lines[-2:] = [lines[-1], lines[-2]]
         return "".join(f"{line}\n" for line in lines)
 
     def row(self, row: Mapping[str, Any]) -> str:
@@ -118,7 +128,8 @@ class OsuText:
             return f"This is a test with {row['ranks']} processes\n"
         if layout == "init":
             ms = [round(us / 1000) for us in _spread(row)]
-            return f"nprocs: {row['ranks']}, min: {ms[0]} ms, max: {ms[1]} ms, avg: {ms[2]} ms\n"
+            unit = " ms" if self.dialect.titled_init else ""
+            return f"nprocs: {row['ranks']}, min: {ms[0]}{unit}, max: {ms[1]}{unit}, avg: {ms[2]}{unit}\n"
         cells: list[str] = []
         if layout not in _FIRST_WIDTH:
             cells.append(f"{row['size_bytes'] or 0:<{_SIZE}d}")
@@ -162,6 +173,10 @@ class OsuText:
         return "".join(f"{line}\n" for block in blocks for line in block)
 
     @property
+    def _pt2pt(self) -> bool:
+        return family(self.benchmark) == "pt2pt"
+
+    @property
     def _is_overlap(self) -> bool:
         return self._title.layout in ("overlap", "overlap_barrier", "partitioned")
 
@@ -193,7 +208,9 @@ class OsuText:
             if layout == "overlap_barrier":
                 heads[0] = f"# {heads[0]}"
         elif layout == "rate":
-            heads = ["MB/s", "Messages/s"] if self.rates else ["MB/s"]
+            heads = [self.dialect.rate_head, "Messages/s"] if self.rates else [self.dialect.rate_head]
+        elif layout == "latency":
+            heads = [self.dialect.latency_head(self._pt2pt)]
         else:
             heads = [_VALUE_HEAD[layout]]
         cells = [] if layout in _FIRST_WIDTH else [f"{'# Size':<{_SIZE}}"]
@@ -228,31 +245,54 @@ class OsuText:
 
         from omb_py.engine.statistics import omb_percentile
 
+        metrics = row.get("metrics") or {}
+        if f"tail_p{self.percentiles[0]:g}" in metrics:  # imported, and without samples
+            return [_number(metrics.get(f"tail_p{p:g}")) for p in self.percentiles]
         samples = np.asarray(_numbers(row.get("samples_avg_us")), dtype=np.float64)
         if samples.size == 0:
             return [math.nan] * len(self.percentiles)
         if self._is_bandwidth:
-            moved = _number((row.get("metrics") or {}).get("bytes_moved"))
+            moved = _number(metrics.get("bytes_moved"))
             with np.errstate(divide="ignore", invalid="ignore"):
                 samples = moved / samples  # bytes per µs are MB/s
         return [omb_percentile(samples, p) for p in self.percentiles]
 
 
+ACCEL = {"cuda": "-CUDA", "rocm": "-ROCM", "sim": "-SIM"}
+"""Device -> what OMB's title says; the simulated one is ours."""
+
+
 def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
     """The text of a row's table; a benchmark that OMB does not have gets a table in its manner."""
+    if row.get("source", "omb-py") != "omb-py":
+        full, percentiles = printed(row)
+    parameters, library = parameters_of(row), row.get("library")
     layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
     if row["family"] == "one-sided":
         layout = "one_sided"
     return OsuText(
         row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
-        rates=parameters_of(row).get("print_rate") != "0", layout=layout,
-        transmit="transmit_size" in (row.get("metrics") or {}),
+        rates=parameters.get("print_rate") != "0", layout=layout,
+        transmit="transmit_size" in (row.get("metrics") or {}), 
+        accel=parameters.get("accelerator") or ACCEL.get(str(row.get("device")), ""),
+        dialect=dialect(row.get("text_dialect")),
+        library=str(library) if row.get("backend") == "nccl" else MPI,
     )  # fmt: skip
+
+
+def printed(row: Mapping[str, Any]) -> tuple[bool, tuple[float, ...]]:
+    """(in full, percentiles): with which columns an imported row was printed."""
+    metrics: Mapping[str, float] = row.get("metrics") or {}
+    tails = tuple(float(key.removeprefix("tail_p")) for key in metrics if key.startswith("tail_p"))
+    return "rank_min_us" in metrics or "min_comm" in metrics, tails
 
 
 def message_rate(row: Mapping[str, Any]) -> float:
     """Messages per second of a row whose value is in MB/s."""
-    size = (row.get("metrics") or {}).get("transmit_size") or row["size_bytes"] or 0
+    metrics = row.get("metrics") or {}
+    if "message_rate" in metrics:  # imported: as it was printed
+        return _number(metrics["message_rate"])
+    size = metrics.get("transmit_size") or row["size_bytes"] or 0
     return _number(row.get("value")) * 1e6 / size if size else math.nan
 
 
@@ -267,6 +307,10 @@ def details(row: Mapping[str, Any]) -> list[str]:
         window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
         return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"]
     parameters = parameters_of(row)
+    if "buffers" in parameters:
+        return ["# Send Buffer on {} and Receive Buffer on {}".format(*parameters["buffers"].split(", "))]
+    if row["benchmark"] == "multi_lat" and row.get("window") and row.get("ranks"):  # 8.0
+        return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {row['window']} ]"]
     if "window_kind" in parameters:
         made, sync = WINDOWS[parameters["window_kind"]], SYNCS[parameters["sync"]]
         return [f"# Window creation: {made}", f"# Synchronization: {sync}"]
@@ -292,6 +336,8 @@ def lines_before(row: Mapping[str, Any]) -> list[str]:
     """Lines that stand before a row's table, from what the row says of its options."""
     parameters = parameters_of(row)
     lines = []
+    if row.get("source") == "OMB" and row.get("backend") == "nccl":  # every rank says it
+        lines += [f"#Using {row.get('library')}"] * int(row.get("ranks") or 0)
     for key, texts in _SIDES.items():
         if key in parameters:
             lines += [text.format(n) for text, n in zip(texts, parameters[key].split(":"), strict=True)]
@@ -314,7 +360,10 @@ def _numbers(values: Any) -> list[float]:
 
 def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
     """Smallest, largest and mean of the ranks' times."""
-    means = _numbers(row.get("rank_mean_us")) or [_number(row.get("value"))]
+    metrics, mean = row.get("metrics") or {}, _number(row.get("value"))
+    if "rank_min_us" in metrics:  # imported: the ranks' own means are not known
+        return _number(metrics["rank_min_us"]), _number(metrics.get("rank_max_us")), mean
+    means = _numbers(row.get("rank_mean_us")) or [mean]
     return min(means), max(means), sum(means) / len(means)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from omb_py.engine.dtypes import DTYPES
-from omb_py.results.osu_text import VERSION, details, message_rate, parameters_of
+from omb_py.results.osu_dialects import dialect
+from omb_py.results.osu_text import details, message_rate, parameters_of
 from omb_py.results.titles import TITLES
 
 WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -48,7 +49,8 @@ class Windows:
             self._line = []
         if failed:
             size = row["size_bytes"]
-            text += f"DATA VALIDATION ERROR: omb-py {row['benchmark']} exited with status 1 on message size {size}.\n"
+            program = parameters_of(row).get("program", f"omb-py {row['benchmark']}")
+            text += f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {size}.\n"
         return text
 
     def end(self) -> str:
@@ -80,4 +82,6 @@ class Windows:
 
 
 def _title(row: Row) -> str:
-    return "\n".join([TITLES[row["benchmark"]].line("", VERSION), *details(row)]) + "\n"
+    return (
+        "\n".join([TITLES[row["benchmark"]].line("", dialect(row.get("text_dialect")).version), *details(row)]) + "\n"
+    )

@@ -2,54 +2,56 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.errors import UsageError
+from omb_py.results import index as summary_index
 from omb_py.results import schema
-from omb_py.results.writing import PROVENANCE_KEY, VERSION_KEY, first_line
+from omb_py.results.filters import DATE, column, days
+from omb_py.results.filters import expression as expression_of
+from omb_py.results.folder import Entry, OnSkip, entries, files
+from omb_py.results.launchfile import launches, outdated_launches, read_provenance, why_not
+from omb_py.results.writing import first_line
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-OnSkip = Callable[[Path, str], None]
-"""Called with each file that is left out, and why."""
+__all__ = [
+    "DATE",
+    "OnSkip",
+    "SkippedFile",
+    "files",
+    "load",
+    "load_table",
+    "read_provenance",
+    "to_frame",
+    "to_rows",
+]
 
-DATE = "date"
-"""The column that is the folder's name, ``date=YYYY-MM-DD``."""
+_ATTEMPTS = 5
+"""Readings that are tried while files are being merged."""
+_FEW_FILES = 64
+"""So many files are opened rather than all columns of the index read."""
+_FEW_COLUMNS = 16
+
+Problems = dict[Path, str]
 
 
 class SkippedFile(UserWarning):
     """A file of the store could not be read and was left out."""
 
 
+class _Vanished(Exception):
+    """A file that was listed is gone: merged into another, or removed."""
+
+
 def _warn(path: Path, why: str) -> None:
     warnings.warn(f"skipped {path}: {why}", SkippedFile, stacklevel=4)
-
-
-def files(store: str | Path) -> list[Path]:
-    """The Parquet files of a store, sorted by path; hidden files and folders are not part of it."""
-    root = Path(store)
-    found = (p for p in root.rglob("*.parquet") if p.is_file())
-    return sorted(p for p in found if not any(part.startswith(".") for part in p.relative_to(root).parts))
-
-
-def read_provenance(path: str | Path) -> dict[str, Any]:
-    """The provenance of a launch's file; empty when it has none. Raises EnvironmentProblem when it is not readable."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        metadata = pq.read_schema(path).metadata or {}
-        found = json.loads(metadata.get(PROVENANCE_KEY, b"{}"))
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise EnvironmentProblem(f"cannot read {str(path)!r}: {first_line(error)}") from error
-    return found if isinstance(found, dict) else {}
 
 
 def load(
@@ -63,7 +65,8 @@ def load(
 
     Args:
         store: the folder of Parquet files.
-        columns: only these; all when None. Leaving out ``samples_us`` and ``samples_avg_us`` makes big stores fast.
+        columns: only these; all when None. Leaving out ``samples_us`` and ``samples_avg_us`` makes big stores fast:
+            the answer then comes from the summary index.
         on_skip: called with the path and the reason for each file that cannot be read; by default a
             :class:`SkippedFile` warning.
         **filters: ``column=value``, or ``column=[values]`` for any of them; None finds nulls. Values are converted to
@@ -87,23 +90,25 @@ def load_table(
     **filters: Any,
 ) -> pa.Table:
     """As :func:`load`, as an Arrow table."""
-    import pyarrow as pa
-
     root = Path(store)
     if not root.is_dir():
         raise UsageError(f"no store at {str(root)!r}")
     wanted = [*schema.NAMES, DATE] if columns is None else list(columns)
     for name in wanted:
-        _column(name)
-    expression = _expression(filters)
+        column(name)
+    expression = expression_of(filters)
+    for attempt in range(_ATTEMPTS):
+        problems: Problems = {}
+        try:
+            table = _load(root, wanted, expression, days(filters), problems)
+            break
+        except _Vanished as gone:
+            if attempt == _ATTEMPTS - 1:
+                raise UsageError(f"the files of {str(root)!r} change all the time ({gone}): repeat later") from None
     skip = _warn if on_skip is None else on_skip
-    known = schema.arrow_schema()
-    good = [path for path in _of_days(files(root), filters) if _is_ours(path, known, skip)]
-    try:
-        return _read(root, good, wanted, expression)
-    except (OSError, pa.ArrowException):
-        # a page inside some file is broken: find out which, keep the others
-        return _read_one_by_one(root, good, wanted, expression, skip)
+    for path, why in sorted(problems.items()):
+        skip(path, why)
+    return table
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:
@@ -125,48 +130,111 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _of_days(paths: Iterable[Path], filters: Mapping[str, Any]) -> list[Path]:
-    """Without the files of other days than a filter on ``date`` wants, so that they need not be opened."""
-    wanted = filters.get(DATE)
-    days = {wanted} if isinstance(wanted, str) else set(wanted) if isinstance(wanted, (list, tuple, set)) else None
-    if days is None or None in days:
-        return list(paths)
-    folders = {f"{DATE}={day}" for day in days}
-    return [path for path in paths if folders.intersection(path.parts)]
+def _load(
+    root: Path, wanted: list[str], expression: ds.Expression | None, admitted: frozenset[str] | None, problems: Problems
+) -> pa.Table:
+    listed = entries(root, problems.__setitem__)
+    chosen = listed
+    if admitted is not None:
+        folders = {f"{DATE}={day}" for day in admitted}
+        chosen = [entry for entry in listed if folders.intersection(entry.path.parts)]
+    samples = any(name in schema.FLOAT_LISTS for name in wanted)
+    if len(listed) < summary_index.WORTH or (samples and expression is None):
+        return _direct(root, chosen, listed, wanted, expression, problems)
+    return _indexed(root, chosen, listed, wanted, expression, problems)
 
 
-def _is_ours(path: Path, known: pa.Schema, skip: OnSkip) -> bool:
-    why = _why_not(path, known)
-    if why:
-        skip(path, why)
-    return not why
+def _indexed(
+    root: Path,
+    chosen: Sequence[Entry],
+    listed: Sequence[Entry],
+    wanted: list[str],
+    expression: ds.Expression | None,
+    problems: Problems,
+) -> pa.Table:
+    """By the index, and directly where it has nothing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    index = summary_index.refreshed(root, listed, problems.__setitem__)
+    problems.update({e.path: index.bad[e.relative] for e in chosen if e.relative in index.bad})
+    covered = [entry for entry in chosen if entry.relative in index.covered]
+    missing = index.missing(chosen)
+    held = {entry.relative: index.launches_of(entry.relative) for entry in covered}
+    outdated = outdated_launches(listed, {relative: names for relative, names in held.items() if names})
+    # merged files of which only a part counts are rare, and read by themselves
+    aside = [entry for entry in covered if entry.relative in outdated]
+    order = {entry.relative: number for number, entry in enumerate(listed)}
+    mine = {entry.relative: order[entry.relative] for entry in covered if entry.relative not in outdated}
+    try:
+        if expression is not None and (any(n in schema.FLOAT_LISTS for n in wanted) or len(wanted) > _FEW_COLUMNS):
+            numbers = set(summary_index.read(index, [], expression, mine)[summary_index.FILE].unique().to_pylist())
+            if len(numbers) <= _FEW_FILES or any(name in schema.FLOAT_LISTS for name in wanted):
+                matching = [listed[number] for number in numbers]
+                paths = sorted([*matching, *missing, *aside], key=lambda entry: entry.path)
+                return _direct(root, paths, listed, wanted, expression, problems)
+        found = summary_index.read(index, wanted, expression, mine)
+    except FileNotFoundError as error:
+        raise _Vanished(first_line(error)) from error
+    except (OSError, pa.ArrowException):
+        summary_index.discard(root)
+        return _direct(root, chosen, listed, wanted, expression, problems)
+    found = found.sort_by([(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
+    rest = sorted([*missing, *aside], key=lambda entry: entry.path)
+    if not rest:
+        return found.select(wanted)
+    tables = []
+    at = found[summary_index.FILE]
+    start = 0
+    for entry in rest:  # each between the rows of the files before and behind it
+        end = int(pc.sum(pc.less(at, order[entry.relative])).as_py() or 0)
+        tables.append(found.slice(start, end - start).select(wanted))
+        tables.append(_direct(root, [entry], listed, wanted, expression, problems))
+        start = end
+    return pa.concat_tables([*tables, found.slice(start).select(wanted)])
 
 
-def _why_not(path: Path, known: pa.Schema) -> str:
-    """Why a file cannot be read as part of a store with the `known` schema; empty when it can."""
+def _direct(
+    root: Path,
+    chosen: Sequence[Entry],
+    listed: Sequence[Entry],
+    wanted: list[str],
+    expression: ds.Expression | None,
+    problems: Problems,
+) -> pa.Table:
+    """From the files themselves."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    good: list[Path] = []
+    held: dict[str, tuple[str, ...]] = {}
+    for entry in chosen:
+        try:
+            found = pq.read_schema(entry.path)
+        except FileNotFoundError as error:
+            raise _Vanished(entry.relative) from error
+        except (OSError, pa.ArrowException) as error:
+            problems[entry.path] = f"not a readable Parquet file ({first_line(error)})"
+            continue
+        why = why_not(found)
+        if why:
+            problems[entry.path] = why
+            continue
+        good.append(entry.path)
+        if names := tuple(launches(found.metadata)):
+            held[entry.relative] = names
     try:
-        found = pq.read_schema(path)
-    except (OSError, pa.ArrowException) as error:
-        return f"not a readable Parquet file ({first_line(error)})"
-    version = (found.metadata or {}).get(VERSION_KEY)
-    if version is None:
-        return "not written by omb-py"
+        outdated = outdated_launches(listed, held)
+    except FileNotFoundError as error:
+        raise _Vanished(first_line(error)) from error
     try:
-        number = int(json.loads(version))
-    except (ValueError, TypeError):
-        return f"its schema version is {version.decode(errors='replace')!r}"
-    if number > schema.SCHEMA_VERSION:
-        return f"its schema version is {number}, this omb-py knows up to {schema.SCHEMA_VERSION}: update omb-py"
-    if found.equals(known):
-        return ""
-    for field in found:
-        column = schema.BY_NAME.get(field.name)
-        if column is not None and field.type != schema.arrow_type(column.kind):
-            return f"column {field.name} is {field.type}, not {column.arrow}"
-    return ""
+        if not outdated:
+            return _read(root, good, wanted, expression)
+    except FileNotFoundError as error:
+        raise _Vanished(first_line(error)) from error
+    except (OSError, pa.ArrowException):
+        pass  # a page inside some file is broken: find out which, keep the others
+    return _read_one_by_one(root, good, wanted, expression, outdated, problems)
 
 
 def _dataset(root: Path, paths: Sequence[Path]) -> ds.Dataset:
@@ -186,61 +254,33 @@ def _read(root: Path, paths: Sequence[Path], columns: list[str], expression: ds.
     import pyarrow as pa
 
     if not paths:
-        fields = [pa.field(n, pa.string() if n == DATE else schema.arrow_type(_column(n).kind)) for n in columns]
+        fields = [pa.field(n, pa.string() if n == DATE else schema.arrow_type(column(n).kind)) for n in columns]
         return pa.schema(fields).empty_table()
     table = _dataset(root, paths).to_table(columns=columns, filter=expression)
     return table.replace_schema_metadata(None)
 
 
 def _read_one_by_one(
-    root: Path, paths: Iterable[Path], columns: list[str], expression: ds.Expression | None, skip: OnSkip
+    root: Path,
+    paths: Iterable[Path],
+    columns: list[str],
+    expression: ds.Expression | None,
+    outdated: Mapping[str, Sequence[str]],
+    problems: Problems,
 ) -> pa.Table:
-    import pyarrow as pa
-
-    tables = [_read(root, [], columns, None)]
-    for path in paths:
-        try:
-            tables.append(_read(root, [path], columns, expression))
-        except (OSError, pa.ArrowException) as error:
-            skip(path, f"damaged ({first_line(error)})")
-    return pa.concat_tables(tables)
-
-
-def _column(name: str) -> schema.Column:
-    if name == DATE:
-        return schema.Column(DATE, "string", "day of the launch, UTC")
-    found = schema.BY_NAME.get(name)
-    if found is None:
-        raise UsageError(f"the store has no column {name!r}: {nearest(name, [*schema.NAMES, DATE])}")
-    return found
-
-
-def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    combined: ds.Expression | None = None
-    for name, wanted in filters.items():
-        column = _column(name)
-        if name not in (*schema.SCALARS, DATE):
-            raise UsageError(f"cannot filter by {name}, which holds a {column.arrow}")
-        values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
-        known = [_value(column, v) for v in values if v is not None]
-        part = ds.field(name).isin(pa.array(known, type=schema.arrow_type(column.kind)))
-        if len(known) < len(values):
-            part = part | ds.field(name).is_null()
-        combined = part if combined is None else combined & part
-    return combined
-
-
-def _value(column: schema.Column, value: Any) -> Any:
-    """A filter's value in the column's type."""
-    import pyarrow as pa
-
-    kind = schema.arrow_type(column.kind)
-    try:
-        if isinstance(value, str) and column.kind != "string":
-            return pa.scalar(value).cast(kind).as_py()
-        return pa.scalar(value, type=kind).as_py()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise UsageError(f"{column.name} holds {column.arrow}, which {value!r} is not") from None
+    tables = [_read(root, [], columns, None)]
+    for path in paths:
+        masked = expression
+        if gone := outdated.get(path.relative_to(root).as_posix()):
+            kept = ~ds.field("launch_id").isin(pa.array(gone, pa.string()))
+            masked = kept if expression is None else expression & kept
+        try:
+            tables.append(_read(root, [path], columns, masked))
+        except FileNotFoundError as error:
+            raise _Vanished(path.name) from error
+        except (OSError, pa.ArrowException) as error:
+            problems[path] = f"damaged ({first_line(error)})"
+    return pa.concat_tables(tables)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results import schema
 from omb_py.results.journal import FOLDER, SUFFIX, decode_row, lock
+from omb_py.results.launchfile import MERGED, launches
 from omb_py.results.writing import first_line, write_launch
 
 State = Literal["recovered", "stored already", "empty", "running", "unreadable", "failed"]
@@ -193,4 +194,11 @@ def _stored(store: Path, launch_id: str) -> tuple[Path, int] | None:
             return path, pq.read_metadata(path).num_rows
         except (OSError, pa.ArrowException):
             continue
+    for path in sorted(store.glob(f"date=*/{MERGED}*.parquet")):
+        try:
+            facts = launches(pq.read_schema(path).metadata).get(launch_id)
+        except (OSError, pa.ArrowException):
+            continue
+        if facts is not None:
+            return path, int(facts["rows"])
     return None

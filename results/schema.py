@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ COLUMNS: tuple[Column, ...] = (
     _c("library_version", "string", "its version, as it says itself"),
     _c("binding", "string", "which code issued the calls: `native`, `mpi4py`, …"),
     _c("binding_version", "string", "version of that code"),
-    _c("device", "string", "where the buffers lived: `cpu`, `cuda`, `rocm`"),
+    _c("device", "string", "where the buffers lived: `cpu`, `cuda`, `rocm`, `sim`"),
     _c("device_name", "string", "model of the device"),
     _c("buffer", "string", "what a user's program would hold: `numpy`, `bytearray`, …"),
     _c("dtype", "string", "element type: `char`, `int32`, …"),
@@ -74,7 +75,11 @@ COLUMNS: tuple[Column, ...] = (
     _c("in_place", "bool", "the result replaces the input"),
     _c("root", "int32", "root rank; -1 when it rotates; null where there is no root"),
     _c("process_sync", "string", "what keeps iterations apart: `barrier`, `dissemination`, `roundtime`, `none`"),
-    _c("timing", "string", "what a sample is: `local_max`, `global_span`, …; different timings are never compared"),
+    _c(
+        "timing",
+        "string",
+        "what a sample is: `local_max`, `global_span`, or a mode of `--timing`; different timings are never compared",
+    ),
     _c("cache", "string", "`hot`: the same buffers every time; `rotate`: others in turn"),
     _c("thread_level", "string", "thread level that the library provided"),
     _c("window", "int32", "messages in flight; null where there is no window"),
@@ -159,11 +164,11 @@ def checked(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.get(name) for name in NAMES}
 
 
-def arrow_type(kind: Kind) -> pa.DataType:
-    """The Arrow type of a kind of column."""
+@cache
+def _arrow_types() -> Mapping[Kind, pa.DataType]:
     import pyarrow as pa
 
-    made: dict[Kind, pa.DataType] = {
+    return {
         "string": pa.string(),
         "int32": pa.int32(),
         "int64": pa.int64(),
@@ -175,9 +180,14 @@ def arrow_type(kind: Kind) -> pa.DataType:
         "numbers": pa.map_(pa.string(), pa.float64()),
         "texts": pa.map_(pa.string(), pa.string()),
     }
-    return made[kind]
 
 
+def arrow_type(kind: Kind) -> pa.DataType:
+    """The Arrow type of a kind of column."""
+    return _arrow_types()[kind]
+
+
+@cache
 def arrow_schema() -> pa.Schema:
     """The schema of a launch's file. All fields are nullable there, so that files of other versions can be read."""
     import pyarrow as pa

@@ -126,6 +126,23 @@ TITLES: Mapping[str, Title] = MappingProxyType({**_POINT_TO_POINT, **dict(_colle
 """By name, without ``osu_``."""
 
 
+def family(name: str) -> str | None:
+    """The family of a benchmark of OMB; None of another."""
+    if name in _POINT_TO_POINT:
+        return "pt2pt"
+    if name in _ONE_SIDED:
+        return "one-sided"
+    if name in _STARTUP:
+        return "startup"
+    if name in _NEIGHBORHOOD:
+        return "neighborhood"
+    if name not in TITLES:
+        return None
+    if name.endswith("_persistent"):
+        return "persistent"
+    return "collective" if name in _SPOKEN or name in _EXCHANGE else "non-blocking"
+
+
 def origin(name: str) -> str:
     """Whose benchmark it is, in words."""
     return f"OMB's osu_{name}" if name in TITLES else "OMB has none of the kind"

@@ -18,13 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.results import schema
+from omb_py.results import schema, sealing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PROVENANCE_KEY = b"omb_py.provenance"
 VERSION_KEY = b"omb_py.schema_version"
+LAUNCHES_KEY = b"omb_py.launches"
+PROVENANCES_KEY = b"omb_py.provenances"
+ROW_GROUP = 4096
+"""Most rows of a row group: one launch of a merged file is found without reading the others."""
 _LAUNCH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ELSEWHERE = "choose another folder with --store DIR, or measure with --no-store"
 
@@ -66,7 +70,7 @@ def write_launch(store: str | Path, rows: Sequence[Mapping[str, Any]], provenanc
     date = _time(rows[0]["started_at"]).date().isoformat()
     target = Path(store) / f"date={date}" / f"{launch_id}.parquet"
     try:
-        _write_atomically(target, _parquet(table))
+        write_atomically(target, parquet(table))
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {str(target)!r}: {reason(error)}") from error
     return target
@@ -133,22 +137,45 @@ def _time(value: Any) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _parquet(table: pa.Table) -> memoryview:
+def parquet(table: pa.Table, merged: bool = False) -> memoryview:
+    """A table with the store's schema as a whole, sealed Parquet file.
+
+    Args:
+        table: with the metadata of :func:`to_table`.
+        merged: of many launches. Pages are then long, and every column is compressed; in the file of one launch the
+            numbers are not, since opening a compressed page costs more than reading its few hundred values.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        table,
+    packed = [c for c in schema.COLUMNS if merged or c.name not in schema.SCALARS]
+    with pq.ParquetWriter(
         sink,
-        compression="zstd",
-        use_dictionary=[c.name for c in schema.COLUMNS if c.kind == "string"],
+        table.schema,
+        compression={path: "zstd" for column in packed for path in _leaves(column)},
+        use_dictionary=[c.name for c in schema.COLUMNS if c.kind in ("string", "int32", "int64")],
         write_statistics=[c.name for c in schema.COLUMNS if c.name in schema.SCALARS],
-    )
-    return memoryview(sink.getvalue())
+    ) as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP)
+        writer.add_key_value_metadata({sealing.KEY: sealing.BLANK})
+    data = bytearray(sink.getvalue())
+    sealing.seal(data)
+    return memoryview(data)
 
 
-def _write_atomically(target: Path, data: memoryview) -> None:
+def _leaves(column: schema.Column) -> tuple[str, ...]:
+    """The paths under which Parquet keeps a column."""
+    if column.kind in ("numbers", "texts"):
+        return f"{column.name}.key_value.key", f"{column.name}.key_value.value"
+    return (f"{column.name}.list.element",) if column.kind in ("floats", "strings") else (column.name,)
+
+
+def write_atomically(target: Path, data: bytes | memoryview) -> None:
+    """Write a file whole or not at all, and make it last: hidden name, sync, rename, sync of the folder.
+
+    Raises OSError.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=".tmp", dir=target.parent)
     try:

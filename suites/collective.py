@@ -66,7 +66,9 @@ def reduce_scatter_block(world: World, cell: Cell) -> Made:
     """Reduce a vector of `size` bytes in all; every rank gets an equal block, the remainder is left out, as in OMB."""
     kind = reduction_dtype(cell.dtype)
     block = message_bytes(cell) // DTYPES[kind].itemsize // world.size * DTYPES[kind].itemsize
-    out, back = Region("recv" if cell.in_place else "send", 0, block * world.size), Region("recv", 0, block)
+    # in place MPI leaves the result at the beginning, NCCL where the rank's block stood
+    at = world.rank * block if cell.in_place and cell.backend == "nccl" else 0
+    out, back = Region("recv" if cell.in_place else "send", 0, block * world.size), Region("recv", at, block)
     call = steps.reduce_scatter_block(out, back, kind, cell.op)
     return _placed(call, cell.in_place), _buffers(block * world.size, block * world.size if cell.in_place else block)
 

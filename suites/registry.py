@@ -19,6 +19,7 @@ from omb_py.suites import (
     persistent,
     processes,
     pt2pt,
+    ring,
     startup,
     threads,
 )
@@ -26,7 +27,7 @@ from omb_py.suites import (
 ENTRY_POINTS = "omb_py.benchmarks"
 
 _FAMILIES = (
-    pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, neighborhood,
+    pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, ring, neighborhood,
     one_sided, startup,
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from omb_py.backends.mpi.rma import RMA_METHODS, lock_type, targets
 from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.backends.mpi.windows import OpenWindow
 from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.flat import Names
+from omb_py.engine.flat import Names, flip_in, index_of
 from omb_py.engine.layouts import derived, itemsize
 from omb_py.engine.memory import HostMemory, load_torch
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
@@ -70,11 +70,7 @@ class Renderer:
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
         if step.op == "flip":
-            region: Region = step["recv"]
-            whole = self.memory.view(region.buffer, self.nbytes[region.buffer])
-            place = f"{region.offset} + c * {region.turn}" if region.turn else str(region.offset)
-            when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
-            return f"if {when}: {names.bind(whole)}[{place}] ^= 255"
+            return flip_in(step, names, self.memory.view(step["recv"].buffer, self.nbytes[step["recv"].buffer]))
         if step.op in ("announce", "until"):
             whole = self.memory.view(step["recv"].buffer, step["recv"].nbytes)
             integers, numbers = names.bind(whole.view(np.int64), "w"), names.bind(whole.view(np.float64), "f")
@@ -155,12 +151,7 @@ class Renderer:
 
     def slot(self, request: Request, names: Names, k: str) -> str:
         """The element of the request list."""
-        index = str(request.index)
-        if k and request.stride:
-            index = ("" if request.index == 0 else f"{request.index} + ") + (
-                k if request.stride == 1 else f"{k} * {request.stride}"
-            )
-        return f"{names.bind(self.requests, 'q')}[{index}]"
+        return f"{names.bind(self.requests, 'q')}[{index_of(request, k)}]"
 
     def argument(self, word: str, step: Step, names: Names, k: str) -> str:
         """One argument as source."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omb_py.engine.buffers import BUFFERS
+from omb_py.engine.devices import GPU_KINDS
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
 
@@ -69,8 +70,13 @@ class Mpiexec:
     version: str
 
 
-def mpi_library(python: str = sys.executable, timeout: float = 60.0) -> MPILibrary:
-    """Ask `python`, in a child process, which MPI library mpi4py loads. Never raises; MPI is not started."""
+def mpi_library(
+    python: str = sys.executable, timeout: float = 60.0, environ: Mapping[str, str] | None = None
+) -> MPILibrary:
+    """Ask `python`, in a child process, which MPI library mpi4py loads. Never raises; MPI is not started.
+
+    `environ` is the child's whole environment; None: as ours.
+    """
     try:
         child = subprocess.run(
             [python, "-W", "ignore", "-c", _ASK],
@@ -79,6 +85,7 @@ def mpi_library(python: str = sys.executable, timeout: float = 60.0) -> MPILibra
             errors="replace",
             timeout=timeout,
             stdin=subprocess.DEVNULL,
+            env=None if environ is None else dict(environ),
         )
     except subprocess.TimeoutExpired:
         return MPILibrary(reason=f"loading the MPI library took more than {timeout:g} s", fix="see python -m mpi4py")
@@ -182,14 +189,19 @@ def find_mpiexec(library: MPILibrary, environ: Mapping[str, str], python: str = 
     )
 
 
+def _no_gpu(kind: str) -> str:
+    from omb_py.engine.devices.gpu import count_gpus
+
+    try:
+        return "" if count_gpus(kind) else f"no {kind} GPU is visible"
+    except EnvironmentProblem as problem:
+        return str(problem)
+
+
 def probe() -> Probe:
     """What MPI can do here; asks a child process, so it never raises and a broken library harms nobody."""
     library = mpi_library()
-    devices = {
-        "cpu": "",
-        "cuda": "device buffers are not in this version of omb-py",
-        "rocm": "device buffers are not in this version of omb-py",
-    }
+    devices = {"cpu": "", **{kind: _no_gpu(kind) for kind in GPU_KINDS}}
     if not library.available:
         none = {"native": library.reason, "mpi4py": library.reason}
         return Probe("mpi", False, library.reason, library.fix, bindings=none, devices=devices, buffers=BUFFERS)

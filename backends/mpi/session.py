@@ -15,6 +15,7 @@ from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, process_start_ns, vendor
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.buffers import OBJECT
+from omb_py.engine.devices import Device, local_rank, open_device, place_of
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.needs import LEVELS
 from omb_py.engine.program import Edges, Program, Step
@@ -29,6 +30,9 @@ class MpiSession:
     def __init__(self, spec: Mapping[str, Any]) -> None:
         if spec.get("fork"):
             allow_forks()
+        kind = str(spec.get("device") or "cpu")
+        # before MPI: some libraries look for the current device when they start
+        device = None if kind == "cpu" else open_device(kind, local_rank(), bool(spec.get("share_device")))
         level = spec.get("thread_level") or "funneled"
         self._session: Any = None
         if spec.get("session"):
@@ -52,11 +56,30 @@ class MpiSession:
         self.binding = "native"
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
+        self.buffers: Any = self._on(device) if device else None
+        """Of a launch on a device its buffers."""
         self._machine: Any = None
         self._graphs: dict[Edges, Any] = {}
         self.topology_us: dict[Edges, float] = {}
         """How long this rank took to make the communicator of a graph."""
         self._runner: NativeRunner | BoundRunner | None = None
+
+    def _on(self, device: Device) -> Any:
+        """What holds buffers on a device, and the map of the devices of all ranks."""
+        from omb_py.backends.mpi.aware import confirmed, declared
+        from omb_py.backends.mpi.devices import DeviceBuffers
+
+        support = declared(self.mpi, self.library, device.kind)
+        support = self.share(confirmed(device.kind, support) if self.rank == 0 else None)
+        self.device_name = device.name
+        self.places: list[dict[str, Any]] = self.share(self.gather(place_of(device, self.rank, socket.gethostname())))
+        self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
+        return DeviceBuffers(device, support)
+
+    def check_cells(self, cells: list[Cell], benchmarks: Mapping[str, Any]) -> None:
+        """Raises EnvironmentProblem, on every rank alike, for what cannot be done on the launch's device."""
+        if self.buffers:
+            self.buffers.check(cells)
 
     @property
     def machine(self) -> Any:
@@ -70,6 +93,9 @@ class MpiSession:
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
+        if self.buffers:
+            self.buffers.reserve(sizes)
+            return
         if kind not in self._memory:  # objects are made of bytes that lie in arrays
             self._memory[kind] = HostMemory("numpy" if kind == OBJECT else kind)
         memory = self._memory[kind]
@@ -80,6 +106,11 @@ class MpiSession:
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers if not b.library})
+        if self.buffers:
+            from omb_py.backends.mpi.devices import DeviceRunner
+
+            self._runner = DeviceRunner(self, program, self.buffers)
+            return self._runner
         memory = self._memory[cell.buffer]
         if cell.buffer == OBJECT:
             from omb_py.backends.mpi.objects import ObjectRunner
@@ -156,6 +187,8 @@ class MpiSession:
         for graph in self._graphs.values():
             graph.Free()
         self.comm.Free()
+        if self.buffers:
+            self.buffers.close()
         if self._session is not None:
             self.world.Free()
             self._session.Finalize()

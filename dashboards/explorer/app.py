@@ -10,9 +10,9 @@ from omb_py.dashboards.explorer.guard import guard
 from omb_py.dashboards.explorer.state import QUANTITIES, SIDE, VIEWS, State, parse, query
 from omb_py.dashboards.explorer.views import views
 from omb_py.dashboards.page import asset
-from omb_py.dashboards.terminal import size_text
 from omb_py.dashboards.view import View, plural
 from omb_py.errors import EnvironmentProblem
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

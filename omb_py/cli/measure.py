@@ -14,10 +14,11 @@ from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.dtypes import OMB_ALL, parse_dtype
 from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError, nearest
 from omb_py.grammar import parse_tags
-from omb_py.orchestrate.choices import GPUS, device_problem, offers_of
+from omb_py.orchestrate.choices import GPUS, device_problem, gpu_here, offers_of
 from omb_py.orchestrate.joining import joined_environment
-from omb_py.orchestrate.plan import check, takes
+from omb_py.orchestrate.plan import takes
 from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.several import narrowed
 from omb_py.results.titles import origin
 
 _PLACES = ("H", "D", "M", "MD", "MH")
@@ -27,7 +28,7 @@ def command(benchmark: Benchmark) -> click.Command:
     """The click command of a benchmark."""
     params = measuring_options(benchmark)
     if benchmark.family == "pt2pt":
-        params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[H H]"))
+        params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[H H|D D]"))
     return Page(
         benchmark.name,
         params=params,
@@ -59,7 +60,7 @@ def _examples(b: Benchmark) -> list[str]:
 def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
     """A request from click's parsed values, of which None and () mean: not given. Raises UsageError."""
     values = dict(values)
-    _check_places(values.pop("places", ()))
+    device = _device_of(values.pop("places", ()))
     given: dict[str, Any] = {"benchmark": benchmark.name}
     if values.pop("no_store"):
         if click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE:
@@ -74,6 +75,8 @@ def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
         given["validation_log"] = validation if isinstance(validation, Path) else None
     renamed = {"backend": "backends", "binding": "bindings"}
     given.update({renamed.get(name, name): value for name, value in values.items() if value not in (None, ())})
+    if device is not None:
+        given.setdefault("device", device)
     return Request(**given)
 
 
@@ -84,17 +87,25 @@ def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _check_places(places: tuple[str, ...]) -> None:
-    """OMB's positional ``H H``: where the sender's and the receiver's buffers live."""
+def _device_of(places: tuple[str, ...]) -> str | None:
+    """The device of OMB's positional ``H H`` or ``D D``: where the sender's and the receiver's buffers live."""
     for place in places:
         if place.upper() not in _PLACES:
-            raise UsageError(f"unknown word {place!r}: buffer places are H H (host): {nearest(place, _PLACES)}")
+            raise UsageError(f"unknown word {place!r}: buffer places are H H or D D: {nearest(place, _PLACES)}")
     if len(places) not in (0, 2):
         raise UsageError(f"buffer places come in twos, sender and receiver, as H H: got {' '.join(places)}")
-    if any(place.upper() != "H" for place in places):
-        wanted = next((device for device in GPUS), "cuda")
-        reason, _ = device_problem(wanted, "mpi")
+    kinds = {place.upper() for place in places}
+    if not kinds or kinds == {"H"}:
+        return None
+    if kinds != {"D"}:
+        raise EnvironmentProblem(
+            f"buffers {' '.join(places)}: managed and mixed buffers are not in this version of omb-py: write H H or D D"
+        )
+    found = next((device for device in GPUS if gpu_here(device)), None)
+    if found is None:
+        reason, _ = device_problem(next(iter(GPUS)), "mpi")
         raise EnvironmentProblem(f"buffers {' '.join(places)} need a GPU: {reason}: use H H")
+    return found
 
 
 def rank_0_speaks() -> bool:
@@ -106,7 +117,7 @@ def rank_0_speaks() -> bool:
 def _measure(benchmark: Benchmark, values: dict[str, Any]) -> int:
     try:
         request = request_of(benchmark, values)
-        check(request, offers_of(request.backends))
+        narrowed(request, offers_of(request.backends))
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code

@@ -17,6 +17,7 @@ from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
 from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.engine.rotate import CACHES
 from omb_py.engine.sync import KINDS
+from omb_py.engine.timing import BATCH, MODES
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar import (
     DEFAULT_PERCENTILES,
@@ -30,7 +31,7 @@ from omb_py.grammar import (
 )
 from omb_py.graphs import parse_neighborhood
 from omb_py.layouts import parse_layout
-from omb_py.orchestrate.choices import BUFFER_NUMS, DEVICES, LATER, OFFERS, THREAD_LEVELS
+from omb_py.orchestrate.choices import BUFFER_NUMS, DEVICES, OFFERS, STAGINGS, THREAD_LEVELS
 from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, GRAPHS, LAUNCHERS, Request
 from omb_py.suites.pt2pt import MOST_IN_TURN
@@ -84,18 +85,20 @@ def _flag(heading: str, names: str, text: str, hidden: bool = False) -> click.Op
 def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
     heading = "What is measured"
     kinds = ", ".join(OFFERS)
+    every = list(dict.fromkeys(binding for offer in OFFERS.values() for binding in offer.bindings))
     smallest = max(b.minimum_size, b.unit_of(cell) * DTYPES[b.dtype].itemsize if b.unit_of else 0)
     sweep = f"{human(smallest)}:{human(b.sizes.maximum)}, doubling" if b.sizes else ""
     types = f"{', '.join(DTYPES)}; OMB's {', '.join(OMB_NAMES)}, and all (char, int32, float32)"
     return [
         _option(
             heading, "--backend", "LIST", f"Communication libraries: {kinds}. Several, with commas, take turns.",
-            ",".join(request.backends), comma_list("backend", (*OFFERS, *LATER)),
+            ",".join(request.backends), comma_list("backend", tuple(OFFERS)),
         ),
         _option(
             heading, "--binding", "LIST",
-            "Who issues the calls: native (machine code that calls the library), mpi4py. Several take turns.",
-            OFFERS[request.backends[0]].bindings[0], comma_list("binding", OFFERS["mpi"].bindings),
+            f"Who issues the calls: native is machine code that calls the library; all: {', '.join(every)}. "
+            "Several take turns.",
+            OFFERS[request.backends[0]].bindings[0], comma_list("binding", every),
         ),
         _option(
             heading, "-m --message-size", "SIZES",
@@ -169,6 +172,15 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             cell.cache, word("cache", CACHES), hidden=not takes(b, "cache"),
         ),
         _option(
+            heading, "--timing", "MODE",
+            f"With --backend nccl, where calls return before they are done: {', '.join(MODES)}.", "isolated",
+            word("timing", MODES), hidden=b.family != "collective",
+        ),
+        _option(
+            heading, "--batch", "N", "Calls of a sample that is pipelined, a graph or spin-gated.", str(BATCH),
+            whole("batch", 1), hidden=b.family != "collective",
+        ),
+        _option(
             heading, "--process-sync", "KIND",
             "Between iterations, untimed: barrier, dissemination (made of messages), roundtime (a common clock), none.",
             cell.process_sync, word("process synchronisation", KINDS), hidden=not takes(b, "process_sync"),
@@ -214,6 +226,12 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
         _option(
             heading, "-d --device", "DEVICE", f"Where buffers live: {', '.join(DEVICES)}.", request.device,
             word("device", DEVICES),
+        ),
+        _flag(heading, "--share-device", "Let several ranks use one device; rows are labelled."),
+        _option(
+            heading, "--staging", "KIND",
+            "MPI on a device: auto copies through the host where the library takes no device buffers; never: exit 3.",
+            request.staging, word("staging", STAGINGS),
         ),
         _option(
             heading, "--buffer", "KIND", f"What holds the bytes: {', '.join(BUFFERS)} (pickled).", request.buffer,

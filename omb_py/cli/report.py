@@ -8,7 +8,7 @@ import click
 
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
-from omb_py.cli.results import _write
+from omb_py.cli.results import write_file
 from omb_py.cli.words import Parsed
 from omb_py.errors import ENVIRONMENT, OK, USAGE, UsageError
 from omb_py.orchestrate.request import DEFAULT_STORE
@@ -73,7 +73,7 @@ def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     from omb_py.dashboards.selection import parse
 
     found = report(place, parse(filters))
-    _write(output, page(found))
+    write_file(output, page(found))
     click.echo(f"omb-py: {found.summary}: written to {output}", err=True)
     for path, why in found.skipped:
         click.echo(f"omb-py: skipped {path}: {why}", err=True)

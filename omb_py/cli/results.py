@@ -11,7 +11,9 @@ from typing import Any
 
 import click
 
+from omb_py.cli import tidying
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.options import full_option, store_option, tails_option
 from omb_py.cli.words import Parsed, word
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
@@ -47,16 +49,28 @@ def group() -> click.Command:
             "omb-py results show", "omb-py results show 20261121 --format table", "omb-py results show last -f -z",
         ),
         _verb(
-            "export", run_export, "Runs as CSV, JSON or OMB's text, to stdout or to a file. JSON has every sample.",
+            "export", run_export, "Runs in other tools' formats, to stdout or to a file. JSON has every sample.",
             (click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
-             _format(("csv", "json", "osu"), "csv"),
+             _format(("csv", "json", "osu", "nccl-tests", "pytest-benchmark", "openmetrics"), "csv"),
              Grouped(["-o", "--output"], heading="Output", metavar="FILE", type=Parsed("file", Path),
                      help="Write here, all or nothing. (default: stdout)"),
              Grouped(["--where"], heading="What is exported", metavar="COLUMN=VALUE", type=Parsed("filter", str),
                      multiple=True, help="Only rows with this value; repeat it for several columns. (default: all)")),
             "omb-py results export last > last.csv", "omb-py results export all --where benchmark=allreduce -o a.csv",
+            "omb-py results export last --format pytest-benchmark -o 0001_new.json",
         ),
+        _verb("import", run_import, IMPORT_HELP, import_params(), *IMPORT_EXAMPLES),
         _verb("recover", run_recover, "Store what killed runs had finished, from their journals.", ()),
+        _verb(
+            "compact", tidying.run_compact,
+            "Merge the launch files of old days, one file a day; every launch keeps its provenance.",
+            tidying.compact_params(), "omb-py results compact --dry-run", "omb-py results compact --older-than 30d",
+        ),
+        _verb(
+            "prune", tidying.run_prune, "Remove launches that meet all criteria given; without --yes only list them.",
+            tidying.prune_params(), "omb-py results prune --older-than 1y", "omb-py results prune --tag try=1 --yes",
+        ),
+        _verb("verify", tidying.run_verify, "Check that every file holds what was written: exit code 1 if not.", ()),
     )  # fmt: skip
     return Verbs(
         "results",
@@ -64,7 +78,7 @@ def group() -> click.Command:
         context_settings=dict(CONTEXT),
         params=[debug_option()],
         no_args_is_help=False,
-        help="List, show, export and recover what was measured.",
+        help="List, show, import, export, recover, merge, remove and check what was measured.",
     )
 
 
@@ -139,7 +153,7 @@ def run_export(
     if output is None:
         click.echo(text, nl=False)
         return OK
-    _write(output, text)
+    write_file(output, text)
     click.echo(f"omb-py: {len(rows)} rows written to {output}", err=True)
     return OK
 
@@ -163,7 +177,7 @@ def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list
     return to_rows(load_table(store, on_skip=_skipped, **wanted))
 
 
-def _write(output: Path, text: str) -> None:
+def write_file(output: Path, text: str) -> None:
     """Write a file whole or not at all. Raises EnvironmentProblem."""
     part = output.with_name(f".{output.name}.part")
     try:

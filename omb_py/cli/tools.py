@@ -31,6 +31,14 @@ def find(name: str) -> click.Command:
         from omb_py.cli.results import group
 
         return group()
+    if name == "history":
+        from omb_py.cli.history import history_command
+
+        return history_command()
+    if name == "model":
+        from omb_py.cli.model import model_command
+
+        return model_command()
     if name in ("run", "suite"):
         from omb_py.cli import suites
 
@@ -39,6 +47,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli import dashboard, report
 
         return report.command() if name == "report" else dashboard.command()
+    if name in ("compare", "aa"):
+        from omb_py.cli import compare
+
+        return compare.command() if name == "compare" else compare.aa_command()
     makers = {"list": list_command, "explain": explain_command, "doctor": doctor_command}
     return makers.get(name, completion_command)()
 

@@ -81,6 +81,12 @@ class Cell:
     session: bool = False
     """MPI began with a session, and the communicator comes from it (``-I``)."""
     process_sync: str = "barrier"
+    timing: str = ""
+    """What is timed where calls return before they are done (:mod:`omb_py.engine.timing`); empty: calls block."""
+    batch: int = 1
+    """Calls that a sample times together."""
+    staging: str = ""
+    """``staged``: what is on a device travels through host memory (:mod:`omb_py.engine.devices.staging`)."""
     cache: str = "hot"
     """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.rotate`)."""
     iterations: int = 1000
@@ -170,6 +176,10 @@ class Needs:
     """Ranks fork while they communicate: libraries that pin memory must know before they start."""
     session: bool = False
     """MPI begins with a session instead of MPI_Init."""
+    device: str = "cpu"
+    """The local rank chooses the device before the library starts."""
+    share_device: bool = False
+    """Several ranks may use one device."""
 
 
 @dataclass(frozen=True, slots=True)

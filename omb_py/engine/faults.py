@@ -1,4 +1,7 @@
-"""Faults put into programs on purpose, to prove that they are found: a wrong byte, a message that never comes."""
+"""Faults put into programs on purpose, to prove that they are found.
+
+A wrong byte, a message that never comes, or time: a busy wait inside the timed part, in all iterations or in some.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,26 @@ from dataclasses import dataclass, replace
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.payload import expectations
-from omb_py.engine.program import Body, Buffer, Program, Region, Stage, templates
-from omb_py.engine.steps import flip, recv
+from omb_py.engine.program import Body, Buffer, Lap, Program, Region, Stage, Step, templates
+from omb_py.engine.steps import compute, flip, recv
 from omb_py.errors import UsageError, nearest
 
-KINDS = ("flip", "lost")
+KINDS = ("flip", "lost", "busy")
 _LOST_TAG = 30000
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``flip``: one received byte is inverted; ``lost``: a receive whose message was never sent."""
+    """``flip``: one received byte is inverted; ``lost``: a receive whose message was never sent; ``busy``: waiting."""
 
     kind: str
     rank: int
     size: int | None = None
     """Message size at which it happens; ``None``: at every size."""
+    nanoseconds: int = 0
+    """Of ``busy``: how long an iteration waits inside its timed part."""
+    every: int = 1
+    """Of ``busy``: one iteration in so many waits."""
 
 
 def parse_fault(text: str) -> Fault | None:
@@ -36,9 +43,39 @@ def parse_fault(text: str) -> Fault | None:
     kind, *numbers = text.split(":")
     if kind not in KINDS:
         raise UsageError(f"--inject: unknown fault {kind!r}: {nearest(kind, KINDS)}")
+    if kind == "busy":
+        return _busy(text, numbers)
     if not 1 <= len(numbers) <= 2 or not all(number.isdecimal() for number in numbers):
         raise UsageError(f"--inject takes KIND:RANK[:SIZE], for example flip:1:8, not {text!r}")
     return Fault(kind, *map(int, numbers))
+
+
+def _busy(text: str, numbers: list[str]) -> Fault:
+    if not 2 <= len(numbers) <= 3 or not all(number.isdecimal() for number in numbers) or int(numbers[-1]) < 1:
+        raise UsageError(f"--inject takes busy:RANK:NANOSECONDS[:EVERY], for example busy:0:5000:33, not {text!r}")
+    rank, nanoseconds, *every = map(int, numbers)
+    return Fault("busy", rank, nanoseconds=nanoseconds, every=every[0] if every else 1)
+
+
+def slowed(program: Program, fault: Fault) -> Program:
+    """The program that is busy for a while in its timed part, in one iteration of `every`.
+
+    Its hash stays that of the original: a slowdown is planted to be found by a comparison, which compares only what is
+    measured by the same program.
+    """
+    stage = program.stages[0]
+    wait = compute(fault.nanoseconds)
+    variants = stage.variants * fault.every
+    # the same number of every variant waits, whichever they are
+    planted = tuple(_waiting(v, wait) if i // len(stage.variants) == 0 else v for i, v in enumerate(variants))
+    return replace(program, stages=(replace(stage, variants=planted), *program.stages[1:]), plain=program)
+
+
+def _waiting(variant: Body, wait: Step) -> Body:
+    """With the wait before the last reading of the clock; a rank that reads none waits first."""
+    laps = [k for k, node in enumerate(variant) if isinstance(node, Lap) and node.name is not None]
+    at = laps[-1] if laps else 0
+    return (*variant[:at], wait, *variant[at:])
 
 
 def _spoiled(variant: Body, stage: Stage, world: World) -> Body:
@@ -73,6 +110,8 @@ def with_fault(benchmark: Benchmark, fault: Fault | None) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
         made = original(world, cell)
         hit = world.rank == wanted.rank and wanted.size in (None, cell.size)
-        return spoil(made, wanted, world) if hit else made
+        if not hit:
+            return made
+        return slowed(made, wanted) if wanted.kind == "busy" else spoil(made, wanted, world)
 
     return replace(benchmark, program=program)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.describe import describe
-from omb_py.engine.program import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step, Until
+from omb_py.engine.program import Body, Host, Lap, Region, Repeat, Request, Result, Stage, Stamp, Step, Until
 from omb_py.engine.rma import EXPOSED
 
 FILENAME = "<omb-py program>"
@@ -43,6 +43,22 @@ Render = Callable[[Step, Names, str], str]
 """(step, names, variable that holds the pass of the innermost repeat, empty outside) -> one statement.
 
 Where a region turns (:attr:`.Region.turn`) the variable ``c`` holds the number of the copy."""
+
+
+def index_of(request: Request, k: str) -> str:
+    """The source of a request's place in the list of slots; `k` as in :data:`Render`."""
+    if not k or not request.stride:
+        return str(request.index)
+    moved = k if request.stride == 1 else f"{k} * {request.stride}"
+    return moved if request.index == 0 else f"{request.index} + {moved}"
+
+
+def flip_in(step: Step, names: Names, whole: NDArray[np.uint8]) -> str:
+    """The source of a ``flip`` in the buffer `whole`."""
+    region: Region = step["recv"]
+    place = f"{region.offset} + c * {region.turn}" if region.turn else str(region.offset)
+    when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
+    return f"if {when}: {names.bind(whole)}[{place}] ^= 255"
 
 
 @dataclass(frozen=True, slots=True)

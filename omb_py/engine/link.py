@@ -64,7 +64,8 @@ class LinkRefused(EnvironmentProblem):
 
 def environment_rank(environ: Mapping[str, str]) -> tuple[int | None, int | None]:
     """(rank, size) as the launcher's variables tell before the library starts; None where they do not."""
-    for rank_name, size_name in _RANK_VARIABLES:
+    by_torchrun = "TORCHELASTIC_RUN_ID" in environ  # inside a batch step, too, whose variables name another rank
+    for rank_name, size_name in _RANK_VARIABLES[-1:] if by_torchrun else _RANK_VARIABLES:
         rank = environ.get(rank_name, "")
         if rank.isdigit():
             size = environ.get(size_name, "")
@@ -180,6 +181,20 @@ class Link:
             if os.getppid() != self._parent:  # it ended before the kernel was asked
                 self._lost()
         return spec
+
+    def meet(self, port: int | None) -> tuple[str, int]:
+        """Where the ranks meet before they can communicate: rank 0 gives a port it listens on, all get host and port.
+
+        The host is the address by which rank 0 reaches the supervisor, so that others reach it, too.
+        """
+        if port is not None:
+            host = str(self._socket.getsockname()[0])
+            self.send("meet", host=host, port=port)
+            return host, port
+        while True:
+            message = self._inbox.get()
+            if message.get("type") == "meet":
+                return str(message["host"]), int(message["port"])
 
     def joined(self, rank: int, size: int) -> None:
         """Say which place the communication library gave to this process."""

@@ -53,6 +53,8 @@ class Measured:
     bytes_moved: int | None = None
     extra: dict[str, float] = field(default_factory=dict)
     """What else rank 0 noted (:meth:`omb_py.engine.session.Runner.notes`)."""
+    marks: dict[str, str] = field(default_factory=dict)
+    """How the runner did it, in words, for the row's `parameters`: whether through the host, on a shared device …"""
 
 
 Phase = Callable[[str], None]
@@ -93,7 +95,8 @@ class Sampler:
         self.ranks_timed = len(timed)
         metric = benchmark.metric
         self.parts = metric.parts_of(cell)
-        self._adds = [laps.index(lap) for lap in metric.adds if lap in laps] if last else []
+        added = metric.adds if last and metric.lap not in laps else ()
+        self._adds = [laps.index(lap) for lap in added if lap in laps]
         self.columns = (*laps, metric.lap) if self._adds else laps
         """Names of the columns of a sample: the laps, and their sum where that is the sample."""
         self.primary = self.columns.index(metric.lap) if metric.lap in self.columns else 0
@@ -231,6 +234,7 @@ def measure(
         if LATE in stage.laps:
             voided += sampler.voided
     result.extra = dict(runner.notes()) | ({"late_rounds": float(voided)} if cell.process_sync == "roundtime" else {})
+    result.marks = dict(getattr(runner, "marks", {}))
     runner.close()
     if result.wrong_bytes is not None:
         result.validated = result.wrong_bytes == 0
@@ -311,6 +315,7 @@ def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[s
         "elapsed_s": measured.elapsed_s,
         "bytes_moved": measured.bytes_moved,
         "extra": measured.extra,
+        "marks": measured.marks,
     }
 
 

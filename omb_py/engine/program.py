@@ -223,6 +223,8 @@ class Program:
     buffers: tuple[Buffer, ...]
     stages: tuple[Stage, ...]
     window: Window | None = None
+    plain: Program | None = None
+    """What it passes for, where a slowdown was planted in it (:mod:`omb_py.engine.faults`)."""
 
 
 def body(*nodes: Node) -> tuple[Body, ...]:
@@ -314,5 +316,5 @@ def canonical(value: Any) -> Any:
 
 def program_hash(*programs: Program) -> str:
     """Sixteen hex digits that change when what a benchmark does changes: its version."""
-    text = json.dumps([canonical(p) for p in programs], separators=(",", ":"), sort_keys=True)
+    text = json.dumps([canonical(p.plain or p) for p in programs], separators=(",", ":"), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

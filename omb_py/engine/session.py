@@ -100,8 +100,11 @@ class Session(Protocol):
     def doing(self, step: int) -> str:
         """What a step of the running program does, in words."""
 
-    def skew(self, kind: str = "barrier") -> float:
-        """Median time in µs between the first and the last rank to leave a synchronisation (:mod:`.sync`)."""
+    def skew(self, kind: str = "barrier") -> float | None:
+        """Median time in µs between the first and the last rank to leave a synchronisation (:mod:`.sync`).
+
+        None where it is not measured.
+        """
 
     def close(self) -> None:
         """Leave the communicator."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.session import Probe
-from omb_py.orchestrate.choices import GPUS, LATER, device_problem
+from omb_py.orchestrate.choices import GPUS, device_problem, lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +57,10 @@ def probes() -> list[Probe]:
     return found
 
 
-def places(found: Iterable[Probe], later: Mapping[str, str] = LATER) -> list[Place]:
-    """Where anything can run, and why the rest cannot.
-
-    Args:
-        found: what the backends said of themselves.
-        later: backends known by name only -> why.
-    """
+def places(found: Iterable[Probe]) -> list[Place]:
+    """Where anything can run, and why the rest cannot, by what the backends said of themselves."""
     out: list[Place] = []
-    known = []
     for probe in found:
-        known.append(probe.backend)
         for binding, why in (probe.bindings or {"": ""}).items():
             out.append(_place(probe, binding, "cpu", probe.devices.get("cpu", "") or why))
             for device in GPUS:
@@ -75,9 +68,6 @@ def places(found: Iterable[Probe], later: Mapping[str, str] = LATER) -> list[Pla
                 if probe.devices.get(device) == "":
                     reason, fix = why, ""
                 out.append(_place(probe, binding, device, probe.devices.get(device) or reason, fix))
-    for name, why in later.items():
-        if name not in known:
-            out.extend(Place(name, "", device, why, "use --backend mpi") for device in ("cpu", *GPUS))
     return out
 
 
@@ -89,11 +79,19 @@ def _place(probe: Probe, binding: str, device: str, reason: str, fix: str = "") 
 
 def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[Place]) -> list[Entry]:
     """Every benchmark at every place."""
-    return [
-        Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix)
-        for b in benchmarks
-        for p in where
-    ]
+    out = []
+    for b in benchmarks:
+        for p in (for_benchmark(b, place) for place in where):
+            out.append(Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix))
+    return out
+
+
+def for_benchmark(benchmark: Benchmark, place: Place) -> Place:
+    """The place as one benchmark finds it: the backend may lack what it needs."""
+    if not place.available:
+        return place
+    reason, fix = lacking(place.backend, benchmark)
+    return replace(place, reason=reason, fix=fix)
 
 
 def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, Any]:
@@ -112,14 +110,23 @@ def as_table(benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Ma
         return f"[{gaps.setdefault(text, len(gaps) + 1)}]"
 
     devices = list(dict.fromkeys(p.device for p in where))
-    columns: dict[str, dict[str, str]] = {}
+    columns: dict[str, dict[str, Place]] = {}
     for place in where:
         label = f"{place.backend}/{place.binding}" if place.binding else place.backend
-        columns.setdefault(label, {})[place.device] = mark(place)
+        columns.setdefault(label, {})[place.device] = place
+        mark(place)  # what is missing everywhere gets the first numbers
     head = ["benchmark", *columns]
-    text = " ".join(devices)
-    cells = [" ".join(f"{marks.get(d, '-'):<{len(d)}}" for d in devices).rstrip() for marks in columns.values()]
-    rows = [["", *[text for _ in columns]], *([b.name, *cells] for b in benchmarks)]
+    marks = {
+        b.name: [{d: mark(for_benchmark(b, place)) for d, place in column.items()} for column in columns.values()]
+        for b in benchmarks
+    }
+    wide = max((len(m) for row in marks.values() for column in row for m in column.values()), default=0)
+
+    def side_by_side(words: Mapping[str, str]) -> str:
+        return " ".join(f"{words.get(d, '-'):<{max(wide, len(d))}}" for d in devices).rstrip()
+
+    rows = [["", *[side_by_side({d: d for d in devices}) for _ in columns]]]
+    rows += [[name, *map(side_by_side, row)] for name, row in marks.items()]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(f"{word:<{w}}" for word, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]]
     for why, number in gaps.items():

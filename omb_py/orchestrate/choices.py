@@ -7,25 +7,34 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from omb_py.backends.gloo import offer as gloo
+from omb_py.engine.benchmark import Benchmark, Cell
 from omb_py.engine.buffers import BUFFERS, TORCH_PIP
+from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.dtypes import OPS, parse_dtype
 from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.engine.rotate import CACHES
-from omb_py.engine.sync import KINDS
+from omb_py.engine.sync import KINDS as SYNC_KINDS
+from omb_py.engine.timing import BATCHED, MODES
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.orchestrate.request import FORMATS, LAUNCHERS, SILENT, Request
+from omb_py.orchestrate.request import FORMATS, LAUNCHERS, NCCL_TESTS, SILENT, Request
 
 BINDINGS = ("native", "mpi4py")
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 BUFFER_NUMS = ("single", "multiple")
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
 """Device -> (maker, files that are there when its driver is)."""
-DEVICES = ("cpu", *GPUS)
-LATER = {
-    "nccl": "NCCL and RCCL are not in this version of omb-py",
-    "gloo": "Gloo is not in this version of omb-py",
-}
-"""Backends that omb-py knows by name only -> why."""
+DEVICES = KINDS
+STAGINGS = ("auto", "never")
+
+
+def _nothing(*about: object) -> str:
+    """No reason against it."""
+    return ""
+
+
+def _as_it_is(benchmark: Benchmark, cell: Cell) -> Cell:
+    return cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +43,39 @@ class Offer:
 
     bindings: tuple[str, ...] = BINDINGS
     buffers: tuple[str, ...] = BUFFERS
+    missing: Callable[[], str] = _nothing
+    """Why it cannot be used on this machine, with what to do, as far as it shows without starting a rank."""
+    lacks: Callable[[Benchmark], str] = _nothing
+    """Why it cannot do a benchmark, with what to do."""
+    refuses: Callable[[Benchmark, Cell], str] = _nothing
+    """Why it cannot do a benchmark with these options, with what to do."""
+    fitted: Callable[[Benchmark, Cell], Cell] = _as_it_is
+    """The cell as the backend does it, where it has one form of an operation alone."""
+    needs_mpi: bool = True
+    """Its ranks are started by an MPI launcher; else torchrun does as well."""
+    bound: bool = True
+    """A core of its own for each rank; not where a rank has a thread that moves its data."""
+    pass_names: tuple[str, ...] = ()
+    """Variables that its ranks on other nodes need."""
+    devices: tuple[str, ...] = ("cpu",)
+    """Where its buffers can be."""
 
 
-OFFERS: Mapping[str, Offer] = {"mpi": Offer(), "mock": Offer(("native",), ("numpy", "bytearray", "array"))}
+OFFERS: Mapping[str, Offer] = {
+    "mpi": Offer(devices=KINDS),
+    "gloo": Offer(
+        (gloo.BINDING,), gloo.BUFFERS, lambda: f"{why}: {gloo.FIX}" if (why := gloo.missing()) else "",
+        gloo.lacks, gloo.refuses, gloo.fitted, needs_mpi=False, bound=False, pass_names=("GLOO_SOCKET_IFNAME",),
+    ),
+    "nccl": Offer(("native",), ("numpy",), devices=(*GPU_KINDS, SIMULATED)),
+    "mock": Offer(("native",), ("numpy", "bytearray", "array")),
+}  # fmt: skip
 """Backends that come with omb-py."""
 
 
 def offers_of(names: Iterable[str]) -> Mapping[str, Offer]:
     """Offers of the backends called `names`: ours, and those of installed packages where one is named."""
-    if all(name in OFFERS or name in LATER for name in names):
+    if all(name in OFFERS for name in names):
         return OFFERS
     from omb_py.backends.registry import backends
 
@@ -50,8 +83,15 @@ def offers_of(names: Iterable[str]) -> Mapping[str, Offer]:
     for name, backend in backends().items():
         if name in names and name not in found:
             probe = backend.probe()
-            found[name] = Offer(tuple(probe.bindings) or ("native",), probe.buffers or BUFFERS)
+            devices = tuple(device for device, why in probe.devices.items() if not why) or ("cpu",)
+            found[name] = Offer(tuple(probe.bindings) or ("native",), probe.buffers or BUFFERS, devices=devices)
     return found
+
+
+def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:
+    """(reason, fix) why a backend cannot do a benchmark; empty when it can."""
+    reason, _, fix = OFFERS.get(backend, Offer()).lacks(benchmark).rpartition(": ")
+    return reason, fix
 
 
 def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:
@@ -65,6 +105,36 @@ def device_problem(device: str, backend: str) -> tuple[str, str]:
     if not gpu_here(device):
         return f"no {maker} GPU found here ({files[0]} is missing)", "use --device cpu"
     return f"backend {backend} has no device buffers in this version of omb-py", "use --device cpu"
+
+
+def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
+    """Device, timing and staging of a request.
+
+    Raises:
+        UsageError: they do not go together.
+        EnvironmentProblem: a backend has no such buffers, or there is no GPU.
+    """
+    for backend in request.backends:
+        if request.device not in offers[backend].devices:
+            there = ", ".join(offers[backend].devices)
+            raise EnvironmentProblem(f"backend {backend} has no buffers on {request.device}: --device {there}")
+        if backend == "nccl" and request.process_sync not in (None, "barrier", "none"):
+            raise UsageError(f"backend nccl takes no --process-sync {request.process_sync}: barrier or none")
+    if request.device in GPUS and not gpu_here(request.device):
+        reason, fix = device_problem(request.device, request.backends[0])
+        raise EnvironmentProblem(f"--device {request.device}: {reason}: {fix}")
+    if request.timing is not None and request.backends != ("nccl",):
+        raise UsageError("--timing is for calls that return before they are done: leave it out, or --backend nccl")
+    if request.batch is not None and request.timing not in BATCHED and request.format != NCCL_TESTS:
+        raise UsageError(f"--batch is for --timing {', '.join(sorted(BATCHED))}: leave it out")
+    if request.format == NCCL_TESTS and request.backends != ("nccl",):
+        raise UsageError("--format nccl-tests is the text of rows measured as nccl-tests do: --backend nccl, or table")
+    if request.format == NCCL_TESTS and request.timing not in (None, "pipelined"):
+        raise UsageError(f"--format nccl-tests times pipelined, as nccl-tests do, not {request.timing}: leave one out")
+    if request.device == "cpu" and request.share_device:
+        raise UsageError("--share-device is for ranks on devices: leave it out")
+    if request.device != "cpu" and request.buffer != "numpy":
+        raise UsageError(f"--buffer {request.buffer} lies on the host: leave it out with --device {request.device}")
 
 
 def one_of(what: str, word: str, choices: Iterable[str]) -> None:
@@ -87,23 +157,25 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
     if not request.backends:
         raise UsageError("no backend given: " + nearest("", offers))
     for backend in request.backends:
-        one_of("backend", backend, {*offers, *LATER})
-        if backend in LATER:
-            raise EnvironmentProblem(f"backend {backend}: {LATER[backend]}: use --backend mpi")
-        for binding in request.bindings:
-            if binding not in offers[backend].bindings:
-                valid = nearest(binding, offers[backend].bindings)
-                raise UsageError(f"unknown binding {binding!r} for backend {backend}: {valid}")
+        one_of("backend", backend, offers)
+    for binding in request.bindings:
+        known = [word for backend in request.backends for word in offers[backend].bindings]
+        if binding not in known:
+            asked = f"backend{'s' * (len(request.backends) > 1)} {', '.join(request.backends)}"
+            raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, known)}")
+    for backend in request.backends:
         if request.buffer not in offers[backend].buffers:
             valid = nearest(request.buffer, offers[backend].buffers)
             raise UsageError(f"unknown buffer {request.buffer!r} for backend {backend}: {valid}")
+        if why := offers[backend].missing():
+            raise EnvironmentProblem(f"backend {backend}: {why}")
     one_of("device", request.device, DEVICES)
-    if request.device in GPUS:
-        reason, fix = device_problem(request.device, request.backends[0])
-        raise EnvironmentProblem(f"--device {request.device}: {reason}: {fix}")
+    check_device(request, offers)
     for what, word, choices in (
         ("operation", request.op, OPS),
-        ("process synchronisation", request.process_sync, KINDS),
+        ("process synchronisation", request.process_sync, SYNC_KINDS),
+        ("timing", request.timing, MODES),
+        ("staging", request.staging, STAGINGS),
         ("number of buffers", request.buffer_num, BUFFER_NUMS),
         ("window kind", request.window_kind, tuple(WINDOWS)),
         ("synchronisation", request.sync, tuple(SYNCS)),

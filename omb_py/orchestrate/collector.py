@@ -18,6 +18,7 @@ from omb_py.orchestrate.request import Request
 from omb_py.orchestrate.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.rows import SYNC_LIMIT, Identity, make_row
 from omb_py.orchestrate.soak import Drift
+from omb_py.orchestrate.where import HERE, Where
 from omb_py.results.journal import Journal
 from omb_py.results.keys import environment_key
 from omb_py.results.redact import redact_words
@@ -45,6 +46,8 @@ class Run:
     note: Callable[[str], None] = lambda text: None
     later: list[str] = field(default_factory=list)
     """Notes that wait until the results are printed."""
+    where: Where = HERE
+    """The Python and the environment of the ranks."""
 
 
 class Collector:

@@ -56,6 +56,7 @@ def report(found: Sequence[Probe], where: Sequence[Place], store: Path, environ:
         python(),
         Finding("omb-py", "ok", f"{__version__} in {Path(__file__).resolve().parents[1]}"),
         *(finding for probe in found for finding in backend(probe)),
+        *gpu_aware(found),
         *launchers(launcher_report(), _mpiexec()),
         *others(where, [probe.backend for probe in found]),
         *root_variables(found, os.geteuid(), environ),
@@ -109,6 +110,19 @@ def backend(probe: Probe) -> list[Finding]:
     return findings
 
 
+def gpu_aware(found: Sequence[Probe]) -> list[Finding]:
+    """Whether MPI takes the buffers of the GPUs that are here; asked in child processes."""
+    from omb_py.backends.mpi.aware import report as asked
+
+    findings = []
+    for probe in (probe for probe in found if probe.backend == "mpi" and probe.available):
+        for device in GPUS:
+            said = asked(device)
+            text = f"{probe.library} takes buffers on {device} ({said.how})" if said.aware else said.reason
+            findings.append(Finding(f"  MPI on {device}", "ok" if said.aware else "no", text, said.fix))
+    return findings
+
+
 def launchers(problems: Mapping[str, str], mpiexec: str) -> list[Finding]:
     """What can start ranks here.
 
@@ -137,7 +151,7 @@ def _mpiexec() -> str:
 
 
 def others(where: Sequence[Place], probed: Sequence[str]) -> list[Finding]:
-    """GPUs, and the backends that are known by name only."""
+    """GPUs, and which backends use them."""
     findings = []
     for device in GPUS:
         users = sorted({place.backend for place in where if place.device == device and place.available})
@@ -146,8 +160,7 @@ def others(where: Sequence[Place], probed: Sequence[str]) -> list[Finding]:
         findings.append(
             Finding(subject, "ok", f"for {', '.join(users)}") if users else Finding(subject, "no", reason, fix)
         )
-    later = {place.backend: place for place in where if place.backend not in probed}
-    return [*findings, *(Finding(f"backend {name}", "no", p.reason, p.fix) for name, p in later.items())]
+    return findings
 
 
 def root_variables(found: Iterable[Probe], user: int, environ: Mapping[str, str]) -> list[Finding]:

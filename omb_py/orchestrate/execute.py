@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem
+from omb_py.orchestrate.choices import offers_of
 from omb_py.orchestrate.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.joining import Joined, joined_environment
 from omb_py.orchestrate.plan import LaunchPlan, plan
@@ -41,22 +42,39 @@ def execute(request: Request) -> int:
 
 def execute_run(request: Request) -> RunOutcome:
     """Run a request. Raises OmbError; what was finished before is kept in the store or its journal."""
-    joined = joined_environment(os.environ)
+    from omb_py.orchestrate.several import in_place_alone, narrowed
+
+    joined, offers = joined_environment(os.environ), offers_of(request.backends)
     if joined is not None and request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED):
         from omb_py.orchestrate.join import run_joined
 
         return run_joined([request], joined)
-    plans = plan(request, request.ranks or DEFAULT_RANKS, offers(request))
+    request, skips = narrowed(request, offers, asked=True)
+    plans = plan(request, request.ranks or DEFAULT_RANKS, offers)
     run = new_run(request, plans)
+    refused: dict[str, EnvironmentProblem] = {}
     try:
+        for text in (*(f"skipped: {skip.what}: {skip.reason}" for skip in skips), *in_place_alone(request, offers)):
+            run.note(text)
         for launch in plans:
+            if launch.backend in refused:
+                continue
             if len(plans) > 1:
                 run.note(f"launch {launch.index + 1} of {len(plans)}: {words(launch)}")
-            start(run, launch)
+            try:
+                start(run, launch)
+            except EnvironmentProblem as problem:
+                if run.broken or launch.index in run.finished or len(request.backends) == 1:
+                    raise
+                # its ranks never began: the other backends can still be measured
+                refused[launch.backend] = problem
+                run.note(f"skipped: {launch.backend}: {problem}")
             if run.failed:
                 break
     finally:
         finish(run)
+    if refused and not run.cells:
+        raise next(iter(refused.values()))
     return RunOutcome(NEGATIVE if run.failed else OK, run.run_id)
 
 
@@ -93,6 +111,8 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "thread_level": launch.thread_level,
         "fork": launch.needs.fork,
         "session": launch.needs.session,
+        "device": launch.needs.device,
+        "share_device": launch.needs.share_device,
         "launch_index": launch.index,
         "seed": run.seed,
         "mock": request.mock,
@@ -115,19 +135,23 @@ def start(run: Run, launch: LaunchPlan) -> None:
 
 def _start(run: Run, launch: LaunchPlan) -> None:
     """Start the ranks of a launch with a launcher and supervise them."""
-    from omb_py.orchestrate.launchers import command_for
+    from omb_py.orchestrate.launchers import command_for, context_of
 
-    request = run.request
+    request, offer = run.request, offers_of([launch.backend])[launch.backend]
     command = command_for(
         request.launcher,
-        [sys.executable, "-m", "omb_py.orchestrate.worker"],
+        [run.where.python, "-m", "omb_py.orchestrate.worker"],
         launch.ranks,
         hosts=request.hosts,
         extra=request.launcher_args,
+        pass_names=(*offer.pass_names, *run.where.names),
+        bind=offer.bound,
+        needs_mpi=offer.needs_mpi,
+        context=context_of(run.where),
     )
     for line in command.notes:
         run.note(line)
-    collector = Collector(run, launch, {"launcher": command.name, "command": list(command.words)})
+    collector = Collector(run, launch, {"launcher": command.name, "command": list(command.words), **run.where.facts})
     supervise(
         collector, spec_of(run, launch), words=command.words, environ=command.environ, local=command.local,
         hosts=request.hosts, launcher=command.name,
@@ -177,7 +201,7 @@ def _simulate(run: Run, launch: LaunchPlan) -> None:
     from omb_py.orchestrate.worker import Position, run_cells
 
     spec = spec_of(run, launch)
-    collector = Collector(run, launch, {"launcher": "none", "command": []})
+    collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts})
 
     def handle(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if message["type"] == "launch":
@@ -192,13 +216,6 @@ def _simulate(run: Run, launch: LaunchPlan) -> None:
     finally:
         session.close()
         collector.close()
-
-
-def offers(request: Request) -> Any:
-    """What the backends of a request admit."""
-    from omb_py.orchestrate.choices import offers_of
-
-    return offers_of(request.backends)
 
 
 def words(launch: LaunchPlan) -> str:

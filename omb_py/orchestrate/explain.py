@@ -11,7 +11,8 @@ from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Body, Host, Lap, Program, Repeat, Stage, Stamp, Step
 from omb_py.engine.rma import WINDOWS
 from omb_py.errors import UsageError
-from omb_py.orchestrate.plan import check_ranks
+from omb_py.orchestrate.choices import OFFERS, Offer
+from omb_py.orchestrate.plan import check_backend, check_ranks
 from omb_py.results.titles import origin
 
 MAX_WIDTH = 100
@@ -48,6 +49,7 @@ def explain(
 
     Raises:
         UsageError: the benchmark does not admit `ranks`, or `size` holds no element.
+        EnvironmentProblem: the backend cannot do the benchmark.
     """
     check_ranks(benchmark, ranks)
     nbytes = default_size(benchmark) if size is None else size
@@ -57,6 +59,9 @@ def explain(
     given = {"window": window, "window_kind": window_kind, "sync": sync}
     (nbytes,) = benchmark.sizes_for(benchmark.dtype, (nbytes,))
     cell = benchmark.cell(backend, "native", nbytes, **{name: value for name, value in given.items() if value})
+    offer = OFFERS.get(backend, Offer())
+    check_backend(backend, offer, benchmark, [cell])
+    cell = offer.fitted(benchmark, cell)
     hosts = halves(ranks) if benchmark.ranks.over_nodes else ()
     programs = [benchmark.program(World(rank, ranks, hosts), cell) for rank in range(ranks)]
     head = fill(f"{benchmark.name}: {benchmark.summary} ({origin(benchmark.name)})", FACT_WIDTH)

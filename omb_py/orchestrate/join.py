@@ -10,12 +10,12 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from omb_py.engine.benchmark import Needs
 from omb_py.errors import OK, OmbError, UsageError
-from omb_py.orchestrate.choices import offers_of
+from omb_py.orchestrate.choices import Offer, offers_of
 from omb_py.orchestrate.execute import RunOutcome, new_run, unjoined
 from omb_py.orchestrate.joining import Joined, let_rank_0_speak
 from omb_py.orchestrate.plan import LaunchPlan, plan_all
@@ -41,17 +41,30 @@ def run_joined(
             if request.ranks is not None and joined.size not in (None, request.ranks):
                 raise UsageError(f"-n {request.ranks}, but {joined.launcher} started {joined.size} ranks: leave -n out")
         backends = {backend for request in requests for backend in request.backends}
+        requests, skips = _able(requests, offers_of(backends), skips)
         size = joined.size or DEFAULT_RANKS
         launches = plan_all([replace(r, ranks=r.ranks or size) for r in requests], offers_of(backends))
         chosen, left_out = _fitting(launches)
         if requests[0].part is not None:
             return _join(joined, Job(chosen, joined.launcher, [], [*skips, *left_out], resume))
-        return _join(joined, Job(chosen, joined.launcher, [f"skipped: {s.what}: {s.reason}" for s in left_out]))
+        return _join(
+            joined, Job(chosen, joined.launcher, [f"skipped: {s.what}: {s.reason}" for s in (*skips, *left_out)])
+        )
     except OmbError as error:
         if joined.rank == 0:
             raise
         let_rank_0_speak()
         return RunOutcome(error.exit_code, "", root=False)
+
+
+def _able(
+    requests: Sequence[Request], offers: Mapping[str, Offer], skips: Sequence[Skip]
+) -> tuple[list[Request], list[Skip]]:
+    """The requests without the backends that cannot run them. Raises OmbError where none can."""
+    from omb_py.orchestrate.several import narrowed
+
+    told = [narrowed(request, offers) for request in requests]
+    return [request for request, _ in told], [*skips, *(skip for _, more in told for skip in more)]
 
 
 def _fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:

@@ -56,6 +56,8 @@ _REPORTS = (
     # srun
     (r"srun: error: \S+: task (?P<rank>\d+): (?P<word>Killed|Segmentation fault|Aborted|Bus error)", 0),
     (r"srun: error: \S+: task (?P<rank>\d+): Exited with exit code (?P<status>\d+)", 0),
+    # torchrun: its exit code is that of Python's subprocess, where a signal is negative
+    (r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)", 0),
 )
 _WORDS = {
     "Killed": signal.SIGKILL,
@@ -75,6 +77,9 @@ def reports(output: str) -> list[Report]:
             if "wait" in part:
                 wait = int(part["wait"])
                 status, number = (None, wait & 0x7F) if wait & 0x7F else (wait >> 8 or wait, None)
+            if "code" in part:
+                code = int(part["code"])
+                status, number = (None, -code) if code < 0 else (code, None)
             if "word" in part:
                 number = int(_WORDS[part["word"]])
             report = Report(_optional(part.get("pid")), _optional(part.get("rank")), number, status, index < _FIRST)

@@ -18,6 +18,7 @@ from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibr
 from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.placement import Placement, Processors, bound_by_user, place, processors
+from omb_py.orchestrate.where import HERE, Where
 
 _ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -96,6 +97,7 @@ def command_for(
     extra: Sequence[str] = (),
     pass_names: Sequence[str] = (),
     bind: bool = True,
+    needs_mpi: bool = True,
     context: Context | None = None,
 ) -> LaunchCommand:
     """The command that starts `ranks` processes of `program`.
@@ -108,6 +110,7 @@ def command_for(
         extra: the user's own arguments for the launcher.
         pass_names: further environment variables that ranks on other nodes need.
         bind: give each rank a core of its own where there are enough.
+        needs_mpi: the ranks speak MPI; else ``auto`` means torchrun where MPI's launcher cannot be used.
         context: for tests; by default the environment of this process.
 
     Raises:
@@ -122,7 +125,21 @@ def command_for(
     if reason:
         raise EnvironmentProblem(reason)
     wanted = Wanted(tuple(program), ranks, tuple(hosts), tuple(extra), tuple(pass_names), bind)
-    return LAUNCHERS[name].build(wanted, context)
+    try:
+        return LAUNCHERS[name].build(wanted, context)
+    except EnvironmentProblem:
+        # an own host list or own arguments are for the launcher that cannot be used
+        if launcher != "auto" or needs_mpi or hosts or extra or LAUNCHERS["torchrun"].missing(context):
+            raise
+        return LAUNCHERS["torchrun"].build(wanted, context)
+
+
+def context_of(where: Where) -> Context | None:
+    """What builders look at for ranks of another Python or environment; None for ours."""
+    if where is HERE:
+        return None
+    environ = where.environment()
+    return Context(environ, where.python, ask=lambda python: mpi_library(python, environ=environ))
 
 
 def choose(context: Context) -> str:

@@ -16,12 +16,13 @@ from omb_py.engine.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.buffers import OBJECT, OBJECT_ITEM_BYTES
 from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.engine.layouts import pieces_of
-from omb_py.errors import UsageError
+from omb_py.engine.timing import BATCH, BATCHED
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
 from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
 from omb_py.orchestrate.objects import check_cache, check_object_size, check_objects
-from omb_py.orchestrate.request import DEFAULT_RANKS, Request
+from omb_py.orchestrate.request import DEFAULT_RANKS, NCCL_TESTS, Request
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.forms import ROTATE
 
@@ -75,6 +76,8 @@ OF_DATA = ("object", "out_of_band", "cache")
 OF_ALL = ("session",)
 """Options that every benchmark takes."""
 _NAMED = 12
+NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
+"""One sample of :data:`~omb_py.engine.timing.BATCH` calls after one of warm-up."""
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """The windows of ``-V``."""
 
@@ -143,6 +146,7 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         ("number of test calls", request.tests, 0),
         ("number of partitions", request.partitions, 1),
         ("root rank", request.root, ROTATE),
+        ("batch", request.batch, 1),
     ):
         if value is not None and value < smallest:
             raise UsageError(f"{what} must be {smallest} or more, not {value}")
@@ -171,6 +175,8 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     refused = next((why for cell in cells if benchmark.refuses and (why := benchmark.refuses(cell))), "")
     if refused:
         raise UsageError(refused)
+    for backend in request.backends:
+        check_backend(backend, offers[backend], benchmark, cells)
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
         elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **_options(request)))
@@ -178,6 +184,13 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         what = f"one element of {item} bytes" if elements == 1 else f"{elements} elements of {item} bytes"
         raise UsageError(f"no message size of {request.sizes!r} holds {what}: write -m {wanted}:{wanted}")
     return benchmark
+
+
+def check_backend(backend: str, offer: Offer, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
+    """Raises EnvironmentProblem when a backend cannot do a benchmark, or not with the options of these cells."""
+    why = offer.lacks(benchmark) or next((why for cell in cells if (why := offer.refuses(benchmark, cell))), "")
+    if why:
+        raise EnvironmentProblem(f"backend {backend} cannot do {benchmark.name}: {why}")
 
 
 def check_ranks(benchmark: Benchmark, ranks: int) -> None:
@@ -228,9 +241,11 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
         for backend in request.backends:
             for binding in bindings_of(request, offers[backend]):
                 level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
-                needs = replace(benchmark.needs, thread_level=level, session=request.session)  # type: ignore[arg-type]
+                needs = replace(benchmark.needs, thread_level=level, session=request.session,  # type: ignore[arg-type]
+                                device=request.device, share_device=request.share_device)  # fmt: skip
                 cells = groups.setdefault((backend, request.ranks or DEFAULT_RANKS, needs), [])
-                cells += (replace(cell, sweep=sweep) for cell in _cells(request, benchmark, backend, binding))
+                made = _cells(request, benchmark, backend, binding)
+                cells += (replace(offers[backend].fitted(benchmark, cell), sweep=sweep) for cell in made)
     return [
         LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), tuple(requests), turn)
         for turn in range(requests[0].launches if requests else 0)
@@ -239,8 +254,9 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
 
 
 def bindings_of(request: Request, offer: Offer) -> tuple[str, ...]:
-    """Those asked for, or the backend's first; objects have one only."""
-    return request.bindings or (("mpi4py",) if request.buffer == OBJECT else offer.bindings[:1])
+    """Those asked for that it has, or the backend's first; objects have one only."""
+    mine = tuple(binding for binding in request.bindings if binding in offer.bindings)
+    return mine or (("mpi4py",) if request.buffer == OBJECT else offer.bindings[:1])
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
@@ -258,7 +274,9 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
 
 def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
-    extra = _options(request)
+    extra = _options(request) | timing_of(request, benchmark, backend)
+    if request.format == NCCL_TESTS:
+        counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
         for size in benchmark.sizes_for(dtype, sizes_of(benchmark, request.sizes)):
             if request.buffer == OBJECT:
@@ -270,13 +288,36 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -
             cell = benchmark.cell(
                 backend, binding, size, dtype=dtype, device=request.device, buffer=request.buffer,
                 iterations=iterations, auto=auto,
-                warmup=usual_warmup if request.warmup is None else request.warmup,
+                warmup=_warmup(request, usual_warmup),
                 precision=request.precision, time_limit=request.time_limit, validate=request.validate, **extra,
             )  # fmt: skip
             if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0
             for window in VARIED_WINDOWS if request.vary_window else (cell.window,):
                 yield replace(cell, window=window)
+            if request.format == NCCL_TESTS and has_in_place(benchmark):
+                yield replace(cell, in_place=True)
+
+
+def timing_of(request: Request, benchmark: Benchmark, backend: str) -> dict[str, Any]:
+    """How calls are timed and how data gets to a device: nothing to say where buffers are on the host."""
+    if backend != "nccl":
+        return {"staging": request.staging} if request.device != "cpu" else {}
+    mode = request.timing or ("pipelined" if request.format == NCCL_TESTS else "isolated")
+    if mode != "isolated" and benchmark.family != "collective":
+        raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
+    return {"timing": mode, "batch": (request.batch or BATCH) if mode in BATCHED else 1}
+
+
+def _warmup(request: Request, usual: int) -> int:
+    if request.warmup is not None:
+        return request.warmup
+    return NCCL_TESTS_WARMUP if request.format == NCCL_TESTS else usual
+
+
+def has_in_place(benchmark: Benchmark) -> bool:
+    """Whether nccl-tests' second half of a row can be measured."""
+    return "in_place" in benchmark.options and benchmark.bandwidth not in ("alltoall", None)
 
 
 def _elements(benchmark: Benchmark, cell: Cell) -> int:

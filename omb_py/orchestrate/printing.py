@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.request import NCCL_TESTS, Request
 
 if TYPE_CHECKING:
     from omb_py.results.osu_windows import Windows
 
 Row = Mapping[str, Any]
+OMB_BACKENDS = ("mpi", "mock")
+"""Backends whose text is OMB's to the character; of the others it says what they are."""
 
 
 class Printer(Protocol):
@@ -52,6 +54,8 @@ class Osu:
             self._print(self._windows.row(row))
             return
         text = text_of(row, request.full, row["validated"] is not None, request.percentiles)
+        if row["backend"] not in OMB_BACKENDS:
+            varies = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **varies}
         if varies:
             line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"
             text = replace(text, details=(*text.details, line))
@@ -86,6 +90,54 @@ class Osu:
         sys.stdout.flush()
 
 
+class NcclTests:
+    """The text of nccl-tests: a line when both its halves are there. Refuses rows that were measured otherwise."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._waiting: Row | None = None
+        self._begun = False
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Keep what was measured out of place; print it with what was measured in place."""
+        from omb_py.results.nccl_text import check, header, line
+
+        check(row)
+        if not self._begun:
+            sys.stdout.write(header())
+            self._begun = True
+        self._rows.append(row)
+        if self._waiting is not None and row["in_place"] and _same(row, self._waiting):
+            sys.stdout.write(line(self._waiting, row))
+            self._waiting = None
+        else:
+            self._flush()
+            self._waiting = row
+        sys.stdout.flush()
+
+    def _flush(self) -> None:
+        from omb_py.results.nccl_text import line
+
+        if self._waiting is not None:
+            alone = (None, self._waiting) if self._waiting["in_place"] else (self._waiting, None)
+            sys.stdout.write(line(*alone))
+            self._waiting = None
+
+    def close(self) -> None:
+        """The last line and the sums."""
+        from omb_py.results.nccl_text import footer
+
+        self._flush()
+        if self._rows:
+            sys.stdout.write(footer(self._rows))
+            sys.stdout.flush()
+        self._rows.clear()
+
+
+def _same(one: Row, other: Row) -> bool:
+    return all(one[name] == other[name] for name in ("launch_id", "benchmark", "binding", "dtype", "size_bytes"))
+
+
 class AtEnd:
     """Table, CSV or JSON: printed when all rows are there."""
 
@@ -103,8 +155,10 @@ class AtEnd:
 
         if self.form == "table":
             from rich.console import Console
+            from rich.text import Text
 
             from omb_py.dashboards.terminal import results_table
+            from omb_py.results.crossover import sentences
 
             # in a pipe or a file nothing may be cut off
             console = Console() if sys.stdout.isatty() else Console(width=1000)
@@ -112,7 +166,11 @@ class AtEnd:
             for row in self.rows:
                 tables.setdefault(row["benchmark"], []).append(row)
             for rows in tables.values() or [[]]:
+                if len({row["backend"] for row in rows}) > 1:
+                    rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
                 console.print(results_table(rows))
+                for text in sentences(rows):
+                    console.print(Text(text))
             return
         sys.stdout.write(export.to_csv(self.rows) if self.form == "csv" else export.to_json(self.rows))
         sys.stdout.flush()
@@ -155,6 +213,13 @@ def printer_of(request: Request, tables: int) -> Printer:
     """The printer of a request; OMB's text gives way to a table when backends or bindings stand side by side."""
     if request.format == "none":
         return Silent()
-    osu = request.format == "osu"
-    printer = Osu(request) if osu and tables == 1 else AtEnd("table" if osu else request.format)
+    printer = _printer(request, tables)
     return Drawn(printer) if request.graph else printer
+
+
+def _printer(request: Request, tables: int) -> Printer:
+    if request.format == NCCL_TESTS:
+        return NcclTests()
+    if request.format == "osu" and tables == 1:
+        return Osu(request)
+    return AtEnd("table" if request.format == "osu" else request.format)

@@ -12,8 +12,10 @@ DEFAULT_STORE = Path("omb-results")
 """Folder of the Parquet files, relative to the current folder."""
 DEFAULT_TIMEOUT_S = 60.0
 """Seconds without any progress of a rank after which a run is ended."""
-FORMATS = ("osu", "table", "csv", "json")
+FORMATS = ("osu", "nccl-tests", "table", "csv", "json")
 """What ``--format`` admits."""
+NCCL_TESTS = "nccl-tests"
+"""The text of nccl-tests, which implies their method."""
 GRAPHS = ("tty",)
 """What ``--graph`` admits."""
 SILENT = "none"
@@ -110,6 +112,14 @@ class Request:
     """What completes a one-sided operation (:data:`omb_py.engine.rma.SYNCS`)."""
     process_sync: str | None = None
     """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
+    timing: str | None = None
+    """What is timed on a device, one of :data:`omb_py.engine.timing.MODES`."""
+    batch: int | None = None
+    """Calls of a sample, where the timing has several."""
+    share_device: bool = False
+    """Several ranks may use one device."""
+    staging: str = "auto"
+    """``never``: device buffers go to MPI as they are, or not at all."""
     cache: str | None = None
     """``hot`` or ``rotate`` (:data:`omb_py.engine.rotate.CACHES`)."""
     in_place: bool = False

@@ -73,17 +73,19 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         benchmark=benchmark.name, family=benchmark.family, backend=cell["backend"],
         library=facts["library"], library_version=facts["library_version"],
         binding=cell["binding"], binding_version=facts["binding_version"],
-        device=cell["device"], device_name=facts.get("device_name") or None, buffer=cell["buffer"], dtype=dtype,
+        device=cell["device"], device_name=facts.get("device_name") or None,
+        buffer=cell["buffer"] if cell["device"] == "cpu" else "device", dtype=dtype,
         op=cell["op"] if "op" in benchmark.options else None,
         in_place=cell["in_place"], root=cell["root"] if benchmark.rooted and cell["root"] >= 0 else None,
         process_sync=cell["process_sync"] if "process_sync" in benchmark.options else "none",
-        timing="global_span" if cell["process_sync"] == "roundtime" else "local_max", cache=cell["cache"],
+        timing=_timing(cell), cache=cell["cache"],
         thread_level=facts["thread_level"],
         window=cell["window"] if "window" in benchmark.options else None,
         threads=max(map(int, cell["thread_counts"].split(":"))) if "thread_counts" in benchmark.options else 1,
         datatype_layout=cell["ddt"] or "contiguous",
-        batch=1,
-        ranks=ranks, nodes=nodes, ranks_per_node=ranks // nodes if ranks % nodes == 0 else None, devices=0,
+        batch=cell["batch"],
+        ranks=ranks, nodes=nodes, ranks_per_node=ranks // nodes if ranks % nodes == 0 else None,
+        devices=len({(place["host"], place["identity"]) for place in facts.get("devices") or ()}),
         size_bytes=cell["size"], bytes_per_rank=cell["size"], bytes_total=total,
         count=cell["size"] // DTYPES[dtype].itemsize,
         metric="bandwidth" if metric.unit == "MB/s" else "latency", unit=metric.unit, value=value,
@@ -97,11 +99,23 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         iterations=message["iterations"], warmup=message["warmup"], stop_reason=message["stop_reason"],
         validated=message["validated"], wrong_bytes=message["wrong_bytes"],
         environment_key=identity.environment_key, text_dialect=TEXT_DIALECT,
-        tags=dict(identity.tags), hosts=hosts, parameters=_parameters(benchmark, cell) | _pass(message),
+        tags=dict(identity.tags), hosts=hosts,
+        parameters=_parameters(benchmark, cell) | _pass(message) | message.get("marks", {}),
         **statistics,
     )  # fmt: skip
     row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
     return row
+
+
+def _timing(cell: Mapping[str, Any]) -> str:
+    """What a sample is. A call that is waited for at once is timed as a blocking call is."""
+    if cell["timing"] in ("", "isolated"):
+        return "global_span" if cell["process_sync"] == "roundtime" else "local_max"
+    return str(cell["timing"])
+
+
+_APART = ("ranks_per_device", "staging")
+"""Marks of a row that make it another measurement."""
 
 
 def _pass(message: Mapping[str, Any]) -> dict[str, str]:
@@ -113,7 +127,8 @@ def _version(row: Mapping[str, Any], program_hash: str) -> str:
     """Of the program, and of the kind of objects, which the program does not hold."""
     parameters = row["parameters"]
     kind = (parameters["object"], parameters["out_of_band"]) if row["buffer"] == OBJECT else ()
-    return ":".join((program_hash, *kind))
+    apart = (f"{mark} {parameters[mark]}" for mark in _APART if parameters.get(mark, "1") != "1")
+    return ":".join((program_hash, *kind, *apart))
 
 
 def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
@@ -133,6 +148,10 @@ def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None
     """Everything that the benchmark's text needs besides value and samples: means of the other laps, bytes moved."""
     laps: Mapping[str, list[float]] = message["laps"]
     out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
+    if "enqueue" in out and "synchronise" in out:
+        out["end_to_end"] = out["enqueue"] + out["synchronise"]
+    if message.get("marks", {}).get("timing_mode") in ("event", "spin-gated"):
+        out["device"] = out["time"]
     if benchmark.metric.derive:
         out |= benchmark.metric.derive(laps)
     if moved is not None:

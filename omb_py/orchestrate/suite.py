@@ -128,12 +128,15 @@ class _Expansion:
 
     def _requests(self, entry: Entry, benchmark: Benchmark) -> Iterator[tuple[Request, Mapping[str, str]]]:
         """The requests of one benchmark of an entry, and the texts of their options; what cannot be had is skipped."""
+        from omb_py.orchestrate.several import narrowed
+
         keys = self.words.keys(benchmark)
         counts = list(self._counts(entry, benchmark))
         for combination in product(*self._alternatives(entry, keys)):
             try:
                 made = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
-                check(replace(made, ranks=None), offers_of(made.backends))
+                made, left_out = narrowed(replace(made, ranks=None), offers_of(made.backends))
+                self.out.skips += (Skip(f"{benchmark.name} ({one.what})", one.reason) for one in left_out)
             except UsageError as error:
                 raise self._blame(error, combination, entry, benchmark) from None
             except EnvironmentProblem as problem:

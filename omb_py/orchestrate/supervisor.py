@@ -139,6 +139,8 @@ class Supervisor:
         self._finish_by: float | None = None
         self._notes: list[str] = []
         self._segments: set[str] = set()
+        self._meeting = b""
+        """Where the ranks meet, once one has said it (:meth:`omb_py.engine.link.Link.meet`)."""
         self._server = control.listen(local)
         self.address = control.addresses(self._server, local, hosts)
         self._selector = selectors.DefaultSelector()
@@ -268,6 +270,11 @@ class Supervisor:
         elif kind == "error":
             text = str(message.get("text") or "a rank failed without saying why")
             raise UsageError(text) if message.get("code") == UsageError.exit_code else EnvironmentProblem(text)
+        elif kind == "meet":
+            self._meeting = control.encode({"type": "meet", "host": message["host"], "port": message["port"]})
+            for other in self._states:
+                if other is not connection:
+                    self._send(other, self._meeting)
         elif kind == "done":
             state.done = True
             if len(self._states) == self.ranks and all(state.done for state in self._states.values()):
@@ -297,7 +304,7 @@ class Supervisor:
         self._moved = self._clock
         if len(self._states) > self.ranks:
             raise LaunchFailed(failures.too_many(self.ranks, self._launcher))
-        self._send(connection, self._spec)
+        self._send(connection, self._spec + self._meeting)
 
     def _beat(self, state: RankState, message: Message) -> None:
         before = position(state)

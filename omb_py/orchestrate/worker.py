@@ -63,23 +63,30 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
 
     cells = [cell_from(cell) for cell in spec["cells"]]
     fault = parse_fault(spec.get("inject") or "")
+    busy = fault is not None and fault.kind == "busy"  # in the program as it is measured, which keeps its version
     log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
     root = 0 in session.local
     for name in dict.fromkeys(cell.benchmark for cell in cells):
         check_needs(find(name), session)
+    if hasattr(session, "check_cells"):  # what the library lacks is said before anything is allocated
+        session.check_cells(cells, {cell.benchmark: arranged(find(cell.benchmark)) for cell in cells})
     reserve(session, cells, worlds_of(session))
     skews = {kind: session.skew(kind) for kind in dict.fromkeys(("barrier", *(cell.process_sync for cell in cells)))}
     skew = skews["barrier"]
     facts = launch_facts(session, spec)
     if root:
         channel.send("launch", facts={**facts, "skew_us": skew})
+        if facts["devices"]:
+            channel.send("note", text=device_map(facts["devices"]))
+        if note := getattr(session, "device_note", ""):
+            channel.send("note", text=note)
     over = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
     number = int(bool(over))
     sweeps = [list(g) for _, g in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))]
     while True:
         for sweep in sweeps:
             name = sweep[0][1].benchmark
-            benchmark = arranged(with_fault(find(name), fault))
+            benchmark = with_fault(arranged(find(name)), fault) if busy else arranged(with_fault(find(name), fault))
             for index, cell in sweep:
                 position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
@@ -105,8 +112,9 @@ def arranged(benchmark: Benchmark) -> Benchmark:
     """The benchmark whose program is changed as its cells say: other memory each time, another synchronisation."""
     from omb_py.engine.rotate import with_cache
     from omb_py.engine.sync import with_sync
+    from omb_py.engine.timing import with_timing
 
-    return with_sync(with_cache(benchmark))
+    return with_timing(with_sync(with_cache(benchmark)))
 
 
 def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
@@ -134,6 +142,8 @@ def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
         needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
     fits = available_bytes() // neighbours
+    if hasattr(session, "memory_left"):
+        fits = min(fits, session.memory_left())
     short = float(needed > fits) if len(session.local) == 1 else float(needed * len(session.local) > available_bytes())
     if session.total(np.array([short]))[0]:
         report = session.share(_shortest(session.gather((fits, needed, rank, session.hosts[rank]))))
@@ -172,7 +182,8 @@ def launch_facts(session: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
         "library_string": getattr(session, "library_string", ""),
         "binding_version": session.binding_version,
         "thread_level": session.thread_level,
-        "device_name": "",
+        "device_name": getattr(session, "device_name", ""),
+        "devices": getattr(session, "places", []),
         "rank_facts": [fact for part, _ in gathered for fact in part],
         "node_facts": [fact for _, part in gathered for fact in part],
         "software": software({"library": f"{session.library} {session.library_version}"}),
@@ -180,7 +191,14 @@ def launch_facts(session: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _late_facts(session: Any, facts: dict[str, Any], skew: float, channel: Channel) -> None:
+def device_map(places: list[Mapping[str, Any]]) -> str:
+    """Which device each rank uses, in one line."""
+    parts = [f"{place['rank']} → {place['host']} {place['device']}" for place in places]
+    names = dict.fromkeys(str(place["name"]) for place in places)
+    return f"rank → device: {', '.join(parts)} ({', '.join(names)})"
+
+
+def _late_facts(session: Any, facts: dict[str, Any], skew: float | None, channel: Channel) -> None:
     """The list of loaded libraries, read after the last measurement because it takes a while."""
     from omb_py.engine.facts import loaded_libraries
 
@@ -195,7 +213,7 @@ def serve(link: Any) -> int:
     spec = link.hello()
     position = Position()
     link.watch(position)
-    return _measured(link, spec, position, lambda: find(spec["backend"]).connect(spec))
+    return _measured(link, spec, position, lambda: find(spec["backend"]).connect({**spec, "meet": link.meet}))
 
 
 def measure_on(link: Any, session: Any) -> int:

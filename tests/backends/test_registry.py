@@ -41,11 +41,11 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_ours_come_first() -> None:
-    assert list(registry.backends())[:2] == ["mpi", "mock"]
+    assert list(registry.backends())[:4] == ["mpi", "gloo", "nccl", "mock"]
     assert all(backend.name == name for name, backend in registry.backends().items())
 
 
-@pytest.mark.parametrize("name", ["mpi", "mock"])
+@pytest.mark.parametrize("name", ["mpi", "gloo", "mock"])
 def test_ours_are_found_by_name(name: str) -> None:
     assert registry.find(name) is registry.backends()[name]
 
@@ -80,7 +80,7 @@ class TestOtherPackages:
         ],
     )
     def test_that_are_broken_say_why_and_break_nothing_else(self, name: str, reason: str) -> None:
-        assert list(registry.backends()) == ["mpi", "mock", "pigeon", "strange", "absent", "gone"]
+        assert list(registry.backends()) == ["mpi", "gloo", "nccl", "mock", "pigeon", "strange", "absent", "gone"]
         broken = registry.find(name)
         said = broken.probe()
         assert (said.backend, said.available) == (name, False)

@@ -1,12 +1,13 @@
 """`make bench-fidelity`: does omb-py measure what C loops with OSU's formulas measure?
 
-Three questions, each answered by launches of two ranks in which both sides run in the same processes, on the same
+Four questions, each answered by launches of two ranks in which both sides run in the same processes, on the same
 communicator and buffers, with the same warm-up, window, iterations and barriers, in alternation:
 
 - ``native``: our native binding (A) against the C reference (B), bar ±3 %;
 - ``families``: the same for a benchmark of every further family;
 - ``mpi4py``: our mpi4py binding (A) against the barest mpi4py loop (B), at thread levels single and multiple,
-  bar ±5 %; the native binding's number stands beside it, so that the cost of Python is seen.
+  bar ±5 %; the native binding's number stands beside it, so that the cost of Python is seen;
+- ``gloo``: our torch binding (A) against the barest torch.distributed loop (B), started by torchrun, bar ±5 %.
 
 Every launch is printed, none is discarded. Exit code 0: every cell inside its bar; 1: one is not, or that is not
 decided (or a side left wrong data, see :func:`wrong_data`); 3: cannot run here.
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from tests.bench.fidelity_plan import BENCHMARKS, SERIES, Series, chosen, plan, 
 from tests.bench.quiet import Others, wait_for_quiet
 from tests.bench.ratios import Verdict, judge, launch_log_ratio, pair_log_ratios
 from tests.bench.reference import FAMILIES, NoCompiler, beside_python, compile_reference
+from tests.support.mpi import torchrun
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH_TIMEOUT_S = 300
@@ -44,6 +47,15 @@ def mpiexec() -> list[str]:
     version = subprocess.run([str(program), "--version"], capture_output=True, text=True, timeout=60, env=environment())
     binding = "--bind-to" if "Open MPI" in version.stdout or "open-mpi" in version.stdout else "-bind-to"
     return [str(program), "-n", "2", binding, "core"]
+
+
+def launcher_of(series: Series) -> list[str]:
+    """What starts the two ranks of a series. Raises NoCompiler when it is missing."""
+    if series.backend == "mpi":
+        return mpiexec()
+    if find_spec("torch") is None:
+        raise NoCompiler("PyTorch is not installed: pip install 'omb-py[gloo]'")
+    return list(torchrun(2))
 
 
 def environment() -> dict[str, str]:
@@ -84,7 +96,7 @@ def launch(
             json.dumps(
                 {
                     "cells": cells, "sides": series.sides, "thread_level": series.thread_level,
-                    "reference": str(reference) if reference else None, "output": str(output),
+                    "backend": series.backend, "reference": str(reference) if reference else None, "output": str(output),
                 }
             )
         )  # fmt: skip
@@ -215,8 +227,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"bench-fidelity: {error}", file=sys.stderr)
         return USAGE
     try:
-        launcher = mpiexec()
-        reference = compile_reference()
+        launchers = {series.name: launcher_of(series) for series, _ in selection}
+        reference = compile_reference() if any(series.backend == "mpi" for series, _ in selection) else None
     except NoCompiler as error:
         print(f"bench-fidelity cannot run here: {error}", file=sys.stderr)
         return 3
@@ -233,7 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for number in range(1, options.launches + 1):
             try:
                 waited, others = wait_for_quiet(options.patience), Others.start()
-                result = launch(launcher, series, cells, reference)
+                result = launch(launchers[series.name], series, cells, reference)
                 results.append({**result, "waited_s": waited, "other_cores": others.cores()})
             except RuntimeError as error:
                 print(f"bench-fidelity: {error}", file=sys.stderr)

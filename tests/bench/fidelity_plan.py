@@ -31,6 +31,7 @@ class Series:
     others: tuple[str, ...] = ()
     """Rows that it measures when asked to."""
     sizes: tuple[int, ...] = SIZES
+    backend: str = "mpi"
 
 
 _MORE = ("bibw", "barrier", "allgather", "alltoall")
@@ -48,6 +49,7 @@ MPI4PY = tuple(
 )
 CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03, others=_MORE + FAMILIES),)
 LATE = (Series("late", ("late", "c", None), "funneled", 0.03, rows=("allreduce", "bcast"), others=_MORE[1:]),)
+GLOO = (Series("gloo", ("torch", "bare_torch", None), "funneled", 0.05, 0.5, rows=("allreduce",), backend="gloo"),)
 SERIES = {
     "native": NATIVE,
     "families": OF_FAMILIES,
@@ -56,6 +58,7 @@ SERIES = {
     "mpi4py-multiple": MPI4PY[1:],
     "control": CONTROL,
     "late": LATE,
+    "gloo": GLOO,
     "all": NATIVE + OF_FAMILIES + MPI4PY,
 }
 

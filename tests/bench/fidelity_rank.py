@@ -6,6 +6,7 @@ Started by :mod:`tests.bench.fidelity` under mpiexec; rank 0 writes one JSON fil
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -20,6 +21,7 @@ from omb_py.engine.benchmark import Cell
 from omb_py.engine.measure import buffers_needed, measure, worlds_of
 from omb_py.engine.program import Program, Step, walk
 from omb_py.engine.validate import TIMED_LOOP, Checker, checkable
+from omb_py.orchestrate.choices import OFFERS
 from omb_py.suites.registry import find
 from tests.bench.fidelity_plan import declared
 from tests.bench.ratios import orders
@@ -130,6 +132,17 @@ class Sides:
         """Our mpi4py binding, as `omb-py` runs it."""
         return self._printed("mpi4py")
 
+    def torch(self) -> float:
+        """Our torch binding, as `omb-py` runs it."""
+        return self._printed("torch")
+
+    def bare_torch(self) -> float:
+        """The hand-written loop of torch.distributed, on the same memory."""
+        from tests.bench.bare_torch import LOOPS
+
+        memory = self.memory.view("recv", self.cell.size)
+        return LOOPS[self.cell.benchmark](memory, self.cell.iterations, self.cell.warmup)
+
     def c(self) -> float:
         """The C reference."""
         assert self.reference is not None
@@ -197,13 +210,17 @@ def run_cell(session: Any, plan: Mapping[str, Any], names: tuple[str, str, str |
 def main() -> None:
     """Run the launch that the plan file describes."""
     plan = json.loads(Path(sys.argv[1]).read_text())
-    session = find_backend("mpi").connect({"thread_level": plan["thread_level"]})
+    backend, ranks = plan["backend"], int(os.environ.get("WORLD_SIZE", "2"))
+    session = find_backend(backend).connect({"thread_level": plan["thread_level"], "ranks": ranks})
     library = plan.get("reference")
     reference = Reference(Path(library), session.mpi, session.world) if library else None
     cells = []
     for entry in plan["cells"]:
         counted = {"iterations": entry["iterations"], "warmup": entry["warmup"], "auto": False}
-        cells.append(declared(entry["benchmark"]).cell("mpi", "native", entry["size"], **counted))
+        kind = declared(entry["benchmark"])
+        cells.append(
+            OFFERS[backend].fitted(kind, kind.cell(backend, OFFERS[backend].bindings[0], entry["size"], **counted))
+        )
     needed: dict[str, int] = {}
     world = worlds_of(session)[session.rank]
     for cell in cells:

@@ -105,12 +105,18 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("latency --backend nccl", "NCCL and RCCL are not in this version of omb-py: use --backend mpi"),
-        ("latency --backend gloo", "Gloo is not in this version of omb-py"),
+        ("latency --backend nccl", "backend nccl has no buffers on cpu: --device cuda, rocm, sim"),
+        ("latency M M", "managed and mixed buffers are not in this version"),
+        ("put_latency --backend gloo", "backend gloo cannot do put_latency: Gloo has no one-sided operations: use --b"),
+        ("allreduce --backend gloo --op land", "Gloo has no reduction land: it takes sum, prod, min, max, band, bor"),
+        ("bcast --backend gloo -T complex64", "Gloo has no type complex64: it takes char, int8"),
+        ("alltoall --backend gloo -l", "not defined in place: leave out -l"),
+        ("latency --backend gloo -D cont", "Gloo has no derived datatypes: leave out -D"),
+        ("put_bw --backend nccl,gloo", "no backend can run this here: nccl: has no buffers on cpu"),
         ("allreduce -d cuda", "--device cuda: "),
         ("allreduce --device rocm", "use --device cpu"),
         ("latency D D", "buffers D D need a GPU: "),
-        ("bw MD H", "use H H"),
+        ("bw MD H", "write H H or D D"),
     ],
 )
 def test_what_cannot_be_done_here(refusal: Refuse, line: str, says: str) -> None:

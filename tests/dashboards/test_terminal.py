@@ -6,8 +6,9 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from omb_py.dashboards.terminal import results_table, runs_table, size_text
+from omb_py.dashboards.terminal import results_table, runs_table
 from omb_py.results.runs import Run
+from omb_py.results.units import size_text
 
 
 def row(**values: Any) -> dict[str, Any]:

@@ -106,3 +106,29 @@ class TestWithFault:
         spoiled = with_fault(BENCHMARKS["allreduce"], Fault("lost", 1))
         with pytest.raises(LaunchFailed, match=r"rank 1 .*\(recv 1 B from 0\)"):
             measure(session(2), spoiled, cell("allreduce"))
+
+
+class TestBusy:
+    def test_reads_rank_time_and_share(self) -> None:
+        assert parse_fault("busy:0:5000") == Fault("busy", 0, nanoseconds=5000)
+        assert parse_fault("busy:1:5000:33") == Fault("busy", 1, nanoseconds=5000, every=33)
+
+    @pytest.mark.parametrize("text", ["busy:0", "busy:0:1:2:3", "busy:0:x", "busy:0:5:0"])
+    def test_says_what_is_wanted(self, text: str) -> None:
+        with pytest.raises(UsageError, match=r"busy:RANK:NANOSECONDS\[:EVERY\], for example"):
+            parse_fault(text)
+
+    def test_waits_inside_the_timed_part_and_keeps_the_version(self) -> None:
+        plain = BENCHMARKS["allreduce"]
+        planted = with_fault(plain, parse_fault("busy:0:5000"))
+        one, other = (measure(session(2), b, cell("allreduce", iterations=20)) for b in (plain, planted))
+        assert other.program_hash == one.program_hash
+        assert other.series["time"]["max"] == pytest.approx(one.series["time"]["max"] + 5.0)
+
+    def test_waits_in_one_iteration_of_many(self) -> None:
+        plain = BENCHMARKS["latency"]
+        planted = with_fault(plain, parse_fault("busy:0:8000:4"))
+        one, other = (measure(session(2), b, cell("latency", iterations=20)) for b in (plain, planted))
+        late = other.series["time"]["max"] - one.series["time"]["max"]
+        # half of the round trip
+        assert sorted(late)[-5:] == pytest.approx([4.0] * 5) and sorted(late)[:15] == pytest.approx([0.0] * 15)

@@ -27,9 +27,9 @@ class Victim:
     @property
     def rank(self) -> int | None:
         """The rank, for a rank process."""
-        if "orchestrate.worker" not in self.command or "mpiexec" in self.command:
+        if "orchestrate.worker" not in self.command or "mpiexec" in self.command or "torch.d" in self.command:
             return None
-        for name in (b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK="):
+        for name in (b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK=", b"RANK="):
             for entry in self.environ:
                 if entry.startswith(name):
                     return int(entry[len(name) :])

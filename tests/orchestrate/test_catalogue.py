@@ -32,8 +32,6 @@ def test_places() -> None:
     assert place(where, "mpi", "native", "cpu").available
     assert place(where, "mpi", "mpi4py", "cpu").reason == "mpi4py is too old"
     assert "no NVIDIA GPU" in place(where, "mpi", "native", "cuda").reason
-    assert "not in this version" in place(where, "nccl", "", "cuda").reason
-    assert place(where, "gloo", "", "cpu").fix == "use --backend mpi"
 
 
 def test_an_unavailable_backend_says_why_everywhere() -> None:
@@ -52,12 +50,6 @@ def test_a_backend_with_device_buffers_is_believed() -> None:
     assert place(where, "ucx", "native", "rocm").reason == "no ROCm here"
 
 
-def test_a_backend_that_appears_is_no_longer_of_a_later_version() -> None:
-    where = places([Probe("nccl", True, bindings={"cupy": ""}, devices={"cpu": "", "cuda": ""})])
-    assert place(where, "nccl", "cupy", "cuda").available
-    assert not any("not in this version of" in p.reason for p in where if p.backend == "nccl" and p.device == "cuda")
-
-
 def test_json_has_every_combination() -> None:
     where = places([MPI, MOCK])
     data = json.loads(json.dumps(as_json(catalogue.catalogue(BENCHES, where), {"x": "broken"})))
@@ -73,11 +65,27 @@ def test_json_has_every_combination() -> None:
     assert first["available"] is True
 
 
+def test_what_a_backend_lacks_is_said_for_each_benchmark() -> None:
+    gloo = Probe("gloo", True, bindings={"torch": ""}, devices={"cpu": ""})
+    where = [p for p in places([MPI, gloo]) if p.device == "cpu"]
+    found = {(e.benchmark, e.backend, e.binding): e for e in catalogue.catalogue(BENCHES, where)}
+    assert found["allreduce", "gloo", "torch"].available and found["put_latency", "mpi", "native"].available
+    lacks = found["put_latency", "gloo", "torch"]
+    assert (lacks.available, lacks.reason, lacks.fix) == (
+        False,
+        "Gloo has no one-sided operations",
+        "use --backend mpi",
+    )
+    lines = as_table(BENCHES, where, {}).splitlines()
+    row = next(line.split() for line in lines if line.startswith("put_latency"))
+    assert next(line for line in lines if line.startswith(row[3])) == f"{row[3]} {lacks.reason}: {lacks.fix}"
+
+
 def test_table() -> None:
     text = as_table(BENCHES, places([MPI, MOCK]), {"odd": "ImportError: no"})
     head, devices, *rest = text.splitlines()
-    assert head.split() == ["benchmark", "mpi/native", "mpi/mpi4py", "mock/native", "nccl", "gloo"]
-    assert devices.split() == ["cpu", "cuda", "rocm"] * 5
+    assert head.split() == ["benchmark", "mpi/native", "mpi/mpi4py", "mock/native"]
+    assert devices.split() == ["cpu", "cuda", "rocm"] * 3
     rows = {line.split()[0]: line.split()[1:] for line in rest[: len(BENCHES)]}
     assert set(rows) == set(BENCHMARKS)
     assert rows["bw"][:4] == ["yes", "[1]", "[2]", "[3]"]

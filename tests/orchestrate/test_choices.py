@@ -41,20 +41,40 @@ def test_unknown_words(fields: dict[str, Any], says: str) -> None:
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("backend", ["nccl", "gloo"])
-def test_backends_of_later_versions(backend: str) -> None:
-    with pytest.raises(EnvironmentProblem, match=f"backend {backend}: .* not in this version of omb-py: use --backend"):
-        check_choices(Request("allreduce", backends=(backend,)), OFFERS)
-
-
 @pytest.mark.parametrize(("device", "maker"), [("cuda", "NVIDIA"), ("rocm", "AMD")])
 def test_devices(device: str, maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choices, "gpu_here", lambda device: False)
     with pytest.raises(EnvironmentProblem, match=f"no {maker} GPU found here .* use --device cpu"):
         check_choices(Request("allreduce", device=device), OFFERS)
     monkeypatch.setattr(choices, "gpu_here", lambda device: True)
-    with pytest.raises(EnvironmentProblem, match="backend mpi has no device buffers in this version"):
-        check_choices(Request("allreduce", device=device), OFFERS)
+    check_choices(Request("allreduce", device=device), OFFERS)
+    with pytest.raises(EnvironmentProblem, match=f"backend mock has no buffers on {device}: --device cpu"):
+        check_choices(Request("allreduce", backends=("mock",), device=device), OFFERS)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"timing": "event"}, "leave it out, or --backend nccl"),
+        ({"backends": ("nccl",), "device": "sim", "timing": "evnt"}, "unknown timing 'evnt': did you mean event?"),
+        ({"backends": ("nccl",), "device": "sim", "batch": 5}, "--batch is for --timing graph, pipelined, spin-gated"),
+        ({"backends": ("nccl",), "device": "sim", "process_sync": "roundtime"}, "barrier or none"),
+        ({"backends": ("nccl",), "device": "sim", "format": "nccl-tests", "timing": "event"}, "times pipelined"),
+        ({"format": "nccl-tests"}, "--backend nccl, or table"),
+        ({"share_device": True}, "--share-device is for ranks on devices"),
+        ({"device": "sim", "buffer": "bytearray"}, "lies on the host"),
+        ({"staging": "nver", "device": "sim"}, "unknown staging 'nver': did you mean never?"),
+    ],
+)
+def test_what_goes_with_a_device(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=ONE_LINE) as caught:
+        check_choices(Request("allreduce", **fields), OFFERS)
+    assert says in str(caught.value)
+
+
+def test_nccl_has_no_buffers_on_the_host() -> None:
+    with pytest.raises(EnvironmentProblem, match="no buffers on cpu: --device cuda, rocm, sim"):
+        check_choices(Request("allreduce", backends=("nccl",)), OFFERS)
 
 
 def test_a_gpu_is_seen_by_its_driver() -> None:

@@ -44,12 +44,10 @@ def test_others(monkeypatch: pytest.MonkeyPatch) -> None:
     where = [
         Place("ucx", "native", "cuda"),
         Place("ucx", "native", "rocm", "no"),
-        Place("nccl", "", "cpu", "later", "wait"),
     ]
-    cuda, rocm, nccl = doctor.others(where, ["ucx"])
+    cuda, rocm = doctor.others(where, ["ucx"])
     assert (cuda.status, cuda.text) == ("ok", "for ucx")
     assert rocm.status == "no" and "no AMD GPU" in rocm.text
-    assert (nccl.subject, nccl.status, nccl.text, nccl.fix) == ("backend nccl", "no", "later", "wait")
 
 
 def test_root() -> None:

@@ -9,7 +9,7 @@ import pytest
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Cell, World
 from omb_py.engine.program import Host, Lap, Program, Region, Repeat, Request, Stage, body
-from omb_py.errors import UsageError
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.explain import explain
 from omb_py.suites import BENCHMARKS, find
 
@@ -134,3 +134,12 @@ def test_everything_that_a_program_may_hold() -> None:
         "| barrier",
         "  lap b",
     ]
+
+
+def test_a_backend_that_does_it_otherwise_or_not_at_all() -> None:
+    assert "in place" in explain(find("allreduce"), 2, backend="gloo")
+    assert "in place" not in explain(find("allreduce"), 2)
+    with pytest.raises(
+        EnvironmentProblem, match="backend gloo cannot do put_latency: Gloo has no one-sided operations"
+    ):
+        explain(find("put_latency"), 2, backend="gloo")

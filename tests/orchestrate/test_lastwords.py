@@ -94,3 +94,9 @@ def test_what_is_told_of_a_process_that_never_came() -> None:
     assert told(OPEN_MPI_KILLED) == "rank 1: killed by signal 9 (SIGKILL)"
     assert told(MPICH_KILLED) == "process 4796: killed by signal 9 (SIGKILL)"
     assert told("") == ""
+
+
+def test_torchrun_says_signals_as_negative_exit_codes() -> None:
+    line = "E1121 21:48:09 18064 torch/api.py:1002] failed (exitcode: {}) local_rank: 1 (pid: 18251) of binary: python"
+    assert reports(line.format(-9)) == [Report(18251, 1, 9, None)]
+    assert reports(line.format(3)) == [Report(18251, 1, None, 3)]

@@ -225,6 +225,25 @@ def test_torchrun_starts_any_command_on_this_machine(tmp_path: Path) -> None:
         command_for("torchrun", PROGRAM, 2, hosts=["a"], context=there)
 
 
+def test_ranks_without_mpi_are_started_by_torchrun_where_mpi_cannot(tmp_path: Path) -> None:
+    program(tmp_path / "python", "")
+    there = context(tmp_path, MPICH)
+    bare = dataclasses.replace(
+        there, ask=lambda python: MPILibrary(reason="mpi4py finds no MPI library", fix="install")
+    )
+    root = context(tmp_path, OPEN_MPI, root=True)
+    for machine in (bare, root):
+        assert command_for("auto", PROGRAM, 2, needs_mpi=False, context=machine).name == "torchrun"
+        with pytest.raises(EnvironmentProblem):
+            command_for("auto", PROGRAM, 2, context=machine)
+        with pytest.raises(EnvironmentProblem):  # asked for, so not replaced by another
+            command_for("mpiexec", PROGRAM, 2, needs_mpi=False, context=machine)
+        with pytest.raises(EnvironmentProblem):  # torchrun has no host list
+            command_for("auto", PROGRAM, 2, hosts=["a"], needs_mpi=False, context=machine)
+    program(tmp_path / "mpiexec", SAYS[MPICH])
+    assert command_for("auto", PROGRAM, 2, needs_mpi=False, context=there).name.startswith("mpiexec")
+
+
 def test_an_unknown_launcher_gets_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean mpiexec"):
         command_for("mpiexce", PROGRAM, 2, context=context(tmp_path, MPICH))

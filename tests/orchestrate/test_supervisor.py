@@ -32,12 +32,15 @@ def rank_main(mode, rank, size, folder):
     with open(os.path.join(folder, "pids"), "a") as pids:
         pids.write(f"{os.getpid()}\\n")
     victim = rank == 1
+    if mode == "meets late" and victim: time.sleep(0.5)
     if mode == "dies unheard" and victim: os.kill(os.getpid(), signal.SIGKILL)
     if mode == "never comes" and victim: time.sleep(60)
     link = Link.from_environment(20)
     spec = link.hello()
     if mode == "dies after hello" and victim: os.kill(os.getpid(), signal.SIGKILL)
     if mode == "never joins" and victim: time.sleep(60)
+    if mode.startswith("meets"):
+        link.send("note", text=f"{rank} {link.meet(4321 if rank == 0 else None)}")
     link.joined(0 if mode == "apart" else rank, 1 if mode == "apart" else size)
     where = {"phase": "loop", "cell": 0, "label": "allreduce 8 B", "iteration": 0, "step": 2}
     where["doing"] = "recv 8 B from 0"
@@ -142,6 +145,13 @@ def test_a_launch_runs_to_its_end(toy: Toy) -> None:
     assert (outcome.status, outcome.notes) == (0, ())
     assert outcome.hosts == (socket.gethostname(),) * 3
     assert toy.seconds < 3
+
+
+@pytest.mark.parametrize("mode", ["meets", "meets late"])
+def test_the_ranks_hear_where_rank_0_listens(toy: Toy, mode: str) -> None:
+    toy.run(mode, ranks=3)
+    said = sorted(message["text"] for kind, message in toy.messages if kind == "note")
+    assert said == ["0 ('127.0.0.1', 4321)", "1 ('127.0.0.1', 4321)", "2 ('127.0.0.1', 4321)", "a note"]
 
 
 def test_the_spec_reaches_every_rank_even_when_it_is_large(toy: Toy) -> None:

@@ -37,10 +37,18 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **AS_ROOT, **ONE_THREAD, "PYTHONPATH": path, **more}
 
 
-def start(words: list[str], ranks: int, timeout_s: float, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run `words` as `ranks` ranks. Kills all of them and raises when `timeout_s` has passed."""
+def torchrun(ranks: int) -> tuple[str, ...]:
+    """The command by which PyTorch's launcher starts ranks."""
+    words = ("--standalone", "--nproc-per-node", str(ranks), "--max-restarts", "0", "--no-python")
+    return (sys.executable, "-m", "torch.distributed.run", *words)
+
+
+def start(
+    words: list[str], ranks: int, timeout_s: float, by: tuple[str, ...] = (), **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `words` as `ranks` ranks, `by` mpiexec or another launcher. Kills all and raises after `timeout_s`."""
     child = subprocess.Popen(
-        [*mpiexec(), "-n", str(ranks), *words],
+        [*(by or (*mpiexec(), "-n", str(ranks))), *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
         env=environment(**more), start_new_session=True,
     )  # fmt: skip
@@ -57,7 +65,7 @@ def start(words: list[str], ranks: int, timeout_s: float, **more: str) -> subpro
     return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
 
-def report(module: str, ranks: int, timeout_s: float, *arguments: Any, **more: str) -> Any:
+def report(module: str, ranks: int, timeout_s: float, *arguments: Any, by: tuple[str, ...] = (), **more: str) -> Any:
     """What rank 0 of a module in tests/support wrote: run as ``python -m MODULE FILE ARGUMENT…`` on all ranks.
 
     Arguments are passed as JSON; the module writes JSON to FILE.
@@ -65,6 +73,6 @@ def report(module: str, ranks: int, timeout_s: float, *arguments: Any, **more: s
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.json"
         words = [sys.executable, "-m", module, str(file), *map(json.dumps, arguments)]
-        done = start(words, ranks, timeout_s, **more)
+        done = start(words, ranks, timeout_s, by, **more)
         assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
         return json.loads(file.read_text())

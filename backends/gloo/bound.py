@@ -1,0 +1,163 @@
+"""How the torch binding does each step: the call of torch.distributed that a Python program would write."""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+from typing import Any, Final
+
+import torch
+import torch.distributed as dist
+
+from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.flat import Names, flip_in, index_of
+from omb_py.engine.memory import HostMemory
+from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
+from omb_py.engine.steps import base
+from omb_py.errors import EnvironmentProblem
+
+_POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
+_OPS: Final = {
+    "sum": dist.ReduceOp.SUM, "prod": dist.ReduceOp.PRODUCT, "min": dist.ReduceOp.MIN, "max": dist.ReduceOp.MAX,
+    "band": dist.ReduceOp.BAND, "bor": dist.ReduceOp.BOR, "bxor": dist.ReduceOp.BXOR,
+}  # fmt: skip
+_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "barrier": ("barrier",),
+    "bcast": ("broadcast",),
+    "reduce": ("reduce",),
+    "allreduce": ("all_reduce",),
+    "reduce_scatter": ("reduce_scatter",),
+    "reduce_scatter_block": ("reduce_scatter_single", "reduce_scatter_tensor"),
+    "gather": ("gather",),
+    "scatter": ("scatter",),
+    "allgather": ("all_gather_single", "all_gather_into_tensor"),
+    "alltoall": ("all_to_all_single",),
+    "alltoallv": ("all_to_all_single",),
+}
+"""Blocking form -> the function, and what older releases call it."""
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The element type of a tensor; a char is an int8."""
+    found: torch.dtype = getattr(torch, "int8" if name == "char" else name)
+    return found
+
+
+def function_of(op: str) -> Any:
+    """The function of torch.distributed that does a blocking step. Raises EnvironmentProblem when it is missing."""
+    for name in _FUNCTIONS[op]:
+        if hasattr(dist, name):
+            return getattr(dist, name)
+    raise EnvironmentProblem(f"torch {torch.__version__} has no distributed.{_FUNCTIONS[op][0]}: use a newer PyTorch")
+
+
+class Renderer:
+    """Renders the steps of one cell as Python statements."""
+
+    def __init__(self, rank: int, size: int, memory: HostMemory, program: Program) -> None:
+        self.rank, self.size, self.memory = rank, size, memory
+        self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
+        self.copies = max(stage.copies for stage in program.stages)
+        self.requests: list[Any] = [None] * request_count(program)
+        self._made: dict[Any, Any] = {}
+
+    def __call__(self, step: Step, names: Names, k: str) -> str:
+        """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
+        if step.op == "flip":
+            return flip_in(step, names, self.memory.view(step["recv"].buffer, self.nbytes[step["recv"].buffer]))
+        if step.op == "wait":
+            return f"{self.slot(step['request'], names, k)}.wait()"
+        if step.op == "test":
+            return f"{self.slot(step['request'], names, k)}.is_completed()"
+        if step.op == "waitall":
+            group: Requests = step["requests"]
+            part = "" if group == Requests(0, len(self.requests)) else f"[{group.first}:{group.first + group.count}]"
+            return f"for w in {names.bind(self.requests, 'q')}{part}: w.wait()"
+        if step.op in _POINT_TO_POINT:
+            words = [self.tensor(step, "send" if step.op.endswith("send") else "recv", names, k)]
+            words += [str(step["peer"]), "None", str(step["tag"])]
+            call = f"{names.bind(getattr(dist, step.op), step.op)}({', '.join(words)})"
+            return f"{self.slot(step['request'], names, k)} = {call}" if "request" in step.operands else call
+        op = base(step.op)
+        if op not in _FUNCTIONS:
+            raise EnvironmentProblem(f"Gloo has no {op}: use --backend mpi")
+        words, before = self.arguments(step, op, names, k)
+        name = names.bind(function_of(op), op)
+        if "request" in step.operands:
+            nones = ["None"] * (3 if op == "alltoall" else 1)  # after the splits, which it has none of
+            call = f"{name}({', '.join([*words, *nones, 'True'])})"
+            return f"{before}{self.slot(step['request'], names, k)} = {call}"
+        return f"{before}{name}({', '.join(words)})"
+
+    def arguments(self, step: Step, op: str, names: Names, k: str) -> tuple[list[str], str]:
+        """Positional arguments up to the group; and what must be done before, where the call is in place alone."""
+        root: int = step.operands.get("root", -1)  # type: ignore[assignment]
+        reduction = [names.bind(_OPS[step["op"]], "op")] if "op" in step.operands else []
+        if op == "barrier":
+            return [], ""
+        if op == "bcast":
+            return [self.tensor(step, "buf", names, k), str(root)], ""
+        if op in ("allreduce", "reduce"):
+            mine = "recv" if op == "allreduce" or root == self.rank else "send"
+            tensor, before = self.tensor(step, mine, names, k), ""
+            if mine == "recv" and "in_place" not in step.operands:
+                before = f"{tensor}.copy_({self.tensor(step, 'send', names, k)}); "
+            return [tensor, *([str(root)] if op == "reduce" else []), *reduction], before
+        send, recv = self.tensor(step, "send", names, k), self.tensor(step, "recv", names, k)
+        if op == "gather":
+            return [send, self.blocks(step, "recv", names, k) if root == self.rank else "None", str(root)], ""
+        if op == "scatter":
+            return [recv, self.blocks(step, "send", names, k) if root == self.rank else "None", str(root)], ""
+        if op == "reduce_scatter":
+            return [recv, self.blocks(step, "send", names, k), *reduction], ""
+        splits = []
+        if op == "alltoallv":
+            item = DTYPES[step["dtype"]].itemsize
+            splits = [names.bind([n // item for n in step[end].sizes], "n") for end in ("recv", "send")]
+        return [recv, send, *splits, *reduction], ""
+
+    def slot(self, request: Request, names: Names, k: str) -> str:
+        """The element of the request list."""
+        return f"{names.bind(self.requests, 'q')}[{index_of(request, k)}]"
+
+    def tensor(self, step: Step, word: str, names: Names, k: str) -> str:
+        """The tensor of a region: the same object every time, one for each pass or copy where it moves."""
+        region: Region | Blocks = step[word]
+        return self._bound(region, (region, step["dtype"]), names, k, lambda at: self._tensor(at, step["dtype"]))
+
+    def blocks(self, step: Step, word: str, names: Names, k: str) -> str:
+        """The list of tensors, one for each rank, that a region consists of."""
+        region: Region = step[word]
+        counts: tuple[int, ...] | None = step["counts"] if "counts" in step.operands else None
+        return self._bound(
+            region, (region, step["dtype"], counts), names, k, lambda at: self._blocks(at, step["dtype"], counts)
+        )
+
+    def _bound(self, region: Region | Blocks, key: Any, names: Names, k: str, make: Any) -> str:
+        strided = isinstance(region, Region) and region.stride
+        if key not in self._made:
+            copies = [region.copy(c) for c in range(self.copies)] if region.turn else [region]
+            one = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
+            if isinstance(region, Region) and region.stride:
+                passes = (one - region.offset) // region.stride
+                made = [[make(copy.at(number)) for number in range(passes)] for copy in copies]
+            else:
+                made = [make(copy) for copy in copies]
+            self._made[key] = made if region.turn else made[0]
+        suffix = f"[{k}]" if k and strided else "[0]" if strided else ""
+        return names.bind(self._made[key], "b") + ("[c]" if region.turn else "") + suffix
+
+    def _tensor(self, region: Region | Blocks, dtype: str) -> torch.Tensor:
+        start = region.offset if isinstance(region, Region) else min(region.offsets, default=0)
+        if self.memory.kind == "torch":
+            whole = self.memory.owner(region.buffer)
+        else:
+            whole = torch.from_numpy(self.memory.view(region.buffer, self.nbytes[region.buffer]))
+        part: torch.Tensor = whole[start : start + region.nbytes].view(torch_dtype(dtype))
+        return part
+
+    def _blocks(self, region: Region, dtype: str, counts: tuple[int, ...] | None) -> list[torch.Tensor]:
+        item = DTYPES[dtype].itemsize
+        if counts is None:
+            counts = (region.nbytes // item // self.size,) * self.size
+        ends = accumulate((n * item for n in counts), initial=region.offset)
+        return [self._tensor(Region(region.buffer, a, b - a), dtype) for a, b in pairwise(ends)]

@@ -1,0 +1,197 @@
+"""A process group of Gloo, one rank a process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.backends.gloo.errors import first_line, peers_speak_first
+from omb_py.backends.gloo.meeting import WORKING, place, store
+from omb_py.backends.gloo.offer import FIX, LIBRARY, interfaces
+from omb_py.backends.mpi.runners import BoundRunner
+from omb_py.backends.mpi.skew import measured_skew
+from omb_py.backends.mpi.start import process_start_ns
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.flat import Loop
+from omb_py.engine.memory import HostMemory
+from omb_py.engine.program import Program, Step
+from omb_py.engine.session import StepFailed
+from omb_py.errors import EnvironmentProblem
+
+
+def load() -> Any:
+    """torch.distributed with Gloo. Raises EnvironmentProblem."""
+    try:
+        import torch.distributed as dist
+    except ImportError as error:
+        raise EnvironmentProblem(f"Gloo comes with PyTorch, which cannot be imported ({error}): {FIX}") from None
+    if not dist.is_available() or not dist.is_gloo_available():
+        raise EnvironmentProblem(f"this PyTorch was built without Gloo: {FIX}")
+    return dist
+
+
+class GlooSession:
+    """All processes of the launch as one group, and a second group for the engine's own traffic."""
+
+    backend = "gloo"
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.dist = load()
+        import torch
+
+        self.torch = torch
+        self.rank, self.size = place(os.environ, int(spec.get("ranks") or 1))
+        began = time.perf_counter_ns()
+        self._join(spec)
+        init_us = (time.perf_counter_ns() - began) / 1000
+        with peers_speak_first():
+            self.dist.barrier()
+        hello_us = (time.time_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
+        self.comm = Traffic(self.dist, torch, self.rank)
+        self.local: tuple[int, ...] = (self.rank,)
+        self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
+        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(socket.gethostname())))
+        self.thread_level: str = spec.get("thread_level") or "funneled"
+        self.library, self.library_version = LIBRARY, str(torch.__version__)
+        self.library_string = f"Gloo of torch {torch.__version__} over TCP"
+        self.binding = "torch"
+        self.binding_version = f"torch {torch.__version__}"
+        self._memory: dict[str, HostMemory] = {}
+        self._runner: GlooRunner | None = None
+
+    def _join(self, spec: Mapping[str, Any]) -> None:
+        meeting = store(self.rank, self.size, spec, os.environ)
+        try:
+            self.dist.init_process_group("gloo", rank=self.rank, world_size=self.size, store=meeting, timeout=WORKING)
+        except (RuntimeError, ValueError) as error:
+            chosen = os.environ.get("GLOO_SOCKET_IFNAME")
+            hint = f"GLOO_SOCKET_IFNAME={chosen}" if chosen else "GLOO_SOCKET_IFNAME chooses one"
+            raise EnvironmentProblem(
+                f"Gloo cannot connect the ranks: {first_line(error)} (interfaces of {socket.gethostname()}: "
+                f"{', '.join(interfaces())}; {hint})"
+            ) from error
+
+    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
+        """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
+        if kind not in self._memory:
+            self._memory[kind] = HostMemory(kind)
+        for name, nbytes in sizes.items():
+            self._memory[kind].reserve(name, nbytes)
+
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> GlooRunner:
+        """Allocate and translate the program of this rank."""
+        program = programs[self.rank]
+        self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
+        self._runner = GlooRunner(self, program, self._memory[cell.buffer])
+        return self._runner
+
+    def comm_of(self, step: Step) -> Any:
+        """Every step runs on the group of all ranks."""
+        return None
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) of the loop that runs now."""
+        return self._runner.position() if self._runner else (0, 0)
+
+    def doing(self, step: int) -> str:
+        """What a step of the running program does, in words."""
+        labels = self._runner.labels if self._runner else ()
+        return labels[step] if step < len(labels) else ""
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        with peers_speak_first():
+            self.dist.barrier(self.comm.group)
+
+    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Element-wise maximum over ranks."""
+        return self.comm.reduced(values, self.dist.ReduceOp.MAX)
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Element-wise sum over ranks."""
+        return self.comm.reduced(values, self.dist.ReduceOp.SUM)
+
+    def gather(self, value: Any) -> list[Any]:
+        """One object of each rank, on rank 0."""
+        return self.comm.gather(value) or []
+
+    def share(self, value: Any) -> Any:
+        """Rank 0's object, everywhere."""
+        return self.comm.bcast(value)
+
+    def skew(self, kind: str = "barrier") -> float:
+        """Median time in µs between the first and the last rank to leave a synchronisation."""
+        return measured_skew(self, kind)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self.dist.destroy_process_group()
+
+
+class Traffic:
+    """The engine's own messages, on a group of their own: they never meet the benchmark's."""
+
+    def __init__(self, dist: Any, torch: Any, rank: int) -> None:
+        self.dist, self.torch, self.rank = dist, torch, rank
+        self.group = dist.new_group(timeout=WORKING)
+
+    def reduced(self, values: NDArray[np.float64], op: Any) -> NDArray[np.float64]:
+        """Element-wise over ranks."""
+        result = np.array(values)
+        if result.size:
+            with peers_speak_first():
+                self.dist.all_reduce(self.torch.from_numpy(result), op, self.group)
+        return result
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """One object of each rank on rank 0, None elsewhere."""
+        found = [None] * self.dist.get_world_size() if self.rank == 0 else None
+        with peers_speak_first():
+            self.dist.gather_object(value, found, 0, self.group)
+        return found
+
+    def bcast(self, value: Any) -> Any:
+        """Rank 0's object."""
+        box = [value]
+        with peers_speak_first():
+            self.dist.broadcast_object_list(box, 0, self.group)
+        return box[0]
+
+    def send(self, value: int | None, rank: int, tag: int) -> None:
+        """A number, or nothing, to a rank."""
+        self.dist.send(self.torch.tensor([value or 0]), rank, self.group, tag)
+
+    def recv(self, source: int, tag: int) -> int:
+        """The number that a rank sent."""
+        box = self.torch.zeros(1, dtype=self.torch.int64)
+        self.dist.recv(box, source, self.group, tag)
+        return int(box[0])
+
+
+class GlooRunner(BoundRunner):
+    """A flat Python loop of torch.distributed calls."""
+
+    def __init__(self, session: Any, program: Program, memory: HostMemory) -> None:
+        if program.window is not None:
+            raise EnvironmentProblem("Gloo has no one-sided operations: use --backend mpi")
+        super().__init__(session, program, memory)
+
+    def begin(self) -> None:
+        """New request slots for a stage."""
+        from omb_py.backends.gloo.bound import Renderer
+
+        self.renderer = Renderer(self.session.rank, self.session.size, self.memory_, self.program)  # type: ignore[assignment]
+
+    def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run a loop in this thread. Raises StepFailed."""
+        try:
+            with peers_speak_first():
+                return loop.run(first, iterations)
+        except (RuntimeError, ValueError) as error:
+            raise StepFailed(loop.failed_step(error), 0, first_line(error)) from error

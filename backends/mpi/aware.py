@@ -1,0 +1,182 @@
+"""Does this MPI take device buffers? A wrong guess is a segmentation fault, so only a positive answer counts.
+
+In this order: the user's word, MPI-4.1's ``mpi_memory_alloc_kinds``, the library's own query functions, vendors'
+variables; and then a child process passes one message in device memory, with a time limit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI
+from omb_py.engine.devices import GPU_KINDS
+
+VARIABLE: Final = "OMB_PY_GPU_AWARE"
+"""1: the library takes device buffers; 0: it does not."""
+_QUERIES: Final = {"cuda": "MPIX_Query_cuda_support", "rocm": "MPIX_Query_rocm_support"}
+_MPICH_KINDS: Final = {"cuda": 0, "rocm": 2}
+"""MPIX_GPU_SUPPORT_CUDA and _HIP (mpi.h of MPICH)."""
+_VENDOR_VARIABLES: Final = ("MPICH_GPU_SUPPORT_ENABLED", "I_MPI_OFFLOAD", "MV2_USE_CUDA", "MV2_USE_ROCM")
+_CHILD_S: Final = 60.0
+_OF_LAUNCHERS: Final = re.compile(r"^(PMI|OMPI_|PRTE_|SLURM_|HYDRA_|MPI_LOCAL|MPIR_CVAR_CH3|RANK$|WORLD_SIZE$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What is known of one kind of device."""
+
+    aware: bool
+    how: str
+    """Who said so."""
+    reason: str = ""
+    """Why not."""
+    fix: str = ""
+
+
+def fix_for(vendor: str, device: str) -> str:
+    """What makes a library of this vendor take buffers of a device, in its own words."""
+    with_ = {"cuda": "--with-cuda", "rocm": "--with-rocm" if vendor == OPEN_MPI else "--with-hip"}.get(device, "")
+    words = {
+        OPEN_MPI: f"an Open MPI configured {with_} --with-ucx (the PyPI wheel is not), run with OMPI_MCA_pml=ucx",
+        MPICH: f"an MPICH configured {with_} (the PyPI wheel is not), run with MPIR_CVAR_ENABLE_GPU=1; Cray's: "
+        "MPICH_GPU_SUPPORT_ENABLED=1 and its GTL library linked",
+        INTEL: "I_MPI_OFFLOAD=1 I_MPI_OFFLOAD_MODE=cuda I_MPI_OFFLOAD_CUDA_LIBRARY=libcuda.so.1, on a machine with a "
+        "GPU (elsewhere it ends the job)",
+    }
+    return f"{words.get(vendor, 'a library built for GPUs')}; or --staging auto"
+
+
+def declared(mpi: Any, vendor: str, device: str, environ: Mapping[str, str] = os.environ) -> Support:
+    """What user, library and variables say, without touching device memory.
+
+    Args:
+        mpi: mpi4py's MPI module, initialised.
+        vendor: of the library.
+        device: ``cuda``, ``rocm`` or ``sim``.
+        environ: usually ``os.environ``.
+    """
+    no = Support(False, "", f"{vendor} does not take buffers on {device}", fix_for(vendor, device))
+    if environ.get(VARIABLE) in ("0", "1"):
+        return Support(True, VARIABLE) if environ[VARIABLE] == "1" else _because(no, f"{VARIABLE}=0")
+    if device not in GPU_KINDS:
+        return _because(no, "no library knows the simulated device")
+    kinds = _alloc_kinds(mpi)
+    if device in kinds:
+        return Support(True, "mpi_memory_alloc_kinds")
+    answer = _query(mpi, device)
+    if answer is not None:
+        return Support(True, "the library's query function") if answer else _because(no, "its query function says no")
+    named = next((name for name in _VENDOR_VARIABLES if environ.get(name) == "1"), "")
+    return Support(True, named) if named else _because(no, "nothing says that it does")
+
+
+def _because(support: Support, how: str) -> Support:
+    return Support(False, how, f"{support.reason} ({how})", support.fix)
+
+
+def _alloc_kinds(mpi: Any) -> list[str]:
+    try:
+        info = mpi.COMM_WORLD.Get_info()
+        kinds = info.Get("mpi_memory_alloc_kinds") or ""
+        info.Free()
+    except (mpi.Exception, NotImplementedError):
+        return []
+    return [kind.partition(":")[0] for kind in str(kinds).split(",")]
+
+
+def _query(mpi: Any, device: str) -> bool | None:
+    """What the library's own function says; None where it has none."""
+    library = ctypes.CDLL(mpi.__file__)
+    if hasattr(library, "MPIX_GPU_query_support"):
+        said = ctypes.c_int(0)
+        if library.MPIX_GPU_query_support(_MPICH_KINDS[device], ctypes.byref(said)) == 0:
+            return bool(said.value)
+    if hasattr(library, _QUERIES[device]):
+        return bool(getattr(library, _QUERIES[device])())
+    return None
+
+
+def confirmed(device: str, support: Support, timeout: float = _CHILD_S) -> Support:
+    """A positive answer, tried: a child process of its own world passes a message to itself in device memory."""
+    if not support.aware or support.how == VARIABLE or device not in GPU_KINDS:
+        return support
+    said = _child(device, "message", timeout)
+    if said.get("moved"):
+        return support
+    why = said.get("error") or "it did not arrive"
+    reason = f"{support.how} says yes, but a message in device memory failed in a child process ({why})"
+    return Support(False, "child process", reason, support.fix)
+
+
+def report(device: str) -> Support:
+    """The same for ``doctor``: nothing of MPI is started in this process."""
+    said = _child(device, "declared", _CHILD_S)
+    if "support" not in said:
+        return Support(False, "", f"it could not be asked ({said.get('error', 'no answer')})", fix_for("", device))
+    return confirmed(device, Support(**said["support"]))
+
+
+def _child(device: str, what: str, timeout: float) -> dict[str, Any]:
+    environ = {name: value for name, value in os.environ.items() if not _OF_LAUNCHERS.match(name)}
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("OMPI_MCA_", "OMPI_ALLOW"))}
+    try:
+        child = subprocess.run(
+            [sys.executable, "-m", "omb_py.backends.mpi.aware", device, what], env={**environ, **kept},
+            capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"error": f"{type(error).__name__}"}
+    for line in child.stdout.splitlines():
+        if line.startswith("omb-py:"):
+            found: dict[str, Any] = json.loads(line.removeprefix("omb-py:"))
+            return found
+    ended = f"signal {-child.returncode}" if child.returncode < 0 else f"exit status {child.returncode}"
+    return {"error": ended}
+
+
+def _message(mpi: Any, device: str) -> bool:
+    """Pass a message to this rank itself, from device memory to device memory."""
+    from omb_py.engine.devices import open_device
+    from omb_py.engine.devices.memory import DeviceMemory
+
+    memory, nbytes = DeviceMemory(open_device(device, 0, share=True)), 1 << 16
+    for name in ("send", "recv"):
+        memory.reserve(name, nbytes)
+    sent = memory.view("send", nbytes)
+    sent[:] = [i % 251 for i in range(nbytes)]
+    memory.hand_over()
+    out, into = (_bytes_at(mpi, memory.address(name), nbytes) for name in ("send", "recv"))
+    mpi.COMM_WORLD.Sendrecv([out, mpi.BYTE], 0, 1, [into, mpi.BYTE], 0, 1)
+    return bool((memory.view("recv", nbytes) == sent).all())
+
+
+def _bytes_at(mpi: Any, address: int, nbytes: int) -> Any:
+    kind = mpi.buffer if hasattr(mpi, "buffer") else mpi.memory  # its name before mpi4py 4
+    return kind.fromaddress(address, nbytes)
+
+
+def main() -> None:
+    """The child: ``python -m omb_py.backends.mpi.aware DEVICE declared|message``."""
+    from omb_py.backends.mpi.start import initialise, vendor
+
+    device, what = sys.argv[1:]
+    mpi, _ = initialise("single")
+    said: dict[str, Any]
+    if what == "declared":
+        said = {"support": asdict(declared(mpi, vendor(mpi)[0], device))}
+    else:
+        said = {"moved": _message(mpi, device)}
+    print("omb-py:" + json.dumps(said), flush=True)
+    mpi.Finalize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""Which NCCL or RCCL library is here, what it has, and its functions through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from omb_py.engine.devices import SIMULATED
+from omb_py.engine.session import Probe
+from omb_py.errors import EnvironmentProblem
+
+VARIABLE: Final = "OMB_PY_NCCL"
+"""Path of the library, where it is not found by itself."""
+NAMES: Final = {"cuda": ("libnccl.so.2", "libnccl.so"), "rocm": ("librccl.so.1", "librccl.so"), SIMULATED: ()}
+_INSTALL: Final = {
+    "cuda": "pip install nvidia-nccl-cu13 (or -cu12, as the driver), or name the library in OMB_PY_NCCL",
+    "rocm": "install ROCm's rccl package, or name the library in OMB_PY_NCCL",
+    SIMULATED: "the simulated device needs a library that knows it: name it in OMB_PY_NCCL (tests/standin)",
+}
+SUCCESS, IN_PROGRESS = 0, 7
+ID_BYTES: Final = 128
+SHARED_GPU_SINCE: Final = (2, 30, 0)
+_ASK = """
+import ctypes, json, sys
+said = {}
+try:
+    library = ctypes.CDLL(sys.argv[1])
+    number = ctypes.c_int()
+    library.ncclGetVersion(ctypes.byref(number))
+    said["version"] = number.value
+    said["has"] = [name for name in sys.argv[2:] if hasattr(library, name)]
+except BaseException as error:
+    said["error"] = f"{type(error).__name__}: {error}"
+print("omb-py:" + json.dumps(said))
+"""
+OPTIONAL: Final = ("ncclAlltoAll", "ncclGather", "ncclScatter", "ncclCommWindowRegister", "ncclGroupSimulateEnd")
+"""Symbols of newer versions, for ``doctor``."""
+
+
+class UniqueId(ctypes.Structure):
+    """``ncclUniqueId``, which functions take by value."""
+
+    _fields_ = (("internal", ctypes.c_char * ID_BYTES),)
+
+
+def version_of(code: int) -> tuple[int, int, int]:
+    """(major, minor, patch) of a version number: thousands up to 2.8, ten thousands since. (nccl.h)
+
+    >>> version_of(2708), version_of(22803)
+    ((2, 7, 8), (2, 28, 3))
+    """
+    thousand = 1000 if code < 10000 else 10000
+    return code // thousand, code % thousand // 100, code % 100
+
+
+def candidates(device: str, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Where the library of a device may be: what the variable names, the wheel's, the system's."""
+    if environ.get(VARIABLE):
+        return [environ[VARIABLE]]
+    found = []
+    if device == "cuda":
+        try:
+            wheel = find_spec("nvidia.nccl")
+        except ModuleNotFoundError:
+            wheel = None
+        for folder in (wheel.submodule_search_locations or ()) if wheel else ():
+            found += [str(path) for path in sorted(Path(folder, "lib").glob("libnccl.so*"))]
+    return [*found, *NAMES[device]]
+
+
+def load(device: str) -> Library:
+    """The library of a device. Raises EnvironmentProblem with what to install."""
+    reasons = []
+    for name in candidates(device):
+        try:
+            return Library(ctypes.CDLL(name), name)
+        except OSError as error:
+            reasons.append(str(error))
+        except AttributeError as error:
+            reasons.append(f"{name} is no NCCL library ({error})")
+    reason = "; ".join(reasons) or "none is known"
+    raise EnvironmentProblem(f"backend nccl: no library for --device {device} ({reason}): {_INSTALL[device]}")
+
+
+class Library:
+    """A loaded library.
+
+    Args:
+        handle: the ctypes library.
+        path: its name, for messages.
+
+    Raises:
+        AttributeError: it is no NCCL library.
+    """
+
+    def __init__(self, handle: ctypes.CDLL, path: str) -> None:
+        self.handle, self.path = handle, path
+        number = ctypes.c_int()
+        handle.ncclGetVersion(ctypes.byref(number))
+        self.version = version_of(number.value)
+        handle.ncclGetErrorString.restype = ctypes.c_char_p
+        self._last = getattr(handle, "ncclGetLastError", None)  # since 2.13
+        if self._last is not None:
+            self._last.restype, self._last.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+        handle.ncclCommInitRank.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, UniqueId, ctypes.c_int]
+        for name in ("ncclCommDestroy", "ncclCommAbort"):
+            getattr(handle, name).argtypes = [ctypes.c_void_p]
+        handle.ncclCommGetAsyncError.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
+
+    @property
+    def name(self) -> str:
+        """``NCCL`` or ``RCCL``."""
+        return "RCCL" if "rccl" in Path(self.path).name else "NCCL"
+
+    @property
+    def version_text(self) -> str:
+        """``2.28.3``."""
+        return ".".join(map(str, self.version))
+
+    def has(self, function: str) -> bool:
+        """Whether there is a function of that name."""
+        return hasattr(self.handle, function)
+
+    def address_of(self, function: str) -> int:
+        """Address of a function. Raises EnvironmentProblem when this version does not have it."""
+        if not self.has(function):
+            raise EnvironmentProblem(f"{self.name} {self.version_text} has no {function}: use a newer version")
+        return ctypes.cast(getattr(self.handle, function), ctypes.c_void_p).value or 0
+
+    def error_text(self, code: int, comm: int | None = None) -> str:
+        """What a code means, and the library's own last error."""
+        text = (self.handle.ncclGetErrorString(code) or b"unknown").decode(errors="replace")
+        last = (self._last(comm) or b"").decode(errors="replace").strip() if self._last else ""
+        return f"{self.name}: {text}" + (f": {last}" if last else "")
+
+    def unique_id(self) -> bytes:
+        """A new id of a communicator. Raises EnvironmentProblem."""
+        made = UniqueId()
+        self._check("ncclGetUniqueId", self.handle.ncclGetUniqueId(ctypes.byref(made)))
+        return bytes(made)
+
+    def init_rank(self, size: int, unique_id: bytes, rank: int) -> int:
+        """Make the communicator, together with all other ranks. Raises EnvironmentProblem."""
+        comm = ctypes.c_void_p()
+        made = UniqueId.from_buffer_copy(unique_id)
+        self._check("ncclCommInitRank", self.handle.ncclCommInitRank(ctypes.byref(comm), size, made, rank))
+        return comm.value or 0
+
+    def async_error(self, comm: int) -> int:
+        """The error that an operation met after its call had returned; 0: none."""
+        code = ctypes.c_int()
+        asked = int(self.handle.ncclCommGetAsyncError(comm, ctypes.byref(code)))
+        return asked or (0 if code.value == IN_PROGRESS else code.value)
+
+    def abort(self, comm: int) -> None:
+        """End everything that still runs on a communicator, and free it."""
+        self.handle.ncclCommAbort(comm)
+
+    def destroy(self, comm: int) -> None:
+        """Free a communicator."""
+        self.handle.ncclCommDestroy(comm)
+
+    def _check(self, function: str, code: int) -> None:
+        if code != SUCCESS:
+            raise EnvironmentProblem(f"{function} failed: {self.error_text(code)}: NCCL_DEBUG=WARN says more")
+
+
+@cache
+def asked(path: str) -> Mapping[str, Any]:
+    """What a child process finds in a library: ``version`` and ``has``, or ``error``."""
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", _ASK, path, *OPTIONAL],
+            capture_output=True, text=True, errors="replace", timeout=60, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"error": str(error)}
+    for line in child.stdout.splitlines():
+        if line.startswith("omb-py:"):
+            said: dict[str, Any] = json.loads(line.removeprefix("omb-py:"))
+            return said
+    return {"error": f"the process that asked it ended with {child.returncode}"}
+
+
+def probe() -> Probe:
+    """What NCCL can do here. A child process loads the library, so a broken one harms nobody."""
+    devices, reasons, facts, version, name = {"cpu": "NCCL moves device memory: --device cuda"}, [], {}, "", ""
+    for device in ("cuda", "rocm"):
+        for path in candidates(device):
+            said = asked(path)
+            if "error" not in said:
+                break
+            reasons.append(str(said["error"]))
+        else:
+            devices[device] = f"no {'NCCL' if device == 'cuda' else 'RCCL'} library ({reasons[-1]})"
+            continue
+        devices[device] = _no_gpu(device)
+        number = version_of(said["version"])
+        version, name = version or ".".join(map(str, number)), name or ("RCCL" if device == "rocm" else "NCCL")
+        facts[f"library for {device}"] = path
+        facts[f"lacks for {device}"] = ", ".join(f for f in OPTIONAL if f not in said["has"]) or "nothing"
+    usable = any(devices[device] == "" for device in ("cuda", "rocm"))
+    reason = "" if usable else devices["cuda"] or devices["rocm"]
+    fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"
+    return Probe(
+        "nccl", usable, reason, fix, name, version, {"native": reason}, devices, ("numpy",), facts
+    )  # fmt: skip
+
+
+def _no_gpu(device: str) -> str:
+    """Why no GPU of a kind can be used; empty where it can."""
+    from omb_py.engine.devices.gpu import count_gpus
+
+    try:
+        return "" if count_gpus(device) else f"no {device} GPU is visible"
+    except EnvironmentProblem as problem:
+        return str(problem)

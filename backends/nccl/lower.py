@@ -1,0 +1,214 @@
+"""A benchmark's program in NCCL's terms: what has no call of its own becomes a group of sends and receives.
+
+NCCL's calls return when they are enqueued.  So a synchronise is put before every lap that ends a timing, before
+whatever waits, and at the end of a body; except before the lap ``enqueue``, which is about the call alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from omb_py.engine import steps
+from omb_py.engine.benchmark import World
+from omb_py.engine.devices import FUNCTIONS, synchronise
+from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.program import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
+from omb_py.engine.timing import ENQUEUE
+from omb_py.errors import EnvironmentProblem
+
+_START, _END = Step("group_start", {}), Step("group_end", {})
+_DIRECT = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block"})
+NEWER = {"alltoall": "ncclAlltoAll", "gather": "ncclGather", "scatter": "ncclScatter"}
+"""Steps with a call of their own since 2.28."""
+_POSTS = frozenset({"isend", "irecv"})
+_WAITS = frozenset({"wait", "waitall"})
+_OWN = frozenset({*FUNCTIONS, "compute", "flip"})
+
+Has = Callable[[str], bool]
+"""Whether the library has a function."""
+
+
+class Lowering:
+    """Translates bodies; remembers whether anything is enqueued that nobody has waited for."""
+
+    def __init__(self, world: World, has: Has) -> None:
+        self.world, self.has = world, has
+        self.grouped = False
+        """Something became a group of sends and receives although it has one call elsewhere."""
+        self._pending = False
+        """Something is enqueued that nobody has waited for."""
+        self._blocking = False
+        """And a lap must not end before it is done: it stands for a blocking call."""
+
+    def body(self, nodes: Body) -> Body:
+        """A body, which ends synchronised."""
+        made = self._nodes(nodes, grouped=False)
+        return (*made, *self._synchronised("body"))
+
+    def _synchronised(self, why: str) -> tuple[Step, ...]:
+        pending = self._pending
+        self._pending = self._blocking = False
+        return (synchronise(why),) if pending else ()
+
+    def _nodes(self, nodes: Body, grouped: bool) -> Body:
+        out: list[Node] = []
+        opened = False
+        for node in nodes:
+            posts = _only_posts(node)
+            if posts and not opened and not grouped:
+                out.append(_START)
+                opened = True
+            elif opened and not posts:
+                out.append(_END)
+                opened = False
+            out += self._node(node, grouped or opened)
+        return (*out, _END) if opened else tuple(out)
+
+    def _node(self, node: Node, grouped: bool) -> Iterator[Node]:
+        if isinstance(node, Repeat):
+            yield replace(node, body=self._nodes(node.body, grouped))
+        elif isinstance(node, Lap):
+            if self._blocking and node.name is not None and node.name != ENQUEUE:
+                yield from self._synchronised("lap")
+            yield node
+        elif isinstance(node, Step):
+            yield from self._step(node)
+        else:
+            yield node
+
+    def _step(self, step: Step) -> Iterator[Step]:
+        op = steps.base(step.op) if step.op.startswith("i") and "request" in step.operands else step.op
+        if op == "synchronise":
+            self._pending = self._blocking = False
+            yield step
+        elif op == "enqueued":
+            return
+        elif op in _WAITS:
+            yield from self._synchronised("wait")
+        elif op == "barrier":
+            yield Step("barrier", {})
+            self._pending = True
+            yield from self._synchronised("barrier")
+        elif op in _OWN:
+            self._pending |= op in FUNCTIONS and op not in ("begin_capture", "end_capture", "instantiate")
+            yield step
+        else:
+            self._pending = True
+            self._blocking |= "request" not in step.operands
+            yield from self._communication(Step(op, step.operands))
+
+    def _communication(self, step: Step) -> Iterator[Step]:
+        op = step.op
+        _check(step)
+        if op in _DIRECT or op in ("send", "recv") or (op in NEWER and self.has(NEWER[op])):
+            yield step
+        elif op == "reduce_scatter" and len(set(step["counts"])) == 1:
+            yield Step("reduce_scatter_block", {k: v for k, v in step.operands.items() if k != "counts"})
+        elif op in _GROUPS:
+            self.grouped = True
+            yield from (_START, *_GROUPS[op](step, self.world), _END)
+        else:
+            raise EnvironmentProblem(
+                f"backend nccl has no {op}: it has {', '.join(sorted({*_DIRECT, *NEWER, *_GROUPS, 'send', 'recv'}))}"
+            )
+
+
+def _only_posts(node: Node) -> bool:
+    if isinstance(node, Repeat):
+        return bool(node.body) and all(_only_posts(inner) for inner in node.body)
+    return isinstance(node, Step) and node.op in _POSTS
+
+
+def _check(step: Step) -> None:
+    """Raises EnvironmentProblem for what NCCL does not do, although it has the call."""
+    if "in_place" in step.operands and step.op in ("alltoall", "alltoallv", "reduce_scatter"):
+        raise EnvironmentProblem(f"NCCL has no in-place {step.op}: leave out -l, or use reduce_scatter_block for -l")
+
+
+def _blocks(where: Region | Blocks, ranks: int) -> list[Region]:
+    """The block of each rank, empty ones too."""
+    if isinstance(where, Blocks):
+        return [where.block(rank) for rank in range(ranks)]
+    each = where.nbytes // ranks
+    return [replace(where, offset=where.offset + rank * each, nbytes=each) for rank in range(ranks)]
+
+
+def _sends(parts: list[Region], step: Step) -> list[Step]:
+    return [steps.send(part, rank, step["dtype"]) for rank, part in enumerate(parts)]
+
+
+def _receives(parts: list[Region], step: Step) -> list[Step]:
+    return [steps.recv(part, rank, step["dtype"]) for rank, part in enumerate(parts)]
+
+
+def _exchange(step: Step, world: World) -> list[Step]:
+    return [*_sends(_blocks(step["send"], world.size), step), *_receives(_blocks(step["recv"], world.size), step)]
+
+
+def _to_root(step: Step, world: World) -> list[Step]:
+    here = "in_place" in step.operands
+    out = [] if here else [steps.send(step["send"], step["root"], step["dtype"])]
+    back = _receives(_blocks(step["recv"], world.size), step) if world.rank == step["root"] else []
+    return [*out, *(part for part in back if not (here and part["peer"] == world.rank))]
+
+
+def _from_root(step: Step, world: World) -> list[Step]:
+    here = "in_place" in step.operands
+    out = _sends(_blocks(step["send"], world.size), step) if world.rank == step["root"] else []
+    back = [] if here else [steps.recv(step["recv"], step["root"], step["dtype"])]
+    return [*(part for part in out if not (here and part["peer"] == world.rank)), *back]
+
+
+def _to_all(step: Step, world: World) -> list[Step]:
+    here = "in_place" in step.operands
+    both = [
+        *_sends([step["send"]] * world.size, step),
+        *_receives(_blocks(step["recv"], world.size), step),
+    ]
+    return [part for part in both if not (here and part["peer"] == world.rank)]
+
+
+def _reduce_each(step: Step, world: World) -> list[Step]:
+    """Blocks that differ in size: one reduce to each rank."""
+    item, out, at = DTYPES[step["dtype"]].itemsize, [], step["send"].offset
+    for rank, count in enumerate(step["counts"]):
+        part = replace(step["send"], offset=at, nbytes=count * item)
+        out.append(steps.reduce(part, replace(step["recv"], nbytes=part.nbytes), rank, step["dtype"], step["op"]))
+        at += part.nbytes
+    return [part for part in out if part["send"].nbytes]
+
+
+_GROUPS: dict[str, Callable[[Step, World], list[Step]]] = {
+    "alltoall": _exchange,
+    "alltoallv": _exchange,
+    "gather": _to_root,
+    "gatherv": _to_root,
+    "scatter": _from_root,
+    "scatterv": _from_root,
+    "allgatherv": _to_all,
+    "reduce_scatter": _reduce_each,
+}
+"""Steps -> the sends and receives of a rank."""
+
+
+def lowered(program: Program, world: World, has: Has) -> tuple[Program, bool]:
+    """The program in NCCL's terms, and whether anything became a group that is one call elsewhere.
+
+    Raises:
+        EnvironmentProblem: NCCL has no such operation, type or reduction.
+    """
+    if program.window is not None:
+        raise EnvironmentProblem("backend nccl has no one-sided operations in this version of omb-py: --backend mpi")
+    work = Lowering(world, has)
+    stages: list[Stage] = []
+    for stage in program.stages:
+        if stage.threads > 1:
+            raise EnvironmentProblem("backend nccl runs one thread a rank: use --backend mpi")
+        stages.append(
+            replace(
+                stage, setup=work.body(stage.setup), variants=tuple(work.body(body) for body in stage.variants),
+                teardown=work.body(stage.teardown),
+            )
+        )  # fmt: skip
+    return Program(program.buffers, tuple(stages)), work.grouped

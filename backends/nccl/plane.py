@@ -1,0 +1,63 @@
+"""How NCCL's ranks find each other: over MPI where an MPI launcher has started them, else over TCP."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.plane import Plane, TcpPlane
+
+_OF_MPI = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+
+
+class MpiPlane:
+    """A communicator of mpi4py, for host data only."""
+
+    def __init__(self) -> None:
+        from omb_py.backends.mpi.start import initialise
+
+        self.mpi, _ = initialise("funneled")
+        self.comm = self.mpi.COMM_WORLD.Dup()
+        self.rank: int = self.comm.Get_rank()
+        self.size: int = self.comm.Get_size()
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.comm.Barrier()
+
+    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Element-wise maximum."""
+        return self._reduced(values, self.mpi.MAX)
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Element-wise sum."""
+        return self._reduced(values, self.mpi.SUM)
+
+    def _reduced(self, values: NDArray[np.float64], op: Any) -> NDArray[np.float64]:
+        result = np.empty_like(values)
+        self.comm.Allreduce(values, result, op)
+        return result
+
+    def gather(self, value: Any) -> list[Any]:
+        """One object of each rank, on rank 0."""
+        return self.comm.gather(value) or []
+
+    def share(self, value: Any) -> Any:
+        """Rank 0's object, everywhere."""
+        return self.comm.bcast(value)
+
+    def close(self) -> None:
+        """Finalise MPI."""
+        self.comm.Free()
+        if not self.mpi.Is_finalized():
+            self.mpi.Finalize()
+
+
+def plane(environ: Mapping[str, str] = os.environ) -> Plane:
+    """The plane that fits the launcher. Raises EnvironmentProblem."""
+    by_mpi = any(name in environ for name in _OF_MPI)
+    return MpiPlane() if by_mpi and "RANK" not in environ else TcpPlane.from_environment(environ)

@@ -1,0 +1,169 @@
+"""Where buffers live: one small interface over host memory, NVIDIA and AMD GPUs, and a simulated device.
+
+Streams, events and graphs are handles (int64), and what a loop does with them are C functions at addresses
+(:meth:`Device.function`), so that generated code calls them as it calls the communication library.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from omb_py.engine.program import Step
+
+GPU_KINDS: Final = ("cuda", "rocm")
+SIMULATED: Final = "sim"
+KINDS: Final = ("cpu", *GPU_KINDS, SIMULATED)
+"""What ``--device`` admits. ``sim`` is for tests: host memory behind streams that really are asynchronous."""
+
+FUNCTIONS: Final[Mapping[str, str]] = {
+    "synchronise": "stream",
+    "copy_in": "device host nbytes stream",
+    "copy_out": "host device nbytes stream",
+    "fill": "device value nbytes stream",
+    "record": "event stream",
+    "begin_capture": "stream mode",
+    "end_capture": "stream graph",
+    "instantiate": "executable graph flags",
+    "launch": "executable stream",
+    "write_value": "stream address value flags",
+    "wait_value": "stream address value flags mask",
+    "launch_host": "stream function argument",
+}
+"""Name -> operands. Each returns 0, or an error code of the device's own library."""
+
+SYNCHRONISES: Final[Mapping[str, str]] = {
+    "result": "a call is done before its sample ends",
+    "lap": "a blocking call is done before the lap that stands behind it ends",
+    "wait": "a non-blocking call that is waited for is done",
+    "barrier": "all ranks have come before anything follows",
+    "body": "nothing is left over from an iteration",
+    "gate": "the gate is closed before it can be opened",
+    "read": "bytes have come from the device before the host reads them",
+    "handed over": "bytes have gone to the device before the host writes others",
+    "free": "nothing uses memory that is given back",
+    "copied out": "staged: bytes have come before MPI sends them",
+    "copied in": "staged: bytes have gone before MPI receives others, and before the sample ends",
+}
+"""Every place where omb-py waits for a device, and why. A test leaves each out in turn and finds it missing."""
+
+_LOCAL_RANK: Final = (
+    "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMIX_LOCAL_RANK", "SLURM_LOCALID", "LOCAL_RANK",
+)  # fmt: skip
+
+
+def synchronise(why: str) -> Step:
+    """A step that waits for the stream; `why` is one of :data:`SYNCHRONISES`."""
+    return Step("synchronise", {"why": why})
+
+
+class Device(Protocol):
+    """A device that this rank uses. Addresses are those of the device's memory."""
+
+    kind: str
+    index: int
+    """Its number among the visible devices of this machine."""
+    name: str
+    """Its model."""
+    stream: int
+    """The stream on which everything of this rank runs."""
+
+    def allocate(self, nbytes: int) -> int:
+        """Memory on the device. Raises EnvironmentProblem when there is not enough."""
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+
+    def event(self) -> int:
+        """A new event that can be timed."""
+
+    def elapsed_ns(self, start: int, stop: int) -> int:
+        """Time between two recorded events that have happened."""
+
+    def new_stream(self) -> int:
+        """A further stream."""
+
+    def memory_left(self) -> int:
+        """Bytes that may still be allocated."""
+
+    def clocks(self) -> Mapping[str, int]:
+        """Clock rates in kHz, by name; empty where they are not known."""
+
+    def identity(self) -> str:
+        """What tells it from every other device of its machine: a PCI address, or a number."""
+
+    def function(self, name: str) -> int:
+        """Address of one of :data:`FUNCTIONS`. Raises EnvironmentProblem when this device's library lacks it."""
+
+    def call(self, name: str, *operands: int) -> None:
+        """Call one of :data:`FUNCTIONS`. Raises EnvironmentProblem when it fails."""
+
+    def error_text(self, code: int) -> str:
+        """What a return code means."""
+
+    def attach(self, library: Any) -> None:
+        """Introduce a communication library (a ctypes.CDLL) that will enqueue work here."""
+
+    def close(self) -> None:
+        """Free streams and events."""
+
+
+def local_rank(environ: Mapping[str, str] = os.environ) -> int:
+    """Number of this rank on its machine, as launchers tell before any library starts; 0 where none does.
+
+    >>> local_rank({"SLURM_LOCALID": "3"})
+    3
+    """
+    for name in _LOCAL_RANK:
+        value = environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return 0
+
+
+def place_of(device: Device, rank: int, host: str) -> dict[str, Any]:
+    """What is stored and printed of the device of a rank."""
+    return {
+        "rank": rank, "host": host, "device": f"{device.kind}:{device.index}", "name": device.name,
+        "identity": device.identity(), "clocks_khz": dict(device.clocks()),
+    }  # fmt: skip
+
+
+def open_device(kind: str, rank: int, share: bool = False) -> Device:
+    """The device of the rank with number `rank` on its machine: ranks take the visible devices in turn.
+
+    Args:
+        kind: one of :data:`KINDS`.
+        rank: the local rank.
+        share: several ranks may use one device.
+
+    Raises:
+        EnvironmentProblem: there is no such device, or more ranks than devices and `share` is off.
+    """
+    if kind == "cpu":
+        from omb_py.engine.devices.cpu import CpuDevice
+
+        return CpuDevice()
+    if kind == SIMULATED:
+        from omb_py.engine.devices.simulated import DEVICES_VARIABLE, SimulatedDevice
+
+        count = int(os.environ.get(DEVICES_VARIABLE, "8"))
+        return SimulatedDevice(chosen(rank, count, kind, share))
+    from omb_py.engine.devices.gpu import Gpu, count_gpus
+
+    return Gpu(kind, chosen(rank, count_gpus(kind), kind, share))
+
+
+def chosen(rank: int, count: int, kind: str, share: bool) -> int:
+    """Number of the device of a local rank. Raises EnvironmentProblem (see :func:`open_device`)."""
+    from omb_py.errors import EnvironmentProblem
+
+    if count < 1:
+        raise EnvironmentProblem(f"--device {kind}: no such device is visible to local rank {rank}: use --device cpu")
+    if rank >= count and not share:
+        raise EnvironmentProblem(
+            f"local rank {rank} has no {kind} device of its own, {count} visible: use -n {count} on each machine, or "
+            "--share-device to let ranks share one (rows are labelled)"
+        )
+    return rank % count

@@ -1,0 +1,189 @@
+"""NVIDIA and AMD GPUs: CuPy opens them, the driver's own C functions are called in loops.
+
+Not run on a GPU yet (docs/nccl.md says what was).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from omb_py.engine.devices import FUNCTIONS
+from omb_py.errors import EnvironmentProblem
+
+LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "cuda": ("libcuda.so.1",),
+    "rocm": ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"),
+}
+SYMBOLS: Final[Mapping[str, Mapping[str, str]]] = {
+    "cuda": {
+        "synchronise": "cuStreamSynchronize",
+        "copy_in": "cuMemcpyHtoDAsync_v2",
+        "copy_out": "cuMemcpyDtoHAsync_v2",
+        "fill": "cuMemsetD8Async",
+        "record": "cuEventRecord",
+        "begin_capture": "cuStreamBeginCapture_v2",
+        "end_capture": "cuStreamEndCapture",
+        "instantiate": "cuGraphInstantiateWithFlags",
+        "launch": "cuGraphLaunch",
+        "write_value": "cuStreamWriteValue32_v2",
+        "wait_value": "cuStreamWaitValue32_v2",
+        "launch_host": "cuLaunchHostFunc",
+    },
+    "rocm": {
+        "synchronise": "hipStreamSynchronize",
+        "copy_in": "hipMemcpyHtoDAsync",
+        "copy_out": "hipMemcpyDtoHAsync",
+        "fill": "hipMemsetAsync",
+        "record": "hipEventRecord",
+        "begin_capture": "hipStreamBeginCapture",
+        "end_capture": "hipStreamEndCapture",
+        "instantiate": "hipGraphInstantiateWithFlags",
+        "launch": "hipGraphLaunch",
+        "write_value": "hipStreamWriteValue32",
+        "wait_value": "hipStreamWaitValue32",
+        "launch_host": "hipLaunchHostFunc",
+    },
+}
+"""Our names -> the driver's. Their operands are in the same order (:data:`~omb_py.engine.devices.FUNCTIONS`)."""
+_PACKAGES: Final = {"cuda": "pip install cupy-cuda13x (or cupy-cuda12x)", "rocm": "pip install cupy-rocm-7-0"}
+_CLOCKS: Final = {"clock": 13, "memory_clock": 36}
+"""cudaDeviceAttr numbers, in kHz."""
+_NON_BLOCKING: Final = 1
+
+
+def load_cupy(kind: str) -> Any:
+    """CuPy, which is optional. Raises EnvironmentProblem with the line that installs it."""
+    try:
+        return import_module("cupy")
+    except ImportError as error:
+        raise EnvironmentProblem(f"--device {kind} needs CuPy ({error}): {_PACKAGES[kind]}") from None
+
+
+def load_driver(kind: str) -> ctypes.CDLL:
+    """The driver's library. Raises EnvironmentProblem where there is none."""
+    reasons = []
+    for name in LIBRARIES[kind]:
+        try:
+            return ctypes.CDLL(name)
+        except OSError as error:
+            reasons.append(str(error))
+    raise EnvironmentProblem(
+        f"--device {kind}: the GPU's driver is missing ({reasons[0]}): install it, or --device cpu"
+    )
+
+
+def count_gpus(kind: str) -> int:
+    """Visible GPUs. Raises EnvironmentProblem: no driver, no CuPy, or a CuPy for another CUDA."""
+    load_driver(kind)
+    runtime = load_cupy(kind).cuda.runtime
+    try:
+        return int(runtime.getDeviceCount())
+    except Exception as error:  # CuPy's own class: no device, or a driver older than its CUDA
+        raise EnvironmentProblem(
+            f"--device {kind}: CuPy finds no usable GPU ({error}): check the driver with nvidia-smi or rocm-smi; "
+            f"a driver for another CUDA needs the other package: {_PACKAGES[kind]}"
+        ) from None
+
+
+class Gpu:
+    """A GPU, made current for this process."""
+
+    def __init__(self, kind: str, index: int) -> None:
+        self.kind, self.index = kind, index
+        self._driver = load_driver(kind)
+        self._runtime = load_cupy(kind).cuda.runtime
+        self._runtime.setDevice(index)
+        properties = self._runtime.getDeviceProperties(index)
+        name = properties["name"]
+        self.name = name.decode() if isinstance(name, bytes) else str(name)
+        self._streams: list[int] = []
+        self._events: list[int] = []
+        self.stream = self.new_stream()
+
+    def allocate(self, nbytes: int) -> int:
+        """Memory on the GPU. Raises EnvironmentProblem when there is not enough."""
+        try:
+            return int(self._runtime.malloc(max(1, nbytes)))
+        except Exception as error:
+            raise EnvironmentProblem(f"{self.name}: no {nbytes} B to be had ({error}): choose a smaller -m") from None
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        self._runtime.free(address)
+
+    def new_stream(self) -> int:
+        """A stream that does not wait for the default one."""
+        self._streams.append(int(self._runtime.streamCreateWithFlags(_NON_BLOCKING)))
+        return self._streams[-1]
+
+    def event(self) -> int:
+        """An event that can be timed."""
+        self._events.append(int(self._runtime.eventCreate()))
+        return self._events[-1]
+
+    def elapsed_ns(self, start: int, stop: int) -> int:
+        """Time between two events. Raises EnvironmentProblem when one has not happened."""
+        try:
+            return int(float(self._runtime.eventElapsedTime(start, stop)) * 1e6)
+        except Exception as error:
+            raise EnvironmentProblem(f"{self.name}: events cannot be read: {error}") from None
+
+    def memory_left(self) -> int:
+        """Bytes that may still be allocated."""
+        return int(self._runtime.memGetInfo()[0])
+
+    def clocks(self) -> Mapping[str, int]:
+        """Clock rates in kHz."""
+        found = {}
+        for name, number in _CLOCKS.items():
+            try:
+                found[name] = int(self._runtime.deviceGetAttribute(number, self.index))
+            except Exception:  # newer drivers drop attributes
+                continue
+        return found
+
+    def identity(self) -> str:
+        """The PCI address."""
+        return str(self._runtime.deviceGetPCIBusId(self.index))
+
+    def function(self, name: str) -> int:
+        """Address of the driver's function. Raises EnvironmentProblem when it has none."""
+        return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
+
+    def _function(self, name: str) -> Any:
+        try:
+            return getattr(self._driver, SYMBOLS[self.kind][name])
+        except AttributeError:
+            raise EnvironmentProblem(
+                f"this driver has no {SYMBOLS[self.kind][name]}: a newer driver, or another --timing"
+            ) from None
+
+    def call(self, name: str, *operands: int) -> None:
+        """Call the driver's function. Raises EnvironmentProblem when it fails."""
+        function = self._function(name)
+        kinds = [ctypes.c_int64] * len(FUNCTIONS[name].split())
+        code = int(function(*(kind(value) for kind, value in zip(kinds, operands, strict=True))))
+        if code:
+            raise EnvironmentProblem(f"{self.name}: {SYMBOLS[self.kind][name]} failed: {self.error_text(code)}")
+
+    def error_text(self, code: int) -> str:
+        """The driver's text of a code."""
+        if self.kind == "rocm":
+            self._driver.hipGetErrorString.restype = ctypes.c_char_p
+            return (self._driver.hipGetErrorString(code) or b"").decode()
+        text = ctypes.c_char_p()
+        self._driver.cuGetErrorString(code, ctypes.byref(text))
+        return (text.value or b"unknown error").decode()
+
+    def attach(self, library: Any) -> None:
+        """The library knows GPUs by itself."""
+
+    def close(self) -> None:
+        """Free streams and events."""
+        for event in self._events:
+            self._runtime.eventDestroy(event)
+        for stream in self._streams:
+            self._runtime.streamDestroy(stream)

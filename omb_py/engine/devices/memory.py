@@ -1,0 +1,76 @@
+"""Named buffers on a device, each with a mirror on the host: what a check writes and reads.
+
+Whoever asks for a mirror owns the bytes until the next run: :meth:`DeviceMemory.view` brings the device's bytes to the
+host, :meth:`DeviceMemory.hand_over` takes what was handed out back to the device.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.devices import Device
+from omb_py.engine.memory import HostMemory
+
+
+class DeviceMemory:
+    """Buffers that grow and are reused over a sweep, as :class:`~omb_py.engine.memory.HostMemory` does on the host."""
+
+    kind = "device"
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.host = HostMemory("numpy")
+        """The mirrors; of staged communication the memory that the library sees."""
+        self._places: dict[str, tuple[int, int]] = {}
+        self._held: dict[str, int] = {}
+
+    def reserve(self, name: str, nbytes: int) -> None:
+        """Make buffer `name` at least `nbytes` large, filled with ones (sends) or zeros."""
+        nbytes = max(1, nbytes)
+        if name in self._places:
+            address, there = self._places[name]
+            if there >= nbytes:
+                return
+            self._synchronise("free")
+            self.device.free(address)
+        self.host.reserve(name, nbytes)
+        self._places[name] = self.device.allocate(nbytes), nbytes
+        self._held[name] = nbytes
+        self.hand_over()
+
+    def address(self, name: str) -> int:
+        """Where the buffer starts on the device."""
+        return self._places[name][0]
+
+    def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
+        """The first `nbytes` bytes, on the host and writable until the next :meth:`hand_over`."""
+        whole = self.host.view(name, nbytes)
+        held = self._held.get(name, 0)
+        if held < nbytes:
+            missing = whole[held:]
+            self.device.call(
+                "copy_out", missing.ctypes.data, self.address(name) + held, missing.nbytes, self.device.stream
+            )
+            self._synchronise("read")
+            self._held[name] = nbytes
+        return whole
+
+    def hand_over(self) -> None:
+        """Bring to the device what was handed out; afterwards the device's bytes count."""
+        for name, nbytes in self._held.items():
+            mirror = self.host.address(name)
+            self.device.call("copy_in", self.address(name), mirror, nbytes, self.device.stream)
+        if self._held:
+            self._synchronise("handed over")
+        self._held.clear()
+
+    def _synchronise(self, why: str) -> None:
+        """Wait for the stream; `why` is one of :data:`omb_py.engine.devices.SYNCHRONISES`."""
+        self.device.call("synchronise", self.device.stream)
+
+    def close(self) -> None:
+        """Free all buffers."""
+        for address, _ in self._places.values():
+            self.device.free(address)
+        self._places.clear()

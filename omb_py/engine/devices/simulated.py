@@ -1,0 +1,258 @@
+"""A device that is not there: host memory behind streams that really are asynchronous.
+
+Each stream is a thread that runs what was enqueued, in order and *later*: an idle stream waits a while before it
+begins.  Whoever reads a result or reuses a buffer without synchronising therefore gets wrong data, as on a GPU, only
+reliably.  Times on it mean nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.devices.callbacks import Callbacks
+from omb_py.errors import EnvironmentProblem
+
+DEVICES_VARIABLE: Final = "OMB_PY_SIM_DEVICES"
+"""How many a machine has; 8 where it is not set."""
+DELAY_VARIABLE: Final = "OMB_PY_SIM_DELAY_US"
+"""How long an idle stream waits before it begins; 200 where it is not set."""
+MEMORY_BYTES: Final = 1 << 30
+GATE_S: Final = 3.0
+"""How long a stream may be held back."""
+ATTACH: Final = "omb_py_attach_device"
+"""A library with this symbol is given the address of ``launch_host`` and enqueues its work there."""
+
+Job = Callable[[], Any]
+_HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Stream:
+    """A queue and the thread that works it off."""
+
+    def __init__(self, delay_s: float) -> None:
+        self.captured: list[Job] | None = None
+        """What is being recorded instead of run."""
+        self.error = ""
+        """The first thing that went wrong, kept as a GPU keeps its errors."""
+        self._delay_s = delay_s
+        self._jobs: deque[Job] = deque()
+        self._changed = threading.Condition()
+        self._running = False
+        self._over = False
+        self._thread = threading.Thread(target=self._work, name="omb-stream", daemon=True)
+        self._thread.start()
+
+    def put(self, *jobs: Job) -> None:
+        """Enqueue work, or record it."""
+        if self.captured is not None:
+            self.captured.extend(jobs)
+            return
+        with self._changed:
+            self._jobs.extend(jobs)
+            self._changed.notify_all()
+
+    def synchronise(self) -> None:
+        """Wait until all is done. Raises RuntimeError with what went wrong, and while work is being recorded."""
+        if self.captured is not None:
+            raise RuntimeError("a stream cannot be synchronised while it is captured")
+        with self._changed:
+            self._changed.wait_for(lambda: not self._jobs and not self._running)
+        if self.error:
+            raise RuntimeError(self.error)
+
+    def busy(self) -> bool:
+        """Whether anything is enqueued or runs."""
+        with self._changed:
+            return bool(self._jobs) or self._running
+
+    def close(self) -> None:
+        """End the thread; what has not begun is not run."""
+        with self._changed:
+            self._jobs.clear()
+            self._over = True
+            self._changed.notify_all()
+        self._thread.join(timeout=5)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                idle = not self._jobs
+                self._changed.wait_for(lambda: bool(self._jobs) or self._over)
+                if self._over:
+                    return
+                self._running = True
+            if idle and self._delay_s:
+                time.sleep(self._delay_s)
+            with self._changed:
+                job = self._jobs.popleft() if self._jobs else None
+            try:
+                if job is not None:
+                    job()
+            except Exception as error:
+                self.error = self.error or f"{type(error).__name__}: {error}"
+            with self._changed:
+                self._running = False
+                self._changed.notify_all()
+
+
+class SimulatedDevice:
+    """One simulated device.
+
+    Args:
+        index: its number.
+        delay_us: how long an idle stream waits before it begins; None: :data:`DELAY_VARIABLE`, else 200.
+    """
+
+    kind = "sim"
+
+    def __init__(self, index: int = 0, delay_us: float | None = None) -> None:
+        self.index, self.name = index, "simulated device"
+        wait = float(os.environ.get(DELAY_VARIABLE, "200")) if delay_us is None else delay_us
+        self._delay_s = wait / 1e6
+        self._streams: list[Stream] = []
+        self._events: list[int] = []
+        self._graphs: list[list[Job]] = []
+        self._memory: dict[int, NDArray[np.uint8]] = {}
+        self._callbacks = Callbacks(
+            synchronise=lambda stream: self._at(stream).synchronise(),
+            copy_in=self._copy, copy_out=self._copy, fill=self._fill, record=self._record,
+            begin_capture=self._begin_capture, end_capture=self._end_capture,
+            instantiate=lambda where, graph, flags: _store(where, graph),
+            launch=lambda graph, stream: self._at(stream).put(*self._graphs[graph - 1]),
+            write_value=self._write, wait_value=self._wait, launch_host=self._launch_host,
+        )  # fmt: skip
+        self.stream = self.new_stream()
+
+    def allocate(self, nbytes: int) -> int:
+        """Memory that only streams touch. Raises EnvironmentProblem when there is not enough."""
+        if nbytes > self.memory_left():
+            raise EnvironmentProblem(f"the simulated device has {self.memory_left()} B left, not {nbytes}: smaller -m")
+        memory = np.full(max(1, nbytes), 0xA5, np.uint8)
+        self._memory[memory.ctypes.data] = memory
+        return int(memory.ctypes.data)
+
+    def free(self, address: int) -> None:
+        """Give memory back. Raises EnvironmentProblem while work is enqueued, which may use it."""
+        if self.busy():
+            raise EnvironmentProblem(
+                "device sim: memory is given back while work is enqueued: a synchronise is missing"
+            )
+        del self._memory[address]
+
+    def busy(self) -> bool:
+        """Whether anything is enqueued on any stream."""
+        return any(stream.busy() for stream in self._streams)
+
+    def new_stream(self) -> int:
+        """A stream with a thread of its own. Further streams begin at once: they overtake the first where they may."""
+        self._streams.append(Stream(0.0 if self._streams else self._delay_s))
+        return len(self._streams)  # 0 is no handle: a forgotten one is found out
+
+    def event(self) -> int:
+        """A place for a time."""
+        self._events.append(0)
+        return len(self._events)
+
+    def elapsed_ns(self, start: int, stop: int) -> int:
+        """Time between two events. Raises EnvironmentProblem when one has not happened: as a GPU says it."""
+        first, last = self._events[start - 1], self._events[stop - 1]
+        if not first or not last:
+            raise EnvironmentProblem("device sim: an event is read before it has happened: a synchronise is missing")
+        return last - first
+
+    def memory_left(self) -> int:
+        """Bytes that may still be allocated."""
+        return MEMORY_BYTES - sum(memory.nbytes for memory in self._memory.values())
+
+    def clocks(self) -> Mapping[str, int]:
+        """It has none."""
+        return {}
+
+    def identity(self) -> str:
+        """Its number."""
+        return f"sim:{self.index}"
+
+    def function(self, name: str) -> int:
+        """Address of a function."""
+        return self._callbacks.address(name, self.kind)
+
+    def call(self, name: str, *operands: int) -> None:
+        """Call a function. Raises EnvironmentProblem when it fails."""
+        self._callbacks.call(name, self.kind, operands)
+
+    def error_text(self, code: int) -> str:
+        """What went wrong last."""
+        return self._callbacks.last_error
+
+    def attach(self, library: Any) -> None:
+        """Let a library that knows this device enqueue its work here."""
+        if hasattr(library, ATTACH):
+            getattr(library, ATTACH)(ctypes.c_void_p(self.function("launch_host")))
+
+    def close(self) -> None:
+        """End the threads."""
+        for stream in self._streams:
+            stream.close()
+
+    # what the functions do
+
+    def _at(self, stream: int) -> Stream:
+        if not 1 <= stream <= len(self._streams):
+            raise ValueError(f"no stream {stream}")
+        return self._streams[stream - 1]
+
+    def _copy(self, to: int, source: int, nbytes: int, stream: int) -> None:
+        self._at(stream).put(lambda: ctypes.memmove(to, source, nbytes))
+
+    def _fill(self, to: int, value: int, nbytes: int, stream: int) -> None:
+        self._at(stream).put(lambda: ctypes.memset(to, value, nbytes))
+
+    def _record(self, event: int, stream: int) -> None:
+        def record() -> None:
+            self._events[event - 1] = time.perf_counter_ns()
+
+        if self._at(stream).captured is None:
+            self._events[event - 1] = 0
+        self._at(stream).put(record)
+
+    def _launch_host(self, stream: int, function: int, argument: int) -> None:
+        call = _HOST_FUNCTION(function)
+        self._at(stream).put(lambda: call(argument))
+
+    def _begin_capture(self, stream: int, mode: int) -> None:
+        self._at(stream).captured = []
+
+    def _end_capture(self, stream: int, where: int) -> None:
+        jobs = self._at(stream).captured
+        if jobs is None:
+            raise RuntimeError("the stream is not captured")
+        self._at(stream).captured = None
+        self._graphs.append(jobs)
+        _store(where, len(self._graphs))
+
+    def _write(self, stream: int, address: int, value: int, flags: int) -> None:
+        self._at(stream).put(lambda: _store(address, value, ctypes.c_uint32))
+
+    def _wait(self, stream: int, address: int, value: int, flags: int, mask: int) -> None:
+        def wait() -> None:
+            word = ctypes.c_uint32.from_address(address)
+            deadline = time.monotonic() + GATE_S
+            while word.value < value:
+                if time.monotonic() > deadline:
+                    raise RuntimeError("the gate never opened: a synchronise is missing")
+                time.sleep(0.00005)
+
+        self._at(stream).put(wait)
+
+
+def _store(address: int, value: int, kind: Any = ctypes.c_int64) -> None:
+    kind.from_address(address).value = value

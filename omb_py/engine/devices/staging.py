@@ -1,0 +1,94 @@
+"""Device buffers for a library that takes host memory only: copy out, communicate, copy in, all of it timed.
+
+A transformation of any program: what a step sends is copied to the host before it, what it receives is copied to the
+device after it, or after the wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from omb_py.engine.benchmark import World
+from omb_py.engine.devices import synchronise
+from omb_py.engine.program import Blocks, Body, Node, Program, Region, Repeat, Step, walk
+from omb_py.engine.steps import base
+from omb_py.errors import EnvironmentProblem
+
+_REFUSED = frozenset({"start", "startall", "pready", "parrived", "test", "flip"})
+
+
+def staged(program: Program, world: World) -> Program:
+    """The program with its copies. Raises EnvironmentProblem for what binds its buffers before the loop."""
+    if program.window is not None or any(stage.threads > 1 for stage in program.stages):
+        raise EnvironmentProblem("one-sided and threaded benchmarks have no staged form: use --device cpu")
+    for stage in program.stages:
+        for node, _ in walk((*stage.setup, *(n for body in stage.variants for n in body))):
+            if isinstance(node, Step) and (node.op.endswith("_init") or node.op in _REFUSED):
+                raise EnvironmentProblem(f"{node.op} has no staged form: use --device cpu, or leave out its option")
+    stages = tuple(
+        replace(stage, variants=tuple(_body(body, world) for body in stage.variants)) for stage in program.stages
+    )
+    return Program(program.buffers, stages)
+
+
+def _body(nodes: Body, world: World) -> Body:
+    out: list[Node] = []
+    posted: list[Node] = []
+    for node in nodes:
+        before = _copies("copy_out", node, world)
+        after = _copies("copy_in", node, world)
+        if before:
+            out += (*before, synchronise("copied out"))
+        out.append(node)
+        if _posts(node):
+            posted += after
+            continue
+        if isinstance(node, Step) and node.op in ("wait", "waitall"):
+            after, posted = [*posted, *after], []
+        if after:
+            out += (*after, synchronise("copied in"))
+    return tuple(out)
+
+
+def _posts(node: Node) -> bool:
+    """Whether a node only begins what a later one waits for."""
+    if isinstance(node, Repeat):
+        return all(_posts(inner) for inner in node.body)
+    return isinstance(node, Step) and "request" in node.operands and node.op not in ("wait", "test")
+
+
+def _copies(op: str, node: Node, world: World) -> list[Node]:
+    """The copies that a node needs, in a repeat for a repeat."""
+    if isinstance(node, Repeat):
+        inner = [copy for part in node.body for copy in _copies(op, part, world)]
+        return [Repeat(node.times, tuple(inner))] if inner else []
+    if not isinstance(node, Step):
+        return []
+    regions = _read(node, world) if op == "copy_out" else _written(node, world)
+    return [Step(op, {"region": region}) for region in regions if region.nbytes]
+
+
+def _plain(value: object) -> Region:
+    """A region, or the one that spans all blocks."""
+    if isinstance(value, Blocks):
+        ends = [at + size for at, size in zip(value.offsets, value.sizes, strict=True)]
+        low = min(value.offsets, default=0)
+        return Region(value.buffer, low, max(ends, default=low) - low, turn=value.turn)
+    assert isinstance(value, Region)
+    return value
+
+
+def _read(step: Step, world: World) -> Iterator[Region]:
+    if "send" in step.operands and not (base(step.op) in ("scatter", "scatterv") and step["root"] != world.rank):
+        yield _plain(step["send"])
+    if "buf" in step.operands and step["root"] == world.rank:
+        yield _plain(step["buf"])
+
+
+def _written(step: Step, world: World) -> Iterator[Region]:
+    at_root = base(step.op) in ("reduce", "gather", "gatherv")
+    if "recv" in step.operands and not (at_root and step["root"] != world.rank):
+        yield _plain(step["recv"])
+    if "buf" in step.operands and step["root"] != world.rank:
+        yield _plain(step["buf"])

@@ -1,0 +1,223 @@
+"""A comparison that measures: both sides planned, launched in turn, judged, stored, reported."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
+from omb_py.orchestrate.collector import Run
+from omb_py.orchestrate.conduct import Design, conduct
+from omb_py.orchestrate.execute import SIMULATED, new_run, start
+from omb_py.orchestrate.joining import joined_environment
+from omb_py.orchestrate.plan import LaunchPlan
+from omb_py.orchestrate.request import DEFAULT_RANKS, SILENT, Request
+from omb_py.orchestrate.suiterun import plan_suite
+from omb_py.orchestrate.where import Where
+from omb_py.results.matching import LOOK_TAG, LOOKS_TAG, SIDE_TAG, SIDES, Side, from_row
+from omb_py.results.report import AA, COMPARE, Report, report_of
+from omb_py.results.sides import Launches
+from omb_py.results.verdicts import Launched, Rules
+
+DEFAULT_LAUNCHES = 10
+"""Of each side in each look: at a launch spread of 2 % they show a change of some 5 %."""
+FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SideRun:
+    """One side, as it is to be measured."""
+
+    side: Side
+    request: Request
+    where: Where
+    words: str
+    """What the command line says of it."""
+
+    def __str__(self) -> str:
+        return f"{self.side} ({self.words})" if self.words else self.side
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A printer that prints nothing: it keeps the rows of a launch, and which of its cells each belongs to."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def row(self, row: Mapping[str, Any], request: Request | None = None) -> None:
+        """Keep all but the samples."""
+        self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"})
+
+    def close(self) -> None:
+        """Nothing is kept back."""
+
+
+class Measurer:
+    """Makes the launches of :func:`omb_py.orchestrate.conduct.conduct` with real or simulated ranks."""
+
+    def __init__(
+        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, looks: int
+    ) -> None:
+        self.sides, self.main, self.looks = sides, main, looks
+        self.rows: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self.index = 0
+        groups = plans["BASE"]
+        self.groups: list[list[int]] = []
+        self._at: dict[int, tuple[int, int]] = {}
+        """Cell -> its group, and its place in the plan of the group."""
+        for number, plan in enumerate(groups):
+            first = len(self._at)
+            self.groups.append(list(range(first, first + len(plan.cells))))
+            self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
+        self._plans = plans
+
+    def __call__(self, side: Side, cells: Sequence[int], look: int) -> dict[int, Launched]:
+        """One launch of one side."""
+        group = self._at[cells[0]][0]
+        whole = self._plans[side][group]
+        plan = replace(whole, cells=tuple(whole.cells[self._at[cell][1]] for cell in cells), index=self.index)
+        self.index += 1
+        spec, kept = self.sides[side], _Kept()
+        tags = {**spec.request.tags, SIDE_TAG: side, LOOK_TAG: str(look), LOOKS_TAG: str(self.looks)}
+        run = Run(
+            self.main.run_id, self.main.seed, replace(spec.request, tags=tags), kept, self.main.tool,
+            note=self.main.note, later=self.main.later, where=spec.where,
+        )  # fmt: skip
+        try:
+            with _simulated_in(spec.where, plan.backend):
+                start(run, plan)
+        finally:
+            self.main.files += run.files
+            self._keep(side, run, kept)
+        # rows come in the order of the plan; a cell whose bytes were wrong ends its sweep, so some may be missing
+        done = sorted(run.finished.get(plan.index, ()))
+        found = {cells[place]: from_row(row) for place, row in zip(done, kept.rows, strict=True)}
+        return {cell: launched for cell, launched in found.items() if launched is not None}
+
+    def _keep(self, side: Side, run: Run, kept: _Kept) -> None:
+        from omb_py.results.reading import read_provenance
+
+        self.rows[side] += kept.rows
+        if kept.rows and run.files and not self.provenances[side]:
+            self.provenances[side].append(read_provenance(run.files[-1]))
+
+    def launches(self, side: Side) -> Launches:
+        """What was measured of a side."""
+        return Launches(str(self.sides[side].words or self.main.run_id), self.rows[side], self.provenances[side])
+
+
+@contextlib.contextmanager
+def _simulated_in(where: Where, backend: str) -> Iterator[None]:
+    """Simulated ranks live in this process: for the launch it has the variables of the side."""
+    if backend not in SIMULATED or not where.variables:
+        yield
+        return
+    before = dict(os.environ)
+    os.environ.update({k: v for k, v in where.variables.items() if v is not None})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: str = COMPARE) -> Report:
+    """Measure both sides in turn and judge them; every launch is stored, under one run.
+
+    Args:
+        sides: what is compared.
+        rules: declared here, before the first launch.
+        launches: of each side in each look.
+        kind: of the report.
+
+    Raises:
+        UsageError: the two sides do not measure the same list of cells; or too few launches.
+        EnvironmentProblem: a side is broken, with its name; what was measured is kept, and the message says where.
+        Interrupted: the same.
+    """
+    if launches < FEWEST:
+        raise UsageError(
+            f"--launches {launches}: one launch says nothing about the next, so a verdict needs {FEWEST} or more of "
+            f"each side: --launches {DEFAULT_LAUNCHES}"
+        )
+    requests = {side: _checked(spec) for side, spec in sides.items()}
+    plans = {side: plan_suite([request]) for side, request in requests.items()}
+    _same_cells(plans)
+    base = requests["BASE"]
+    run = new_run(base, plans["BASE"])
+    measurer = Measurer({s: replace(sides[s], request=requests[s]) for s in SIDES}, plans, run, rules.looks)
+    design = Design(rules, launches, run.seed)
+
+    def told(look: int, cells: Sequence[int]) -> None:
+        what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+        again = "" if look == 1 else ", flagged before, with fresh launches"
+        run.note(f"look {look} of at most {rules.looks}: {what}{again}, {launches} launches of each side in turn")
+
+    current = ""
+    try:
+
+        def launch(side: Side, cells: Sequence[int], look: int) -> Mapping[int, Launched]:
+            nonlocal current
+            current = str(sides[side])
+            return measurer(side, cells, look)
+
+        conduct(measurer.groups, design, launch, told)
+    except Interrupted as error:
+        raise Interrupted(f"{error}: {_kept_text(measurer)}") from None
+    except OmbError as error:
+        raise EnvironmentProblem(f"side {current} is broken: {error}. {_kept_text(measurer)}") from None
+    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules, kind)
+    report.run_id, report.seed = run.run_id, run.seed
+    run.note(f"stored as run {run.run_id}: omb-py compare {run.run_id} shows it again")
+    return report
+
+
+def against_itself(request: Request, rules: Rules, launches: int) -> Report:
+    """A against A: the whole of a comparison, of a library with itself. Raises as :func:`compare`."""
+    where = Where()
+    return compare({side: SideRun(side, request, where, "") for side in SIDES}, rules, launches, AA)
+
+
+def _checked(spec: SideRun) -> Request:
+    request = replace(spec.request, format=SILENT, launches=1, ranks=spec.request.ranks or DEFAULT_RANKS)
+    if request.store is None:
+        raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
+    if request.repeat_for is not None:
+        raise UsageError(
+            "--repeat-for measures many times in one launch, and one launch is one number: use --launches N"
+        )
+    simulated = set(request.backends) <= set(SIMULATED)
+    joined = joined_environment(os.environ)
+    if joined is not None and not simulated:
+        raise UsageError(
+            f"{joined.launcher} has started this process, but a comparison starts ranks itself: leave it out"
+        )
+    asked = spec.where.facts.get("config", {})
+    if simulated and (asked.get("env") or asked.get("modules")):
+        raise UsageError(
+            f"{spec}: mock simulates in this process, so --env and --module change nothing: "
+            f"--option {spec.side}:mock=alpha=2us makes sides that differ"
+        )
+    return request
+
+
+def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
+    """Raises UsageError when the sides cannot be measured cell by cell."""
+    shapes = {side: [len(plan.cells) for plan in plans[side]] for side in SIDES}
+    if shapes["BASE"] == shapes["NEW"]:
+        return
+    counts = " and ".join(f"{side} {sum(shapes[side])}" for side in SIDES)
+    raise UsageError(
+        f"the sides do not measure the same list of cells ({counts}): --option may change how a cell is measured, not "
+        "which there are: give -m and -T without a side"
+    )
+
+
+def _kept_text(measurer: Measurer) -> str:
+    done = " and ".join(f"{len({r['launch_id'] for r in measurer.rows[s]})} launches of {s}" for s in SIDES)
+    store = measurer.sides["BASE"].request.store
+    return f"What was measured is kept in {store}, run {measurer.main.run_id}: {done}"

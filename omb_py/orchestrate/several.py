@@ -1,0 +1,75 @@
+"""Several backends in one command: those that can run do, of the others it is said why not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from omb_py.engine.benchmark import Benchmark
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.orchestrate.choices import Offer
+from omb_py.orchestrate.plan import check
+from omb_py.orchestrate.request import Request
+from omb_py.orchestrate.suite import Skip
+from omb_py.suites import find
+
+
+def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = False) -> tuple[Request, list[Skip]]:
+    """The request for the backends that can run it here, and why the others cannot.
+
+    Args:
+        request: what was asked for.
+        offers: what each backend admits.
+        asked: ask each of several backends whether it is there, which takes a moment.
+
+    Raises:
+        UsageError: as :func:`omb_py.orchestrate.plan.check`.
+        EnvironmentProblem: none of the backends can.
+    """
+    if len(request.backends) < 2:
+        check(request, offers)
+        return request, []
+    able, skips, wrong = [], [], None
+    for backend in request.backends:
+        alone = replace(request, backends=(backend,), bindings=_of(request, offers.get(backend)))
+        try:
+            check(alone, offers)
+            _check_there(backend, asked)
+            able.append(backend)
+        except EnvironmentProblem as problem:
+            skips.append(Skip(backend, re.sub(rf"^backend {re.escape(backend)}:? ", "", str(problem))))
+        except UsageError as error:
+            wrong = wrong or error
+    if wrong:
+        raise wrong
+    if not able:
+        raise EnvironmentProblem("no backend can run this here: " + "; ".join(f"{s.what}: {s.reason}" for s in skips))
+    left = replace(request, backends=tuple(able))
+    check(left, offers)
+    return left, skips
+
+
+def _of(request: Request, offer: Offer | None) -> tuple[str, ...]:
+    """The bindings asked for that a backend has; where it has none of them, it takes its own."""
+    return tuple(b for b in request.bindings if offer is None or b in offer.bindings)
+
+
+def _check_there(backend: str, asked: bool) -> None:
+    if not asked:
+        return
+    from omb_py.backends.registry import find as find_backend
+
+    probe = find_backend(backend).probe()
+    if not probe.available:
+        raise EnvironmentProblem(f"{probe.reason}: {probe.fix}" if probe.fix else probe.reason)
+
+
+def in_place_alone(request: Request, offers: Mapping[str, Offer]) -> list[str]:
+    """Of backends that do a benchmark in place although that was not asked for, beside others that do not: a note."""
+    benchmark: Benchmark = find(request.benchmark)
+    cell = benchmark.cell("", "", 0, in_place=request.in_place)
+    forced = [b for b in request.backends if offers[b].fitted(benchmark, cell) != cell]
+    if not forced or len(forced) == len(request.backends):
+        return []
+    return [f"{', '.join(forced)} does {benchmark.name} in place, the others do not: -l makes all of them do so"]

@@ -1,0 +1,181 @@
+"""Where a series of launches changed its level: energy distances of stretches, gated by a permutation test. Derived
+in docs/statistics.md."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ALPHA = 0.01
+"""Chance that a series without any change is given one."""
+DELTA = 0.03
+"""Smallest change of the level that is reported."""
+SHORTEST = 3
+"""Launches of the shortest level."""
+LEAST = 10
+"""Launches under which no arrangement is rare enough: 5 against 5 have 252, and the two extremes are 0.8 % of them."""
+MOST = 400
+"""Launches that are judged together; the test takes time with their square."""
+PERMUTATIONS = 999
+_BATCH = 200_000
+"""Distances that are in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A step between two levels."""
+
+    at: int
+    """Index of the first value of the new level."""
+    ratio: float
+    """Median behind it over median before it, each over its whole level."""
+    p: float
+    """Of the permutation test by which it was found."""
+
+
+def divergence(x: ArrayLike, shortest: int = SHORTEST) -> NDArray[np.float64]:
+    """The E-divisive statistic of every split of a series.
+
+    Q(t) = m n / (m + n) · (2 mean|X - Y| - mean|X - X'| - mean|Y - Y'|) with X the first t values and Y the others:
+    m n / (m + n) times the squared energy distance (Matteson and James 2014, alpha = 1; means over all pairs).
+
+    Args:
+        x: the series, shape (n,).
+        shortest: values at least on either side.
+
+    Returns:
+        Shape (n + 1,); -inf where a side is too short.
+    """
+    values = np.asarray(x, dtype=np.float64)
+    q = np.full(values.size + 1, -math.inf)
+    t = np.arange(shortest, values.size - shortest + 1)
+    if t.size:
+        q[t] = _divergence(values[None, :], np.zeros_like(t), t)[0]
+    return q
+
+
+def change_points(
+    x: ArrayLike, *, alpha: float = ALPHA, delta: float = DELTA, shortest: int = SHORTEST, seed: int = 0
+) -> list[Change]:
+    """The changes of a series of log times, in order.
+
+    The best split of a segment, or the best stretch inside it against what is before and behind, stands when fewer than
+    `alpha` of random orders of the segment have one as good; then the parts are searched. At last levels that differ by
+    less than `delta` are joined. The random orders are drawn from `seed`, so the answer is the same every time.
+
+    Args:
+        x: logs of launch medians in order, shape (n,); finite. Under :data:`LEAST` values there is never a change.
+        alpha: chance that a series without change is split.
+        delta: smallest relative step.
+        shortest: values of the shortest level.
+        seed: of the random orders.
+
+    Raises:
+        ValueError: a value is not finite, or there are more than :data:`MOST`.
+    """
+    values = np.asarray(x, dtype=np.float64).ravel()
+    if not np.isfinite(values).all() or values.size > MOST:
+        raise ValueError(f"a series of at most {MOST} finite values is needed")
+    found: dict[int, float] = {}
+    todo = [(0, values.size)]
+    while todo:
+        start, end = todo.pop()
+        edges, p = _edges(values[start:end], alpha, shortest, np.random.default_rng([seed, start, end]))
+        found.update(dict.fromkeys((start + edge for edge in edges), p))
+        if edges:
+            bounds = [start, *(start + edge for edge in edges), end]
+            todo += itertools.pairwise(bounds)
+    if not found:
+        return []
+    edges = _joined(values, sorted(found), delta)
+    levels = [float(np.median(part)) for part in np.split(values, edges)]
+    return [Change(at, math.exp(b - a), found[at]) for at, a, b in zip(edges, levels, levels[1:], strict=False)]
+
+
+def _divergence(series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Of many series at once, shape (k, n): Q of each stretch [a, b) against the rest; shape (k, len(a))."""
+    count, n = series.shape
+    sums = np.zeros((count, n + 1, n + 1))
+    np.abs(series[:, :, None] - series[:, None, :], out=sums[:, 1:, 1:])
+    sums.cumsum(axis=1, out=sums).cumsum(axis=2, out=sums)
+    inside = sums[:, b, b] - 2 * sums[:, a, b] + sums[:, a, a]
+    cross = sums[:, b, n] - sums[:, a, n] - inside
+    outside = sums[:, n, n, None] - inside - 2 * cross
+    m = (b - a).astype(np.float64)
+    k = n - m
+    q: NDArray[np.float64] = m * k / n * (2 * cross / (m * k) - inside / m**2 - outside / k**2)
+    return q
+
+
+def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Beginnings and ends of all stretches that are long enough and leave nothing that is too short.
+
+    Those up to the end of the series are left out: they are what a stretch from the beginning leaves.
+    """
+    a, b = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
+    fits = (b - a >= shortest) & (n - b >= shortest) & ((a == 0) | (a >= shortest))
+    return a[fits], b[fits]
+
+
+def _edges(
+    values: NDArray[np.float64], alpha: float, shortest: int, rng: np.random.Generator
+) -> tuple[list[int], float]:
+    """The edges of the best stretch, one or two, and its p; none when it is not significant."""
+    n = values.size
+    if n < max(LEAST, 2 * shortest):
+        return [], 1.0
+    a, b = _stretches(n, shortest)
+    q = _divergence(values[None, :], a, b)[0]
+    best = int(np.argmax(q))
+    if not q[best] > 1e-12 * float(np.ptp(values)):
+        return [], 1.0
+    p = _p(values, a, b, float(q[best]), alpha, rng)
+    if p > alpha:
+        return [], p
+    start, end = int(a[best]), int(b[best])
+    if start == 0:
+        return [end], p
+    # either edge must be one by itself: a single step may look like a stretch
+    kept = []
+    for edge, low, high in ((start, 0, end), (end, start, n)):
+        part, zero, at = values[low:high], np.array([0]), np.array([edge - low])
+        if _p(part, zero, at, float(_divergence(part[None, :], zero, at)[0, 0]), alpha, rng) <= alpha:
+            kept.append(edge)
+    return kept, p
+
+
+def _p(
+    values: NDArray[np.float64],
+    a: NDArray[np.int64],
+    b: NDArray[np.int64],
+    q: float,
+    alpha: float,
+    rng: np.random.Generator,
+) -> float:
+    """Share of random orders of which some stretch is as good as `q`; only known to be above alpha when it is."""
+    as_good = drawn = 0
+    while drawn < PERMUTATIONS and (1 + as_good) / (1 + PERMUTATIONS) <= alpha:
+        batch = min(PERMUTATIONS - drawn, max(1, _BATCH // values.size**2), 10 + drawn)
+        orders = rng.permuted(np.tile(values, (batch, 1)), axis=1)
+        # the same sum in another order may differ in its last digits
+        as_good += int((_divergence(orders, a, b).max(axis=1) >= q * (1 - 1e-9)).sum())
+        drawn += batch
+    return (1 + as_good) / (1 + PERMUTATIONS)
+
+
+def _joined(values: NDArray[np.float64], edges: Sequence[int], delta: float) -> list[int]:
+    """The edges without those between levels that differ by less than delta, the smallest step first."""
+    kept = list(edges)
+    while kept:
+        levels = [float(np.median(part)) for part in np.split(values, kept)]
+        steps = [abs(b - a) for a, b in itertools.pairwise(levels)]
+        smallest = int(np.argmin(steps))
+        if steps[smallest] >= math.log1p(delta):
+            break
+        del kept[smallest]
+    return kept

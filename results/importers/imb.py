@@ -1,0 +1,228 @@
+"""The text of Intel MPI Benchmarks: MPI1, NBC, RMA and P2P tables. One start of a program is one launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from omb_py.results.importers.model import (
+    INT32,
+    BadTable,
+    Context,
+    Line,
+    Parsed,
+    Problem,
+    Table,
+    check_end,
+    is_numeric,
+    number,
+    shown,
+    whole,
+)
+from omb_py.results.titles import family
+
+SOURCE = "IMB"
+
+_BANNER = re.compile(r"\s*#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite)? ?(?:V(?:ersion)? ?)?(\d[\w.]*)?.*")
+_TITLE = re.compile(r"\s*# Benchmarking (?P<name>[A-Za-z0-9_]+)\s*(?P<more>\(.*\))?\s*")
+_PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b.*")
+_GROUPS = re.compile(r"\s*# \( ?(\d{1,9}) groups of (\d{1,9}) processes each running simultaneous.*")
+_MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
+_SAID = re.compile(
+    r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release)\s*:\s*(.*)"
+)
+_RULE = re.compile(r"\s*#-{20,}\s*")
+
+_COLUMNS: Mapping[str, str] = {
+    "#bytes": "size", "#repetitions": "iterations", "t[usec]": "value", "t_min[usec]": "rank_min_us",
+    "t_max[usec]": "rank_max_us", "t_avg[usec]": "value", "Mbytes/sec": "mbytes_per_s", "Msg/sec": "message_rate",
+    "t_ovrl[usec]": "overall", "t_pure[usec]": "pure", "t_CPU[usec]": "compute", "overlap[%]": "overlap_pct",
+    "stddev[%]": "stddev_pct", "defects": "defects",
+}  # fmt: skip
+_NAMES: Mapping[str, str] = {
+    "pingpong": "latency", "uniband": "bw", "biband": "bibw", "unidir_put": "put_latency", "unidir_get": "get_latency",
+    "accumulate": "acc_latency", "get_accumulate": "get_acc_latency", "fetch_and_op": "fop_latency",
+    "compare_and_swap": "cas_latency",
+}  # fmt: skip
+"""Benchmarks that OMB has under another name. Others keep theirs, in small letters."""
+_REDUCE = ("reduce", "accumulate", "fetch_and_op")
+_TYPES = {"MPI_BYTE": "byte", "MPI_CHAR": "char", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64"}
+_RATES = ("bw", "bibw")
+
+
+@dataclass(slots=True)
+class _Launch:
+    number: int = 0
+    version: str | None = None
+    said: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Part:
+    line: int
+    name: str
+    launch: _Launch
+    parameters: dict[str, str] = field(default_factory=dict)
+    ranks: int | None = None
+    columns: tuple[str, ...] = ()
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    bad: Problem | None = None
+    late: int | None = None
+    """A line that says that the time was over."""
+    length: int = 0
+
+    @property
+    def benchmark(self) -> str:
+        return _NAMES.get(self.name.lower(), self.name.lower())
+
+
+class ImbText:
+    """IMB's text."""
+
+    name = "IMB text"
+
+    def starts(self, text: str) -> bool:
+        """The banner, or the title of a table."""
+        return _BANNER.match(text) is not None or _TITLE.fullmatch(text) is not None
+
+    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
+        """Every table; a banner begins another launch."""
+        reading = _Reading()
+        for line in lines:
+            reading.take(line)
+        reading.close()
+        return reading.found
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.found = Parsed()
+        self.launch = _Launch()
+        self.begun = False
+        self.part: _Part | None = None
+
+    def take(self, line: Line) -> None:
+        if self._above(line) or self.part is None or self.part.bad:
+            return
+        try:
+            self._inside(self.part, line)
+        except BadTable as error:
+            self.part.bad = Problem(line.number, str(error))
+
+    def _above(self, line: Line) -> bool:
+        if found := _BANNER.match(line.text):
+            self.close()
+            self.launch = _Launch(self.launch.number + self.begun, found[1])
+            self.begun = True
+        elif found := _TITLE.fullmatch(line.text):
+            self.close()
+            self.begun = True
+            self.part = _Part(line.number, found["name"], self.launch)
+            if found["more"]:
+                self.part.parameters["variant"] = found["more"].strip("() ")[:80]
+        elif found := _SAID.fullmatch(line.text):
+            self.launch.said[found[1]] = found[2].strip()[:120]
+        else:
+            return False
+        return True
+
+    def _inside(self, part: _Part, line: Line) -> None:
+        text, words = line.text, line.text.split()
+        if found := _PROCESSES.fullmatch(text):
+            part.ranks = whole(found[1], INT32)
+        elif found := _GROUPS.fullmatch(text):
+            part.parameters["groups"] = found[1]
+            part.ranks = whole(found[2], INT32)
+        elif found := _MODE.fullmatch(text):
+            part.parameters["mode"] = found[1].lower()
+        elif words and words[0] in ("#bytes", "#repetitions"):
+            unknown = [word for word in words if word not in _COLUMNS]
+            if unknown:
+                raise BadTable(f"unknown column {shown(unknown[0])}")
+            part.columns = tuple(_COLUMNS[word] for word in words)
+            if len(set(part.columns)) < len(part.columns):
+                raise BadTable("a column stands twice in the head")
+            part.length = len(text.rstrip())
+        elif (
+            part.columns
+            and words
+            and words[0].isdecimal()
+            and (len(words) == 1 or is_numeric(words[1]) or "time-out" in words[1])
+        ):
+            self._row(part, line, words)
+
+    def _row(self, part: _Part, line: Line, words: Sequence[str]) -> None:
+        if len(words) > 1 and "time-out" in words[1]:
+            part.late = line.number
+            return
+        if len(words) != len(part.columns):
+            raise BadTable(f"{len(words)} of {len(part.columns)} columns")
+        part.length = check_end(line, part.length)
+        part.rows.append(_row(part, dict(zip(part.columns, words, strict=True))))
+
+    def close(self) -> None:
+        """End the table, if there is one."""
+        part, self.part = self.part, None
+        if part is None:
+            return
+        if part.bad is None and not part.rows and part.late:
+            self.found.notes.append(Problem(part.late, f"IMB's time for {part.name} was over before its first row"))
+            return
+        if part.bad is None and not part.rows:
+            part.bad = Problem(part.line, "no rows")
+        if part.bad is not None:
+            where = "" if part.bad.line == part.line else f", line {part.bad.line}"
+            self.found.problems.append(Problem(part.line, f"table {part.name!r} left out{where}: {part.bad.text}"))
+            return
+        launch = part.launch
+        facts = {
+            key: value for key, value in launch.said.items() if key in ("MPI Version", "Machine", "System", "Release")
+        }
+        self.found.tables.append(
+            Table(
+                SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, _time(launch.said)
+            )
+        )
+
+
+def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
+    benchmark, name = part.benchmark, part.name.lower()
+    metrics: dict[str, float] = {}
+    for key, word in cells.items():
+        if key not in ("size", "iterations", "value"):
+            metrics[key] = number(word) or 0.0
+    rate = benchmark in _RATES and "value" not in cells
+    value = (
+        number(cells["value"])
+        if "value" in cells
+        else metrics.get("mbytes_per_s" if rate else "overall", metrics.get("pure"))
+    )
+    reduces = any(word in name for word in _REDUCE)
+    said = part.launch.said.get("MPI_Datatype for reductions" if reduces else "MPI_Datatype", "")
+    return {
+        "source": SOURCE, "benchmark": benchmark, "family": family(benchmark), "backend": "mpi",
+        "binding": "c", "binding_version": f"IMB {part.launch.version}" if part.launch.version else None,
+        "device": None, "dtype": _TYPES.get(said), "op": _op(part, benchmark), "ranks": part.ranks,
+        "size_bytes": whole(cells["size"]) if "size" in cells else None,
+        "iterations": whole(cells["iterations"]) if "iterations" in cells else None,
+        "metric": "bandwidth" if rate else "latency", "unit": "MB/s" if rate else "us", "value": value,
+        "metrics": metrics,
+        "parameters": dict(part.parameters), "text_dialect": "omb-7.5",
+    }  # fmt: skip
+
+
+def _op(part: _Part, benchmark: str) -> str | None:
+    """The reduction, where the benchmark reduces and the file says it."""
+    said = part.launch.said.get("MPI_Op", "").strip().lower().removeprefix("mpi_")
+    return (said or None) if "reduce" in benchmark else None
+
+
+def _time(said: Mapping[str, str]) -> str | None:
+    """ISO time of ``Sat Nov 21 21:42:43 2026``; its zone is not said, so it counts as UTC."""
+    try:
+        return datetime.strptime(" ".join(said.get("Date", "").split()), "%a %b %d %H:%M:%S %Y").isoformat()
+    except ValueError:
+        return None

@@ -1,0 +1,272 @@
+"""The text of nccl-tests, all four generations of heads, and of rccl-tests, which prints the same.
+
+Names of columns come from the head, words are split at white space. Until 2025 the text does not say which collective
+it is: then the command line in the log, the user or the file's name does, or what the lines allow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omb_py.results.importers.model import (
+    INT32,
+    BadTable,
+    Context,
+    Line,
+    Parsed,
+    Problem,
+    Table,
+    check_end,
+    number,
+    shown,
+    whole,
+)
+from omb_py.results.importers.nccl_rows import (
+    RCCL,
+    Launch,
+    Placement,
+    collective_in,
+    collective_named,
+    collective_of,
+    dtype_of,
+    library_version,
+    make_row,
+    settle,
+)
+
+_VERSION = re.compile(r"\s*# nccl-tests version (\S+)(?:.* nccl-library=(\d{1,7}))?")
+_STARTING = re.compile(r"\s*# Collective test starting: (\S+)")
+_CONFIG = re.compile(r"\s*# nThread \d+ nGpus \d+ minBytes .*")
+_COMPILED = re.compile(r"\s*# NCCL Tests compiled with NCCL (\S+)")
+_DEVICES = re.compile(r"\s*# Using devices\s*")
+_RANK = re.compile(
+    r"\s*#\s+Rank\s+(\d{1,9})\s+(?:Group\s+\d+\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s*(.*)"
+)
+_HEAD = re.compile(r"\s*#\s+(?:size\s+count|bytes\s+N)\s+type\s.*")
+_BOUNDS = re.compile(r"\s*#\s*Out of bounds values : (\d+) (\w+)")
+_LIBRARY = re.compile(r".*\b[NR]CCL version (\d+\.\d+(?:\.\d+)?)")
+_RCCL = re.compile(r"\s*rccl-tests: Version (\S+)")
+_STARTS = (_VERSION, _STARTING, _CONFIG, _COMPILED, _HEAD)
+_TIMES = ("time", "cputime")
+_PLACES = 2
+_WIDE = 100
+"""A line with one placement that is longer than this has it in the second place."""
+
+Values = dict[str, str]
+
+
+@dataclass(slots=True)
+class _Part:
+    """A table while it is read."""
+
+    line: int
+    launch: Launch
+    number: int
+    fixed: list[str]
+    halves: list[list[str]]
+    in_ms: bool
+    lines: list[tuple[int, int | None, str, str | None, int | None]] = field(default_factory=list)
+    placements: list[list[Placement]] = field(default_factory=list)
+    checked: bool | None = None
+    """What the footer says, for heads whose last column is a difference and no count."""
+    bad: Problem | None = None
+    length: int = 0
+
+
+class NcclText:
+    """nccl-tests' and rccl-tests' text."""
+
+    name = "nccl-tests text"
+
+    def starts(self, text: str) -> bool:
+        """A line of the preamble, or the head of a table."""
+        return any(pattern.match(text) for pattern in _STARTS)
+
+    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
+        """Every table; a preamble after a table is another launch."""
+        reading = _Reading(context)
+        for line in lines:
+            reading.take(line)
+        reading.close()
+        return reading.found
+
+
+class _Reading:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.found = Parsed()
+        self.seen = [line.text for line in context.before[-200:]]
+        """Lines that may name the program."""
+        self.launch = Launch()
+        self.number = 0
+        self.used = False
+        self.part: _Part | None = None
+
+    def take(self, line: Line) -> None:
+        try:
+            if not (self._preamble(line.text) or self._head(line)):
+                self._body(line)
+        except BadTable as error:
+            if self.part is None:
+                self.found.problems.append(Problem(line.number, str(error)))
+            elif self.part.bad is None:
+                self.part.bad = Problem(line.number, str(error))
+
+    def _preamble(self, text: str) -> bool:
+        begins = any(pattern.match(text) for pattern in (_VERSION, _STARTING, _CONFIG, _COMPILED, _DEVICES, _RCCL))
+        if begins and self.used:
+            self.close()
+            self.launch, self.number, self.used = Launch(), self.number + 1, False
+        if found := _VERSION.match(text):
+            self.launch.version = found[1]
+            self.launch.library_version = library_version(int(found[2])) if found[2] else None
+        elif found := _STARTING.match(text):
+            self.launch.collective = collective_of(found[1])
+        elif _CONFIG.match(text):
+            self._config(text)
+        elif found := _COMPILED.match(text):
+            self.launch.facts["compiled_with"] = found[1]
+        elif found := _RCCL.match(text):
+            self.launch.source, self.launch.version = RCCL, found[1][:60]
+        elif found := _RANK.match(text):
+            self.launch.hosts.append(found[2])
+            if found[3].strip():
+                self.launch.device_names.add(found[3].strip())
+            self.launch.ranks = len(self.launch.hosts)
+        elif found := _LIBRARY.match(text):
+            self.launch.library_version = self.launch.library_version or found[1]
+        else:
+            self.seen.append(text)
+            return begins
+        return True
+
+    def _config(self, text: str) -> None:
+        said = dict(
+            re.findall(
+                r"(warmup iters|agg iters|(?<!warmup )(?<!agg )iters|graph|minBytes|maxBytes): ?(\d{1,18})", text
+            )
+        )
+        self.launch.iterations = int(said["iters"]) if "iters" in said else None
+        self.launch.warmup = int(said["warmup iters"]) if "warmup iters" in said else None
+        self.launch.batch = whole(said["agg iters"], INT32) if "agg iters" in said else None
+        self.launch.timing = "graph" if said.get("graph", "0") != "0" else "pipelined"
+        self.launch.facts["config"] = shown(text.strip().removeprefix("# "), 300).strip("'")
+
+    def _head(self, line: Line) -> bool:
+        if not _HEAD.match(line.text):
+            return False
+        if self.part is not None:
+            self.close()
+        words = line.text.strip().removeprefix("#").split()
+        first = next((i for i, word in enumerate(words) if word in _TIMES), len(words))
+        halves: list[list[str]] = []
+        for word in words[first:]:
+            if word in _TIMES:
+                halves.append([])
+            halves[-1].append("time" if word in _TIMES else word)
+        self.part = _Part(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
+        self.part.length = len(line.text.rstrip())
+        self.used = True
+        needed = [{"time", "algbw", "busbw"} - set(half) for half in halves]
+        if (
+            not 1 <= len(halves) <= _PLACES
+            or any(needed)
+            or words[:first][:1] not in (["size"], ["bytes"])
+            or "type" not in words[:first]
+        ):
+            raise BadTable("a head without size, type, time, algbw and busbw")
+        return True
+
+    def _body(self, line: Line) -> None:
+        part, words = self.part, line.text.split()
+        if part is None:
+            return
+        if found := _BOUNDS.match(line.text):
+            part.checked = found[2] == "OK"
+            return
+        if part.bad or len(words) < 2 or not words[0].isdecimal() or not (len(words) < 3 or words[2][:1].isalpha()):
+            return
+        if not words[1].isdecimal():
+            return
+        part.length = check_end(line, part.length)
+        self._row(part, words, len(line.text.rstrip()))
+
+    def _row(self, part: _Part, words: list[str], length: int) -> None:
+        if len(words) > 2 and re.fullmatch(r"\d{4}-\d\d-\d\d", words[-2]):  # -S: when the line was printed
+            words = words[:-2]
+        fixed, rest = words[: len(part.fixed)], words[len(part.fixed) :]
+        full = sum(map(len, part.halves))
+        places = [False, True][: len(part.halves)]
+        if part.halves and len(rest) == len(part.halves[0]) < full:  # only one placement was measured
+            places = [length > _WIDE]
+        elif len(rest) != full:
+            raise BadTable(f"{len(words)} of {len(part.fixed) + full} columns")
+        cells = dict(zip(part.fixed, fixed, strict=True))
+        halves = []
+        for in_place in places:
+            names = part.halves[0] if len(places) == 1 else part.halves[int(in_place)]
+            halves.append(_half(dict(zip(names, rest, strict=False)), in_place, part.in_ms))
+            rest = rest[len(names) :]
+        part.lines.append(_fixed(cells))
+        part.placements.append(halves)
+
+    def close(self) -> None:
+        """End the table, if there is one."""
+        part, self.part = self.part, None
+        if part is None:
+            return
+        try:
+            if part.bad is not None:
+                raise BadTable(f"line {part.bad.line}: {part.bad.text}")
+            if not part.lines:
+                raise BadTable("no rows")
+            self.found.tables.append(self._table(part))
+        except BadTable as error:
+            self.found.problems.append(Problem(part.line, f"table of nccl-tests left out: {error}"))
+
+    def _table(self, part: _Part) -> Table:
+        launch, context = part.launch, self.context
+        if launch.collective is None:
+            launch.collective = (
+                collective_in(self.seen)
+                or (collective_of(context.benchmark) if context.benchmark else None)
+                or collective_named(context.name)
+            )
+        name = settle(launch, part.lines)
+        rows: list[dict[str, Any]] = []
+        for (size, count, dtype, op, root), halves in zip(part.lines, part.placements, strict=True):
+            for half in halves:
+                row = make_row(launch, name, size, count, dtype, op, root, half)
+                row["text_dialect"] = "nccl-tests"
+                if row["validated"] is None and part.checked and "#wrong" not in part.halves[0]:
+                    row["validated"] = True
+                rows.append(row)
+        return Table(launch.source, launch.version, rows[0]["benchmark"], part.line, part.number, rows, launch.facts)
+
+
+def _fixed(cells: Values) -> tuple[int, int | None, str, str | None, int | None]:
+    size = whole(cells.get("size") or cells.get("bytes") or "")
+    count = whole(cells.get("count") or cells.get("N") or "")
+    op, root = cells.get("redop") or cells.get("op"), cells.get("root", "-1")
+    return (
+        size,
+        count,
+        dtype_of(cells["type"]),
+        None if op in (None, "none") else op,
+        None if root == "-1" else whole(root, INT32),
+    )
+
+
+def _half(cells: Values, in_place: bool, in_ms: bool) -> Placement:
+    time = _number(cells["time"])
+    return Placement(
+        in_place, time if time is None or not in_ms else time * 1000, _number(cells["algbw"]), _number(cells["busbw"]),
+        _number(cells["#wrong"]) if "#wrong" in cells else None,
+    )  # fmt: skip
+
+
+def _number(word: str) -> float | None:
+    return None if word == "N/A" else number(word)

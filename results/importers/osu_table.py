@@ -1,0 +1,271 @@
+"""One table of OMB's text while it is read: what the lines above it say, its head, and its rows."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from omb_py.results.importers import osu_names as names
+from omb_py.results.importers.model import (
+    INT32,
+    BadTable,
+    Line,
+    Problem,
+    Table,
+    check_end,
+    decimal,
+    is_numeric,
+    shown,
+    whole,
+)
+from omb_py.results.titles import TITLES, family
+
+SOURCE = "OMB"
+BINDING = "c"
+
+_VERDICTS = {"pass": True, "passed": True, "fail": False, "failed": False, "-": None}
+_INIT = re.compile(r"\s*nprocs: (\d+), min: (\d+)( ms)?, max: (\d+)(?: ms)?, avg: (\d+)(?: ms)?\s*")
+_HELLO = re.compile(r"\s*This is a test with (\d+) processes\s*")
+_WINDOWED = re.compile(r"\s*# \[ pairs: (\d+) \] \[ window size: (\d+|varied) \]\s*")
+_BUFFERS = re.compile(r"\s*# Send Buffer on (.+?) and Receive Buffer on (.+?)\s*")
+
+
+@dataclass(slots=True)
+class Prelude:
+    """What lines before a title say of the table to come."""
+
+    parameters: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    ranks: int | None = None
+    library: str | None = None
+    """NCCL or RCCL, of the tests of those."""
+    line: int | None = None
+
+
+@dataclass(slots=True)
+class Building:
+    """A table so far. What it is not sure of raises BadTable, which spoils the table and nothing else."""
+
+    line: int
+    benchmark: str
+    version: str | None
+    prelude: Prelude
+    accelerator: str = ""
+    device: str | None = None
+    source: str = SOURCE
+    columns: tuple[str, ...] = ()
+    windows: tuple[int, ...] = ()
+    """Columns of ``mbw_mr -V``."""
+    checked: bool = False
+    dtype: str | None = None
+    window: int | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    rates: int = 0
+    """Sizes of the second table of ``mbw_mr -V`` so far; -1 before its head."""
+    bad: Problem | None = None
+    length: int = 0
+    """Of the head or the longest row, to tell when the last line is cut off."""
+    rate_table: bool = False
+
+    def spoil(self, line: int, why: str) -> None:
+        """The table will not be imported; the first reason counts."""
+        self.bad = self.bad or Problem(line, why)
+
+    def take(self, line: Line) -> bool:
+        """Take a line of the table; False when it is none. Raises BadTable."""
+        return self._detail(line.text) or self._heads(line.text) or self._row(line)
+
+    def _detail(self, text: str) -> bool:
+        said = text.strip()
+        if found := _WINDOWED.fullmatch(text):
+            self.prelude.ranks = whole(found[1], INT32 // 2) * 2
+            if found[2] == "varied":
+                self.prelude.parameters["vary_window"] = "True"
+            else:
+                self.window = whole(found[2], INT32)
+        elif said.startswith("# Window creation:"):
+            self.prelude.parameters["window_kind"] = names.window_of(said.partition(":")[2])
+        elif said.startswith("# Synchronization:"):
+            self.prelude.parameters["sync"] = names.sync_of(said.partition(":")[2])
+        elif said.startswith("# Partitions:"):
+            self.prelude.parameters["partitions"] = str(whole(said.partition(":")[2].strip(), INT32))
+        elif said.startswith("# Datatype:"):
+            self.dtype = names.dtype_of(said.partition(":")[2])
+        elif found := _BUFFERS.fullmatch(text):
+            self.prelude.parameters["buffers"] = f"{found[1]}, {found[2]}"[:80]
+        elif said == "# Message Rate Profile":
+            self.rate_table = True
+            self.rates = -1
+        elif said == "# Uni-directional Bandwidth (MB/sec)":
+            self._check_rates()
+            self.rate_table = False
+        elif said.startswith("DATA VALIDATION ERROR: ") and " exited with status" in said:
+            self.prelude.parameters["program"] = said.removeprefix("DATA VALIDATION ERROR: ").partition(" exited")[0][
+                :200
+            ]
+        else:
+            return False
+        return True
+
+    def _heads(self, text: str) -> bool:
+        if names.VARIED_HEAD.fullmatch(text) and self.prelude.parameters.get("vary_window"):
+            words = text.strip().removeprefix("#").removesuffix("Validation").split()
+            self.windows = tuple(whole(word, INT32) for word in words)
+            self.checked = not self.rate_table and "Validation" in text
+            if self.rate_table:
+                self.rates = 0
+            self.length = len(text.rstrip())
+            return True
+        if names.HEAD_LINE.match(text):
+            self.columns, self.length = names.columns(text), len(text.rstrip())
+            return True
+        return False
+
+    def _row(self, line: Line) -> bool:
+        words = line.text.split()
+        if self.benchmark in ("init", "hello"):
+            return self._sentence(line)
+        if self.windows:
+            return self._varied(line, words)
+        if not self.columns or not words or line.text.lstrip().startswith("#") or not self._is_row(words):
+            return False
+        expected = self.columns
+        if len(words) != len(expected) and (self.benchmark == "multi_lat" or (self.version or "").startswith("8.")):
+            # 7.5's multi_lat and 8.0 have the percentiles' heads but not their values
+            expected = tuple(name for name in expected if not name.startswith("tail_"))
+        if len(words) != len(expected):
+            raise BadTable(f"{len(words)} of {len(self.columns)} columns")
+        self.length = check_end(line, self.length)
+        self._add(dict(zip(expected, words, strict=True)))
+        return True
+
+    def _is_row(self, words: list[str]) -> bool:
+        if self.columns[0] != "size":
+            return all(is_numeric(word) for word in words)
+        return words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1]))
+
+    def _add(self, cells: dict[str, str]) -> None:
+        row = self._blank()
+        metrics: dict[str, float] = row["metrics"]
+        for name, word in cells.items():
+            if name == "size":
+                row["size_bytes"] = whole(word)
+            elif name == "iterations":
+                row["iterations"] = whole(word)
+            elif name == "validated":
+                if word.lower() not in _VERDICTS:
+                    raise BadTable(f"{shown(word)} is no verdict of a validation")
+                row["validated"] = _VERDICTS[word.lower()]
+            elif name == "transmit_size":
+                metrics[name] = float(whole(word))
+                row["datatype_layout"] = "derived"
+            else:
+                value = decimal(word)
+                if name in ("value", "overall"):
+                    row["value"] = value
+                if name != "value":
+                    metrics[name] = math.nan if value is None else value
+        self.rows.append(row)
+
+    def _varied(self, line: Line, words: list[str]) -> bool:
+        if not words or not words[0].isdecimal() or (len(words) > 1 and not is_numeric(words[1])):
+            return False
+        self.length = check_end(line, self.length)
+        size, values, verdict = whole(words[0]), words[1:], None
+        if self.checked:
+            if len(values) < 2 or values[-1].lower() not in _VERDICTS:
+                raise BadTable("no verdict at the end of the row")
+            verdict = _VERDICTS[values.pop().lower()]
+        if not values or (len(values) != len(self.windows) and verdict is not False) or len(values) > len(self.windows):
+            raise BadTable(f"{len(values)} of {len(self.windows)} windows")
+        numbers = [decimal(word) for word in values]
+        if self.rate_table:
+            self._take_rates(size, numbers)
+            return True
+        for window, value in zip(self.windows, numbers, strict=False):
+            row = self._blank() | {"size_bytes": size, "window": window, "value": value, "validated": verdict}
+            self.rows.append(row)
+        if verdict is False:  # a line ends with the window that failed
+            for row in self.rows[-len(numbers) : -1]:
+                row["validated"] = None
+        return True
+
+    def _take_rates(self, size: int, numbers: list[float | None]) -> None:
+        alike = [row for row in self.rows if row["dtype"] == self.dtype and row["size_bytes"] == size]
+        if len(alike) != len(numbers):
+            raise BadTable(f"message rates of {size} bytes without their bandwidths")
+        for row, value in zip(alike, numbers, strict=True):
+            row["metrics"]["message_rate"] = math.nan if value is None else value
+        self.rates += 1
+
+    def _check_rates(self) -> None:
+        """Raises BadTable when a rate table lacks sizes."""
+        sizes = {row["size_bytes"] for row in self.rows if row["dtype"] == self.dtype}
+        if self.rate_table and self.rates != len(sizes):
+            raise BadTable(f"message rates of {max(self.rates, 0)} of {len(sizes)} sizes")
+
+    def _sentence(self, line: Line) -> bool:
+        text = line.text
+        if self.benchmark == "hello" and (found := _HELLO.fullmatch(text)):
+            self.rows.append(self._blank() | {"ranks": whole(found[1], INT32)})
+            return True
+        if self.benchmark == "init" and (found := _INIT.fullmatch(text)):
+            if not line.ended and not text.rstrip().endswith(" ms"):
+                raise BadTable("the file ends within the row")
+            least, most, mean = (1000.0 * whole(found[i], INT32) for i in (2, 4, 5))
+            metrics = {"rank_min_us": least, "rank_max_us": most}
+            self.rows.append(self._blank() | {"ranks": whole(found[1], INT32), "value": mean, "metrics": metrics})
+            return True
+        return False
+
+    def _blank(self) -> dict[str, Any]:
+        """A row with what holds for the whole table."""
+        title = TITLES.get(self.benchmark)
+        rate = title is not None and title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
+        kind = family(self.benchmark)
+        two = self.benchmark not in ("multi_lat", "mbw_mr", "bw_fan_in", "bw_fan_out")
+        return {
+            "benchmark": self.benchmark, "family": kind, "metric": "bandwidth" if rate else "latency",
+            "unit": "MB/s" if rate else "us", "dtype": self.dtype, "window": self.window,
+            "ranks": self.prelude.ranks or (2 if kind in ("pt2pt", "one-sided") and two else None),
+            "device": self.device, "metrics": dict(self.prelude.metrics), "validated": None, "iterations": None,
+            "value": None, "size_bytes": None,
+        }  # fmt: skip
+
+    def finished(self, launch: int) -> Table | Problem:
+        """The table, or why it is none."""
+        if self.bad is None and self.rate_table:
+            try:
+                self._check_rates()
+            except BadTable as error:
+                self.spoil(self.line, str(error))
+        if self.bad is None and not self.rows:
+            self.spoil(self.line, "no rows")
+        if self.bad is not None:
+            where = "" if self.bad.line == self.line else f", line {self.bad.line}"
+            return Problem(self.line, f"table {self.benchmark!r} left out{where}: {self.bad.text}")
+        self._settle()
+        return Table(self.source, self.version, self.benchmark, self.line, launch, self.rows)
+
+    def _settle(self) -> None:
+        parameters, library = self.prelude.parameters, self.prelude.library
+        rated = self.benchmark == "mbw_mr" and not any("message_rate" in row["metrics"] for row in self.rows)
+        if rated:
+            parameters["print_rate"] = "0"
+        if self.accelerator:
+            parameters["accelerator"] = self.accelerator
+        for row in self.rows:
+            row.update(
+                source=self.source, backend="nccl" if library else "mpi", library=library, binding=BINDING,
+                binding_version=f"{self.source} {self.version}" if self.version else None,
+                process_sync=_sync(row["family"]), parameters=dict(parameters),
+                text_dialect=f"omb-{self.version or '5.3'}",
+            )  # fmt: skip
+
+
+def _sync(kind: str | None) -> str | None:
+    """OMB has a barrier after each call of a collective, and none elsewhere."""
+    collective = ("collective", "non-blocking", "persistent", "neighborhood")
+    return "barrier" if kind in collective else None

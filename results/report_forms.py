@@ -1,0 +1,115 @@
+"""A comparison as JSON, Markdown, or JUnit for a build server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from xml.etree import ElementTree
+
+from omb_py.results.report import Report, as_dict, closing, fields_text, headline, name, overall, percent, preamble
+from omb_py.results.verdicts import Answer, Judged
+
+HEADS = ("cell", "BASE µs", "NEW µs", "ratio", "interval", "verdict", "tail", "tail ratio", "tail verdict", "launches",
+         "detectable")  # fmt: skip
+
+
+def table(report: Report) -> list[tuple[str, ...]]:
+    """The rows of the table, a text for each of :data:`HEADS`, in BASE's order."""
+    rows = []
+    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+        mark = "*" if cell.limited else ""
+        rows.append((name(cell.base) + mark, *_answers(judged)))
+    blank = ("",) * (len(HEADS) - 6)
+    rows += [(name(one.base), "", "", "", "", "NOT COMPARABLE", *blank) for one in report.matched.incomparable]
+    return rows
+
+
+def _answers(judged: Judged) -> tuple[str, ...]:
+    median, tail = judged.answers.get("median"), judged.answers.get("tail")
+    if median is None or tail is None:
+        return ("",) * 4 + ("UNCLEAR",) + ("",) * 3 + ("0", "")
+    return (
+        f"{median.base_us:.2f}", f"{median.new_us:.2f}", f"{median.ratio:.3f}", interval(median), verdict(median),
+        tail.statistic, f"{tail.ratio:.3f}", verdict(tail), _launches(median), percent(median.detectable),
+    )  # fmt: skip
+
+
+def interval(answer: Answer) -> str:
+    """``0.98 … 1.04``; nothing where it is not known."""
+    return f"{answer.low:.3f} … {answer.high:.3f}" if answer.low > 0 and answer.high < 1e6 else "unknown"
+
+
+def verdict(answer: Answer) -> str:
+    """The word, and of UNCLEAR how many launches would tell."""
+    if answer.verdict != "UNCLEAR" or answer.needed is None:
+        return answer.verdict
+    return f"UNCLEAR, needs {max(answer.needed, max(answer.launches) + 1)}"
+
+
+def _launches(answer: Answer) -> str:
+    base, new = answer.launches
+    each = str(base) if base == new else f"{base}, {new}"
+    return f"{each} (look {answer.look})" if answer.look > 1 else each
+
+
+def to_json(report: Report) -> str:
+    """One object; what is in it: :func:`omb_py.results.report.as_dict`."""
+    return json.dumps(as_dict(report), indent=1, allow_nan=False, ensure_ascii=False, default=str) + "\n"
+
+
+def to_markdown(report: Report) -> str:
+    """For an issue or a wiki."""
+    lines = [f"**{headline(report)}**", "", *(f"- {_escaped(line)}" for line in preamble(report)), ""]
+    lines += ["| " + " | ".join(HEADS) + " |", "|" + "|".join("---" for _ in HEADS) + "|"]
+    lines += ["| " + " | ".join(map(_escaped, row)) + " |" for row in table(report)]
+    return "\n".join([*lines, "", *(f"- {_escaped(line)}" for line in closing(report)[1:])]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+
+
+def to_junit(report: Report, strict: bool = False) -> str:
+    """JUnit's XML: a test a cell; SLOWER is a failure, UNCLEAR is skipped (a failure under `strict`), NOT COMPARABLE an
+    error."""
+    words = report.words
+    failures = words["SLOWER"] + (words["UNCLEAR"] if strict else 0)
+    suite = ElementTree.Element(
+        "testsuite", name="omb-py compare", tests=str(sum(words.values())), failures=str(failures),
+        errors=str(words["NOT COMPARABLE"]), skipped=str(0 if strict else words["UNCLEAR"]),
+    )  # fmt: skip
+    properties = ElementTree.SubElement(suite, "properties")
+    for number, line in enumerate(preamble(report)):
+        ElementTree.SubElement(properties, "property", name=f"line{number + 1}", value=line)
+    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=f"{cell.base['backend']}.{cell.base['benchmark']}", name=name(cell.base)
+        )
+        word = overall(judged)
+        told = "; ".join(_sentence(question, answer) for question, answer in judged.answers.items())
+        kind = {"SLOWER": "failure", "UNCLEAR": "failure" if strict else "skipped"}.get(word)
+        if kind:
+            ElementTree.SubElement(case, kind, message=f"{word}: {told}")
+        else:
+            ElementTree.SubElement(case, "system-out").text = f"{word}: {told}"
+    for one in report.matched.incomparable:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=f"{one.base['backend']}.{one.base['benchmark']}", name=name(one.base)
+        )
+        text = f"NOT COMPARABLE: {fields_text(one.base, one.new, one.fields)}"
+        ElementTree.SubElement(case, "error", message=text)
+    ElementTree.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def _sentence(question: str, answer: Answer) -> str:
+    what = answer.statistic if question == "tail" else "median"
+    return (
+        f"{what} {answer.base_us:.2f} -> {answer.new_us:.2f} us, ratio {answer.ratio:.3f} ({interval(answer)}), "
+        f"{verdict(answer)}, launches {_launches(answer)}, detectable {percent(answer.detectable)}"
+    )
+
+
+FORMS: Mapping[str, Callable[[Report], str]] = {"json": to_json, "markdown": to_markdown, "junit": to_junit}
+ENDINGS: Mapping[str, str] = {".json": "json", ".md": "markdown", ".xml": "junit"}
+"""Of a file's name -> the form that is written to it."""

@@ -1,0 +1,175 @@
+"""The simulated device is asynchronous, a host is not; buffers on a device and their mirrors on the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, chosen, local_rank, open_device
+from omb_py.engine.devices.gpu import SYMBOLS, count_gpus
+from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.simulated import SimulatedDevice
+from omb_py.errors import EnvironmentProblem
+from tests.support.synchronises import left_out
+
+SLOW_US = 20_000
+
+
+@pytest.fixture
+def device() -> Iterator[SimulatedDevice]:
+    made = SimulatedDevice(delay_us=SLOW_US)
+    yield made
+    made.close()
+
+
+class TestSimulated:
+    def test_work_happens_later_and_in_order(self, device: SimulatedDevice) -> None:
+        there, host = device.allocate(8), np.zeros(8, np.uint8)
+        device.call("fill", there, 7, 8, device.stream)
+        device.call("copy_out", host.ctypes.data, there, 8, device.stream)
+        assert host.sum() == 0 and device.busy(), "nothing has happened when the call returns"
+        device.call("synchronise", device.stream)
+        assert (host == 7).all() and not device.busy()
+
+    def test_new_memory_holds_no_zeros_that_could_be_taken_for_a_result(self, device: SimulatedDevice) -> None:
+        host = np.zeros(4, np.uint8)
+        device.call("copy_out", host.ctypes.data, device.allocate(4), 4, device.stream)
+        device.call("synchronise", device.stream)
+        assert host.any()
+
+    def test_events_are_read_only_after_they_happened(self, device: SimulatedDevice) -> None:
+        first, last = device.event(), device.event()
+        device.call("record", first, device.stream)
+        device.call("record", last, device.stream)
+        with pytest.raises(EnvironmentProblem, match="a synchronise is missing"):
+            device.elapsed_ns(first, last)
+        device.call("synchronise", device.stream)
+        assert device.elapsed_ns(first, last) >= 0
+
+    def test_a_graph_runs_only_when_it_is_launched_and_as_often(self, device: SimulatedDevice) -> None:
+        there, host, graph = device.allocate(1), np.zeros(1, np.uint8), np.zeros(2, np.int64)
+        device.call("begin_capture", device.stream, 1)
+        device.call("fill", there, 5, 1, device.stream)
+        device.call("copy_out", host.ctypes.data, there, 1, device.stream)
+        with pytest.raises(EnvironmentProblem, match="captured"):
+            device.call("synchronise", device.stream)
+        device.call("end_capture", device.stream, graph.ctypes.data)
+        device.call("instantiate", graph.ctypes.data + 8, int(graph[0]), 0)
+        device.call("synchronise", device.stream)
+        assert host[0] == 0
+        for _ in range(2):
+            host[0] = 0
+            device.call("launch", int(graph[1]), device.stream)
+            device.call("synchronise", device.stream)
+            assert host[0] == 5
+
+    def test_a_stream_waits_at_a_gate(self, device: SimulatedDevice) -> None:
+        word, event = device.allocate(4), device.event()
+        device.call("write_value", device.stream, word, 0, 0)
+        device.call("synchronise", device.stream)
+        device.call("wait_value", device.stream, word, 1, 0, 0xFFFFFFFF)
+        device.call("record", event, device.stream)
+        time.sleep(2 * SLOW_US / 1e6)
+        assert device.busy()
+        device.call("write_value", device.new_stream(), word, 1, 0)
+        device.call("synchronise", device.stream)
+        assert device.elapsed_ns(event, event) == 0
+
+    def test_what_goes_wrong_on_a_stream_is_said_when_it_is_waited_for(self, device: SimulatedDevice) -> None:
+        device._streams[0].put(lambda: 1 // 0)
+        with pytest.raises(EnvironmentProblem, match="ZeroDivisionError"):
+            device.call("synchronise", device.stream)
+
+    def test_it_has_an_end(self, device: SimulatedDevice) -> None:
+        with pytest.raises(EnvironmentProblem, match="smaller -m"):
+            device.allocate(1 << 40)
+        with pytest.raises(EnvironmentProblem, match="no stream 9"):
+            device.call("synchronise", 9)
+
+
+class TestMemory:
+    def test_what_is_written_on_the_host_arrives_and_comes_back(self, device: SimulatedDevice) -> None:
+        memory = DeviceMemory(device)
+        memory.reserve("send", 64)
+        memory.view("send", 64)[:] = np.arange(64)
+        memory.hand_over()
+        memory.host.view("send", 64)[:] = 0
+        assert (memory.view("send", 64) == np.arange(64)).all()
+
+    def test_a_mirror_that_is_held_is_not_overwritten(self, device: SimulatedDevice) -> None:
+        memory = DeviceMemory(device)
+        memory.reserve("send", 64)
+        memory.view("send", 8)[:] = 9
+        assert (memory.view("send", 64)[:8] == 9).all()
+
+    @pytest.mark.parametrize("left", ["", "handed over"])
+    def test_the_host_may_write_again_after_handing_over(self, device: SimulatedDevice, left: str) -> None:
+        memory = DeviceMemory(device)
+        memory.reserve("send", 64)
+        with left_out(left, TestMemory):
+            memory.view("send", 64)[:] = 3
+            memory.hand_over()
+            memory.host.view("send", 64)[:] = 0
+        assert (memory.view("send", 64) == 3).all() == (left == "")
+
+    @pytest.mark.parametrize("left", ["", "free"])
+    def test_memory_is_given_back_when_nothing_uses_it(self, device: SimulatedDevice, left: str) -> None:
+        memory = DeviceMemory(device)
+        memory.reserve("send", 8)
+        device.call("fill", memory.address("send"), 1, 8, device.stream)
+        with left_out(left, TestMemory):
+            if left:
+                with pytest.raises(EnvironmentProblem, match="a synchronise is missing"):
+                    memory.reserve("send", 800)
+            else:
+                memory.reserve("send", 800)
+
+    def __call__(self) -> None:
+        """No resolver here: :func:`left_out` replaces it."""
+
+
+@given(st.integers(0, 100), st.integers(1, 16))
+def test_ranks_take_devices_in_turn_where_they_may_share(rank: int, count: int) -> None:
+    assert chosen(rank, count, "cuda", share=True) == rank % count
+    if rank >= count:
+        with pytest.raises(EnvironmentProblem, match="--share-device"):
+            chosen(rank, count, "cuda", share=False)
+    else:
+        assert chosen(rank, count, "cuda", share=False) == rank
+
+
+def test_the_local_rank_is_known_before_anything_starts() -> None:
+    assert local_rank({}) == 0
+    assert local_rank({"OMPI_COMM_WORLD_LOCAL_RANK": "2", "LOCAL_RANK": "5"}) == 2
+    assert local_rank({"LOCAL_RANK": "5"}) == 5
+
+
+def test_the_host_does_everything_at_once() -> None:
+    host = open_device("cpu", 0)
+    there, mine = host.allocate(4), np.zeros(4, np.uint8)
+    host.call("fill", there, 6, 4, 0)
+    host.call("copy_out", mine.ctypes.data, there, 4, 0)
+    assert (mine == 6).all()
+    with pytest.raises(EnvironmentProblem, match="has no launch"):
+        host.function("launch")
+    host.close()
+
+
+def test_every_kind_of_gpu_has_every_function() -> None:
+    for kind in GPU_KINDS:
+        assert set(SYMBOLS[kind]) == set(FUNCTIONS)
+
+
+def test_without_a_driver_it_is_said_what_is_missing() -> None:
+    from pathlib import Path
+
+    if Path("/dev/nvidiactl").exists():
+        assert count_gpus("cuda") >= 1
+    else:
+        with pytest.raises(EnvironmentProblem, match="--device cuda"):
+            count_gpus("cuda")

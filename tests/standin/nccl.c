@@ -1,0 +1,341 @@
+/* A stand-in for libnccl: the same symbols, data really moved and reduced between processes through shared memory.
+ *
+ * For tests of omb-py without a GPU.  Work is enqueued on omb-py's simulated device where that has attached itself
+ * (omb_py_attach_device), else done at once.  Sequence and matching happen when work runs, not when it is enqueued, so
+ * that captured work can be launched many times.
+ *
+ * STANDIN_VERSION=22005   the version that is reported
+ * STANDIN_FAIL=KIND:N[@RANK]   N counts calls (enqueue) or executions (async, wrong, hang, slow) from 0
+ *   init     ncclCommInitRank fails          enqueue  the call fails
+ *   async    an asynchronous error: nothing moves any more until ncclCommAbort
+ *   wrong    a byte of the result is inverted   hang  the rank does not come
+ *   stall    the call never returns
+ *   slow     it comes N ms late, every time
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef int ncclResult_t;
+typedef struct { char internal[128]; } ncclUniqueId;
+enum { OK = 0, UNHANDLED = 1, SYSTEM = 2, INTERNAL = 3, ARGUMENT = 4, USAGE = 5, REMOTE = 6 };
+
+#define MOST_RANKS 16
+#define SLOT (64 << 10)
+#define MAIL (16 << 10)
+
+typedef struct { atomic_int full; int length; char data[MAIL]; } Mail;
+typedef struct {
+  atomic_int arrived, turn, joined, aborted;
+  char slot[MOST_RANKS][SLOT];
+  Mail mail[MOST_RANKS][MOST_RANKS]; /* [from][to] */
+} Shared;
+typedef struct {
+  Shared* shared;
+  int size, rank;
+  atomic_int error, aborted;
+  long executed;
+} Comm;
+
+enum Kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, GATHER, SCATTER, SEND, RECV };
+typedef struct { enum Kind kind; const char* in; char* out; size_t count; int dtype, op, root; size_t done; } Op;
+typedef struct { Comm* comm; int count; Op ops[]; } Work;
+
+static const int width[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+static char last_error[256] = "";
+static long calls = 0;
+static int (*launch_host)(int64_t, void*, void*) = NULL;
+
+void omb_py_attach_device(void* function) { launch_host = (int (*)(int64_t, void*, void*))function; }
+
+static int wanted(const char* kind, long number, int rank) {
+  const char* text = getenv("STANDIN_FAIL");
+  if (!text || strncmp(text, kind, strlen(kind)) || text[strlen(kind)] != ':') return 0;
+  const char* at = strchr(text, '@');
+  if (at && atoi(at + 1) != rank) return 0;
+  long n = atol(text + strlen(kind) + 1);
+  return number < 0 ? (int)n : n == number;
+}
+
+static ncclResult_t fail(ncclResult_t code, const char* text) {
+  snprintf(last_error, sizeof last_error, "%s", text);
+  return code;
+}
+
+/* reductions, in double or int64: the inputs of a check are small whole numbers, so both are exact */
+static double get(const char* at, int dtype) {
+  switch (dtype) {
+    case 6: return (double)*(const _Float16*)at;
+    case 7: return *(const float*)at;
+    case 8: return *(const double*)at;
+    default: { uint32_t bits = (uint32_t)*(const uint16_t*)at << 16; float f; memcpy(&f, &bits, 4); return f; }
+  }
+}
+static void put(char* at, int dtype, double v) {
+  switch (dtype) {
+    case 6: *(_Float16*)at = (_Float16)v; break;
+    case 7: *(float*)at = (float)v; break;
+    case 8: *(double*)at = v; break;
+    default: { float f = (float)v; uint32_t bits; memcpy(&bits, &f, 4); *(uint16_t*)at = (uint16_t)(bits >> 16); }
+  }
+}
+#define FOLD(a, b, op) ((op) == 0 ? (a) + (b) : (op) == 1 ? (a) * (b) : (op) == 2 ? ((a) > (b) ? (a) : (b)) : ((a) < (b) ? (a) : (b)))
+#define INTEGERS(T) do { T* x = (T*)into; const T* y = (const T*)from; \
+  for (size_t i = 0; i < n; i++) x[i] = (T)FOLD(x[i], y[i], op); } while (0)
+static void fold(char* into, const char* from, size_t n, int dtype, int op) {
+  switch (dtype) {
+    case 0: INTEGERS(int8_t); return;
+    case 1: INTEGERS(uint8_t); return;
+    case 2: INTEGERS(int32_t); return;
+    case 3: INTEGERS(uint32_t); return;
+    case 4: INTEGERS(int64_t); return;
+    case 5: INTEGERS(uint64_t); return;
+  }
+  for (size_t i = 0; i < n; i++) {
+    char* x = into + i * width[dtype];
+    put(x, dtype, FOLD(get(x, dtype), get(from + i * width[dtype], dtype), op));
+  }
+}
+
+static void pause_a_little(int turns) {
+  if (turns < 200) { sched_yield(); return; }
+  struct timespec t = {0, 50000};
+  nanosleep(&t, NULL);
+}
+static int gone(Comm* c) { return atomic_load(&c->aborted) || atomic_load(&c->error); }
+
+/* all ranks meet; 0 when that was not to be */
+static int meet(Comm* c) {
+  Shared* s = c->shared;
+  int turn = atomic_load(&s->turn);
+  if (atomic_fetch_add(&s->arrived, 1) + 1 == c->size) {
+    atomic_store(&s->arrived, 0);
+    atomic_fetch_add(&s->turn, 1);
+    return 1;
+  }
+  for (int i = 0; atomic_load(&s->turn) == turn; i++) {
+    if (gone(c)) return 0;
+    pause_a_little(i);
+  }
+  return 1;
+}
+
+static void collective(Comm* c, Op* op) {
+  int n = c->size, me = c->rank, w = width[op->dtype];
+  size_t bytes = op->count * w, input = bytes; /* bytes that each rank puts in */
+  int spread = op->kind == REDUCESCATTER || op->kind == ALLTOALL || op->kind == SCATTER;
+  if (spread) input = bytes * n;
+  int gives = (op->kind != BROADCAST && op->kind != SCATTER) || me == op->root;
+  for (size_t o = 0; o < input || o == 0; o += SLOT) {
+    size_t length = input - o < SLOT ? input - o : SLOT;
+    if (gives) memcpy(c->shared->slot[me], op->in + o, length);
+    if (!meet(c)) return;
+    for (int r = 0; r < n; r++) {
+      const char* slot = c->shared->slot[r];
+      switch (op->kind) {
+        case ALLREDUCE: case REDUCE:
+          if (op->kind == REDUCE && me != op->root) break;
+          if (r == 0) memcpy(op->out + o, slot, length);
+          else fold(op->out + o, slot, length / w, op->dtype, op->op);
+          break;
+        case BROADCAST:
+          if (r == op->root && !(me == r && op->in == op->out)) memcpy(op->out + o, slot, length);
+          break;
+        case GATHER: if (me != op->root) break; /* fall through */
+        case ALLGATHER: memcpy(op->out + r * bytes + o, slot, length); break;
+        default: { /* the part of this chunk that is for me: bytes [me*bytes, (me+1)*bytes) of the input */
+          if (op->kind == SCATTER && r != op->root) break;
+          size_t low = me * bytes > o ? me * bytes : o, high = (me + 1) * bytes < o + length ? (me + 1) * bytes : o + length;
+          if (low >= high) break;
+          if (op->kind == REDUCESCATTER) {
+            if (r == 0) memcpy(op->out + low - me * bytes, slot + low - o, high - low);
+            else fold(op->out + low - me * bytes, slot + low - o, (high - low) / w, op->dtype, op->op);
+          } else {
+            memcpy(op->out + (op->kind == ALLTOALL ? r * bytes : 0) + low - me * bytes, slot + low - o, high - low);
+          }
+        }
+      }
+    }
+    if (!meet(c)) return;
+  }
+}
+
+/* sends and receives of a group go on together; those of one pair and direction in order */
+static void messages(Comm* c, Op* ops, int count) {
+  for (int turn = 0;; turn++) {
+    int left = 0, moved = 0;
+    for (int i = 0; i < count; i++) {
+      Op* op = &ops[i];
+      size_t bytes = op->count * width[op->dtype];
+      if (op->done > bytes) continue; /* done is 1 + bytes at the end, so that empty messages travel too */
+      int first = 1;
+      for (int j = 0; j < i && first; j++)
+        first = !(ops[j].kind == op->kind && ops[j].root == op->root && ops[j].done <= ops[j].count * width[ops[j].dtype]);
+      left++;
+      if (!first) continue;
+      Mail* mail = op->kind == SEND ? &c->shared->mail[c->rank][op->root] : &c->shared->mail[op->root][c->rank];
+      if (atomic_load(&mail->full) != (op->kind == RECV)) continue;
+      size_t length = bytes - op->done < MAIL ? bytes - op->done : MAIL;
+      if (op->kind == SEND) {
+        memcpy(mail->data, op->in + op->done, length);
+        mail->length = (int)length;
+      } else {
+        memcpy(op->out + op->done, mail->data, length);
+      }
+      atomic_store(&mail->full, op->kind == SEND);
+      op->done += length;
+      if (op->done == bytes) op->done++;
+      moved = 1;
+    }
+    if (!left || gone(c)) return;
+    pause_a_little(moved ? 0 : turn);
+  }
+}
+
+static void run(void* argument) {
+  Work* work = argument;
+  Comm* c = work->comm;
+  long number = c->executed++;
+  if (gone(c)) return;
+  int late = wanted("slow", -1, c->rank);
+  if (late) usleep(late * 1000);
+  if (wanted("async", number, c->rank)) {
+    fail(REMOTE, "stand-in: the peer's socket was closed");
+    atomic_store(&c->error, REMOTE);
+  }
+  if (wanted("hang", number, c->rank) || atomic_load(&c->error))
+    while (!atomic_load(&c->aborted)) pause_a_little(1000);
+  for (int i = 0; i < work->count; i++) work->ops[i].done = 0;
+  int from = -1;
+  for (int i = 0; i < work->count; i++) {
+    if (work->ops[i].kind < SEND) collective(c, &work->ops[i]);
+    else if (from < 0) from = i;
+  }
+  if (from >= 0) messages(c, work->ops + from, work->count - from);
+  Op* last = &work->ops[work->count - 1];
+  if (wanted("wrong", number, c->rank) && last->out && last->count) last->out[0] ^= 1;
+}
+
+static int depth = 0;
+static Work* group = NULL;
+static int64_t group_stream;
+
+static ncclResult_t submit(Work* work, int64_t stream) {
+  if (!launch_host) { run(work); free(work); return OK; }
+  /* kept for good: captured work is launched again */
+  return launch_host(stream, (void*)run, work) ? fail(UNHANDLED, "stand-in: the device refused the work") : OK;
+}
+
+static ncclResult_t add(Comm* c, Op op, int64_t stream) {
+  if (!c) return fail(ARGUMENT, "stand-in: no communicator");
+  if (op.dtype < 0 || op.dtype > 9) return fail(ARGUMENT, "stand-in: unknown datatype");
+  if (op.op < 0 || op.op > 3) return fail(ARGUMENT, "stand-in: unknown reduction");
+  if (op.root < 0 || op.root >= c->size) return fail(ARGUMENT, "stand-in: no such rank");
+  if (launch_host && !stream) return fail(ARGUMENT, "stand-in: no stream");
+  if (wanted("stall", calls, c->rank)) for (;;) pause_a_little(1000);
+  if (wanted("enqueue", calls++, c->rank)) return fail(UNHANDLED, "stand-in: out of memory, as asked for");
+  int before = group ? group->count : 0;
+  Work* work = realloc(group, sizeof(Work) + (before + 1) * sizeof(Op));
+  work->comm = c;
+  work->count = before + 1;
+  work->ops[before] = op;
+  group = work;
+  group_stream = stream;
+  if (depth) return OK;
+  group = NULL;
+  return submit(work, stream);
+}
+
+ncclResult_t ncclGroupStart(void) { depth++; return OK; }
+ncclResult_t ncclGroupEnd(void) {
+  if (depth == 0) return fail(USAGE, "stand-in: group end without start");
+  if (--depth || !group) return OK;
+  Work* work = group;
+  group = NULL;
+  return submit(work, group_stream);
+}
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = getenv("STANDIN_VERSION") ? atoi(getenv("STANDIN_VERSION")) : 22803;
+  return OK;
+}
+const char* ncclGetErrorString(ncclResult_t code) {
+  static const char* text[] = {"no error", "unhandled cuda error", "unhandled system error", "internal error",
+                               "invalid argument", "invalid usage", "remote process exited or there was a network error"};
+  return code >= 0 && code <= 6 ? text[code] : "unknown result code";
+}
+const char* ncclGetLastError(void* comm) { (void)comm; return last_error; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  memset(id, 0, sizeof *id);
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  snprintf(id->internal, sizeof id->internal, "/omb-standin-%d-%ld", (int)getpid(), t.tv_nsec);
+  return OK;
+}
+
+ncclResult_t ncclCommInitRank(void** comm, int size, ncclUniqueId id, int rank) {
+  if (size > MOST_RANKS) return fail(ARGUMENT, "stand-in: too many ranks");
+  if (wanted("init", 0, rank)) return fail(USAGE, "stand-in: Duplicate GPU detected, as asked for");
+  int file = shm_open(id.internal, O_CREAT | O_RDWR, 0600);
+  if (file < 0 || ftruncate(file, sizeof(Shared))) return fail(SYSTEM, strerror(errno));
+  Comm* c = calloc(1, sizeof *c);
+  c->shared = mmap(NULL, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (c->shared == MAP_FAILED) return fail(SYSTEM, strerror(errno));
+  c->size = size;
+  c->rank = rank;
+  if (atomic_fetch_add(&c->shared->joined, 1) + 1 == size) shm_unlink(id.internal);
+  for (int i = 0; atomic_load(&c->shared->joined) < size; i++) {
+    if (i > 400000) { shm_unlink(id.internal); return fail(SYSTEM, "stand-in: not all ranks have come"); }
+    pause_a_little(i);
+  }
+  *comm = c;
+  return OK;
+}
+ncclResult_t ncclCommGetAsyncError(Comm* c, ncclResult_t* code) { *code = atomic_load(&c->error); return OK; }
+ncclResult_t ncclCommAbort(Comm* c) { atomic_store(&c->aborted, 1); return OK; }
+ncclResult_t ncclCommDestroy(Comm* c) { munmap(c->shared, sizeof(Shared)); free(c); return OK; }
+ncclResult_t ncclCommCount(Comm* c, int* n) { *n = c->size; return OK; }
+
+ncclResult_t ncclAllReduce(const void* in, void* out, size_t n, int d, int o, Comm* c, int64_t s) {
+  return add(c, (Op){ALLREDUCE, in, out, n, d, o, 0, 0}, s);
+}
+ncclResult_t ncclReduce(const void* in, void* out, size_t n, int d, int o, int root, Comm* c, int64_t s) {
+  return add(c, (Op){REDUCE, in, out, n, d, o, root, 0}, s);
+}
+ncclResult_t ncclBroadcast(const void* in, void* out, size_t n, int d, int root, Comm* c, int64_t s) {
+  return add(c, (Op){BROADCAST, in, out, n, d, 0, root, 0}, s);
+}
+ncclResult_t ncclAllGather(const void* in, void* out, size_t n, int d, Comm* c, int64_t s) {
+  return add(c, (Op){ALLGATHER, in, out, n, d, 0, 0, 0}, s);
+}
+ncclResult_t ncclReduceScatter(const void* in, void* out, size_t n, int d, int o, Comm* c, int64_t s) {
+  return add(c, (Op){REDUCESCATTER, in, out, n, d, o, 0, 0}, s);
+}
+ncclResult_t ncclSend(const void* in, size_t n, int d, int peer, Comm* c, int64_t s) {
+  return add(c, (Op){SEND, in, NULL, n, d, 0, peer, 0}, s);
+}
+ncclResult_t ncclRecv(void* out, size_t n, int d, int peer, Comm* c, int64_t s) {
+  return add(c, (Op){RECV, NULL, out, n, d, 0, peer, 0}, s);
+}
+#ifndef OLD /* before 2.28 */
+ncclResult_t ncclAlltoAll(const void* in, void* out, size_t n, int d, Comm* c, int64_t s) {
+  return add(c, (Op){ALLTOALL, in, out, n, d, 0, 0, 0}, s);
+}
+ncclResult_t ncclGather(const void* in, void* out, size_t n, int d, int root, Comm* c, int64_t s) {
+  return add(c, (Op){GATHER, in, out, n, d, 0, root, 0}, s);
+}
+ncclResult_t ncclScatter(const void* in, void* out, size_t n, int d, int root, Comm* c, int64_t s) {
+  return add(c, (Op){SCATTER, in, out, n, d, 0, root, 0}, s);
+}
+#endif

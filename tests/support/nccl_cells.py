@@ -1,0 +1,77 @@
+"""A rank on the stand-in libnccl and the simulated device: measures cells, rank 0 prints what came out as JSON.
+
+``python -m tests.support.nccl_cells CELLS``: cells as [{"benchmark": …, "size": …, …}]. ``without`` names a synchronise
+to leave out (tests/backends/test_nccl_synchronises.py); ``share`` lets ranks share a device.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from omb_py.backends.nccl.calls import Resolver
+from omb_py.backends.nccl.runner import NcclRunner
+from omb_py.backends.registry import find as backend
+from omb_py.engine import validate
+from omb_py.engine.measure import measure, worlds_of
+from omb_py.engine.session import StepFailed
+from omb_py.errors import OmbError
+from omb_py.orchestrate.worker import arranged, reserve
+from omb_py.suites.registry import find
+from tests.support.synchronises import left_out
+
+DEVICE = os.environ.get("OMB_PY_TEST_DEVICE", "sim")
+OURS = ("benchmark", "size", "without", "share")
+
+
+def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) -> dict[str, Any]:
+    """What a cell gave, with the classes that run it and that resolve its steps."""
+    given = {"iterations": 3, "warmup": 1, "auto": False, "device": DEVICE, "validate": True}
+    given |= {"timing": "isolated"} if session.backend == "nccl" else {}
+    benchmark = find(words["benchmark"])
+    options = {name: value for name, value in words.items() if name not in OURS}
+    cell = benchmark.cell(session.backend, "native", words.get("size", 0), **(given | options))
+    busy = []
+    run = runner.run
+    device = getattr(session, "buffers", session).device
+    is_busy = getattr(device, "busy", lambda: False)  # a GPU is not asked
+
+    def watched(self: Any, stage: int, first: int, iterations: int) -> Any:
+        samples = run(self, stage, first, iterations)
+        busy.append(is_busy())
+        return samples
+
+    runner.run = watched
+    try:
+        with left_out(words.get("without", ""), resolver):
+            session.check_cells([cell], {benchmark.name: arranged(benchmark)})
+            reserve(session, [cell], worlds_of(session))
+            done = measure(session, arranged(benchmark), cell)
+    except OmbError as error:
+        return {"refused": str(error), "code": error.exit_code}
+    except StepFailed as error:
+        return {"refused": error.text, "code": -1}
+    finally:
+        runner.run = run
+    means = {lap: sum(ranks) / len(ranks) for lap, ranks in done.laps.items() if ranks}
+    return {
+        "wrong": done.wrong_bytes, "iterations": done.iterations, "means": means, "marks": done.marks,
+        "busy": any(session.gather(any(busy))),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """One rank."""
+    cells = json.loads(sys.argv[1])
+    validate.ITERATIONS = 3
+    session = backend("nccl").connect({"device": DEVICE, "share_device": any(cell.get("share") for cell in cells)})
+    found = [measured(session, cell, NcclRunner, Resolver) for cell in cells]
+    if session.rank == 0:
+        print(json.dumps(found))
+    session.close()
+
+
+if __name__ == "__main__":
+    main()

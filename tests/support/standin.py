@@ -1,0 +1,86 @@
+"""The stand-in libnccl: compiled when first asked for, and ranks that run on it without MPI."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.support.mpi import ROOT, environment
+
+ALONE_S = 1.0
+"""How long the other ranks go on when one has failed."""
+SOURCE = ROOT / "tests" / "standin" / "nccl.c"
+COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+
+
+@cache
+def library(*defines: str) -> Path:
+    """The compiled stand-in. Compiled once for each text and set of defines."""
+    assert COMPILER, "no C compiler"
+    key = hashlib.sha256(SOURCE.read_bytes() + " ".join(defines).encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"omb-py-standin-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    made = folder / f"libstandin-{key}.so"
+    if not made.exists():
+        part = folder / f"{key}.{os.getpid()}.so"
+        words = [COMPILER, "-std=gnu11", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(part), str(SOURCE)]
+        subprocess.run([*words, *(f"-D{define}" for define in defines), "-lrt"], check=True, capture_output=True)
+        part.rename(made)
+    return made
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def start(module: str, ranks: int, timeout_s: float, *arguments: Any, old: bool = False, **more: str) -> list[Any]:
+    """Run ``python -m MODULE ARGUMENT…`` as ranks that find each other over TCP.
+
+    Returns:
+        Of each rank (exit status, what it printed on stdout as JSON or None, stderr).
+    """
+    common = environment(
+        WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", OMB_PY_PORT=str(free_port()), OMB_PY_TOKEN="test",
+        OMB_PY_NCCL=str(library("OLD") if old else library()), **more,
+    )  # fmt: skip
+    words = [sys.executable, "-m", module, *map(json.dumps, arguments)]
+    children = [
+        subprocess.Popen(
+            words, env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        )
+        for rank in range(ranks)
+    ]  # fmt: skip
+    deadline = time.monotonic() + timeout_s
+    try:
+        while None in [child.poll() for child in children] and time.monotonic() < deadline:
+            if any(child.returncode for child in children):
+                deadline = min(deadline, time.monotonic() + ALONE_S)  # the others wait for it
+            time.sleep(0.02)
+    finally:
+        for child in children:
+            child.kill()
+    found = []
+    for child in children:
+        out, err = child.communicate()
+        found.append((child.returncode, json.loads(out) if out.startswith(("{", "[")) else None, err))
+    return found
+
+
+def report(module: str, ranks: int, timeout_s: float, *arguments: Any, **more: Any) -> Any:
+    """What rank 0 printed; all ranks must have ended well."""
+    found = start(module, ranks, timeout_s, *arguments, **more)
+    assert all(code == 0 for code, _, _ in found), "\n".join(err[-3000:] for _, _, err in found)
+    return found[0][1]
