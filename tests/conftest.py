@@ -27,6 +27,8 @@ os.environ[MARK] = uuid.uuid4().hex
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # started in the background of a shell: what ignores Ctrl-C passes that on to all its children
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # started by nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

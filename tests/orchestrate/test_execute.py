@@ -148,7 +148,7 @@ def test_a_full_disk_keeps_the_journal_and_says_how_to_recover(tmp_path: Path, m
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patched:
-        patched.setattr(writing, "_write_atomically", full)
+        patched.setattr(writing, "write_atomically", full)
         with pytest.raises(EnvironmentProblem, match=r"recover --store") as caught:
             execute(mock("allreduce", tmp_path, sizes="8:16", format="csv"))
     assert caught.value.exit_code == 3
