@@ -106,6 +106,7 @@ def started(made: str, count: int, calls: list[str]) -> Said:
 
 
 COMMUNICATORS = ("dup", "split", "create")
+RING: Said = {"main": ["MPI_Irecv 24", "MPI_Isend 24", "MPI_Waitall 2", BARRIER]}
 EXPOSED = ["MPI_Win_post", "MPI_Win_start", "3 x MPI_Put 24 24", "MPI_Win_complete", "MPI_Win_wait"]
 EXPECTED: dict[str, list[Said]] = {
     "latency": [PING, PONG],
@@ -115,6 +116,7 @@ EXPECTED: dict[str, list[Said]] = {
     "bw": [OUT, IN],
     "mbw_mr": [before(OUT), before(IN)],
     "bibw": [BOTH_WAYS, BOTH_WAYS],
+    "sendrecv": [RING, RING],
     "latency_persistent": [STARTED, STARTED],
     "bw_persistent": [
         started("3 x MPI_Send_init 24", 3, ["MPI_Startall 3", "MPI_Waitall 3", "MPI_Recv 1"]),
