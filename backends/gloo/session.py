@@ -21,7 +21,7 @@ from omb_py.engine.benchmark import Cell
 from omb_py.engine.flat import Loop
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Program, Step
-from omb_py.engine.session import StepFailed
+from omb_py.engine.session import OneRank, StepFailed
 from omb_py.errors import EnvironmentProblem
 
 
@@ -36,7 +36,7 @@ def load() -> Any:
     return dist
 
 
-class GlooSession:
+class GlooSession(OneRank):
     """All processes of the launch as one group, and a second group for the engine's own traffic."""
 
     backend = "gloo"
@@ -94,15 +94,6 @@ class GlooSession:
     def comm_of(self, step: Step) -> Any:
         """Every step runs on the group of all ranks."""
         return None
-
-    def position(self) -> tuple[int, int]:
-        """(iteration, step) of the loop that runs now."""
-        return self._runner.position() if self._runner else (0, 0)
-
-    def doing(self, step: int) -> str:
-        """What a step of the running program does, in words."""
-        labels = self._runner.labels if self._runner else ()
-        return labels[step] if step < len(labels) else ""
 
     def barrier(self) -> None:
         """Wait for all ranks."""

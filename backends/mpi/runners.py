@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from omb_py.engine.native import Table
 
 
-class _Runner:
+class _Runner(ABC):
     """What both bindings share."""
 
     def __init__(self, session: MpiSession, program: Program, memory: HostMemory) -> None:
@@ -46,17 +47,17 @@ class _Runner:
         check_hosts(what, self.session.hosts)
         return OpenWindow(what, self._nbytes[what.buffer], memory, self.session.world)
 
+    @abstractmethod
     def begin(self) -> None:
         """New request slots for a stage."""
-        raise NotImplementedError
 
+    @abstractmethod
     def once(self, stage: Stage) -> None:
         """Run some steps once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
         """Make what runs the body."""
-        raise NotImplementedError
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         """The bytes of a buffer."""

@@ -19,10 +19,11 @@ from omb_py.engine.devices import Device, local_rank, open_device, place_of
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.needs import LEVELS
 from omb_py.engine.program import Edges, Program, Step
+from omb_py.engine.session import OneRank
 from omb_py.engine.sync import START, START_BYTES
 
 
-class MpiSession:
+class MpiSession(OneRank):
     """The world communicator, one rank a process."""
 
     backend = "mpi"
@@ -142,15 +143,6 @@ class MpiSession:
             self._graphs[edges] = self.world.Create_dist_graph_adjacent(*edges, reorder=False)
             self.topology_us[edges] = (time.perf_counter_ns() - began) / 1000
         return self._graphs[edges]
-
-    def position(self) -> tuple[int, int]:
-        """(iteration, step) of the loop that runs now."""
-        return self._runner.position() if self._runner else (0, 0)
-
-    def doing(self, step: int) -> str:
-        """What a step of the running program does, in words."""
-        labels = self._runner.labels if self._runner else ()
-        return labels[step] if step < len(labels) else ""
 
     def barrier(self) -> None:
         """Wait for all ranks."""

@@ -24,7 +24,7 @@ from omb_py.engine.devices import local_rank, open_device, place_of
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.native import Machine
 from omb_py.engine.program import Program, Step, walk
-from omb_py.engine.session import StepFailed
+from omb_py.engine.session import OneRank, StepFailed
 from omb_py.engine.timing import captured
 from omb_py.errors import EnvironmentProblem
 
@@ -32,7 +32,7 @@ LOOK_S: Final = 0.2
 """How often the library is asked for errors that came after a call had returned."""
 
 
-class NcclSession:
+class NcclSession(OneRank):
     """Implements :class:`omb_py.engine.session.Session`.
 
     The device is chosen first, by the launcher's local rank, before MPI or NCCL start.
@@ -160,15 +160,6 @@ class NcclSession:
     def share(self, value: Any) -> Any:
         """Rank 0's object, everywhere."""
         return self._plane.share(value)
-
-    def position(self) -> tuple[int, int]:
-        """(iteration, step) of the loop that runs now."""
-        return self._runner.position() if self._runner else (0, 0)
-
-    def doing(self, step: int) -> str:
-        """What a step of the running program does, in words."""
-        labels = self._runner.labels if self._runner else ()
-        return labels[step] if step < len(labels) else ""
 
     def skew(self, kind: str = "barrier") -> float | None:
         """Not measured: NCCL has no barrier of its own."""

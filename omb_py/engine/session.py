@@ -137,3 +137,18 @@ class Probe:
     buffers: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     """For ``doctor``: where the library lies, which launcher belongs to it, …"""
+
+
+class OneRank:
+    """A session of one rank a process: where its runner is, for the watchdog."""
+
+    _runner: Any
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) of the loop that runs now."""
+        return self._runner.position() if self._runner else (0, 0)
+
+    def doing(self, step: int) -> str:
+        """What a step of the running program does, in words."""
+        labels = self._runner.labels if self._runner else ()
+        return labels[step] if step < len(labels) else ""

@@ -28,8 +28,8 @@ from omb_py.orchestrate.signals import Signals
 _TICK_S = 0.25
 _GRACE_S = 0.4
 """How long the last words of dying processes are waited for before a failure is put into words."""
-_REPORT_S = 2.0
-"""The same where a launcher of ours will tell how a rank ended, and a busy machine lets it wait."""
+_REPORT_S = 1.6
+"""So much longer where a launcher of ours will tell how a rank ended, and a busy machine lets it wait."""
 _FINISH_S = 10.0
 """How long ranks may take to leave the library once all cells are done."""
 _STRANGER_S = 5.0
@@ -359,7 +359,7 @@ class Supervisor:
     def _report_comes(self, trouble: Trouble) -> bool:
         if trouble.kind != "lost" or self._child is None or self._child.status is not None:
             return False
-        return self._clock < trouble.until - _GRACE_S + _REPORT_S and not lastwords.reports(self.output)
+        return self._clock < trouble.until + _REPORT_S and not lastwords.reports(self.output)
 
     def _all_gone(self) -> bool:
         ended = self._child is not None and self._child.status is not None

@@ -17,6 +17,7 @@ from omb_py.results.importers.model import (
     Problem,
     Table,
     check_end,
+    fed,
     is_numeric,
     number,
     shown,
@@ -90,11 +91,7 @@ class ImbText:
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
         """Every table; a banner begins another launch."""
-        reading = _Reading()
-        for line in lines:
-            reading.take(line)
-        reading.close()
-        return reading.found
+        return fed(_Reading(), lines)
 
 
 class _Reading:

@@ -108,6 +108,26 @@ class TextReader(Protocol):
         """The tables from one such line up to another tool's, or to the end. Never raises."""
 
 
+class Reading(Protocol):
+    """A reader's state over the lines of a part."""
+
+    found: Parsed
+
+    def take(self, line: Line) -> None:
+        """The next line."""
+
+    def close(self) -> None:
+        """No line follows."""
+
+
+def fed(reading: Reading, lines: Sequence[Line]) -> Parsed:
+    """What a state machine has found when it has taken all lines."""
+    for line in lines:
+        reading.take(line)
+    reading.close()
+    return reading.found
+
+
 class WholeReader(Protocol):
     """A format that is a whole file."""
 

@@ -20,6 +20,7 @@ from omb_py.results.importers.model import (
     Problem,
     Table,
     check_end,
+    fed,
     number,
     shown,
     whole,
@@ -87,11 +88,7 @@ class NcclText:
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
         """Every table; a preamble after a table is another launch."""
-        reading = _Reading(context)
-        for line in lines:
-            reading.take(line)
-        reading.close()
-        return reading.found
+        return fed(_Reading(context), lines)
 
 
 class _Reading:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from omb_py.results.importers import osu_names as names
-from omb_py.results.importers.model import INT32, BadTable, Context, Line, Parsed, Problem, shown, whole
+from omb_py.results.importers.model import INT32, BadTable, Context, Line, Parsed, Problem, fed, shown, whole
 from omb_py.results.importers.osu_table import Building, Prelude
 
 _SIDES = (
@@ -39,11 +39,7 @@ class OsuReader:
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
         """Every table; each title is a launch of its own, since each is a start of a program."""
-        reading = _Reading(context)
-        for line in lines:
-            reading.take(line)
-        reading.close()
-        return reading.found
+        return fed(_Reading(context), lines)
 
 
 class _Reading:
