@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import time
@@ -121,8 +122,15 @@ class GlooSession(OneRank):
         return measured_skew(self, kind)
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave both groups, and end their threads.
+
+        A group's threads live as long as anything refers to it. One that lets go of a finished operation's tensor while
+        the interpreter is ending would abort the process, so nothing may refer to a group after this.
+        """
+        self._runner = None
+        self.comm.group = None
         self.dist.destroy_process_group()
+        gc.collect()
 
 
 class Traffic:
