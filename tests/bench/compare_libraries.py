@@ -161,7 +161,7 @@ def main() -> int:
     parser.add_argument("--benchmark", default="allreduce")
     parser.add_argument("--launches", type=int, default=10)
     parser.add_argument("--reports", type=int, default=59)
-    parser.add_argument("--aa-launches", type=int, default=5)
+    parser.add_argument("--aa-launches", type=int, default=10)
     parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine before a part")
     args = parser.parse_args()
     envs = dict(text.split("=", 1) for text in args.env)
