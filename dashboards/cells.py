@@ -11,6 +11,7 @@ from omb_py.dashboards import style
 from omb_py.dashboards.view import listed, plural
 from omb_py.results import schema
 from omb_py.results.keys import COMPARED
+from omb_py.results.naming import WORDS
 from omb_py.results.series import WHO
 
 if TYPE_CHECKING:
@@ -68,22 +69,6 @@ _SPLIT_BY = (
     "backend",
     "tags",
 )
-_WORDS = {
-    "ranks": "{} ranks",
-    "nodes": "{} nodes",
-    "ranks_per_node": "{} ranks a node",
-    "window": "window {}",
-    "threads": "{} threads",
-    "batch": "batch {}",
-    "in_place": "in place {}",
-    "root": "root {}",
-    "devices": "{} devices",
-    "process_sync": "sync {}",
-    "thread_level": "level {}",
-    "cache": "cache {}",
-}
-
-
 @dataclass(frozen=True)
 class Line:
     """One series of a figure."""
@@ -147,7 +132,7 @@ def word(column: str, value: Any) -> str:
         return f"no {column}"
     if column == "tags":
         return str(value)
-    return _WORDS.get(column, "{}").format(value)
+    return WORDS.get(column, "{}").format(value)
 
 
 def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = ()) -> list[Line]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from omb_py.errors import UsageError
 from omb_py.results.commandline import measuring
 from omb_py.results.matching import PROGRAM, Row
-from omb_py.results.report import Report, fields_text, name
+from omb_py.results.naming import name
+from omb_py.results.report import Report, fields_text
 
 _LAUNCHES = 10
 
