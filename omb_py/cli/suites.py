@@ -118,7 +118,7 @@ def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: in
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to go on with a run")
     try:
-        _, expanded = _expanded(suite, ranks)
+        _, expanded = expanded_suite(suite, ranks)
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code
@@ -131,7 +131,7 @@ def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: in
         return ENVIRONMENT  # half a table has been read: not a success, and nothing can be printed
 
 
-def _expanded(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
+def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
     """The suite, and what the command line and this place make of it."""
     from omb_py.orchestrate.suiterun import ranks_here
 
@@ -181,7 +181,7 @@ def run_show(suite: str, ranks: int | None, **values: Any) -> int:
     from omb_py.orchestrate.suiterun import plan_suite
     from omb_py.orchestrate.suiteshow import describe_suite
 
-    read, expanded = _expanded(suite, ranks)
+    read, expanded = expanded_suite(suite, ranks)
     click.echo(describe_suite(read, plan_suite(expanded.requests), expanded.skips))
     return OK
 
