@@ -57,7 +57,7 @@ class MpiSession(OneRank):
         self.binding = "native"
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
-        self.buffers: Any = self._on(device) if device else None
+        self.buffers: Any = self._on(device, str(spec.get("placement") or "")) if device else None
         """Of a launch on a device its buffers."""
         self._machine: Any = None
         self._graphs: dict[Edges, Any] = {}
@@ -65,22 +65,25 @@ class MpiSession(OneRank):
         """How long this rank took to make the communicator of a graph."""
         self._runner: NativeRunner | BoundRunner | None = None
 
-    def _on(self, device: Device) -> Any:
+    def _on(self, device: Device, placement: str) -> Any:
         """What holds buffers on a device, and the map of the devices of all ranks."""
         from omb_py.backends.mpi.aware import confirmed, declared
-        from omb_py.backends.mpi.devices import DeviceBuffers
+        from omb_py.engine.devices.buffers import DeviceBuffers
+        from omb_py.engine.devices.placement import place_of_rank
 
         support = declared(self.mpi, self.library, device.kind)
-        support = self.share(confirmed(device.kind, support) if self.rank == 0 else None)
+        self.support = support = self.share(confirmed(device.kind, support) if self.rank == 0 else None)
         self.device_name = device.name
         self.places: list[dict[str, Any]] = self.share(self.gather(place_of(device, self.rank, socket.gethostname())))
         self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
-        return DeviceBuffers(device, support)
+        return DeviceBuffers(device, support.aware, placement, place_of_rank(placement, self.rank, self.size))
 
     def check_cells(self, cells: list[Cell], benchmarks: Mapping[str, Any]) -> None:
         """Raises EnvironmentProblem, on every rank alike, for what cannot be done on the launch's device."""
         if self.buffers:
-            self.buffers.check(cells)
+            from omb_py.backends.mpi.devices import check
+
+            check(cells, self.support)
 
     @property
     def machine(self) -> Any:
@@ -110,7 +113,7 @@ class MpiSession(OneRank):
         if self.buffers:
             from omb_py.backends.mpi.devices import DeviceRunner
 
-            self._runner = DeviceRunner(self, program, self.buffers)
+            self._runner = DeviceRunner(self, program, self.buffers, cell)
             return self._runner
         memory = self._memory[cell.buffer]
         if cell.buffer == OBJECT:

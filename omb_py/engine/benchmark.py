@@ -87,6 +87,10 @@ class Cell:
     """Calls that a sample times together."""
     staging: str = ""
     """``staged``: what is on a device travels through host memory (:mod:`omb_py.engine.devices.staging`)."""
+    placement: str = ""
+    """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
+    filler: str = "cpu"
+    """What computes beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
     cache: str = "hot"
     """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.rotate`)."""
     iterations: int = 1000
@@ -180,6 +184,8 @@ class Needs:
     """The local rank chooses the device before the library starts."""
     share_device: bool = False
     """Several ranks may use one device."""
+    placement: str = ""
+    """Of a launch on devices: where each end has its buffers (``Cell.placement``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ class AtEnd:
             for row in self.rows:
                 tables.setdefault(row["benchmark"], []).append(row)
             for rows in tables.values() or [[]]:
-                if len({row["backend"] for row in rows}) > 1:
+                if len({(row["backend"], row.get("device")) for row in rows}) > 1:
                     rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
                 console.print(results_table(rows))
                 for text in sentences(rows):

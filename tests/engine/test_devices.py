@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, chosen, local_rank, open_device
-from omb_py.engine.devices.gpu import SYMBOLS, count_gpus
+from omb_py.engine.devices.gpu import SPIN, SYMBOLS, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.errors import EnvironmentProblem
@@ -162,7 +162,7 @@ def test_the_host_does_everything_at_once() -> None:
 
 def test_every_kind_of_gpu_has_every_function() -> None:
     for kind in GPU_KINDS:
-        assert set(SYMBOLS[kind]) == set(FUNCTIONS)
+        assert {*SYMBOLS[kind], SPIN} == set(FUNCTIONS)
 
 
 def test_without_a_driver_it_is_said_what_is_missing() -> None:

@@ -18,8 +18,9 @@ class DeviceMemory:
 
     kind = "device"
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, managed: bool = False) -> None:
         self.device = device
+        self._allocate = device.allocate_managed if managed else device.allocate
         self.host = HostMemory("numpy")
         """The mirrors; of staged communication the memory that the library sees."""
         self._places: dict[str, tuple[int, int]] = {}
@@ -35,7 +36,7 @@ class DeviceMemory:
             self._synchronise("free")
             self.device.free(address)
         self.host.reserve(name, nbytes)
-        self._places[name] = self.device.allocate(nbytes), nbytes
+        self._places[name] = self._allocate(nbytes), nbytes
         self._held[name] = nbytes
         self.hand_over()
 
