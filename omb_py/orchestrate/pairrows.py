@@ -14,7 +14,7 @@ def pair_rows(identity: Identity, message: Mapping[str, Any]) -> list[dict[str, 
     """The rows of a round.
 
     ``hosts`` are the two of the pair; ``parameters`` say ``pair`` (the rank that sends first, the one that answers),
-    ``round``, ``rounds`` (parallel or serial), ``direction`` and ``of_ranks``, how many the launch has.
+    ``pass``, ``round``, ``rounds`` (parallel or serial), ``direction`` and ``of_ranks``, how many the launch has.
     """
     schedule, hosts = parse_schedule(message["cell"]["pairs"]), identity.facts["hosts"]
     rows = []
@@ -30,7 +30,7 @@ def pair_rows(identity: Identity, message: Mapping[str, Any]) -> list[dict[str, 
             "iterations": message["cell"]["iterations"], "warmup": message["cell"]["warmup"], "stop_reason": "fixed",
             "validated": None, "wrong_bytes": None,
             "marks": {
-                "pair": f"{first}-{second}", "round": str(message["round"]), "rounds": schedule.kind,
+                "pair": f"{first}-{second}", "pass": str(message["cell"]["sweep"]), "round": str(message["round"]), "rounds": schedule.kind,
                 "direction": schedule.direction, "of_ranks": str(len(schedule.ranks) or len(hosts)),
             },
             # pairs that are measured at once share the network
