@@ -47,9 +47,7 @@ def heat_map(links: pd.DataFrame) -> str:
     share = {(a, b): v / middle for a, b, v in zip(links["source"], links["target"], links["value"], strict=True)}
     margin = max(map(len, names))
     lines = [f"bandwidth from a line's node to a column's, of the median {middle:.4g} {links['unit'].iloc[0]}"]
-    lines += [
-        f"{name:>{margin}} |{''.join(_shade(share.get((name, other))) for other in names)}|" for name in names
-    ]
+    lines += [f"{name:>{margin}} |{''.join(_shade(share.get((name, other))) for other in names)}|" for name in names]
     low = 0.0
     legend = []
     for high, mark in SHADES:

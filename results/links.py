@@ -21,9 +21,9 @@ Kind = Literal["node", "link"]
 
 LEAST = 4
 """With fewer nodes a slow node looks like slow links."""
-DELTAS: Mapping[str, float] = {"latency": 0.03, "tail": 0.10, "bandwidth": 0.03}
+DELTAS: Mapping[str, float] = {"latency": 0.03, "tail": 1.0, "bandwidth": 0.03}
 """Metric -> by what part one must be slower to count."""
-ALPHA = 0.05
+ALPHA = 0.03
 """At most this share of the sweeps over healthy nodes has a suspect by chance, all metrics, nodes and links together."""
 TAIL = 0.1
 """The tail of a pair is the mean of this share of its samples, the slowest."""
@@ -32,6 +32,8 @@ _SIGMA = 1.0 / special.ndtri(0.75)
 _MEDIAN = math.sqrt(math.pi / 2)
 """Standard error of a median over that of a mean, of normal values."""
 _POLISHES = 4
+_PRIOR = 4
+"""As if so many differences between links had shown no more than their noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +146,39 @@ def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int,
     if n < LEAST or passes.shape[1] != n * (n - 1) // 2:
         raise ValueError(f"{passes.shape[1]} pairs of {n} nodes")
     effects = take_apart(np.median(passes, axis=0), n)
-    pairs = passes.shape[1]
-    noise = within(passes)
-    freedom = (len(passes) - 1) * pairs + pairs - n
-    link_sd = max(spread(effects.link) * math.sqrt(pairs / (pairs - n)), noise)
-    node_sd = max(spread(effects.node), link_sd * _MEDIAN / math.sqrt(n - 1))
-    looked = counts or (n, pairs)
-    least = math.log1p(delta)
-    node_limit, link_limit = (
-        max(least, sd * special.stdtrit(freedom, 1 - alpha / max(1, count)))
-        for sd, count in zip((node_sd, link_sd), looked, strict=True)
-    )
+    pairs, looked = passes.shape[1], counts or (n, passes.shape[1])
+    noise = _Spread(within(passes), (len(passes) - 1) * pairs)
+    between = _shrunk(_Spread(spread(effects.link) * math.sqrt(pairs / (pairs - n)), pairs - n), noise)
+    link_limit = _limit((noise, between), delta, alpha, looked[1])
+    # what the noise of its links leaves in the effect of a node, and how much nodes differ
+    shrink = _MEDIAN / math.sqrt(n - 1)
+    of_links = [_Spread(one.sd * shrink, one.freedom) for one in (noise, between)]
+    node_limit = _limit((*of_links, _Spread(spread(effects.node), n - 1)), delta, alpha, looked[0])
     return Judged(effects, float(node_limit), float(link_limit),
                   _beyond(effects.node, node_limit), _beyond(effects.link, link_limit))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """A standard deviation, and from how many independent differences it is known."""
+
+    sd: float
+    freedom: float
+
+
+def _shrunk(between: _Spread, noise: _Spread) -> _Spread:
+    """How much links differ, where few links show it: they may differ as their noise lets them."""
+    if noise.freedom == 0:
+        return between
+    freedom = between.freedom + _PRIOR
+    return _Spread(math.sqrt((between.freedom * between.sd**2 + _PRIOR * noise.sd**2) / freedom), freedom)
+
+
+def _limit(spreads: Sequence[_Spread], delta: float, alpha: float, count: int) -> float:
+    """What none of `count` values exceeds by chance; each spread by Student's t, since few values show it badly."""
+    known = [one for one in spreads if one.freedom > 0]
+    chance = (float(special.stdtrit(one.freedom, 1 - alpha / max(1, count))) * one.sd for one in known)
+    return max(math.log1p(delta), *chance)
 
 
 def _beyond(values: Floats, limit: float) -> Ints:

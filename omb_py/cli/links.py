@@ -144,7 +144,9 @@ def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple
     hosts, ranks = len(request.hosts), request.ranks
     if hosts:
         if ranks not in (None, hosts * per_node):
-            raise UsageError(f"-n {ranks}, but {hosts} hosts with {per_node} each make {hosts * per_node}: leave -n out")
+            raise UsageError(
+                f"-n {ranks}, but {hosts} hosts with {per_node} each make {hosts * per_node}: leave -n out"
+            )
         return hosts * per_node, ()
     nodes = environ.get("SLURM_JOB_NUM_NODES", "")
     if ranks is None and nodes.isdigit() and request.launcher in ("auto", "srun"):

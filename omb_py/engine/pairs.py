@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
+from omb_py.engine.circle import Pair, parse_schedule
 from omb_py.engine.measure import Phase
 from omb_py.engine.program import Body, Node, Program, Repeat, Stage, Step, program_hash
-from omb_py.engine.circle import Pair, parse_schedule
 from omb_py.engine.session import Session
 
 IDLE = Program((), (Stage(((),)),))

@@ -118,7 +118,9 @@ class Hosts:
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)  # fmt: skip
         self.undo.callback(_end, shaper)
         assert shaper.stdout is not None and shaper.stdout.readline() == "ready\n"
-        told = subprocess.run(["ip", "-n", space, "-j", "link", "show", "eth0"], capture_output=True, check=True, timeout=20)
+        told = subprocess.run(
+            ["ip", "-n", space, "-j", "link", "show", "eth0"], capture_output=True, check=True, timeout=20
+        )
         _do("ip", "link", "del", self.wires[k])
         _do("ip", "link", "set", taps[0], "netns", space, "name", "eth0")
         # its neighbours may know its address already
