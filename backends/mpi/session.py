@@ -22,6 +22,8 @@ from omb_py.engine.program import Edges, Program, Step
 from omb_py.engine.session import OneRank
 from omb_py.engine.sync import START, START_BYTES
 
+_NAP_S = 5e-4
+
 
 class MpiSession(OneRank):
     """The world communicator, one rank a process."""
@@ -150,6 +152,12 @@ class MpiSession(OneRank):
     def barrier(self) -> None:
         """Wait for all ranks."""
         self.comm.Barrier()
+
+    def rest(self) -> None:
+        """As :meth:`barrier`, but sleeping: for ranks that have long to wait and would take a core from the others."""
+        request = self.comm.Ibarrier()
+        while not request.Test():
+            time.sleep(_NAP_S)
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Element-wise maximum over ranks."""

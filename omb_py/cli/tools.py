@@ -47,6 +47,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli import dashboard, report
 
         return report.command() if name == "report" else dashboard.command()
+    if name == "links":
+        from omb_py.cli import links
+
+        return links.command()
     if name in ("compare", "aa"):
         from omb_py.cli import compare
 

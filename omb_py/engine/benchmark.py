@@ -103,6 +103,8 @@ class Cell:
     validate: bool = False
     distinct: bool = False
     """Validation runs the same body with a buffer of its own for every slot of a window."""
+    pairs: str = ""
+    """Measured between every pair of ranks: a schedule (:mod:`omb_py.engine.circle`); empty: by ranks 0 and 1."""
     sweep: int = 0
     """Which request of the run this cell is of: a size that fails ends its sweep, not those of others."""
 

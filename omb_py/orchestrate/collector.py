@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem
+from omb_py.orchestrate.pairrows import pair_rows
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.printing import Printer
 from omb_py.orchestrate.request import Request
@@ -89,6 +90,9 @@ class Collector:
     def cell(self, message: Mapping[str, Any]) -> None:
         """A finished cell: kept, then shown."""
         assert self.identity is not None, "rank 0 sends its facts before its cells"
+        if "pairs" in message:
+            self._round(message)
+            return
         row = make_row(self.identity, message)
         index = int(message["index"])
         cell = self.plan.cells[index]
@@ -109,6 +113,19 @@ class Collector:
         if request.full and row["skew_us"] is not None:
             self._skew_of(row)
         self._overlap_of(row)
+
+    def _round(self, message: Mapping[str, Any]) -> None:
+        """A finished round of pairs: a row a pair, all of them kept, then shown."""
+        assert self.identity is not None
+        rows = pair_rows(self.identity, message)
+        if self.journal is not None:
+            with self._keeping():
+                self.journal.extend(rows)
+        for row in rows:
+            self.run.printer.row(row)
+        if message["last"]:
+            self.run.cells += 1
+            self.run.finished[self.plan.index].add(int(message["index"]))
 
     def _skew_of(self, row: Mapping[str, Any]) -> None:
         """Once a launch: with what spread the ranks leave the synchronisation that the samples contain."""

@@ -174,10 +174,11 @@ def _is_local(wanted: Wanted, context: Context) -> bool:
 
 def _placement(wanted: Wanted, context: Context, local: bool) -> Placement:
     """Only this machine's cores are known; on other nodes each rank is given a core and the launcher complains."""
+    own = bound_by_user(wanted.extra, _BIND_WORDS)
     if not local:
-        return Placement("core" if wanted.bind else "none")
+        return Placement("default" if own else "core" if wanted.bind else "none")
     placed = place(wanted.ranks, context.here)
-    if bound_by_user(wanted.extra, _BIND_WORDS):
+    if own:
         return Placement("default", oversubscribed=placed.oversubscribed, notes=placed.notes)
     if not wanted.bind:
         return Placement("none", oversubscribed=placed.oversubscribed, notes=placed.notes)

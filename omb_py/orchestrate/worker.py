@@ -58,6 +58,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     from omb_py.engine.faults import parse_fault, with_fault
     from omb_py.engine.measure import as_message, measure, worlds_of
     from omb_py.engine.needs import check_needs
+    from omb_py.engine.pairs import as_round, measure_pairs
     from omb_py.engine.validate import Log
     from omb_py.suites.registry import find
 
@@ -93,6 +94,12 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
                 def phase(what: str) -> None:
                     position.phase = what
 
+                if cell.pairs:
+                    for done in measure_pairs(session, benchmark, cell, phase):
+                        if root:
+                            channel.send("cell", index=index, skew_us=skews["barrier"], **as_round(done, encode))
+                    position.phase = "start"
+                    continue
                 measured = measure(session, benchmark, cell, phase, log)
                 if root:
                     message = as_message(measured, encode)
