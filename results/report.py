@@ -13,6 +13,7 @@ from omb_py.results.differences import Difference, differences, say
 from omb_py.results.matching import SIDES, Cell, Matched, Row, match
 from omb_py.results.naming import name, namer
 from omb_py.results.sides import Launches
+from omb_py.results.statistic import OURS
 from omb_py.results.verdicts import WORDS, Judged, Rules, judge
 
 COMPARE, AA = "compare", "aa"
@@ -120,6 +121,8 @@ def preamble(report: Report) -> list[str]:
     """The lines before the table: the sides, what differs between them, and what could be found at all."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     lines.append(f"differs: {say(report.differences)}")
+    if any(row.get("source") != OURS for side in (report.base, report.new) for row in side.rows):
+        lines.append("imported launches say little of their environment: what else differs is not known")
     seen = [a.detectable for one in report.judged if (a := one.answers.get("median")) and math.isfinite(a.detectable)]
     if seen:
         low, high = percent(min(seen)), percent(max(seen))

@@ -64,6 +64,7 @@ def test_two_logs_of_several_launches_are_compared_by_their_means(run: Run) -> N
     assert out.count("  mean  ") == len(SIZES)
     assert "the printed means are compared, and no tail is known" in out
     assert f"Holm over {len(SIZES)} questions" in out
+    assert "differs: nothing that is recorded" in out and "what else differs is not known" in out
     assert "BASE OMB, c, 6 launches (tag=file=a.log)" in out
 
 
