@@ -11,7 +11,7 @@ from typing import Any
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.differences import Difference, differences, say
 from omb_py.results.matching import SIDES, Cell, Matched, Row, match
-from omb_py.results.naming import name, namer
+from omb_py.results.naming import namer
 from omb_py.results.sides import Launches
 from omb_py.results.statistic import OURS
 from omb_py.results.verdicts import WORDS, Judged, Rules, judge
@@ -44,7 +44,7 @@ class Report:
     def named(self) -> Callable[[Row], str]:
         """What each cell is called."""
         matched = self.matched
-        rows = [one.base for one in (*matched.cells, *matched.incomparable)]
+        rows = [*(cell.base for cell in matched.cells), *(one.base for one in matched.incomparable)]
         return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
 
     @property

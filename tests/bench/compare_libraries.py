@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -135,6 +136,8 @@ def libraries(envs: dict[str, str], args: argparse.Namespace) -> bool:
 
 def planted(envs: dict[str, str], args: argparse.Namespace) -> bool:
     """+10 % by a busy wait inside the lap of NEW, and 3 % of the calls ten times slower."""
+    from omb_py.results.report import percent
+
     out = Transcript(args.out / "planted.md", "Planted slowdowns", args)
     fine, rows = True, []
     aim = [args.benchmark, "-n", "2", "-m", f"{PLANTED_SIZE}:{PLANTED_SIZE}"]
@@ -148,7 +151,11 @@ def planted(envs: dict[str, str], args: argparse.Namespace) -> bool:
         out.say(f"\nmedian of {PLANTED_SIZE} B: {median_ns / 1000:.2f} µs ({len(seen)} launches)")
         for kind, fault, question in (
             ("+10 %", f"busy:0:{round(0.1 * median_ns)}", "median"),
-            (f"3 % of the calls × {TAIL_FACTOR}", f"busy:0:{round((TAIL_FACTOR - 1) * median_ns)}:{TAIL_EVERY}", "tail"),
+            (
+                f"3 % of the calls × {TAIL_FACTOR}",
+                f"busy:0:{round((TAIL_FACTOR - 1) * median_ns)}:{TAIL_EVERY}",
+                "tail",
+            ),
         ):
             words = ["compare", "--option", f"NEW:inject={fault}", *aim, "--launches", str(args.launches)]
             code, report = out.run(env, words)
@@ -158,7 +165,7 @@ def planted(envs: dict[str, str], args: argparse.Namespace) -> bool:
                 out.say(f"NOT FOUND: {kind} of {name}")
             for cell in report.get("cells", ()):
                 answer = cell[question]
-                rows.append([name, kind, answer["statistic"], found(answer), f"{answer['detectable'] or 0:.2f}",
+                rows.append([name, kind, answer["statistic"], found(answer), percent(answer["detectable"] or math.inf),
                              "yes" if good else "NO"])  # fmt: skip
     out.table(["library", "planted", "of", "found", "could have found", "as it should be"], rows)
     return fine

@@ -21,7 +21,9 @@ def omb(launches: int, seed: int, factor: float = 1.0, version: str = "7.5", hea
     rng = np.random.default_rng(seed)
     text = []
     for _ in range(launches):
-        text.append(f"# OSU MPI {'Bandwidth' if 'MB/s' in head else 'Latency'} Test v{version}\n# Datatype: MPI_CHAR.\n")
+        text.append(
+            f"# OSU MPI {'Bandwidth' if 'MB/s' in head else 'Latency'} Test v{version}\n# Datatype: MPI_CHAR.\n"
+        )
         text.append(f"# Size       {head}\n")
         for size in SIZES:
             time = factor * (2 + size / 1000) * rng.lognormal(0, 0.005)
