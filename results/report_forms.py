@@ -119,7 +119,8 @@ def to_junit(report: Report, strict: bool = False) -> str:
 def _sentence(answer: Answer) -> str:
     return (
         f"{answer.statistic} {answer.base_us:.2f} -> {answer.new_us:.2f} us, "
-        f"ratio {answer.ratio:.3f} ({interval(answer)}), {verdict(answer)}, launches {_launches(answer)}, detectable {percent(answer.detectable)}"
+        f"ratio {answer.ratio:.3f} ({interval(answer)}), {verdict(answer)}, "
+        f"launches {_launches(answer)}, detectable {percent(answer.detectable)}"
     )
 
 
