@@ -80,15 +80,15 @@ def check_apart(base: Launches, new: Launches) -> None:
 
 def _rows(word: str, store: Path) -> tuple[Path, list[dict[str, Any]]]:
     name, equals, value = word.partition("=")
-    if not equals and _is_store(word, store):
-        return Path(word), _load(Path(word))
-    if not store.is_dir() and not Path(word).is_file():
-        raise UsageError(f"no store at {str(store)!r}: measure first, or name it with --store DIR")
     if not equals and Path(word).is_file():
         raise UsageError(
             f"{word} is a file: omb-py results import {word} --tag file={Path(word).name} --store {store}, and "
             f"compare tag=file={Path(word).name}"
         )
+    if not equals and _is_store(word, store):
+        return Path(word), _load(Path(word))
+    if not store.is_dir():
+        raise UsageError(f"no store at {str(store)!r}: measure first, or name it with --store DIR")
     if not equals:
         return store, _load(store, run_id=find_run(store, word, on_skip=_ignore).run_id)
     if not value:
