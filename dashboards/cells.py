@@ -69,6 +69,8 @@ _SPLIT_BY = (
     "backend",
     "tags",
 )
+
+
 @dataclass(frozen=True)
 class Line:
     """One series of a figure."""

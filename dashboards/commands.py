@@ -41,9 +41,8 @@ class Commands:
     def _of_run(self, run: str, part: pd.DataFrame) -> str:
         if run not in self._known:
             self._known[run] = self._recorded(str(part["launch_id"].iloc[0]))
-        return self._known[run] or measuring(
-            part.reindex(columns=COLUMNS).to_dict("records"), int(part["launch_id"].nunique())
-        )
+        rows: Any = part.reindex(columns=COLUMNS).to_dict("records")
+        return self._known[run] or measuring(rows, int(part["launch_id"].nunique()))
 
     def _recorded(self, launch: str) -> str:
         found = self._provenance(launch)

@@ -11,8 +11,9 @@ from typing import Any
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.differences import Difference, differences, say
 from omb_py.results.matching import SIDES, Cell, Matched, Row, match
-from omb_py.results.naming import name, namer
+from omb_py.results.naming import namer
 from omb_py.results.sides import Launches
+from omb_py.results.statistic import OURS
 from omb_py.results.verdicts import WORDS, Judged, Rules, judge
 
 COMPARE, AA = "compare", "aa"
@@ -43,7 +44,7 @@ class Report:
     def named(self) -> Callable[[Row], str]:
         """What each cell is called."""
         matched = self.matched
-        rows = [one.base for one in (*matched.cells, *matched.incomparable)]
+        rows = [*(cell.base for cell in matched.cells), *(one.base for one in matched.incomparable)]
         return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
 
     @property
@@ -120,6 +121,8 @@ def preamble(report: Report) -> list[str]:
     """The lines before the table: the sides, what differs between them, and what could be found at all."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     lines.append(f"differs: {say(report.differences)}")
+    if any(row.get("source") != OURS for side in (report.base, report.new) for row in side.rows):
+        lines.append("imported launches say little of their environment: what else differs is not known")
     seen = [a.detectable for one in report.judged if (a := one.answers.get("median")) and math.isfinite(a.detectable)]
     if seen:
         low, high = percent(min(seen)), percent(max(seen))

@@ -118,8 +118,9 @@ def to_junit(report: Report, strict: bool = False) -> str:
 
 def _sentence(answer: Answer) -> str:
     return (
-        f"{answer.statistic} {answer.base_us:.2f} -> {answer.new_us:.2f} us, ratio {answer.ratio:.3f} ({interval(answer)}), "
-        f"{verdict(answer)}, launches {_launches(answer)}, detectable {percent(answer.detectable)}"
+        f"{answer.statistic} {answer.base_us:.2f} -> {answer.new_us:.2f} us, "
+        f"ratio {answer.ratio:.3f} ({interval(answer)}), {verdict(answer)}, "
+        f"launches {_launches(answer)}, detectable {percent(answer.detectable)}"
     )
 
 

@@ -44,8 +44,8 @@ class Point:
     library_version: str
     environment_key: str
     log_time: float
-    """Of the median (or the printed mean) in µs; of a band the mean over its sizes of the distances from each size's own
-    mean, plus the mean of those."""
+    """Of the median (or the printed mean) in µs; of a band the mean over its sizes of the distances from each size's
+    own mean, plus the mean of those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,9 @@ def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
     distances = np.array([log - means[cell] for log, cell in zip(logs, cells, strict=True)])
     launches: dict[str, list[int]] = {}
     # launches of an imported file have one time of start: there the order within the file counts
-    in_time = sorted(range(len(rows)), key=lambda i: (rows[i]["started_at"], rows[i]["run_id"], rows[i]["launch_index"]))
+    in_time = sorted(
+        range(len(rows)), key=lambda i: (rows[i]["started_at"], rows[i]["run_id"], rows[i]["launch_index"])
+    )
     for position in in_time:
         launches.setdefault(rows[position]["launch_id"], []).append(position)
     points = [

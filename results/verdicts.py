@@ -55,7 +55,7 @@ class Launched:
     """What one launch says of one cell, µs."""
 
     median_us: float | None
-    """None where only a mean is known, as of imported rows: it then answers the first question, and no tail is asked."""
+    """None where only a mean is known, as of imported rows: that answers the first question, and no tail is asked."""
     mean_us: float
     p99_us: float | None = None
     """None under 100 samples."""

@@ -38,7 +38,8 @@ def command() -> click.Command:
     return Page(
         "compare",
         params=[
-            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"),
+            click.Argument(["words"], nargs=-1, type=Parsed("word", str),
+                           metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"),
             _several(heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"),
             _several(heading, "--module", "SIDE=NAME", "Module that a side loads, as NEW=openmpi/5.0.7.", "none"),
             _several(heading, "--set", "SIDE:K=V", "Variable that a side sets, as NEW:UCX_TLS=tcp.", "none"),

@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
+from omb_py import errors
 from omb_py.cli.glued import Glued, unglue
-from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, INTERRUPTED, NEGATIVE, OK, USAGE
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 EXIT_CODES = (
-    (str(OK), "fine"),
-    (str(NEGATIVE), "a negative verdict: a validation failed"),
-    (str(USAGE), "bad input: one line with the rule or the nearest valid choice"),
-    (str(ENVIRONMENT), "the environment cannot do it: what to install or set, or which rank died"),
-    (str(INCONCLUSIVE), "inconclusive, under --strict of a command that has it"),
-    (str(INTERRUPTED), "interrupted"),
+    (str(errors.OK), "fine"),
+    (str(errors.NEGATIVE), "a negative verdict: a validation failed"),
+    (str(errors.USAGE), "bad input: one line with the rule or the nearest valid choice"),
+    (str(errors.ENVIRONMENT), "the environment cannot do it: what to install or set, or which rank died"),
+    (str(errors.INCONCLUSIVE), "inconclusive, under --strict of a command that has it"),
+    (str(errors.INTERRUPTED), "interrupted"),
 )
 
 ENVIRONMENT = (

@@ -21,7 +21,9 @@ def omb(launches: int, seed: int, factor: float = 1.0, version: str = "7.5", hea
     rng = np.random.default_rng(seed)
     text = []
     for _ in range(launches):
-        text.append(f"# OSU MPI {'Bandwidth' if 'MB/s' in head else 'Latency'} Test v{version}\n# Datatype: MPI_CHAR.\n")
+        text.append(
+            f"# OSU MPI {'Bandwidth' if 'MB/s' in head else 'Latency'} Test v{version}\n# Datatype: MPI_CHAR.\n"
+        )
         text.append(f"# Size       {head}\n")
         for size in SIZES:
             time = factor * (2 + size / 1000) * rng.lognormal(0, 0.005)
@@ -64,6 +66,7 @@ def test_two_logs_of_several_launches_are_compared_by_their_means(run: Run) -> N
     assert out.count("  mean  ") == len(SIZES)
     assert "the printed means are compared, and no tail is known" in out
     assert f"Holm over {len(SIZES)} questions" in out
+    assert "differs: nothing that is recorded" in out and "what else differs is not known" in out
     assert "BASE OMB, c, 6 launches (tag=file=a.log)" in out
 
 
@@ -95,6 +98,7 @@ def test_what_is_not_comparable_and_what_to_do(run: Run) -> None:
          "measure tag=file=a.log again with omb-py latency --backend mock"),
         ("tag=file=a.log tag=file=old.log", "another version of OMB, or with other options"),
         ("tag=file=a.log tag=file=one.log", "is one launch", "import the output of more starts of OMB"),
+        ("a.log one.log", "a.log is a file: omb-py results import a.log --tag file=a.log --store store"),
     ):  # fmt: skip
         code, out, err = run(f"compare {line}")
         assert code == 2 and out == "" and err.count("\n") == 1, err
@@ -113,6 +117,12 @@ def test_history_over_imported_files(run: Run) -> None:
     assert "mean_us" in found["levels"][0] and "median_us" not in found["launches"][0]
     _, out, _ = run("history latency -m 1024")
     assert "means of OMB" in out and "mean µs" in out and "median µs" not in out
+
+
+def test_too_few_imported_launches(run: Run) -> None:
+    put(run, "a.log", omb(3, 1))
+    code, _, err = run("history latency")
+    assert code == 2 and "3 of latency, 10 are needed; import 7 more of OMB: omb-py results import FILE…" in err
 
 
 def test_the_launches_of_one_file_are_in_its_order(run: Run) -> None:

@@ -109,7 +109,10 @@ def test_imported_rows_have_values_only(row: Make) -> None:
     imported = {"median_us": None, "mean_us": None, "p99_us": None, "source": "OMB"}
     (cell,) = match([row(0, value=9.0, **imported)], [row(1, value=12.0, **imported)]).cells
     assert cell.statistic == "mean" and not cell.looks[0].paired
-    assert [(one.median_us, one.mean_us) for one in (*cell.looks[0].base, *cell.looks[0].new)] == [(None, 9.0), (None, 12.0)]
+    assert [(one.median_us, one.mean_us) for one in (*cell.looks[0].base, *cell.looks[0].new)] == [
+        (None, 9.0),
+        (None, 12.0),
+    ]
     bandwidth = from_row(row(0, value=4.0, unit="MB/s", **imported))
     assert bandwidth is not None and bandwidth.mean_us == 2.0, "8 bytes at 4 MB/s: more bandwidth is less time"
     assert from_row(row(0, **imported | {"value": None})) is None
