@@ -99,7 +99,7 @@ def run_all(check: Check, chosen: Sequence[Part] | None = None) -> dict[str, str
         if told[part.name] and part.suite and len(alone(part)) > 1:
             told |= {single.name: check.run(single) for single in alone(part)}
     rows = omb_py.load(check.store).to_dict("records") if any(check.store.rglob("*.parquet")) else []
-    Console(width=200).print(results_table(rows))
+    Console(width=240).print(results_table(rows))
     return {name: text for name, text in told.items() if text}
 
 

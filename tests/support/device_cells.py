@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ def main() -> None:
         done = measured(session, cell, *classes(name))
         done["resides"] = sorted({*getattr(usual.device, "resides", {}).values()})
         found.append(session.gather(done))
+        while usual.device.busy():  # where a synchronise was left out
+            time.sleep(0.001)
         if placement:
             session.buffers.memory.close()
     session.buffers = usual
