@@ -43,7 +43,8 @@ def check_torch(device: Device) -> None:
             "--device cpu"
         )
     torch.cuda.set_device(device.index)
-    torch.cuda.set_stream(torch.cuda.ExternalStream(device.stream, device=device.index))
+    stream: Any = torch.cuda.ExternalStream
+    torch.cuda.set_stream(stream(device.stream, device=device.index))
 
 
 def by_torch(program: Program, kind: str) -> bool:

@@ -194,8 +194,8 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
             asked = f"backend{'s' * (len(request.backends) > 1)} {', '.join(request.backends)}"
             raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, known)}")
     for backend in request.backends:
-        on_device = HOST_MEMORY not in request.devices and backend in ARRAYS_OF
-        known = (*offers[backend].buffers, *(ON_DEVICE if on_device else ()))
+        arrays = ON_DEVICE if HOST_MEMORY not in request.devices and backend in ARRAYS_OF else ()
+        known = (*offers[backend].buffers, *arrays)
         if request.buffer not in known:
             valid = nearest(request.buffer, known)
             raise UsageError(f"unknown buffer {request.buffer!r} for backend {backend}: {valid}")
