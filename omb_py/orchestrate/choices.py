@@ -195,9 +195,9 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
             raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, known)}")
     for backend in request.backends:
         arrays = ON_DEVICE if HOST_MEMORY not in request.devices and backend in ARRAYS_OF else ()
-        known = (*offers[backend].buffers, *arrays)
-        if request.buffer not in known:
-            valid = nearest(request.buffer, known)
+        kinds = (*offers[backend].buffers, *arrays)
+        if request.buffer not in kinds:
+            valid = nearest(request.buffer, kinds)
             raise UsageError(f"unknown buffer {request.buffer!r} for backend {backend}: {valid}")
         if why := offers[backend].missing():
             raise EnvironmentProblem(f"backend {backend}: {why}")
