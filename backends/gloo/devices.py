@@ -16,6 +16,7 @@ import torch
 from omb_py.backends.gloo.runner import GlooRunner
 from omb_py.engine.benchmark import Cell, World
 from omb_py.engine.devices import GPU_KINDS, Device, synchronise
+from omb_py.engine.devices.arrays import PlainArray
 from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
@@ -42,7 +43,8 @@ def check_torch(device: Device) -> None:
             "--device cpu"
         )
     torch.cuda.set_device(device.index)
-    torch.cuda.set_stream(torch.cuda.ExternalStream(device.stream, device=device.index))
+    stream: Any = torch.cuda.ExternalStream
+    torch.cuda.set_stream(stream(device.stream, device=device.index))
 
 
 def by_torch(program: Program, kind: str) -> bool:
@@ -76,15 +78,6 @@ def _waited(nodes: Body) -> Body:
     return tuple(out)
 
 
-class _Whole:
-    """A buffer on a GPU as others see it (the CUDA array interface, version 3)."""
-
-    def __init__(self, address: int, nbytes: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None,
-        }  # fmt: skip
-
-
 class OnGpu:
     """Device memory as tensors, without a copy; what a renderer of :mod:`.bound` asks of a memory."""
 
@@ -95,7 +88,7 @@ class OnGpu:
 
     def owner(self, name: str) -> torch.Tensor:
         """The tensor of a buffer's bytes."""
-        whole = _Whole(self.memory.address(name), self.nbytes[name])
+        whole = PlainArray(self.memory.address(name), self.nbytes[name])
         return torch.as_tensor(whole, device=f"cuda:{self.memory.device.index}")
 
     def view(self, name: str, nbytes: int) -> Any:

@@ -99,7 +99,7 @@ class GlooSession(OneRank):
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
         if self.buffers:
-            self.buffers.reserve(sizes)
+            self.buffers.reserve(kind, sizes)
             return
         if kind not in self._memory:
             self._memory[kind] = HostMemory(kind)

@@ -100,7 +100,7 @@ class MpiSession(OneRank):
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
         if self.buffers:
-            self.buffers.reserve(sizes)
+            self.buffers.reserve(kind, sizes)
             return
         if kind not in self._memory:  # objects are made of bytes that lie in arrays
             self._memory[kind] = HostMemory("numpy" if kind == OBJECT else kind)

@@ -59,7 +59,7 @@ def _examples(b: Benchmark) -> list[str]:
 def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
     """A request from click's parsed values, of which None and () mean: not given. Raises UsageError."""
     values = dict(values)
-    where = _where(values.pop("device", None), values.pop("places", ()))
+    device, placement = _where(values.pop("device", None), values.pop("places", ()))
     given: dict[str, Any] = {"benchmark": benchmark.name}
     if values.pop("no_store"):
         if click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE:
@@ -74,7 +74,9 @@ def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
         given["validation_log"] = validation if isinstance(validation, Path) else None
     renamed = {"backend": "backends", "binding": "bindings"}
     given.update({renamed.get(name, name): value for name, value in values.items() if value not in (None, ())})
-    return Request(**given, **where)
+    if device:
+        given["device"] = device
+    return Request(**given, placement=placement)
 
 
 def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -84,8 +86,8 @@ def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _where(device: str | None, places: tuple[str, ...]) -> dict[str, str]:
-    """Device and placement of ``-d`` and of OMB's positional ``SOURCE DESTINATION``, as fields of a request.
+def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str]:
+    """(device, placement) of ``-d`` and of OMB's positional ``SOURCE DESTINATION``, as a request has them.
 
     Without ``-d`` places other than ``H H`` are on the GPU that is here. Raises UsageError, EnvironmentProblem.
     """
@@ -100,14 +102,14 @@ def _where(device: str | None, places: tuple[str, ...]) -> dict[str, str]:
             raise UsageError(f"-d {MANAGED} and buffers {' '.join(places)} exclude each other: leave one of them out")
         places = places or ("M", "M")
     if set(places) <= {"H"}:
-        return {"device": device} if device and not places else {}
+        return None if places else device, ""
     text = " ".join(places)
     if device in (None, MANAGED):
         device = next((kind for kind in GPUS if gpu_here(kind)), None)
         if device is None:
             reason, _ = device_problem(next(iter(GPUS)), "mpi")
             raise EnvironmentProblem(f"buffers {text} need a GPU: {reason}: use H H")
-    return {"device": device} | ({} if set(places) == {"D"} else {"placement": text})
+    return device, "" if set(places) == {"D"} else text
 
 
 def rank_0_speaks() -> bool:

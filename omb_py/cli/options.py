@@ -12,7 +12,7 @@ import click
 from omb_py.cli.formatting import GluedOption, Grouped, debug_option
 from omb_py.cli.words import Parsed, comma_list, joined, whole, word
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
-from omb_py.engine.buffers import BUFFERS, OBJECTS
+from omb_py.engine.buffers import BUFFERS, OBJECTS, ON_DEVICE
 from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
 from omb_py.engine.rma import SYNCS, WINDOWS
@@ -242,8 +242,9 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
             request.staging, word("staging", STAGINGS),
         ),
         _option(
-            heading, "--buffer", "KIND", f"What holds the bytes: {', '.join(BUFFERS)} (pickled).", request.buffer,
-            word("buffer", BUFFERS),
+            heading, "--buffer", "KIND",
+            f"What holds the bytes: {', '.join(BUFFERS)} (pickled); on a device also {', '.join(ON_DEVICE)}.",
+            request.buffer, word("buffer", tuple(dict.fromkeys((*BUFFERS, *ON_DEVICE)))),
         ),
         _option(
             heading, "--object", "KIND", f"With --buffer object: what is pickled: {', '.join(OBJECTS)}.", OBJECTS[0],

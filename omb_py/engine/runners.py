@@ -6,14 +6,16 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.flat import Loop, Render, compile_stage
 from omb_py.engine.program import Body, Host, Program, Stage
 from omb_py.engine.threads import Crew, Gate, stages_of
+
+if TYPE_CHECKING:
+    from omb_py.engine.flat import Loop, Render
 
 
 class CellRunner(ABC):
@@ -101,10 +103,14 @@ class FlatRunner(CellRunner):
 
     def once(self, stage: Stage) -> None:
         """Run some steps once."""
+        from omb_py.engine.flat import compile_stage  # not for ranks of the native binding
+
         self.execute(compile_stage(stage, self.rendered({}), {}), 0, 1)
 
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
         """Make the loop of the body."""
+        from omb_py.engine.flat import compile_stage
+
         self.crew, self.laps = None, len(stage.laps)
         if stage.threads > 1:
             gate = Gate()

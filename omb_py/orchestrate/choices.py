@@ -9,7 +9,7 @@ from pathlib import Path
 
 from omb_py.backends.gloo import offer as gloo
 from omb_py.engine.benchmark import Benchmark, Cell
-from omb_py.engine.buffers import BUFFERS, TORCH_PIP
+from omb_py.engine.buffers import BUFFERS, ON_DEVICE, TORCH_PIP
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.devices.placement import PLACES
@@ -29,6 +29,8 @@ GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "roc
 """Device -> (maker, files that are there when its driver is)."""
 DEVICES = KINDS
 HOST_MEMORY = "cpu"
+ARRAYS_OF = ("mpi", "gloo")
+"""Backends that take buffers on a device as the arrays of a package."""
 STAGINGS = ("auto", "never")
 
 
@@ -139,8 +141,10 @@ def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
     on_device = [device for device in request.devices if device != HOST_MEMORY]
     if not on_device and request.share_device:
         raise UsageError("--share-device is for ranks on devices: leave it out")
-    if on_device and request.buffer != "numpy":
+    if on_device and request.buffer not in ("numpy", *ON_DEVICE):
         raise UsageError(f"--buffer {request.buffer} lies on the host: leave it out with --device {on_device[0]}")
+    if request.buffer == "numba" and "rocm" in on_device:
+        raise UsageError("--buffer numba is for NVIDIA GPUs: cupy or torch with --device rocm")
     if not on_device and request.filler != FILLERS[0]:
         raise UsageError(f"-r {request.filler} computes on a device: add --device, or leave it out")
     if request.placement:
@@ -149,6 +153,8 @@ def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
 
 def _check_placement(request: Request, on_device: list[str]) -> None:
     words = request.placement.split()
+    if request.buffer != "numpy":
+        raise UsageError(f"buffers {request.placement} are not of --buffer {request.buffer}: leave one of them out")
     if len(words) != 2:
         raise UsageError(f"buffer places come in twos, sender and receiver, as H D: got {request.placement}")
     for word in words:
@@ -188,8 +194,10 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
             asked = f"backend{'s' * (len(request.backends) > 1)} {', '.join(request.backends)}"
             raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, known)}")
     for backend in request.backends:
-        if request.buffer not in offers[backend].buffers:
-            valid = nearest(request.buffer, offers[backend].buffers)
+        arrays = ON_DEVICE if HOST_MEMORY not in request.devices and backend in ARRAYS_OF else ()
+        kinds = (*offers[backend].buffers, *arrays)
+        if request.buffer not in kinds:
+            valid = nearest(request.buffer, kinds)
             raise UsageError(f"unknown buffer {request.buffer!r} for backend {backend}: {valid}")
         if why := offers[backend].missing():
             raise EnvironmentProblem(f"backend {backend}: {why}")
@@ -218,5 +226,5 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         parse_dtype(dtype)
     if request.process_sync == "roundtime" and "mock" in request.backends:
         raise UsageError("backend mock has one clock for all ranks, so it takes no --process-sync roundtime")
-    if request.buffer == "torch" and find_spec("torch") is None:
+    if request.buffer == "torch" and HOST_MEMORY in request.devices and find_spec("torch") is None:
         raise EnvironmentProblem(f"--buffer torch needs PyTorch, which is not installed: {TORCH_PIP}")

@@ -240,11 +240,12 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
         ranks = request.ranks or DEFAULT_RANKS
         benchmark = check(replace(request, ranks=ranks), offers)
         for backend, device in request.sides:
-            there = {"placement": request.placement, "share_device": request.share_device}
+            there = device != HOST_MEMORY
             for binding in bindings_of(request, offers[backend]):
                 level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
                 needs = replace(benchmark.needs, thread_level=level, session=request.session,  # type: ignore[arg-type]
-                                device=device, **(there if device != HOST_MEMORY else {}))  # fmt: skip
+                                device=device, share_device=there and request.share_device,
+                                placement=request.placement if there else "")  # fmt: skip
                 cells = groups.setdefault((backend, ranks, needs), [])
                 made = _cells(request, benchmark, backend, binding, device)
                 cells += (replace(offers[backend].fitted(benchmark, cell), sweep=sweep) for cell in made)

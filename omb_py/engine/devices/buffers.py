@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Cell, World
+from omb_py.engine.buffers import ON_DEVICE
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
@@ -46,7 +47,9 @@ class DeviceBuffers:
     def __init__(self, device: Device, direct: bool, placement: str = "", place: str = DEVICE) -> None:
         self.device, self.placement, self.place = device, placement, place
         self.direct = direct or place == HOST
-        self.memory: Any = HereMemory("numpy") if place == HOST else DeviceMemory(device, is_managed(place))
+        self._kinds: dict[str, Any] = {}
+        self.memory = self._of("")
+        """What holds the buffers that were reserved last."""
         self.stage = HostMemory("numpy")
         """Of staged communication what the library reads and writes."""
         self._other = 0
@@ -56,8 +59,17 @@ class DeviceBuffers:
         """The memory that the library is given."""
         return self.memory if self.direct else self.stage
 
-    def reserve(self, sizes: Mapping[str, int]) -> None:
-        """Allocate buffers for a whole sweep."""
+    def _of(self, kind: str) -> Any:
+        """The memory of a kind of arrays, or of none."""
+        kind = kind if kind in ON_DEVICE else ""
+        if kind not in self._kinds:
+            here = self.place == HOST
+            self._kinds[kind] = HereMemory("numpy") if here else DeviceMemory(self.device, is_managed(self.place), kind)
+        return self._kinds[kind]
+
+    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
+        """Allocate buffers for a whole sweep, held by arrays of a kind (:data:`omb_py.engine.buffers.ON_DEVICE`)."""
+        self.memory = self._of(kind)
         for name, nbytes in sizes.items():
             self.memory.reserve(name, nbytes)
             if not self.direct:
@@ -99,7 +111,8 @@ class DeviceBuffers:
 
     def close(self) -> None:
         """Free buffers and device."""
-        self.memory.close()
+        for memory in self._kinds.values():
+            memory.close()
         self.device.close()
 
 
