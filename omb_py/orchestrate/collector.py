@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem
+from omb_py.orchestrate.lastranks import LastRanks
 from omb_py.orchestrate.pairrows import pair_rows
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.printing import Printer
@@ -47,6 +48,8 @@ class Run:
     note: Callable[[str], None] = lambda text: None
     later: list[str] = field(default_factory=list)
     """Notes that wait until the results are printed."""
+    last: LastRanks = field(default_factory=LastRanks)
+    """How often each rank was the last to finish."""
     where: Where = HERE
     """The Python and the environment of the ranks."""
 
@@ -107,6 +110,7 @@ class Collector:
         if row["validated"] is False:
             self.run.failed = True
             self.run.wrong.add(cell.sweep)
+        self.run.last.add(row)
         if line := self.drift.add(row):
             self.run.note(line)
         self.run.printer.row(row, request)
