@@ -41,7 +41,10 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
     """The ranks that are last too often in half of the cells or more, the most often first.
 
     In a cell with p ranks and n calls the number of times that a rank is last is binomial with 1/p where all are alike;
-    Holm's method holds the chance of naming anyone, over all ranks and cells, at :data:`ALPHA`. Cells of the same ranks.
+    Holm's method holds the chance of naming anyone, over all ranks and cells, at :data:`ALPHA`.
+
+    Args:
+        cells: of the same ranks.
 
     Raises ValueError when the cells have different numbers of ranks.
     """

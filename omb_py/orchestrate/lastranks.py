@@ -39,7 +39,7 @@ class LastRanks:
             who = ", ".join(f"rank {one.rank} ({hosts[one.rank]}) in {one.share:.0%}" for one in found[:_SAID])
             told.append(
                 f"{name}: the last to finish is not chance: {who} of the calls, where {found[0].chance:.0%} would be "
-                f"usual ({len(cells)} {'cell' if len(cells) == 1 else 'cells'}): a slow rank, a shared core, or the shape of "
-                "the algorithm"
+                f"usual ({len(cells)} {'cell' if len(cells) == 1 else 'cells'}): a slow rank, a shared core, or the "
+                "shape of the algorithm"
             )
         return told

@@ -77,7 +77,9 @@ def test_several_ranks_on_a_node_are_told_apart(capsys: pytest.CaptureFixture[st
         (("-n", "4", "--mock", "link=1-9:2"), 2, "mock: there is no rank 9 among 4"),
     ],
 )
-def test_bad_input_gets_a_line(words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gets_a_line(
+    words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     found, out, err = run(capsys, *words, "--no-store")
     assert (found, out) == (code, "")
     assert err.count("\n") == 1 and said in err
@@ -101,7 +103,9 @@ def test_inside_a_launcher_it_says_where_to_run_it(
         ((), None, {}, (None, ())),
     ],
 )
-def test_where_ranks_come_from(hosts: tuple[str, ...], ranks: int | None, environ: dict[str, str], wanted: object) -> None:
+def test_where_ranks_come_from(
+    hosts: tuple[str, ...], ranks: int | None, environ: dict[str, str], wanted: object
+) -> None:
     from omb_py.cli.links import places
     from omb_py.orchestrate.request import Request
 

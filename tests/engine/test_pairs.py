@@ -48,7 +48,7 @@ def test_back_is_timed_by_the_other_end_and_serial_is_one_at_a_time() -> None:
 def test_the_message_of_a_round() -> None:
     (one,) = rounds("latency", 2, "", Schedule())
     message = as_round(one, lambda samples: samples.tolist())
-    assert message["pairs"] == [[0, 1, one.samples[0, 1].tolist()]]
+    assert message["pairs"] == [[0, 1]] and message["samples"] == [one.samples[0, 1].tolist()]
     assert message["last"] is True and message["cell"]["pairs"] == "0:parallel:forward:"
 
 
