@@ -24,7 +24,7 @@ LEAST = 4
 DELTAS: Mapping[str, float] = {"latency": 0.03, "tail": 1.0, "bandwidth": 0.03}
 """Metric -> by what part one must be slower to count."""
 ALPHA = 0.03
-"""At most this share of the sweeps over healthy nodes has a suspect by chance, all metrics, nodes and links together."""
+"""At most about this share of the sweeps over healthy nodes has a suspect: all metrics, nodes and links together."""
 TAIL = 0.1
 """The tail of a pair is the mean of this share of its samples, the slowest."""
 _SIGMA = 1.0 / special.ndtri(0.75)
@@ -97,8 +97,8 @@ def square(values: Floats, n: int, own: float = math.nan) -> Floats:
 def take_apart(values: Floats, n: int) -> Effects:
     """Level, nodes and links by median polish (J. W. Tukey, Exploratory Data Analysis, 1977) on a symmetric table.
 
-    A node's effect is the median over its pairs, so a few slow links do not move it, and a slow node is not found again in
-    each of its links. Needs n >= 3 nodes; time and memory go with the number of pairs.
+    A node's effect is the median over its pairs, so a few slow links do not move it, and a slow node is not found again
+    in each of its links. Needs n >= 3 nodes; time and memory go with the number of pairs.
     """
     grid = square(values, n)
     off = ~np.eye(n, dtype=bool)
@@ -261,7 +261,8 @@ def confirm(found: Sequence[Suspect], sweep: Mapping[str, Floats], members: Sequ
     return said
 
 
-def tail(samples: Floats) -> float:
-    """Mean of the slowest :data:`TAIL` of the samples, at least of one."""
-    count = max(1, math.ceil(TAIL * len(samples)))
-    return float(np.partition(samples, -count)[-count:].mean())
+def tail(samples: Floats) -> Floats:
+    """Mean of the slowest :data:`TAIL` of the samples, at least of one, along the last axis."""
+    count = max(1, math.ceil(TAIL * samples.shape[-1]))
+    slowest: Floats = np.partition(samples, -count, axis=-1)[..., -count:].mean(axis=-1)
+    return slowest

@@ -41,8 +41,8 @@ def command() -> click.Command:
         params=[*_own(), *_as_benchmarks(), *_output(), debug_option()],
         callback=run_links,
         help="Every pair of nodes: which node, which link is slow?\n\n"
-        "Latency, its tail and bandwidth of all pairs, in rounds of disjoint pairs, one rank a node. What is slower than "
-        "chance explains is measured again in a launch of its own, among other partners: confirmed or cleared "
+        "Latency, its tail and bandwidth of all pairs, in rounds of disjoint pairs, one rank a node. What is slower "
+        "than chance explains is measured again in a launch of its own, among other partners: confirmed or cleared "
         "(docs/links.md).",
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
@@ -75,7 +75,7 @@ def _own() -> list[click.Parameter]:
         Grouped(["-i", "--iterations"], heading=heading, metavar="N", type=whole("iterations", 10),
                 default=usual.iterations, help=f"Of latency, of each pair and pass. (default: {usual.iterations})"),
         Grouped(["--windows"], heading=heading, metavar="N", type=whole("windows", 1), default=usual.windows,
-                help=f"Windows of messages for bandwidth, of each pair, pass and direction. (default: {usual.windows})"),
+                help=f"Windows for bandwidth, of each pair, pass and direction. (default: {usual.windows})"),
         Grouped(["-W", "--window-size", "window"], heading=heading, metavar="N", type=whole("window size", 1),
                 default=usual.window, help=f"Messages in flight. (default: {usual.window})"),
     ]  # fmt: skip
@@ -95,7 +95,7 @@ def _output() -> list[click.Parameter]:
         Grouped(["-G", "--graph"], heading=heading, metavar="FORM", type=word("graph", GRAPHS),
                 help="tty: the matrix of all pairs in this terminal too. (default: none)"),
         Grouped(["--output"], heading=heading, metavar="FILE", type=Parsed("file", Path), multiple=True,
-                help="Write the findings to a file too: .html (with the heat map) or .json. Repeat it. (default: none)"),
+                help="Write the findings to a file too: .html (with heat map) or .json. Repeat it. (default: none)"),
     ]  # fmt: skip
 
 

@@ -117,12 +117,14 @@ def _measure(
 
 
 def as_round(done: Round, encode: Callable[[Any], Any]) -> Mapping[str, Any]:
-    """A round as the JSON message that is streamed to the parent."""
+    """A round as the JSON message that is streamed to the parent; `samples` has a row of iterations for each pair."""
+    pairs = sorted(done.samples)
     return {
         "cell": asdict(done.cell),
         "round": done.number,
         "last": done.last,
-        "pairs": [[*pair, encode(samples)] for pair, samples in sorted(done.samples.items())],
+        "pairs": [list(pair) for pair in pairs],
+        "samples": encode(np.array([done.samples[pair] for pair in pairs], np.float64)),
         "program_hash": done.program_hash,
         "bytes_moved": done.bytes_moved,
     }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem
+from omb_py.orchestrate.lastranks import LastRanks
 from omb_py.orchestrate.pairrows import pair_rows
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.printing import Printer
@@ -45,8 +46,12 @@ class Run:
     broken: bool = False
     """Results cannot be kept any more."""
     note: Callable[[str], None] = lambda text: None
+    on_round: Callable[[Mapping[str, Any], Sequence[str]], None] = lambda message, hosts: None
+    """Told every finished round of pairs (:func:`omb_py.engine.pairs.as_round`), and the hosts of all ranks."""
     later: list[str] = field(default_factory=list)
     """Notes that wait until the results are printed."""
+    last: LastRanks = field(default_factory=LastRanks)
+    """How often each rank was the last to finish."""
     where: Where = HERE
     """The Python and the environment of the ranks."""
 
@@ -107,6 +112,7 @@ class Collector:
         if row["validated"] is False:
             self.run.failed = True
             self.run.wrong.add(cell.sweep)
+        self.run.last.add(row)
         if line := self.drift.add(row):
             self.run.note(line)
         self.run.printer.row(row, request)
@@ -115,14 +121,12 @@ class Collector:
         self._overlap_of(row)
 
     def _round(self, message: Mapping[str, Any]) -> None:
-        """A finished round of pairs: a row a pair, all of them kept, then shown."""
+        """A finished round of pairs: a row a pair, all kept at once, then handed on."""
         assert self.identity is not None
-        rows = pair_rows(self.identity, message)
         if self.journal is not None:
             with self._keeping():
-                self.journal.extend(rows)
-        for row in rows:
-            self.run.printer.row(row)
+                self.journal.extend(pair_rows(self.identity, message))
+        self.run.on_round(message, self.identity.facts["hosts"])
         if message["last"]:
             self.run.cells += 1
             self.run.finished[self.plan.index].add(int(message["index"]))

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.circle import DIRECTIONS, Schedule
+from omb_py.engine.circle import DIRECTIONS, Schedule, parse_schedule
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.orchestrate.choices import offers_of
 from omb_py.orchestrate.collector import Run
 from omb_py.orchestrate.execute import SIMULATED, finish, new_run, start
 from omb_py.orchestrate.joining import joined_environment
+from omb_py.orchestrate.pairrows import samples_of
 from omb_py.orchestrate.plan import LaunchPlan, bindings_of, check
 from omb_py.orchestrate.request import SILENT, Request
 from omb_py.results import links
@@ -50,9 +51,9 @@ class Design:
     rounds: str = "parallel"
 
 
-@dataclass(slots=True)
+@dataclass
 class Table:
-    """What one launch measured. A :class:`~omb_py.orchestrate.printing.Printer` that keeps numbers, not samples."""
+    """What one launch measured: a few numbers for each pair and pass."""
 
     members: tuple[int, ...]
     """The ranks of the launch that took part."""
@@ -61,32 +62,29 @@ class Table:
     """metric -> logs of µs, shape (passes, pairs); of bandwidth the slower direction."""
     directions: dict[str, Floats] = field(default_factory=dict)
     """direction -> log of the µs of a window, shape (passes, pairs)."""
-    names: dict[int, str] = field(default_factory=dict)
-    """Host of each rank."""
+    hosts: Sequence[str] = ()
+    """Of all ranks of the launch."""
     window_bytes: float = math.nan
 
     def __post_init__(self) -> None:
         shape = self.passes, len(self.members) * (len(self.members) - 1) // 2
         self.values = {metric: np.full(shape, np.nan) for metric in METRICS}
         self.directions = {direction: np.full(shape, np.nan) for direction in DIRECTIONS}
+        self._place = {rank: k for k, rank in enumerate(self.members)}
 
-    def row(self, row: Mapping[str, Any], request: Request | None = None) -> None:
-        """Take in a pair."""
-        said = row["parameters"]
-        first, second = map(int, said["pair"].split("-"))
-        self.names |= {first: row["hosts"][0], second: row["hosts"][1]}
-        place = {rank: k for k, rank in enumerate(self.members)}
-        at = int(said["pass"]), links.column_of(len(self.members), place[first], place[second])
-        if row["benchmark"] == "latency":
-            self.values["latency"][at] = math.log(row["median_us"])
-            self.values["tail"][at] = math.log(links.tail(np.asarray(row["samples_us"], np.float64)))
-        else:
-            self.directions[said["direction"]][at] = math.log(row["mean_us"])
-            self.values["bandwidth"][at] = np.fmax(self.values["bandwidth"][at], math.log(row["mean_us"]))
-            self.window_bytes = row["metrics"]["bytes_moved"]
-
-    def close(self) -> None:
-        """Nothing is printed here."""
+    def take(self, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
+        """Take in a finished round."""
+        self.hosts, cell, samples = hosts, message["cell"], samples_of(message)
+        place, n, turn = self._place, len(self.members), int(cell["sweep"])
+        columns = [links.column_of(n, place[a], place[b]) for a, b in message["pairs"]]
+        if cell["benchmark"] == "latency":
+            self.values["latency"][turn, columns] = np.log(np.median(samples, axis=1))
+            self.values["tail"][turn, columns] = np.log(links.tail(samples))
+            return
+        means = np.log(samples.mean(axis=1))
+        self.directions[parse_schedule(cell["pairs"]).direction][turn, columns] = means
+        self.values["bandwidth"][turn, columns] = np.fmax(self.values["bandwidth"][turn, columns], means)
+        self.window_bytes = float(message["bytes_moved"])
 
     def typical(self, metric: str) -> Floats:
         """Median over the passes of each pair: µs, or MB/s of the slower direction."""
@@ -183,7 +181,8 @@ def checked(request: Request) -> None:
         raise UsageError("which nodes? name them with --hosts A,B,C,D, or say with -n how many ranks")
     if request.ranks < links.LEAST:
         raise UsageError(
-            f"links needs {links.LEAST} ranks or more, not {request.ranks}: with fewer a slow node looks like slow links"
+            f"links needs {links.LEAST} ranks or more, not {request.ranks}: with fewer a slow node looks like slow "
+            "links"
         )
 
 
@@ -217,7 +216,7 @@ def _measured(run: Run, request: Request, design: Design, members: tuple[int, ..
     if request.thread_level:
         needs = replace(needs, thread_level=request.thread_level)  # type: ignore[arg-type]
     table = Table(members, design.passes)
-    run.printer = table
+    run.on_round = table.take
     plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, look, cells)
     try:
         start(run, plan)
@@ -254,7 +253,7 @@ def silent_hosts(request: Request) -> list[str]:
 
 
 def _names(table: Table) -> tuple[str, ...]:
-    hosts = [table.names[rank] for rank in sorted(table.names)]
+    hosts = list(table.hosts)
     if len(set(hosts)) == len(hosts):
         return tuple(hosts)
     return tuple(f"{host}:{hosts[:rank].count(host)}" for rank, host in enumerate(hosts))

@@ -1,4 +1,4 @@
-"""A sweep over all pairs as JSON, as frames for the pair matrix, and as sentences. Pure functions of a :class:`Found`."""
+"""A sweep over all pairs as JSON, as a frame for the pair matrix, and as sentences."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
 
 
 def subjects(found: Found) -> list[dict[str, Any]]:
-    """One for each node or link that was suspect, confirmed ones first, then by how slow.
+    """A dict for each node or link that was suspect, confirmed ones first, then by how slow.
 
-    Each has ``kind``, ``name``, ``ends``, ``state``, and ``metrics``: metric -> ``slower`` (times as long, of the repeat
-    where there was one), ``limit``, ``state``.
+    It has ``kind``, ``name``, ``ends``, ``state``, and ``metrics``: metric -> ``slower`` (times as long, in
+    the repeat where there was one), ``limit``, ``state``.
     """
     by_subject: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
     for one in found.suspects:

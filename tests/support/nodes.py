@@ -140,7 +140,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _bytecode(source: str, share: float = 1.0) -> str:
-    """Classic BPF that takes this share of the IPv4 packets from an address, as ``tc filter … bpf bytecode`` wants it."""
+    """Classic BPF that takes this share of the IPv4 packets from an address, for ``tc filter … bpf bytecode``."""
     address = int.from_bytes(socket.inet_aton(source))
     lines = ["40 0 0 12", "21 0 {end} 2048", "32 0 0 26", f"21 0 {{end}} {address}"]
     if share < 1:

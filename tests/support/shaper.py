@@ -1,6 +1,7 @@
 """A cable that holds packets back: two TAP devices, and a process that hands over each frame some time later.
 
-For kernels without sch_netem. ``python -m tests.support.shaper TAP TAP MICROSECONDS`` says ``ready`` and runs until killed.
+For kernels without sch_netem. ``python -m tests.support.shaper TAP TAP MICROSECONDS`` says ``ready`` and runs until
+it is killed.
 """
 
 from __future__ import annotations
