@@ -108,6 +108,8 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules) -> Re
 
 
 def _kept_text(run: Run) -> str:
+    if not run.cells:
+        return "Nothing was measured"
     if run.request.store is None:
-        return "nothing is stored, because of --no-store"
+        return "Nothing is stored, because of --no-store"
     return f"What was measured is kept in {run.request.store}, run {run.run_id}"
