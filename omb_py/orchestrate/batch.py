@@ -119,6 +119,9 @@ class Jobs:
         for _, _, waiting in self.running:
             waiting.kill()
             waiting.wait()
+            for pipe in (waiting.stdout, waiting.stderr):
+                if pipe is not None:  # not read to its end: a child of sbatch may hold it
+                    pipe.close()
 
 
 def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str] = os.environ) -> list[Done]:
