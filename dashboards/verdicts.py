@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from omb_py.results import guideline_forms
 from omb_py.results.report import Report
 from omb_py.results.report_forms import HEADS, grouped
 
-_STYLES = {"SLOWER": "bold red", "FASTER": "bold green", "UNCLEAR": "yellow", "NOT COMPARABLE": "magenta"}
-_LEFT = ("cell", "of", "verdict", "tail", "tail verdict")
+_STYLES = {"SLOWER": "bold red", "FASTER": "bold green", "UNCLEAR": "yellow", "NOT COMPARABLE": "magenta",
+           "VIOLATED": "bold red", "WRONG": "bold red"}  # fmt: skip
+_LEFT = ("cell", "of", "verdict", "tail", "tail verdict", "guideline")
 
 
 def verdict_table(report: Report) -> Table:
     """A line a cell, a group a benchmark; columns that are empty everywhere are left out."""
-    rows = grouped(report)
-    shown = [k for k, head in enumerate(HEADS) if any(row[k] for _, row in rows)]
+    return _table(HEADS, grouped(report))
+
+
+def guideline_table(report: guideline_forms.Report) -> Table:
+    """A line a cell."""
+    return _table(guideline_forms.HEADS, [("", row) for row in guideline_forms.table(report)])
+
+
+def _table(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> Table:
+    """A table of (group, row), columns that are empty everywhere left out."""
+    shown = [k for k, head in enumerate(heads) if any(row[k] for _, row in rows)]
     made = Table(box=box.SIMPLE_HEAD)
     for k in shown:
-        made.add_column(HEADS[k], justify="left" if HEADS[k] in _LEFT else "right", no_wrap=True)
-    for number, (benchmark, row) in enumerate(rows):
-        if number and benchmark != rows[number - 1][0]:
+        made.add_column(heads[k], justify="left" if heads[k] in _LEFT else "right", no_wrap=True)
+    for number, (group, row) in enumerate(rows):
+        if number and group != rows[number - 1][0]:
             made.add_section()
         made.add_row(*(Text(row[k], style=_STYLES.get(row[k].split(",")[0], "")) for k in shown))
     return made

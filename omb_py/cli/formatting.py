@@ -12,6 +12,8 @@ from omb_py.cli.glued import Glued, unglue
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
+RAW = "omb_py.words"
+"""In a context: the words of the command as they were typed."""
 EXIT_CODES = (
     (str(errors.OK), "fine"),
     (str(errors.NEGATIVE), "a negative verdict: a validation failed"),
@@ -62,6 +64,7 @@ class Page(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Rewrite glued values, then parse as usual."""
+        ctx.meta[RAW] = list(args)
         valued: set[str] = set()
         glued: dict[str, Glued] = {}
         for param in self.params:

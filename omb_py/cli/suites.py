@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from omb_py.cli.batch import submitting
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option
 from omb_py.cli.measure import rank_0_speaks
 from omb_py.cli.options import measuring_options
@@ -85,7 +86,7 @@ def run_command() -> click.Command:
         help="Go on with a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
         "Cells that are in the store are not measured again. (default: a new run)",
     )  # fmt: skip
-    return Page(
+    page = Page(
         "run",
         params=[_suite_argument(), _word_after_resume(), *_options(of_the_line=True), resume],
         callback=run_suite_command,
@@ -97,6 +98,7 @@ def run_command() -> click.Command:
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", EXIT_CODES)),
     )
+    return submitting(page)
 
 
 _EXAMPLES = (

@@ -51,6 +51,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli import links
 
         return links.command()
+    if name == "guidelines":
+        from omb_py.cli import guidelines
+
+        return guidelines.command()
     if name in ("compare", "aa"):
         from omb_py.cli import compare
 

@@ -9,7 +9,9 @@ from typing import Any, Literal
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Program
 
-Family = Literal["pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup"]
+Family = Literal[
+    "pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup", "guideline"
+]
 
 Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
 """``first half``: the senders of pairs i, i + ranks/2; ``first node``: the ranks on the host of rank 0."""
@@ -167,6 +169,8 @@ class Metric:
     """The same from the hosts of the ranks, where it depends on them."""
     derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
     """Further columns of the text, from each lap's means over the timed ranks in µs."""
+    apart: tuple[str, ...] = ()
+    """Laps that are samples of their own: each becomes a row, marked with its name as `side`."""
 
     def parts_of(self, cell: Cell) -> int:
         """What a lap of a cell is divided by."""

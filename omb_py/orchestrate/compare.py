@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
@@ -14,6 +14,7 @@ from omb_py.orchestrate.conduct import Design, conduct
 from omb_py.orchestrate.execute import SIMULATED, new_run, start
 from omb_py.orchestrate.joining import joined_environment
 from omb_py.orchestrate.plan import LaunchPlan
+from omb_py.orchestrate.printing import Kept
 from omb_py.orchestrate.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.suite import Skip
 from omb_py.orchestrate.suiterun import plan_suite
@@ -41,20 +42,6 @@ class SideRun:
 
     def __str__(self) -> str:
         return f"{self.side} ({self.words})" if self.words else self.side
-
-
-@dataclass(slots=True)
-class _Kept:
-    """A printer that prints nothing: it keeps the rows of a launch."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def row(self, row: Mapping[str, Any], request: Request | None = None) -> None:
-        """Keep all but the samples."""
-        self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"})
-
-    def close(self) -> None:
-        """Nothing is kept back."""
 
 
 class Measurer:
@@ -112,8 +99,8 @@ class Measurer:
     def _sweep(self, plan: LaunchPlan, cell: int) -> int:
         return plan.cells[self._at[cell][1]].sweep
 
-    def _run(self, side: Side, look: int) -> tuple[Run, _Kept]:
-        spec, kept = self.sides[side], _Kept()
+    def _run(self, side: Side, look: int) -> tuple[Run, Kept]:
+        spec, kept = self.sides[side], Kept()
         request = spec.requests[0]
         tags = {**request.tags, SIDE_TAG: side, LOOK_TAG: str(look), LOOKS_TAG: str(self.looks)}
         run = Run(
@@ -143,7 +130,7 @@ class Measurer:
         self.lost[sweeps[0]] = Skip(f"{benchmark} on {side}", str(error), failed=True)
         return [left]
 
-    def _keep(self, side: Side, run: Run, kept: _Kept) -> None:
+    def _keep(self, side: Side, run: Run, kept: Kept) -> None:
         from omb_py.results.reading import read_provenance
 
         self.rows[side] += kept.rows

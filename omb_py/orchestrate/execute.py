@@ -8,11 +8,12 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem
+from omb_py.orchestrate.allocation import allocation, ranks_for
 from omb_py.orchestrate.choices import HOST_MEMORY, offers_of
 from omb_py.orchestrate.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.joining import Joined, joined_environment
@@ -20,6 +21,7 @@ from omb_py.orchestrate.plan import LaunchPlan, plan
 from omb_py.orchestrate.printing import printer_of
 from omb_py.orchestrate.request import DEFAULT_RANKS, Request
 from omb_py.results.store import check_writable
+from omb_py.suites import find
 
 SIMULATED = ("mock",)
 """Backends that run all ranks in this process."""
@@ -50,6 +52,8 @@ def execute_run(request: Request) -> RunOutcome:
 
         return run_joined([request], joined)
     request, skips = narrowed(request, offers, asked=True)
+    if request.ranks is None and not set(request.backends) <= set(SIMULATED):
+        request = replace(request, ranks=ranks_for(find(request.benchmark), allocation(os.environ)))
     plans = plan(request, request.ranks or DEFAULT_RANKS, offers)
     run = new_run(request, plans)
     refused: dict[tuple[str, str], EnvironmentProblem] = {}
@@ -198,7 +202,7 @@ def supervise(
 
 def _simulate(run: Run, launch: LaunchPlan) -> None:
     """Run a launch of the simulated backend in this process."""
-    from omb_py.backends.registry import find
+    from omb_py.backends.registry import find as find_backend
     from omb_py.engine.link import LocalLink
     from omb_py.orchestrate.worker import Position, run_cells
 
@@ -212,7 +216,7 @@ def _simulate(run: Run, launch: LaunchPlan) -> None:
             collector.cell(message)
         return None
 
-    session = find(launch.backend).connect(spec)
+    session = find_backend(launch.backend).connect(spec)
     try:
         run_cells(session, spec, LocalLink(handle), Position())
     finally:

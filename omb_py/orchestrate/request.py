@@ -20,7 +20,7 @@ GRAPHS = ("tty",)
 """What ``--graph`` admits."""
 SILENT = "none"
 """The form of the Python API: nothing on stdout."""
-LAUNCHERS = ("auto", "mpiexec", "srun", "torchrun", "none")
+LAUNCHERS = ("auto", "mpiexec", "srun", "flux", "torchrun", "none")
 """What ``--launcher`` admits."""
 
 

@@ -114,7 +114,7 @@ def _timing(cell: Mapping[str, Any]) -> str:
     return str(cell["timing"])
 
 
-_APART = ("ranks_per_device", "staging", "placement", "filler")
+_APART = ("ranks_per_device", "staging", "placement", "filler", "side")
 """Marks of a row that make it another measurement."""
 
 
