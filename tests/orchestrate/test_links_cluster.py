@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
 SUITE = """
 name = "long"
+description = "too long for a cable to be taken out unnoticed"
 [[entry]]
 benchmarks = ["allreduce", "alltoall"]
 message-size = "8:16"
