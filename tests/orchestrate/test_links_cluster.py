@@ -28,7 +28,7 @@ iterations = 50
 [[entry]]
 benchmarks = ["allgather"]
 message-size = "8:8"
-iterations = 100000000
+iterations = 5000000
 """
 
 
