@@ -60,7 +60,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
     valid_prog_environs = ["*"]  # noqa: RUF012
     local = True
 
-    @run_before("run")
+    @run_before("run")  # type: ignore[untyped-decorator]
     def say_what_runs(self) -> None:
         """The command line."""
         self.executable = self.command
@@ -77,7 +77,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
         columns = ["benchmark", "backend", "binding", "size_bytes", "value", "unit", "validated"]
         return json.loads(load(folder, columns=columns).to_json(orient="records"))  # type: ignore[no-any-return]
 
-    @sanity_function
+    @sanity_function  # type: ignore[untyped-decorator]
     def ended_well(self) -> Any:
         """Exit code 0, at least one row, and none that did not validate."""
         rows = self.rows
@@ -91,7 +91,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
             ]
         )
 
-    @run_before("performance")
+    @run_before("performance")  # type: ignore[untyped-decorator]
     def name_figures(self) -> None:
         """A performance variable for each cell."""
         self.perf_variables = {

@@ -160,9 +160,9 @@ def to_junit(report: Report) -> str:
         "skipped": words["UNCLEAR"] + len(report.skipped),
     }  # fmt: skip
     root = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(
-        root, "testsuite", name="omb-py guidelines", **{name: str(count) for name, count in counts.items()}
-    )
+    suite = ElementTree.SubElement(root, "testsuite", name="omb-py guidelines")
+    for name, count in counts.items():
+        suite.set(name, str(count))
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in (("delta", report.rules.delta), ("alpha", report.rules.alpha), ("run", report.run_id)):
         ElementTree.SubElement(properties, "property", name=name, value=str(value))

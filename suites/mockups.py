@@ -7,7 +7,7 @@ to a whole element for each rank, so a mock-up may move a little more than the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -192,8 +192,8 @@ def all_blocks(op: str) -> Make:
     return lambda c: Side((c.call(op, c.whole),))
 
 
-PLAIN: Mapping[str, str] = {"send": "more", "recv": "right"}
-"""Buffers of a mock-up that moves other amounts than the collective, so that both have memory of their own."""
+_INPUT = "more"
+"""What a mock-up sends that moves other amounts than the collective: both have memory of their own."""
 
 
 def larger(op: str) -> Make:
@@ -201,11 +201,11 @@ def larger(op: str) -> Make:
 
     def make(c: Calls) -> Side:
         size = c.vector if op.startswith("reduce_scatter") else c.size
-        return Side((c.call(op, 2 * size, **PLAIN),))
+        return Side((c.call(op, 2 * size, _INPUT),))
 
     return make
 
 
 def split(op: str, parts: int) -> Make:
     """The same collective in equal parts."""
-    return lambda c: Side(c.chunks(op, parts, PLAIN["send"], PLAIN["recv"]))
+    return lambda c: Side(c.chunks(op, parts, _INPUT, "right"))

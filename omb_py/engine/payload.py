@@ -237,11 +237,15 @@ def _unlike(nbytes: int, *key: int) -> Bytes:
     return pattern(nbytes, *key) ^ np.uint8(0x0F)
 
 
+def _zeros(nbytes: int) -> Bytes:
+    return np.zeros(nbytes, np.uint8)
+
+
 def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
     if op == "zero":
-        yield step["send"], partial(np.zeros, step["send"].nbytes, np.uint8)
+        yield step["send"], partial(_zeros, step["send"].nbytes)
     elif "window" in step.operands:
         for place, before, _ in _window_parts(step, k, world, iteration):
             if before is not None:
