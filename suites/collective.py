@@ -8,6 +8,7 @@ from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program import Blocks, Buffer, Region, Step
 from omb_py.suites.forms import Collective, blocking, overlapping, persistent
 from omb_py.suites.rules import REDUCTION_SIZES, message_bytes, uneven
+from omb_py.traffic import blocks
 
 Made = tuple[Step, tuple[Buffer, ...]]
 
@@ -145,6 +146,11 @@ def _exchange(world: World, cell: Cell) -> tuple[Blocks, Blocks, tuple[Buffer, .
 
 def alltoallv(world: World, cell: Cell) -> Made:
     """Every rank sends a block to every rank: `size` bytes each, or as uneven as asked for."""
+    if cell.traffic:
+        sent = blocks(cell.traffic, message_bytes(cell), DTYPES[cell.dtype].itemsize)
+        mine, back = sent[world.rank], tuple(row[world.rank] for row in sent)
+        call = steps.alltoallv(Blocks.packed("send", mine), Blocks.packed("recv", back), cell.dtype)
+        return call, _buffers(sum(mine), sum(back))
     out, into, buffers = _exchange(world, cell)
     return _placed(steps.alltoallv(out, into, cell.dtype), cell.in_place), buffers
 
@@ -220,7 +226,7 @@ COLLECTIVES = (
     ),
     Collective(
         "alltoallv", "collective", "every rank sends a block to every rank, which may differ in size", alltoallv,
-        _per_rank, "alltoall", options=frozenset({_HERE, _UNEVEN}),
+        _per_rank, "alltoall", options=frozenset({_HERE, _UNEVEN, "traffic"}),
     ),
     Collective(
         "alltoallw", "collective", "every rank sends a block to every rank, each with its datatype", alltoallw,

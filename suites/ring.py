@@ -1,11 +1,11 @@
-"""A ring: every rank sends to the next and receives from the one before, as nccl-tests' sendrecv does."""
+"""Exchanges in a pattern, as nccl-tests have them: sendrecv, a ring, and hypercube, along each dimension in turn."""
 
 from __future__ import annotations
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.program import Buffer, Lap, Program, Region, Request, Requests, Stage, body
+from omb_py.engine.program import Buffer, Lap, Node, Program, Region, Request, Requests, Stage, body
 from omb_py.engine.steps import barrier, irecv, isend, waitall
-from omb_py.suites.rules import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, message_bytes
+from omb_py.suites.rules import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, POWER_OF_TWO, TWO_OR_MORE, message_bytes
 
 
 def sendrecv(world: World, cell: Cell) -> Program:
@@ -18,11 +18,36 @@ def sendrecv(world: World, cell: Cell) -> Program:
     return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
 
 
+def hypercube(world: World, cell: Cell) -> Program:
+    """With each neighbor in turn twice as much: 1, 2, 4, … blocks of `size` bytes, as an allgather by doubling does.
+
+    What a step sends does not come from what an earlier one received, so that every byte can be checked.
+    """
+    size, me, n = message_bytes(cell), world.rank, world.size
+    nodes: list[Node] = []
+    for dimension in range(n.bit_length() - 1):
+        held = 1 << dimension
+        mine, theirs = me // held * held, (me ^ held) // held * held
+        back = Region("recv", theirs * size, held * size)
+        nodes.append(irecv(back, me ^ held, cell.dtype, Request(0)))
+        nodes.append(isend(Region("send", mine * size, held * size), me ^ held, cell.dtype, Request(1)))
+        nodes.append(waitall(Requests(0, 2)))
+    after = (barrier(),) if cell.process_sync == "barrier" else ()
+    loop = body(Lap(), *nodes, Lap("time"), *after)
+    return Program((Buffer("send", n * size), Buffer("recv", n * size)), (Stage(loop),))
+
+
 BENCHMARKS = (
     Benchmark(
         "sendrecv", "collective", "a message to the next rank and one from the rank before, at once", sendrecv,
         PER_CALL, COLLECTIVE_SIZES, COLLECTIVE_COUNTS, TWO_OR_MORE, "all", "char",
         frozenset({"type", "validation", "full", "process_sync"}), bytes_total=lambda size, ranks: size,
         bandwidth="sendrecv",
+    ),
+    Benchmark(
+        "hypercube", "collective", "with each neighbor in a hypercube in turn, twice as much each time", hypercube,
+        PER_CALL, COLLECTIVE_SIZES, COLLECTIVE_COUNTS, POWER_OF_TWO, "all", "char",
+        frozenset({"type", "validation", "full", "process_sync"}), bytes_total=lambda size, ranks: size * ranks,
+        bandwidth="hypercube",
     ),
 )  # fmt: skip

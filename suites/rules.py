@@ -17,6 +17,8 @@ EXACTLY_TWO = RankRule("exactly 2 ranks", lambda n: n == 2)
 EVEN = RankRule("an even number of ranks", lambda n: n >= 2 and n % 2 == 0)
 TWO_OR_MORE = RankRule("2 ranks or more", lambda n: n >= 2)
 
+POWER_OF_TWO = RankRule("2, 4, 8, … ranks", lambda n: n >= 2 and n & (n - 1) == 0)
+
 ONE_WAY = Metric("us", "mean over iterations of lap time / 2, on rank 0", parts=2)
 PER_CALL = Metric("us", "mean over ranks of each rank's mean lap time")
 

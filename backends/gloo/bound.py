@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.flat import Names, flip_in, index_of
+from omb_py.engine.flat import Names, Objects, flip_in, index_of
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem
@@ -57,7 +57,7 @@ class Renderer:
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
         self.requests: list[Any] = [None] * request_count(program)
-        self._made: dict[Any, Any] = {}
+        self._objects = Objects(self.nbytes, self.copies)
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
@@ -121,29 +121,15 @@ class Renderer:
     def tensor(self, step: Step, word: str, names: Names, k: str) -> str:
         """The tensor of a region: the same object every time, one for each pass or copy where it moves."""
         region: Region | Blocks = step[word]
-        return self._bound(region, (region, step["dtype"]), names, k, lambda at: self._tensor(at, step["dtype"]))
+        return self._objects.text(region, (region, step["dtype"]), names, k, lambda at: self._tensor(at, step["dtype"]))
 
     def blocks(self, step: Step, word: str, names: Names, k: str) -> str:
         """The list of tensors, one for each rank, that a region consists of."""
         region: Region = step[word]
         counts: tuple[int, ...] | None = step["counts"] if "counts" in step.operands else None
-        return self._bound(
+        return self._objects.text(
             region, (region, step["dtype"], counts), names, k, lambda at: self._blocks(at, step["dtype"], counts)
         )
-
-    def _bound(self, region: Region | Blocks, key: Any, names: Names, k: str, make: Any) -> str:
-        strided = isinstance(region, Region) and region.stride
-        if key not in self._made:
-            copies = [region.copy(c) for c in range(self.copies)] if region.turn else [region]
-            one = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
-            if isinstance(region, Region) and region.stride:
-                passes = (one - region.offset) // region.stride
-                made = [[make(copy.at(number)) for number in range(passes)] for copy in copies]
-            else:
-                made = [make(copy) for copy in copies]
-            self._made[key] = made if region.turn else made[0]
-        suffix = f"[{k}]" if k and strided else "[0]" if strided else ""
-        return names.bind(self._made[key], "b") + ("[c]" if region.turn else "") + suffix
 
     def _tensor(self, region: Region | Blocks, dtype: str) -> torch.Tensor:
         start = region.offset if isinstance(region, Region) else min(region.offsets, default=0)

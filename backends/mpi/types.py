@@ -46,7 +46,7 @@ def datatype(name: str) -> MPI.Datatype:
         if half != MPI.DATATYPE_NULL and half.Get_size() == _HALF_BYTES:
             return half
     raise EnvironmentProblem(
-        f"{library} {version} has no {kind.mpi}, so no -T {name}: MPI does not define 16-bit floats; "
+        f"{library} {version} has no {kind.mpi}, so no -T {name}: MPI defines no floats of 8 or 16 bits; "
         "MPICH 5 has float16 and bfloat16, Open MPI 5 with the extension shortfloat float16"
     )
 

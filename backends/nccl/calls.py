@@ -7,22 +7,28 @@ from typing import Any, Final
 
 import numpy as np
 
+from omb_py.backends.nccl.communicators import SCRATCH, Communicators, pointer_to
 from omb_py.backends.nccl.library import Library
+from omb_py.backends.nccl.lower import NEWER
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
-from omb_py.engine.devices.memory import DeviceMemory
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.dtypes import DTYPES, FP8
 from omb_py.engine.native import Arg, Call
 from omb_py.engine.program import Region, Result, Step
+from omb_py.engine.steps import REDUCTIONS, base
+from omb_py.engine.timing import LANES
 from omb_py.errors import EnvironmentProblem
 
 TYPES: Final = {
     "char": 0, "int8": 0, "uint8": 1, "int32": 2, "uint32": 3, "int64": 4, "uint64": 5, "float16": 6, "float32": 7,
-    "float64": 8, "bfloat16": 9,
+    "float64": 8, "bfloat16": 9, "float8e4m3": 10, "float8e5m2": 11,
 }  # fmt: skip
 """Our types -> ncclDataType_t (nccl.h)."""
 OPS: Final = {"sum": 0, "prod": 1, "max": 2, "min": 3}
 """Our reductions -> ncclRedOp_t (nccl.h)."""
-BFLOAT16_SINCE: Final = (2, 10, 0)
+TYPES_SINCE: Final = {"bfloat16": (2, 10, 0), "float8e4m3": (2, 24, 0), "float8e5m2": (2, 24, 0)}
+"""Versions of the library from which on it has a type."""
+FP8_REDUCES_SINCE: Final = (9, 0)
+"""Compute capability of NVIDIA's GPUs from which on NCCL reduces fp8."""
 CALLS: Final = {
     "allreduce": ("ncclAllReduce", "send recv count dtype op comm stream"),
     "reduce": ("ncclReduce", "send recv count dtype op root comm stream"),
@@ -39,18 +45,32 @@ CALLS: Final = {
     "barrier": ("ncclAllReduce", "scratch scratch one char max comm stream"),
 }
 """step -> (function, operands). NCCL has no barrier: a reduction of one byte does it."""
-SCRATCH: Final = "barrier's byte"
-"""Its buffer."""
+CONFIGURED: Final = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", *NEWER})
+"""Steps whose function has a form with a configuration, ``nccl…Config``."""
 
 
-def check_types(step: Step, library: Library) -> None:
-    """Raises EnvironmentProblem when the library has no such element type or reduction."""
+def check_types(step: Step, library: Library, device: Device) -> None:
+    """Raises EnvironmentProblem when the library has no such element type or reduction, or the GPU lacks it."""
     dtype, op = str(step.operands.get("dtype", "char")), str(step.operands.get("op", "sum"))
     what = f"{library.name} {library.version_text}"
-    if dtype not in TYPES or (dtype == "bfloat16" and library.version < BFLOAT16_SINCE):
-        raise EnvironmentProblem(f"{what} has no type {dtype}: -T with one of {', '.join(TYPES)}")
+    if dtype not in TYPES or library.version < TYPES_SINCE.get(dtype, (0, 0, 0)):
+        there = [name for name in TYPES if library.version >= TYPES_SINCE.get(name, (0, 0, 0))]
+        newer = f" (it came with {'.'.join(map(str, TYPES_SINCE[dtype][:2]))})" if dtype in TYPES_SINCE else ""
+        raise EnvironmentProblem(f"{what} has no type {dtype}{newer}: -T with one of {', '.join(there)}")
+    capability = getattr(device, "capability", None)
+    if dtype in FP8 and base(step.op) in REDUCTIONS and capability is not None and capability < FP8_REDUCES_SINCE:
+        raise EnvironmentProblem(
+            f"{device.name} has compute capability {'.'.join(map(str, capability))}, and {library.name} reduces "
+            f"{dtype} from 9.0 on: -T bfloat16, or another GPU"
+        )
     if op not in OPS:
         raise EnvironmentProblem(f"{what} has no reduction {op}: --op with one of {', '.join(OPS)}")
+
+
+def check_function(step: Step, library: Library) -> None:
+    """Raises EnvironmentProblem when this version of the library has no function for a step."""
+    if step.op in CALLS:
+        library.address_of(CALLS[step.op][0])
 
 
 class Resolver:
@@ -58,15 +78,14 @@ class Resolver:
 
     Args:
         library: NCCL or RCCL.
-        comm: the communicator's handle.
-        memory: the buffers.
+        comms: the communicator, or several, and the buffers.
         size: number of ranks.
         handles: of events and graphs, by slot, int64; read when a step runs.
     """
 
-    def __init__(self, library: Library, comm: int, memory: DeviceMemory, size: int, handles: Any) -> None:
-        self.library, self.comm, self.memory, self.size, self.handles = library, comm, memory, size, handles
-        self.device: Device = memory.device
+    def __init__(self, library: Library, comms: Communicators, size: int, handles: Any) -> None:
+        self.library, self.comms, self.memory, self.size, self.handles = library, comms, comms.memory, size, handles
+        self.device: Device = comms.device
         self._other = 0
         self.results: Mapping[tuple[str, str], float] = {}
         """Laps of earlier stages."""
@@ -75,12 +94,14 @@ class Resolver:
         """The C call of a step. Raises EnvironmentProblem when the library lacks the function."""
         if step.op in CALLS:
             function, words = CALLS[step.op]
+            if self.comms.config is not None and step.op in CONFIGURED:
+                function, words = f"{function}Config", f"{words} config"
             address = self.library.address_of(function)
         elif step.op in FUNCTIONS:
             address, words = self.device.function(step.op), FUNCTIONS[step.op]
         else:
             raise EnvironmentProblem(f"backend nccl cannot do {step.op}")
-        return Call(address, tuple(self._operand(word, step) for word in words.split()))
+        return Call(address, tuple(self.operand(word, step) for word in words.split()))
 
     def other_stream(self) -> int:
         """A second stream, made when first asked for."""
@@ -91,11 +112,15 @@ class Resolver:
         """The host cannot invert a byte that lies on a device."""
         raise EnvironmentProblem("faults are injected into host memory only: --backend mpi or mock")
 
-    def _operand(self, word: str, step: Step) -> Arg:
+    def operand(self, word: str, step: Step) -> Arg:
+        """An operand of a C call by its name."""
         if word in ("send", "recv", "buf"):
             return self._region(step[word])
         if word == "scratch":
             return Arg(self.memory.address(SCRATCH))
+        if word in ("comm", "stream") and LANES in step.operands:  # another one in each pass
+            handles = self.comms.handles if word == "comm" else self.comms.streams
+            return Arg(int(handles.ctypes.data), int(handles.itemsize), load=8)
         if word == "stream":
             return Arg(self.other_stream() if step.operands.get("stream") == OTHER_STREAM else self.device.stream)
         if word == "address":
@@ -111,7 +136,9 @@ class Resolver:
             return Arg(ns.of(self.results) if isinstance(ns, Result) else int(ns))
         if word in _NUMBERS:
             return Arg(_NUMBERS[word](step, self.size))
-        constants = {"one": 1, "char": TYPES["char"], "max": OPS["max"], "comm": self.comm, "mask": 0xFFFFFFFF}
+        if word == "config":
+            return Arg(pointer_to(self.comms.config))
+        constants = {"one": 1, "char": TYPES["char"], "max": OPS["max"], "comm": self.comms.first, "mask": 0xFFFFFFFF}
         return Arg(constants[word] if word in constants else int(step[word]))
 
     def _slot(self, step: Step) -> int:

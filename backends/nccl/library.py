@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from omb_py.backends.nccl.bindings import BINDINGS, missing
 from omb_py.engine.devices import SIMULATED
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
@@ -41,8 +44,52 @@ except BaseException as error:
     said["error"] = f"{type(error).__name__}: {error}"
 print("omb-py:" + json.dumps(said))
 """
-OPTIONAL: Final = ("ncclAlltoAll", "ncclGather", "ncclScatter", "ncclCommWindowRegister", "ncclGroupSimulateEnd")
+OPTIONAL: Final = (
+    "ncclAlltoAll", "ncclGather", "ncclScatter", "ncclCommRegister", "ncclCommWindowRegister", "ncclAllReduceConfig",
+    "ncclGroupSimulateEnd",
+)  # fmt: skip
 """Symbols of newer versions, for ``doctor``."""
+
+
+_BANNER: Final = re.compile(rb"NCCL version [0-9.]+[^+\x00]{0,16}\+cuda([0-9]+)\.([0-9]+)")
+"""What NVIDIA's builds say of themselves."""
+
+
+def built_for(path: str) -> tuple[int, int] | None:
+    """(major, minor) of the CUDA that a library file was built for; None where it does not say."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            found = _BANNER.search(content)
+            return (int(found[1]), int(found[2])) if found else None
+    except (OSError, ValueError):  # no such file, or an empty one
+        return None
+
+
+def loaded_file(name: str, maps: Path = Path("/proc/self/maps")) -> str:
+    """The file of a loaded library, whose name may be without a folder."""
+    if "/" in name:
+        return name
+    try:
+        files = {line.split()[-1] for line in maps.read_text().splitlines() if "/" in line}
+    except OSError:
+        return name
+    return next((file for file in sorted(files) if Path(file).name.startswith(name)), name)
+
+
+def check_cuda(built: tuple[int, int] | None, driver: int, path: str) -> None:
+    """Raises EnvironmentProblem for a library of a later CUDA than the driver takes.
+
+    Args:
+        built: of :func:`built_for`.
+        driver: what cuDriverGetVersion says, thousands and tens; 0: not known.
+        path: the library, for the message.
+    """
+    if built and driver and built[0] > driver // 1000:
+        most = f"{driver // 1000}.{driver % 1000 // 10}"
+        raise EnvironmentProblem(
+            f"{path} is built for CUDA {built[0]}, and this driver takes CUDA {most} at most: "
+            f"pip install nvidia-nccl-cu{driver // 1000}, or a newer driver"
+        )
 
 
 class UniqueId(ctypes.Structure):
@@ -147,12 +194,48 @@ class Library:
         self._check("ncclGetUniqueId", self.handle.ncclGetUniqueId(ctypes.byref(made)))
         return bytes(made)
 
-    def init_rank(self, size: int, unique_id: bytes, rank: int) -> int:
+    def init_rank(self, size: int, unique_id: bytes, rank: int, config: ctypes.Structure | None = None) -> int:
         """Make the communicator, together with all other ranks. Raises EnvironmentProblem."""
         comm = ctypes.c_void_p()
         made = UniqueId.from_buffer_copy(unique_id)
-        self._check("ncclCommInitRank", self.handle.ncclCommInitRank(ctypes.byref(comm), size, made, rank))
+        if config is None:
+            self._check("ncclCommInitRank", self.handle.ncclCommInitRank(ctypes.byref(comm), size, made, rank))
+            return comm.value or 0
+        function = self.handle.ncclCommInitRankConfig
+        function.argtypes = [*self.handle.ncclCommInitRank.argtypes, ctypes.c_void_p]
+        self._check("ncclCommInitRankConfig", function(ctypes.byref(comm), size, made, rank, ctypes.byref(config)))
         return comm.value or 0
+
+    def mem_alloc(self, nbytes: int) -> int:
+        """Memory that can be registered. Raises EnvironmentProblem."""
+        made = ctypes.c_void_p()
+        self._check("ncclMemAlloc", self.handle.ncclMemAlloc(ctypes.byref(made), ctypes.c_size_t(nbytes)))
+        return made.value or 0
+
+    def mem_free(self, address: int) -> None:
+        """Give back what :meth:`mem_alloc` gave."""
+        self.handle.ncclMemFree(ctypes.c_void_p(address))
+
+    def register(self, comm: int, address: int, nbytes: int, flags: int | None) -> int:
+        """Register memory with a communicator; with `flags` as a window, by all ranks together.
+
+        Returns:
+            The registration's handle.
+
+        Raises:
+            EnvironmentProblem: the library refused.
+        """
+        name = "ncclCommRegister" if flags is None else "ncclCommWindowRegister"
+        made = ctypes.c_void_p()
+        words = [ctypes.c_void_p(comm), ctypes.c_void_p(address), ctypes.c_size_t(nbytes), ctypes.byref(made)]
+        words += [] if flags is None else [ctypes.c_int(flags)]
+        self._check(name, getattr(self.handle, name)(*words))
+        return made.value or 0
+
+    def deregister(self, comm: int, handle: int, window: bool) -> None:
+        """Undo :meth:`register`."""
+        name = "ncclCommWindowDeregister" if window else "ncclCommDeregister"
+        getattr(self.handle, name)(ctypes.c_void_p(comm), ctypes.c_void_p(handle))
 
     def async_error(self, comm: int) -> int:
         """The error that an operation met after its call had returned; 0: none."""
@@ -210,8 +293,9 @@ def probe() -> Probe:
     usable = any(devices[device] == "" for device in ("cuda", "rocm"))
     reason = "" if usable else devices["cuda"] or devices["rocm"]
     fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"
+    bindings = {binding: missing(binding, "cuda") or reason for binding in BINDINGS}
     return Probe(
-        "nccl", usable, reason, fix, name, version, {"native": reason}, devices, ("numpy",), facts
+        "nccl", usable, reason, fix, name, version, bindings, devices, ("numpy",), facts
     )  # fmt: skip
 
 

@@ -14,19 +14,20 @@ from omb_py.engine.benchmark import World
 from omb_py.engine.devices import FUNCTIONS, synchronise
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
-from omb_py.engine.timing import ENQUEUE
+from omb_py.engine.timing import ENQUEUE, LANES
 from omb_py.errors import EnvironmentProblem
 
 _START, _END = Step("group_start", {}), Step("group_end", {})
 _DIRECT = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block"})
 NEWER = {"alltoall": "ncclAlltoAll", "gather": "ncclGather", "scatter": "ncclScatter"}
 """Steps with a call of their own since 2.28."""
+_MAYBE = frozenset({*NEWER, "alltoallv", "reduce_scatter"})
 _POSTS = frozenset({"isend", "irecv"})
 _WAITS = frozenset({"wait", "waitall"})
-_OWN = frozenset({*FUNCTIONS, "compute", "flip"})
+_OWN = frozenset({*FUNCTIONS, "compute", "flip", "group_start", "group_end"})
 
 Has = Callable[[str], bool]
-"""Whether the library has a function."""
+"""Whether a step that not all have is one call: alltoall, gather, scatter; in torch also alltoallv, reduce_scatter."""
 
 
 class Lowering:
@@ -38,6 +39,8 @@ class Lowering:
         """Something became a group of sends and receives although it has one call elsewhere."""
         self._pending = False
         """Something is enqueued that nobody has waited for."""
+        self._lanes = 1
+        """Streams on which the same is done at once."""
         self._blocking = False
         """And a lap must not end before it is done: it stands for a blocking call."""
 
@@ -46,10 +49,16 @@ class Lowering:
         made = self._nodes(nodes, grouped=False)
         return (*made, *self._synchronised("body"))
 
-    def _synchronised(self, why: str) -> tuple[Step, ...]:
+    def _synchronised(self, why: str) -> tuple[Node, ...]:
         pending = self._pending
         self._pending = self._blocking = False
-        return (synchronise(why),) if pending else ()
+        return self._on_all(synchronise(why)) if pending else ()
+
+    def _on_all(self, wait: Step) -> tuple[Node, ...]:
+        """A wait for every stream in use."""
+        if self._lanes == 1:
+            return (wait,)
+        return (Repeat(self._lanes, (Step(wait.op, {**wait.operands, LANES: self._lanes}),)),)
 
     def _nodes(self, nodes: Body, grouped: bool) -> Body:
         out: list[Node] = []
@@ -77,12 +86,14 @@ class Lowering:
         else:
             yield node
 
-    def _step(self, step: Step) -> Iterator[Step]:
+    def _step(self, step: Step) -> Iterator[Node]:
         op = steps.base(step.op) if step.op.startswith("i") and "request" in step.operands else step.op
         if op == "synchronise":
-            if "stream" not in step.operands:  # another stream's is no wait for what was enqueued here
-                self._pending = self._blocking = False
-            yield step
+            if "stream" in step.operands:  # another stream's is no wait for what was enqueued here
+                yield step
+                return
+            self._pending = self._blocking = False
+            yield from self._on_all(step)
         elif op == "enqueued":
             return
         elif op in _WAITS:
@@ -102,10 +113,13 @@ class Lowering:
     def _communication(self, step: Step) -> Iterator[Step]:
         op = step.op
         _check(step)
-        if op in _DIRECT or op in ("send", "recv") or (op in NEWER and self.has(NEWER[op])):
-            yield step
-        elif op == "reduce_scatter" and len(set(step["counts"])) == 1:
+        self._lanes = max(self._lanes, step[LANES] if LANES in step.operands else 1)
+        if op == "reduce_scatter" and len(set(step["counts"])) == 1:
             yield Step("reduce_scatter_block", {k: v for k, v in step.operands.items() if k != "counts"})
+        elif op in _DIRECT or op in ("send", "recv") or (op in _MAYBE and self.has(op)):
+            yield step
+        elif op in _GROUPS and LANES in step.operands:
+            raise EnvironmentProblem(f"{op} is a group of calls here: leave communicators out of --nccl")
         elif op in _GROUPS:
             self.grouped = True
             yield from (_START, *_GROUPS[op](step, self.world), _END)

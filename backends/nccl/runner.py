@@ -1,9 +1,10 @@
-"""A cell of the nccl backend, ready to run through generated code."""
+"""A cell of the nccl backend, ready to run: what all bindings share, and generated code."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,29 +17,51 @@ from omb_py.engine.session import StepFailed
 from omb_py.engine.timing import SLOTS, TIME, uses_events
 
 if TYPE_CHECKING:
+    from omb_py.backends.nccl.communicators import Communicators
     from omb_py.backends.nccl.session import NcclSession
 
 
-class NcclRunner:
+class Runner(ABC):
     """Implements :class:`omb_py.engine.session.Runner`; the program is lowered already.
 
     Args:
-        session: whose communicator and device it uses.
+        session: whose device and memory it uses.
         program: a lowered one.
         marks: what else is to be said of the row.
+        comms: native communicators and their buffers; None: those made as usual.
     """
 
-    def __init__(self, session: NcclSession, program: Program, marks: Mapping[str, str]) -> None:
-        self.session, self.program, self.marks = session, program, marks
+    def __init__(
+        self, session: NcclSession, program: Program, marks: Mapping[str, str], comms: Communicators | None = None
+    ) -> None:
+        self.session, self.program, self._marks = session, program, marks
+        self.comms = comms or session.native
         self._nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self._handles = handles(SLOTS)
-        self._resolver = Resolver(session.nccl, session.nccl_comm, session.memory, session.size, self._handles)
+        self.resolver = Resolver(session.nccl, self.comms, session.size, self._handles)
         self._events = False
+        self.table: Any = None
         self.labels: tuple[str, ...] = ()
+
+    @abstractmethod
+    def once(self, stage: Stage) -> None:
+        """Run some steps once."""
+
+    @abstractmethod
+    def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
+        """Make :attr:`table`, what runs the body of a stage."""
+
+    @abstractmethod
+    def execute(self, stage: Stage, table: Any, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run a table of a stage. Raises StepFailed."""
+
+    @abstractmethod
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) that runs now."""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         """The bytes of a buffer on the host, until the next run."""
-        return self.session.memory.view(buffer, self._nbytes[buffer])
+        return self.comms.memory.view(buffer, self._nbytes[buffer])
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
         """Run the setup, then translate the body."""
@@ -48,9 +71,8 @@ class NcclRunner:
             self._handles[:2] = self.session.events()
         self._once(Stage((what.setup,)))
         self._stage = what
-        self._table = self._assemble(what, results)
-        self.labels = self._table.labels
-        self.session.machine.prepare(self._table)
+        self.translate(what, results)
+        self.labels = self.table.labels
 
     def leave(self, stage: int) -> None:
         """Run the teardown."""
@@ -58,28 +80,61 @@ class NcclRunner:
 
     def _once(self, stage: Stage) -> None:
         if any(stage.variants):
-            self._execute(stage, self._assemble(stage, {}), 0, 1)
-
-    def _assemble(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Table:
-        self._resolver.results = results
-        return assemble(stage, self._resolver, self._resolver.byte, results)
+            self.once(stage)
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Run iterations; see :class:`omb_py.engine.session.Runner`."""
-        self.session.memory.hand_over()
+        self.comms.memory.hand_over()
         if not self._events:
-            return {self.session.rank: self._execute(self._stage, self._table, first, iterations)}
+            return {self.session.rank: self.execute(self._stage, self.table, first, iterations)}
         # the events of an iteration are read before the next one records them again
-        column = self._table.laps.index(TIME)
+        column = self.table.laps.index(TIME)
         parts = []
         for number in range(first, first + iterations):
-            sample = self._execute(self._stage, self._table, number, 1)
+            sample = self.execute(self._stage, self.table, number, 1)
             start, stop = (int(handle) for handle in self._handles[:2])
             sample[0, column] = self.session.device.elapsed_ns(start, stop)
             parts.append(sample)
-        return {self.session.rank: np.concatenate(parts) if parts else np.zeros((0, len(self._table.laps)), np.int64)}
+        return {self.session.rank: np.concatenate(parts) if parts else np.zeros((0, len(self.table.laps)), np.int64)}
 
-    def _execute(self, stage: Stage, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
+    def device_error(self, code: int) -> str:
+        """What a code of the device's library means."""
+        return f"{self.session.device.name}: {self.session.device.error_text(code)}"
+
+    def later(self) -> None:  # noqa: B027
+        """Rounds on a common clock are not offered."""
+
+    def notes(self) -> Mapping[str, float]:
+        """Nothing further."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027
+        """Buffers stay for the next size."""
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """What else is to be said of the row, with what NCCL's log says of the calls of this cell."""
+        return {**self._marks, **self.session.tuning()}
+
+
+class NcclRunner(Runner):
+    """Generated code calls the library's own functions."""
+
+    def once(self, stage: Stage) -> None:
+        """Run some steps once."""
+        self.execute(stage, self._assemble(stage, {}), 0, 1)
+
+    def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
+        """Make the code of a body."""
+        self.table = self._assemble(stage, results)
+        self.session.machine.prepare(self.table)
+
+    def _assemble(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Table:
+        self.resolver.results = results
+        return assemble(stage, self.resolver, self.resolver.byte, results)
+
+    def execute(self, stage: Stage, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run a table. Raises StepFailed."""
         machine = self.session.machine
         samples: NDArray[np.int64]
         samples, failed = machine.run(table, first, iterations)
@@ -87,24 +142,11 @@ class NcclRunner:
         if failed:
             code = int(machine.word[3])
             of_nccl = steps_of(stage)[failed - 1].op in CALLS
-            text = self.session.nccl.error_text(code, self.session.nccl_comm) if of_nccl else self._device_error(code)
+            text = self.session.nccl.error_text(code, self.comms.first) if of_nccl else self.device_error(code)
             raise StepFailed(failed - 1, code, text)
         return samples
-
-    def _device_error(self, code: int) -> str:
-        return f"{self.session.device.name}: {self.session.device.error_text(code)}"
 
     def position(self) -> tuple[int, int]:
         """(iteration, step), from the word that the code writes."""
         word = self.session.machine.word
         return int(word[1]), int(word[2])
-
-    def later(self) -> None:
-        """Rounds on a common clock are not offered."""
-
-    def notes(self) -> Mapping[str, float]:
-        """Nothing further."""
-        return {}
-
-    def close(self) -> None:
-        """Buffers stay for the next size."""

@@ -6,28 +6,36 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py import __version__
-from omb_py.backends.nccl.calls import SCRATCH, check_types
-from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, load
-from omb_py.backends.nccl.lower import lowered
+from omb_py.backends.nccl.bindings import NATIVE, lacks_type, missing
+from omb_py.backends.nccl.calls import check_function, check_types
+from omb_py.backends.nccl.communicators import Communicators, check, of_communicator, per_call
+from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
+from omb_py.backends.nccl.log import TuningLog, chosen
+from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.plane import plane
-from omb_py.backends.nccl.runner import NcclRunner
+from omb_py.backends.nccl.runner import NcclRunner, Runner
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.devices import local_rank, open_device, place_of
 from omb_py.engine.devices.filler import on_device
-from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.gpu import driver_version
 from omb_py.engine.native import Machine
 from omb_py.engine.program import Program, Step, walk
 from omb_py.engine.session import OneRank, StepFailed
+from omb_py.engine.settings import Settings, changed, settings_of
 from omb_py.engine.timing import captured
 from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from omb_py.backends.nccl.bound import Binding
+    from omb_py.engine.devices.memory import DeviceMemory
 
 LOOK_S: Final = 0.2
 """How often the library is asked for errors that came after a call had returned."""
@@ -45,6 +53,8 @@ class NcclSession(OneRank):
     def __init__(self, spec: Mapping[str, Any]) -> None:
         kind, share = str(spec.get("device") or "cuda"), bool(spec.get("share_device"))
         self.nccl: Library = load(kind)
+        if kind == "cuda":
+            check_cuda(built_for(loaded_file(self.nccl.path)), driver_version(), self.nccl.path)
         self.device = open_device(kind, local_rank(), share)
         self.device.attach(self.nccl.handle)
         began = time.perf_counter_ns()
@@ -59,15 +69,19 @@ class NcclSession(OneRank):
         self.ranks_per_device = _crowd(self.places)
         self.library, self.library_version = self.nccl.name, self.nccl.version_text
         self._prepare(share)
-        unique: bytes = self.share(self.nccl.unique_id() if self.rank == 0 else None)
-        self.nccl_comm = self.nccl.init_rank(self.size, unique, self.rank)
+        self._log = TuningLog() if self.rank == 0 and _wants_log(spec) else None
+        if self._log:  # NCCL reads them once, when it is first called
+            os.environ.update(self._log.variables)
+        self.native = Communicators(self)
+        self._native: dict[Settings, Communicators] = {Settings(): self.native}
+        self._bound: dict[str, Binding] = {}
+        self._watched: list[Communicators | Binding] = [self.native]
+        self._in_use: list[Communicators] = []
         init_us = (time.perf_counter_ns() - began) / 1000
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}}
-        self.memory = DeviceMemory(self.device)
-        self.memory.reserve(SCRATCH, 1)
         self.machine = Machine()
         self._events: tuple[int, int] | None = None
-        self._runner: NcclRunner | None = None
+        self._runner: Runner | None = None
         self._failed: tuple[int, str] | None = None
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._look, name="omb-nccl-errors", daemon=True)
@@ -85,19 +99,55 @@ class NcclSession(OneRank):
         if self.device.kind == "cuda":
             os.environ.update(shared_gpu(self.nccl.version, self.rank))
 
+    @property
+    def memory(self) -> DeviceMemory:
+        """Buffers of the communicator that is made as usual."""
+        return self.native.memory
+
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
-        """Raises EnvironmentProblem, on every rank alike and before anything is allocated, for what NCCL lacks."""
+        """Raises EnvironmentProblem, on every rank alike and before anything is allocated, for what NCCL lacks.
+
+        Then makes the communicators that these cells need besides the usual one.
+        """
+        for cell in cells:
+            settings = settings_of(cell.nccl)
+            check(settings, self.nccl)
+            if why := missing(cell.binding, self.device.kind):
+                raise EnvironmentProblem(why)
+            if cell.binding == "torch" and cell.timing == "graph":
+                raise EnvironmentProblem("binding torch has no --timing graph here: --binding native")
+        self._in_use = list({id(one): one for one in map(self._communicators, cells)}.values())
         world = World(self.rank, self.size, self.hosts)
         for cell in cells:
             benchmark = benchmarks[cell.benchmark]
             if benchmark.once:
                 continue
-            program, _ = lowered(benchmark.program(world, cell), world, self.nccl.has)
+            program, _ = lowered(benchmark.program(world, cell), world, self._has(cell))
             for stage in program.stages:
                 for part in (stage.setup, *stage.variants, stage.teardown):
                     for node, _ in walk(part):
                         if isinstance(node, Step):
-                            check_types(node, self.nccl)
+                            check_types(node, self.nccl, self.device)
+                            if cell.binding == NATIVE:
+                                check_function(node, self.nccl)
+                            if why := lacks_type(cell.binding, str(node.operands.get("dtype", "char"))):
+                                raise EnvironmentProblem(why)
+
+    def _communicators(self, cell: Cell) -> Communicators:
+        """The native communicators of a cell; makes them, or the binding's, with all other ranks when asked first."""
+        if cell.binding != NATIVE and cell.binding not in self._bound:
+            self._bound[cell.binding] = _made(cell.binding, self)
+            self._watched.append(self._bound[cell.binding])
+        wanted = of_communicator(settings_of(cell.nccl))
+        if wanted not in self._native:
+            self._native[wanted] = Communicators(self, wanted)
+            self._watched.append(self._native[wanted])
+        return self._native[wanted]
+
+    def _has(self, cell: Cell) -> Callable[[str], bool]:
+        if cell.binding != NATIVE:
+            return self._bound[cell.binding].has
+        return lambda op: op in NEWER and self.nccl.has(NEWER[op])
 
     def memory_left(self) -> int:
         """Bytes of the device that this rank may take."""
@@ -105,22 +155,43 @@ class NcclSession(OneRank):
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers for a whole sweep."""
-        for name, nbytes in sizes.items():
-            self.memory.reserve(name, nbytes)
+        for comms in self._in_use or [self.native]:
+            self._reserve(comms, sizes)
 
-    def load(self, cell: Cell, programs: Mapping[int, Program]) -> NcclRunner:
+    def _reserve(self, comms: Communicators, sizes: Mapping[str, int]) -> None:
+        for name, nbytes in sizes.items():
+            comms.memory.reserve(name, nbytes)
+
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> Runner:
         """Allocate, lower and translate the program of this rank."""
-        program = on_device(programs[self.rank], cell.filler)
-        self.reserve("", {buffer.name: buffer.nbytes for buffer in program.buffers})
-        made, grouped = lowered(program, World(self.rank, self.size, self.hosts), self.nccl.has)
+        program, comms = on_device(programs[self.rank], cell.filler), self._communicators(cell)
+        self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
+        made, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
         if cell.timing == "graph":
             made = replace(made, stages=tuple(captured(stage) for stage in made.stages))
         filler = {} if cell.filler == "cpu" else {"filler": cell.filler}
         marks = filler | {"timing_mode": cell.timing or "isolated", "ranks_per_device": str(self.ranks_per_device)}
+        marks |= {f"nccl_{key}": value for key, value in changed(settings_of(cell.nccl)).items()}
+        if self._log:  # what it costs is in every row of this process
+            marks["nccl_log"] = "tuning"
+        if settings_of(cell.nccl).algorithm:
+            marks["algorithm_by"] = "call" if per_call(settings_of(cell.nccl), self.nccl) else "NCCL_ALGO"
         if grouped:
             marks["calls"] = "grouped ncclSend and ncclRecv"
-        self._runner = NcclRunner(self, made, marks)
+        self.tuning()  # what was written before is about other cells
+        if cell.binding == NATIVE:
+            self._runner = NcclRunner(self, made, marks, comms)
+        else:
+            from omb_py.backends.nccl.bound import BoundRunner
+
+            bound = self._bound[cell.binding]
+            marks |= {"binding_version": bound.version, "library_version": bound.library_version}
+            self._runner = BoundRunner(self, made, marks, bound)
         return self._runner
+
+    def tuning(self) -> dict[str, str]:
+        """What NCCL's log says of the calls since the last time; empty without a log."""
+        return chosen(self._log.new()) if self._log else {}
 
     def events(self) -> tuple[int, int]:
         """Two events, made once."""
@@ -137,11 +208,12 @@ class NcclSession(OneRank):
     def _look(self) -> None:
         """Find errors that no call returns; aborting lets a synchronise that waits for a dead peer return."""
         while not self._over.wait(LOOK_S):
-            code = self.nccl.async_error(self.nccl_comm)
-            if code:
-                self._failed = code, self.nccl.error_text(code, self.nccl_comm)
-                self.nccl.abort(self.nccl_comm)
-                return
+            for one in tuple(self._watched):
+                met = one.async_error()
+                if met:
+                    self._failed = met
+                    one.abort()
+                    return
 
     def barrier(self) -> None:
         """Wait for all ranks, on the host."""
@@ -172,11 +244,33 @@ class NcclSession(OneRank):
         self._over.set()
         self._watch.join()
         self._plane.barrier()
+        self._runner = None
         if self._failed is None:
-            self.nccl.destroy(self.nccl_comm)
-        self.memory.close()
+            for one in reversed(self._watched):
+                one.destroy()
+        if self._log:
+            self._log.close()
         self.device.close()
         self._plane.close()
+
+
+def _made(binding: str, session: NcclSession) -> Binding:
+    """The communicator of a Python binding, made by all ranks together. Raises EnvironmentProblem."""
+    if binding == "cupy":
+        from omb_py.backends.nccl.by_cupy import CupyBinding
+
+        return CupyBinding(session)
+    if binding == "nccl4py":
+        from omb_py.backends.nccl.by_nccl4py import Nccl4pyBinding
+
+        return Nccl4pyBinding(session)
+    from omb_py.backends.nccl.by_torch import TorchBinding
+
+    return TorchBinding(session)
+
+
+def _wants_log(spec: Mapping[str, Any]) -> bool:
+    return any(settings_of(cell.get("nccl") or "").log == "tuning" for cell in spec.get("cells") or ())
 
 
 def shared_gpu(version: tuple[int, int, int], rank: int) -> dict[str, str]:

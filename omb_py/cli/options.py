@@ -17,6 +17,7 @@ from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
 from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.engine.rotate import CACHES
+from omb_py.engine.settings import KEYS, canonical_text
 from omb_py.engine.sync import KINDS
 from omb_py.engine.timing import BATCH, MODES
 from omb_py.errors import UsageError, nearest
@@ -36,6 +37,7 @@ from omb_py.orchestrate.choices import BUFFER_NUMS, DEVICES, OFFERS, STAGINGS, T
 from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, GRAPHS, LAUNCHERS, Request
 from omb_py.suites.pt2pt import MOST_IN_TURN
+from omb_py.traffic import parse_traffic
 
 MANAGED = "managed"
 """OMB's word for a GPU with all buffers in managed memory."""
@@ -165,6 +167,11 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             "0, all the same, as in OMB", Parsed("fraction", parse_imbalance), hidden=not takes(b, "imbalance"),
         ),
         _option(
+            heading, "--traffic", "FILE",
+            "What each rank sends to each: a line of N numbers for each of N ranks; their mean is the message size.",
+            "all the same", Parsed("traffic", parse_traffic), hidden=not takes(b, "traffic"),
+        ),
+        _option(
             heading, "-N --nhbr", "GRAPH",
             "Neighbors: cart:DIMENSIONS:RADIUS, or graph:FILE with lines SOURCE, TARGET.", cell.neighborhood,
             Parsed("neighborhood", parse_neighborhood), name="neighborhood", hidden=not takes(b, "neighborhood"),
@@ -186,6 +193,10 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
         _option(
             heading, "--batch", "N", "Calls of a sample that is pipelined, a graph or spin-gated.", str(BATCH),
             whole("batch", 1), hidden=b.family != "collective",
+        ),
+        _option(
+            heading, "--nccl", "K=V,…", f"With --backend nccl and --binding native: {', '.join(KEYS)} (docs/nccl.md).",
+            "NCCL's own choices", Parsed("settings", canonical_text),
         ),
         _option(
             heading, "--process-sync", "KIND",

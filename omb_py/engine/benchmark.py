@@ -60,6 +60,8 @@ class Cell:
     """Calls of MPI_Test while a non-blocking collective runs; the computing is cut into so many pieces."""
     imbalance: float = 0.0
     """Blocks of a vector collective differ by up to this part of the size."""
+    traffic: str = ""
+    """What each rank sends to each other (:mod:`omb_py.traffic`); empty: all the same, or as `imbalance` says."""
     neighborhood: str = "cart:1:1"
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
     window: int = 64
@@ -87,6 +89,8 @@ class Cell:
     """What is timed where calls return before they are done (:mod:`omb_py.engine.timing`); empty: calls block."""
     batch: int = 1
     """Calls that a sample times together."""
+    nccl: str = ""
+    """Settings of NCCL's own (:mod:`omb_py.engine.settings`)."""
     staging: str = ""
     """``staged``: what is on a device travels through host memory (:mod:`omb_py.engine.devices.staging`)."""
     placement: str = ""

@@ -19,10 +19,10 @@ class DType:
     """The MPI datatype, as printed in OMB's ``# Datatype:`` line."""
     itemsize: int
     numpy: str
-    """NumPy's type; for bfloat16, which NumPy does not know, that of its bits."""
+    """NumPy's type; for bfloat16 and fp8, which NumPy does not know, that of their bits."""
     exact: int
     """Largest integer up to which every integer is exact, for validation of reductions."""
-    kind: Literal["integer", "float", "bfloat", "complex"] = "integer"
+    kind: Literal["integer", "float", "bfloat", "fp8", "complex"] = "integer"
 
 
 _ALL = (
@@ -37,15 +37,21 @@ _ALL = (
     DType("uint64", "MPI_UINT64_T", 8, "uint64", 2**62),
     DType("float16", "MPIX_C_FLOAT16", 2, "float16", 2**11, "float"),
     DType("bfloat16", "MPIX_BFLOAT16", 2, "uint16", 2**8, "bfloat"),
+    DType("float8e4m3", "MPIX_FLOAT8_E4M3", 1, "uint8", 2**4, "fp8"),
+    DType("float8e5m2", "MPIX_FLOAT8_E5M2", 1, "uint8", 2**3, "fp8"),
     DType("float32", "MPI_FLOAT", 4, "float32", 2**24, "float"),
     DType("float64", "MPI_DOUBLE", 8, "float64", 2**53, "float"),
     DType("complex64", "MPI_C_FLOAT_COMPLEX", 8, "complex64", 2**24, "complex"),
     DType("complex128", "MPI_C_DOUBLE_COMPLEX", 16, "complex128", 2**53, "complex"),
 )
-"""MPI has no 16-bit floats: they are there where a library adds them under a name of its own (MPIX)."""
+"""MPI has no 16-bit floats: they are there where a library adds them under a name of its own (MPIX). None has fp8."""
+FP8 = tuple(d.name for d in _ALL if d.kind == "fp8")
+"""Of eight bits: four of exponent and three of mantissa without infinities, or five and two (OCP 8-bit formats)."""
 
 OPS = ("sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor")
-OPS_OF: Mapping[str, tuple[str, ...]] = {"integer": OPS, "float": OPS[:4], "bfloat": OPS[:1], "complex": OPS[:2]}
+OPS_OF: Mapping[str, tuple[str, ...]] = {
+    "integer": OPS, "float": OPS[:4], "bfloat": OPS[:1], "fp8": OPS[:4], "complex": OPS[:2],
+}  # fmt: skip
 """Reductions of each kind of type. Of bfloat16 MPICH 5.0.2 knows the sum alone: the others end the process."""
 DTYPES = {d.name: d for d in _ALL}
 OMB_NAMES = {"mpi_char": "char", "mpi_int": "int32", "mpi_float": "float32", "mpi_double": "float64"}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.describe import describe
-from omb_py.engine.program import Body, Host, Lap, Region, Repeat, Request, Result, Stage, Stamp, Step, Until
+from omb_py.engine.program import Blocks, Body, Host, Lap, Region, Repeat, Request, Result, Stage, Stamp, Step, Until
 from omb_py.engine.rma import EXPOSED
 
 FILENAME = "<omb-py program>"
@@ -51,6 +51,34 @@ def index_of(request: Request, k: str) -> str:
         return str(request.index)
     moved = k if request.stride == 1 else f"{k} * {request.stride}"
     return moved if request.index == 0 else f"{request.index} + {moved}"
+
+
+class Objects:
+    """What a program passes for regions: the same object every time, one for each pass or copy where they move.
+
+    Args:
+        nbytes: bytes of each buffer.
+        copies: copies of the buffers that iterations use in turn (:attr:`omb_py.engine.program.Stage.copies`).
+    """
+
+    def __init__(self, nbytes: Mapping[str, int], copies: int) -> None:
+        self.nbytes, self.copies = nbytes, copies
+        self._made: dict[Any, Any] = {}
+
+    def text(self, region: Region | Blocks, key: Any, names: Names, k: str, make: Callable[[Any], Any]) -> str:
+        """The source of the object that `make` makes of a region; objects of equal `key` are made once."""
+        strided = isinstance(region, Region) and region.stride
+        if key not in self._made:
+            copies = [region.copy(c) for c in range(self.copies)] if region.turn else [region]
+            if isinstance(region, Region) and region.stride:
+                one = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
+                passes = (one - region.offset - region.nbytes) // region.stride + 1
+                made = [[make(copy.at(number)) for number in range(passes)] for copy in copies]
+            else:
+                made = [make(copy) for copy in copies]
+            self._made[key] = made if region.turn else made[0]
+        suffix = f"[{k}]" if k and strided else "[0]" if strided else ""
+        return names.bind(self._made[key], "b") + ("[c]" if region.turn else "") + suffix
 
 
 def flip_in(step: Step, names: Names, whole: NDArray[np.uint8]) -> str:

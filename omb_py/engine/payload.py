@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import World
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.dtypes import DTYPES, FP8
 from omb_py.engine.layouts import derived
 from omb_py.engine.program import Blocks, Body, Region, Step, started, walk
 from omb_py.engine.rma import ADDING, EXPOSED
@@ -105,26 +105,65 @@ def _spread(table: NDArray[Any], dtype: str, count: int) -> Bytes:
     return out.view(np.uint8)
 
 
+@cache
+def fp8_values(dtype: str) -> NDArray[np.float32]:
+    """The value of each of the 256 bytes of an 8-bit float (OCP 8-bit floating point specification 1.0, section 5)."""
+    fraction_bits, bias = (3, 7) if dtype == "float8e4m3" else (2, 15)
+    code = np.arange(256)
+    exponent, fraction = (code & 0x7F) >> fraction_bits, (code & ((1 << fraction_bits) - 1)) / (1 << fraction_bits)
+    values = np.where(exponent > 0, (1 + fraction) * 2.0 ** (exponent - bias), fraction * 2.0 ** (1 - bias))
+    if dtype == "float8e4m3":
+        values[code & 0x7F == 0x7F] = np.nan
+    else:  # the largest exponent is infinity and NaN, as in larger types
+        values[exponent == 31] = np.where(fraction[exponent == 31] > 0, np.nan, np.inf)
+    return np.where(code < 128, values, -values).astype(np.float32)
+
+
 def from_numbers(numbers: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Numbers as elements of a type. bfloat16 is the upper half of a float32; integers up to 256 are exact in it."""
+    """Numbers as elements of a type.
+
+    bfloat16 is the upper half of a float32; integers up to 256 are exact in it. Of fp8 only numbers that it has, not
+    negative.
+    """
+    if dtype in FP8:
+        finite = fp8_values(dtype)[: 0x7F if dtype == "float8e4m3" else 0x7C]
+        return np.searchsorted(finite, numbers.astype(np.float32)).astype(np.uint8)
     if dtype == "bfloat16":
         return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     return numbers.astype(DTYPES[dtype].numpy)
 
 
 def to_numbers(elements: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """The reverse: bfloat16 as float32, every other type as it is."""
+    """The reverse: bfloat16 and fp8 as float32, every other type as it is."""
+    if dtype in FP8:
+        numbers: NDArray[np.float32] = fp8_values(dtype)[elements]
+        return numbers
     return (elements.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else elements
 
 
 def modulus(dtype: str, ranks: int) -> int:
     """How many values a reduction's payload takes: as many as keep a sum over the ranks exact, 2 to 97."""
     parts = 2 if DTYPES[dtype].kind == "complex" else 1  # the imaginary part is twice the real one
-    return max(2, min(97, DTYPES[dtype].exact // parts // max(1, ranks)))
+    return max(2, min(_PLACES, DTYPES[dtype].exact // parts // max(1, ranks)))
 
 
-_NEUTRAL: Final = {"prod": 1, "land": 1, "lor": 0, "band": -1, "bor": 0}
+SPARSE: Final = "sum of one"
+_PLACES: Final = 97
+_NEUTRAL: Final = {"prod": 1, "land": 1, "lor": 0, "band": -1, "bor": 0, SPARSE: 0}
 """Where one rank decides the result and the others hold what changes nothing: the result is exact in every type."""
+
+
+def _scheme(op: str, dtype: str, ranks: int) -> tuple[str, int]:
+    """How a reduction's payload is made, and how many places differ.
+
+    A sum over more ranks than a type of floats counts to has one summand at each place.
+    """
+    kind = DTYPES[dtype]
+    if op == "sum" and kind.kind != "integer" and kind.exact < ranks:
+        return SPARSE, _PLACES
+    if kind.kind == "fp8" and op != "sum":  # nothing adds up; not a power of two, of which ranks would hold the same
+        return op, _PLACES if op in _NEUTRAL else kind.exact - 1
+    return op, modulus(dtype, ranks)
 
 
 def _decisive(place: NDArray[np.int64], op: str) -> NDArray[np.int64]:
@@ -136,6 +175,8 @@ def _decisive(place: NDArray[np.int64], op: str) -> NDArray[np.int64]:
             return place % 2
         case "band":
             return ~(1 + place % 97)
+        case "sum of one":
+            return 1 + place % 2
     return 1 + place % 97
 
 
@@ -146,7 +187,7 @@ def _complex(table: NDArray[np.int64], dtype: str) -> NDArray[Any]:
 
 def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int) -> Bytes:
     """What `rank` puts into a reduction of `count` elements."""
-    m = modulus(dtype, ranks)
+    op, m = _scheme(op, dtype, ranks)
     place = np.arange(m)
     if op in _NEUTRAL:
         mine = (place + mix(*key)) % ranks == rank
@@ -159,7 +200,7 @@ def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: i
 
 def reduced(count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
     """What a reduction over all ranks must give."""
-    m = modulus(dtype, ranks)
+    op, m = _scheme(op, dtype, ranks)
     place = np.arange(m)
     if op in _NEUTRAL:
         table = _complex(_decisive(place, op), dtype)

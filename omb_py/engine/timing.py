@@ -16,7 +16,22 @@ from typing import Final
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.devices import OTHER_STREAM, synchronise
-from omb_py.engine.program import Blocks, Body, Buffer, Lap, Node, Program, Region, Repeat, Stage, Stamp, Step, walk
+from omb_py.engine.program import (
+    Blocks,
+    Body,
+    Buffer,
+    Lap,
+    Node,
+    Operand,
+    Program,
+    Region,
+    Repeat,
+    Stage,
+    Stamp,
+    Step,
+    walk,
+)
+from omb_py.engine.settings import Settings, settings_of
 from omb_py.errors import UsageError
 
 MODES: Final = ("isolated", "pipelined", "graph", "event", "spin-gated")
@@ -31,6 +46,8 @@ SLOTS: Final = 4
 START_EVENT, STOP_EVENT, GRAPH, EXECUTABLE = range(SLOTS)
 GATE: Final = "gate"
 """The buffer with the word that holds a stream back."""
+LANES: Final = "lanes"
+"""Operand of a step in a repeat: pass k is on the communicator and the stream number k, of so many."""
 TURN_BYTES: Final = 64 << 20
 """The calls of a batch use other memory in turn as long as all of it is no larger."""
 _ALIGNED: Final = 512
@@ -85,14 +102,35 @@ def batched(buffers: tuple[Buffer, ...], call: Body, cell: Cell) -> tuple[tuple[
     return buffers, (Repeat(times, call),) if times > 1 else call
 
 
-def _strided(node: Node, pitch: Mapping[str, int]) -> Node:
+def _strided(node: Node, pitch: Mapping[str, int], **more: int) -> Node:
+    """A node whose regions move on by a buffer's pitch in each pass, with further operands."""
     if not isinstance(node, Step):
         return node
-    moved = {
+    moved: dict[str, Operand] = {
         name: replace(value, stride=pitch[value.buffer]) if isinstance(value, Region) else value
         for name, value in node.operands.items()
     }
-    return Step(node.op, moved)
+    return Step(node.op, {**moved, **more})
+
+
+def multiplied(buffers: tuple[Buffer, ...], call: Body, settings: Settings) -> tuple[tuple[Buffer, ...], Body]:
+    """The buffers and nodes of a call that is made several times at once: in a group, or on several communicators.
+
+    Raises UsageError for a call of which the parts cannot stand beside each other.
+    """
+    times = settings.aggregate * settings.communicators
+    if times == 1:
+        return buffers, call
+    steps = [node for node in call if isinstance(node, Step)]
+    if len(steps) != len(call) or any(isinstance(v, Blocks) for step in steps for v in step.operands.values()):
+        raise UsageError("--nccl takes no communicators or aggregate with blocks of different sizes: leave them out")
+    if settings.communicators > 1 and len(steps) != 1:
+        raise UsageError("--nccl takes no communicators with sends and receives: leave it out")
+    pitch = {buffer.name: _pitch(buffer.nbytes) for buffer in buffers}
+    buffers = tuple(Buffer(b.name, pitch[b.name] * (times - 1) + b.nbytes) for b in buffers)
+    more = {LANES: settings.communicators} if settings.communicators > 1 else {}
+    repeated = Repeat(times, tuple(_strided(node, pitch, **more) for node in call))
+    return buffers, (repeated,) if more else (Step("group_start"), repeated, Step("group_end"))
 
 
 def _record(slot: int) -> Step:
@@ -137,18 +175,23 @@ def timed(program: Program, cell: Cell) -> Program:
     """The program timed as its cell says. Raises UsageError where that mode means nothing."""
     parts = [split(body) for stage in program.stages for body in stage.variants]
     if len(program.stages) > 1 or any(part is None for part in parts):
+        if cell.timing == "isolated" and settings_of(cell.nccl).communicators * settings_of(cell.nccl).aggregate > 1:
+            raise UsageError(f"--nccl communicators and aggregate are for blocking collectives, not {cell.benchmark}")
         if cell.timing == "isolated":
             return program
         raise UsageError(f"--timing {cell.timing} is for blocking collectives, not for {cell.benchmark}: leave it out")
     (stage,) = program.stages
     if cell.timing in BATCHED and (stage.copies > 1 or (cell.timing == "graph" and len(parts) > 1)):
         raise UsageError(f"--timing {cell.timing} takes neither --cache rotate nor a rotating root: leave them out")
+    settings = settings_of(cell.nccl)
+    if settings.communicators > 1 and (cell.timing != "isolated" or stage.copies > 1):
+        raise UsageError("--nccl communicators is for --timing isolated and --cache hot: leave the other out")
     buffers, bodies = program.buffers, []
     for part in parts:
         assert part is not None
-        call = part.call
+        buffers, call = multiplied(program.buffers, part.call, settings)
         if cell.timing in BATCHED:
-            buffers, call = batched(program.buffers, call, cell)
+            buffers, call = batched(buffers, call, cell)
         bodies.append(_BODIES[cell.timing](part, call))
     if cell.timing == "spin-gated":
         buffers = (*buffers, Buffer(GATE, 4))
@@ -183,7 +226,8 @@ def with_timing(benchmark: Benchmark) -> Benchmark:
         return timed(made, cell) if cell.timing else made
 
     def parts_of(cell: Cell) -> int:
-        return metric.parts_of(cell) * (cell.batch if cell.timing in BATCHED else 1)
+        calls = settings_of(cell.nccl).aggregate * (cell.batch if cell.timing in BATCHED else 1)
+        return metric.parts_of(cell) * calls
 
     adds = metric.adds or (ENQUEUE, SYNCHRONISE)
     return replace(benchmark, program=program, metric=replace(metric, parts_by=parts_of, adds=adds))

@@ -72,6 +72,9 @@ def places(found: Iterable[Probe]) -> list[Place]:
 
 
 def _place(probe: Probe, binding: str, device: str, reason: str, fix: str = "") -> Place:
+    own = probe.bindings.get(binding, "")
+    if not probe.available and own not in ("", probe.reason):
+        return Place(probe.backend, binding, device, own)  # its package is missing too, which comes first
     if not probe.available:
         return Place(probe.backend, binding, device, probe.reason or "it did not say why", probe.fix)
     return Place(probe.backend, binding, device, reason, fix)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from omb_py.backends.gloo import offer as gloo
+from omb_py.backends.nccl import bindings as nccl
 from omb_py.engine.benchmark import Benchmark, Cell
 from omb_py.engine.buffers import BUFFERS, ON_DEVICE, TORCH_PIP
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
@@ -57,6 +58,8 @@ class Offer:
     """Why it cannot do a benchmark with these options, with what to do."""
     fitted: Callable[[Benchmark, Cell], Cell] = _as_it_is
     """The cell as the backend does it, where it has one form of an operation alone."""
+    unbound: Callable[[str, str], str] = _nothing
+    """Why a binding cannot be used with buffers on a device here, with what to do."""
     needs_mpi: bool = True
     """Its ranks are started by an MPI launcher; else torchrun does as well."""
     bound: bool = True
@@ -74,7 +77,10 @@ OFFERS: Mapping[str, Offer] = {
         gloo.lacks, gloo.refuses, gloo.fitted, needs_mpi=False, bound=False, pass_names=("GLOO_SOCKET_IFNAME",),
         devices=KINDS,
     ),
-    "nccl": Offer(("native",), ("numpy",), devices=(*GPU_KINDS, SIMULATED)),
+    "nccl": Offer(
+        nccl.BINDINGS, ("numpy",), refuses=nccl.refuses, fitted=nccl.fitted, unbound=nccl.missing,
+        devices=(*GPU_KINDS, SIMULATED),
+    ),
     "mock": Offer(("native",), ("numpy", "bytearray", "array")),
 }  # fmt: skip
 """Backends that come with omb-py."""
@@ -138,6 +144,10 @@ def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
         raise UsageError("--format nccl-tests is the text of rows measured as nccl-tests do: --backend nccl, or table")
     if request.format == NCCL_TESTS and request.timing not in (None, "pipelined"):
         raise UsageError(f"--format nccl-tests times pipelined, as nccl-tests do, not {request.timing}: leave one out")
+    if request.format == NCCL_TESTS and "torch" in request.bindings:
+        raise UsageError("binding torch has no out-of-place allreduce, so no rows of nccl-tests: --binding native")
+    if request.nccl and (set(request.backends) != {"nccl"} or set(request.bindings) - {"native"}):
+        raise UsageError("--nccl is for --backend nccl with --binding native: leave it out")
     on_device = [device for device in request.devices if device != HOST_MEMORY]
     if not on_device and request.share_device:
         raise UsageError("--share-device is for ranks on devices: leave it out")
@@ -193,6 +203,9 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         if binding not in known:
             asked = f"backend{'s' * (len(request.backends) > 1)} {', '.join(request.backends)}"
             raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, known)}")
+        for backend, device in request.sides:
+            if binding in offers[backend].bindings and (why := offers[backend].unbound(binding, device)):
+                raise EnvironmentProblem(why)
     for backend in request.backends:
         arrays = ON_DEVICE if HOST_MEMORY not in request.devices and backend in ARRAYS_OF else ()
         kinds = (*offers[backend].buffers, *arrays)

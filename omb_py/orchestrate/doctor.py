@@ -101,7 +101,9 @@ def backend(probe: Probe) -> list[Finding]:
     """What a backend said of itself: library, launcher, bindings."""
     name = f"backend {probe.backend}"
     if not probe.available:
-        return [Finding(name, "no", probe.reason or "it did not say why", probe.fix)]
+        own = [(binding, why) for binding, why in probe.bindings.items() if why not in ("", probe.reason)]
+        missing = [Finding(f"  binding {binding}", "no", why) for binding, why in own]
+        return [Finding(name, "no", probe.reason or "it did not say why", probe.fix), *missing]
     library = " ".join(part for part in (probe.library, probe.version) if part)
     findings = [Finding(name, "ok", library)]
     findings += [Finding(f"  {fact}", "ok", value) for fact, value in probe.facts.items()]

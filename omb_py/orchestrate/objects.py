@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.buffers import OBJECT, OBJECT_ITEM_BYTES, OBJECT_STEPS, OBJECTS, OUT_OF_BAND_STEPS
+from omb_py.engine.dtypes import FP8
 from omb_py.engine.program import Host, Program, Step, walk
 from omb_py.engine.rotate import check_rotatable
 from omb_py.errors import UsageError, nearest
@@ -37,8 +38,9 @@ def check_objects(request: Request, benchmark: Benchmark) -> None:
             raise UsageError(f"a reduction of objects of kind {kind} would join them, not add: use --object ndarray")
         if (request.op or "sum") not in _OPS:
             raise UsageError(f"mpi4py cannot do {request.op} on ndarrays as objects: {nearest('', _OPS)}")
-    if "bfloat16" in request.dtypes:
-        raise UsageError("NumPy has no bfloat16: --buffer object takes the other types")
+    unknown = next((name for name in request.dtypes if name in ("bfloat16", *FP8)), None)
+    if unknown:
+        raise UsageError(f"NumPy has no {unknown}: --buffer object takes the other types")
 
 
 def check_object_size(kind: str, size: int) -> None:

@@ -26,6 +26,7 @@ from omb_py.orchestrate.objects import check_cache, check_object_size, check_obj
 from omb_py.orchestrate.request import DEFAULT_RANKS, NCCL_TESTS, Request
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.forms import ROTATE
+from omb_py.traffic import check_traffic
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}
 """Thread levels that a binding asks for by itself; others ask for what the benchmark needs."""
@@ -62,6 +63,7 @@ OPTIONS: Mapping[str, Option] = {
     "cache": Option("--cache", "data", "cache", "cache"),
     "session": Option("-I/--session", "start", "session", "session"),
     "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
+    "traffic": Option("--traffic", "blocks that a matrix gives", "traffic", "traffic"),
     "vary_window": Option("-V/--vary-window", "sweep over windows", "vary_window", "vary_window"),
     "print_rate": Option("-R/--print-rate", "message rate", "print_rate", "print_rate"),
     "buffer_num": Option("-b/--buffer-num", "choice of one or several buffers", "buffer_num", "buffer_num"),
@@ -154,6 +156,9 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     if request.ddt and (request.in_place or request.imbalance):
         what = "-l/--in-place" if request.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
+    if request.traffic and (request.in_place or request.imbalance or request.ddt):
+        what = "-l/--in-place" if request.in_place else "--imbalance" if request.imbalance else "-D/--ddt"
+        raise UsageError(f"--traffic does not go together with {what}: leave one of them out")
     needed = benchmark.needs.thread_level
     if request.thread_level and needed == "multiple" and request.thread_level != needed:
         raise UsageError(f"{benchmark.name} needs --thread-level {needed}, not {request.thread_level}: leave it out")
@@ -177,7 +182,9 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     if refused:
         raise UsageError(refused)
     for backend, device in request.sides:
-        check_backend(backend, offers[backend], benchmark, [replace(cell, device=device) for cell in cells])
+        for binding in bindings_of(request, offers[backend]):
+            mine = [replace(cell, device=device, binding=binding) for cell in cells]
+            check_backend(backend, offers[backend], benchmark, mine)
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
         elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **_options(request)))
@@ -210,6 +217,8 @@ def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
         raise UsageError(f"there is no root rank {request.root} among {ranks}: fixed:0 to fixed:{ranks - 1}, or rotate")
     if request.neighborhood is not None:
         check_graph(request.neighborhood, ranks)
+    if request.traffic is not None:
+        check_traffic(request.traffic, ranks)
 
 
 def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
@@ -313,7 +322,8 @@ def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str)
     mode = request.timing or ("pipelined" if request.format == NCCL_TESTS else "isolated")
     if mode != "isolated" and benchmark.family != "collective":
         raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
-    return {"filler": request.filler, "timing": mode, "batch": (request.batch or BATCH) if mode in BATCHED else 1}
+    batch = (request.batch or BATCH) if mode in BATCHED else 1
+    return {"filler": request.filler, "timing": mode, "batch": batch, "nccl": request.nccl}
 
 
 def _warmup(request: Request, usual: int) -> int:

@@ -122,6 +122,8 @@ class Request:
     """What is timed on a device, one of :data:`omb_py.engine.timing.MODES`."""
     batch: int | None = None
     """Calls of a sample, where the timing has several."""
+    nccl: str = ""
+    """Settings of NCCL's own (:mod:`omb_py.engine.settings`)."""
     share_device: bool = False
     """Several ranks may use one device."""
     staging: str = "auto"
@@ -136,6 +138,8 @@ class Request:
     """MPI_Test calls while a non-blocking collective runs."""
     imbalance: float | None = None
     """By what part of the size the blocks of a vector collective differ, 0 to 1."""
+    traffic: str | None = None
+    """What each rank sends to each other, as :func:`omb_py.traffic.parse_traffic` gives it."""
     neighborhood: str | None = None
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.graphs`)."""
     session: bool = False

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.buffers import OBJECT
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.settings import KEYS
 from omb_py.orchestrate.plan import OPTIONS
 from omb_py.orchestrate.soak import PASS
 from omb_py.results.bandwidth import bandwidth
@@ -20,6 +21,7 @@ from omb_py.results.keys import comparability_key
 from omb_py.results.schema import BY_NAME, SCHEMA_VERSION, blank_row
 from omb_py.results.summary import summarise
 from omb_py.suites.registry import find
+from omb_py.traffic import largest
 
 TEXT_DIALECT = "omb-7.5"
 _COLUMNS = frozenset({*BY_NAME, "ddt"})
@@ -63,16 +65,18 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     moved: Any = message.get("bytes_moved")
     value: float = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
     total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), ranks)
+    if cell.get("traffic"):
+        total = largest(cell["traffic"], cell["size"], DTYPES[dtype].itemsize)
     algbw, busbw = bandwidth(benchmark.bandwidth, total, ranks, mean * 1e-6) if benchmark.bandwidth else (None, None)
     statistics = summarise(slowest)
     skew = message.get("skew_us")
+    marks: Mapping[str, str] = message.get("marks", {})
     row = blank_row()
     row.update(
         run_id=identity.run_id, launch_id=identity.launch_id, launch_index=identity.launch_index,
         started_at=identity.started_at, schema_version=SCHEMA_VERSION, source="omb-py",
         benchmark=benchmark.name, family=benchmark.family, backend=cell["backend"],
-        library=facts["library"], library_version=facts["library_version"],
-        binding=cell["binding"], binding_version=facts["binding_version"],
+        library=facts["library"], binding=cell["binding"], **{k: marks.get(k, facts[k]) for k in _VERSIONS},
         device=cell["device"], device_name=facts.get("device_name") or None,
         buffer="device" if cell["device"] != "cpu" and cell["buffer"] == "numpy" else cell["buffer"], dtype=dtype,
         op=cell["op"] if "op" in benchmark.options else None,
@@ -100,7 +104,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         validated=message["validated"], wrong_bytes=message["wrong_bytes"],
         environment_key=identity.environment_key, text_dialect=TEXT_DIALECT,
         tags=dict(identity.tags), hosts=hosts,
-        parameters=_parameters(benchmark, cell) | _pass(message) | message.get("marks", {}),
+        parameters=_parameters(benchmark, cell) | _pass(message) | _said(marks),
         **statistics,
     )  # fmt: skip
     row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
@@ -114,8 +118,15 @@ def _timing(cell: Mapping[str, Any]) -> str:
     return str(cell["timing"])
 
 
-_APART = ("ranks_per_device", "staging", "placement", "filler", "side")
+_APART = ("ranks_per_device", "staging", "placement", "filler", "side", *(f"nccl_{key}" for key in KEYS))
 """Marks of a row that make it another measurement."""
+_VERSIONS = ("binding_version", "library_version")
+"""Of a binding that brings its own library: marks that replace the launch's."""
+
+
+def _said(marks: Mapping[str, str]) -> dict[str, str]:
+    """Marks that have no column."""
+    return {name: value for name, value in marks.items() if name not in _VERSIONS}
 
 
 def _pass(message: Mapping[str, Any]) -> dict[str, str]:
@@ -134,7 +145,7 @@ def _version(row: Mapping[str, Any], program_hash: str) -> str:
 def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
     """Options that the benchmark takes and that have no column."""
     fields = (o.cell for key, o in OPTIONS.items() if key in benchmark.options and o.cell and o.cell not in _COLUMNS)
-    out = {name: str(cell[name]) for name in fields}
+    out = {name: str(cell[name]) for name in fields if cell[name] != ""}
     if cell["buffer"] == OBJECT:
         out |= {"object": cell["object_kind"], "out_of_band": str(cell["out_of_band"])}
     if cell["session"]:

@@ -17,7 +17,7 @@ _DEVICES = {NCCL: "cuda", RCCL: "rocm"}
 _BLOCKS = frozenset({"all_gather", "gather", "scatter", "alltoall", "alltoallv", "hypercube"})
 """Collectives whose *count* is a rank's block, and *size* all blocks together."""
 _TYPES = {said: ours for ours, said in TYPES.items() if ours != "char"}
-_OLD_TYPES = {"char": "char", "int": "int32", "fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
+_OLD_TYPES = {"char": "char", "int": "int32", "fp8_e4m3": "float8e4m3", "fp8_e5m2": "float8e5m2"}
 _PERF = re.compile(r"\b([a-z_]{4,20})_perf\b")
 
 

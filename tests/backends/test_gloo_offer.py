@@ -18,7 +18,7 @@ from omb_py.orchestrate.request import Request
 from omb_py.suites.registry import BENCHMARKS
 
 HAS = {
-    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "bw_fan_in", "bw_fan_out", "sendrecv", "init", "hello",
+    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "bw_fan_in", "bw_fan_out", "sendrecv", "hypercube", "init", "hello",
     *(
         form + name
         for form in ("", "i")

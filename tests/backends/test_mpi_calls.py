@@ -117,6 +117,7 @@ EXPECTED: dict[str, list[Said]] = {
     "mbw_mr": [before(OUT), before(IN)],
     "bibw": [BOTH_WAYS, BOTH_WAYS],
     "sendrecv": [RING, RING],
+    "hypercube": [RING, RING],
     "latency_persistent": [STARTED, STARTED],
     "bw_persistent": [
         started("3 x MPI_Send_init 24", 3, ["MPI_Startall 3", "MPI_Waitall 3", "MPI_Recv 1"]),

@@ -17,6 +17,7 @@ from omb_py.backends.nccl.library import NAMES, VARIABLE, candidates, load, prob
 from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.session import shared_gpu
 from omb_py.engine.benchmark import World
+from omb_py.engine.dtypes import FP8
 from omb_py.engine.program import Step, walk
 from omb_py.engine.timing import MODES
 from omb_py.errors import EnvironmentProblem
@@ -47,16 +48,21 @@ def _cells(ranks: int) -> list[Cell]:
         if "imbalance" in takes:
             found.append({"benchmark": name, "size": 4096, "imbalance": 0.5})
     if ranks == 2:
-        found += [{"benchmark": "allreduce", "size": 4104, "dtype": dtype, "op": op} for dtype in TYPES for op in OPS]
-    found = [cell for cell in found if (cell.get("dtype"), cell.get("op")) not in (("bfloat16", "prod"),)]
+        kinds = [(dtype, "sum") for dtype in TYPES if dtype not in FP8] + [
+            (d, op) for d in ("int32", "float16") for op in OPS
+        ]
+        found += [
+            {"benchmark": "allreduce", "size": 4104, "dtype": dtype, "op": op} for dtype, op in dict.fromkeys(kinds)
+        ]
+    if ranks > 2:  # what does not depend on how many there are was tried on two
+        return [*found, {"benchmark": "sendrecv", "size": 4096, "timing": "pipelined", "batch": 4}]
     for mode in MODES:
-        for name in ("allreduce", "allgather", "alltoallv", "sendrecv") if ranks == 2 else ("sendrecv",):
+        for name in ("allreduce", "allgather", "alltoallv", "sendrecv"):
             found.append({"benchmark": name, "size": 4096, "timing": mode, "batch": 1 if mode in MODES[::3] else 4})
     found += [{"benchmark": "allreduce", "size": 4096, "timing": m, "batch": 4, "in_place": True} for m in MODES[1:3]]
     found += [{"benchmark": name, "size": 4096, "cache": "rotate"} for name in ("allreduce", "bcast")]
     found += [{"benchmark": "iallreduce", "size": 4096}, {"benchmark": "iallgather", "size": 64}]
-    if ranks == 2:
-        found += [{"benchmark": name, "size": 70_016, "window": 3} for name in ("latency", "bw", "bibw")]
+    found += [{"benchmark": name, "size": 70_016, "window": 3} for name in ("latency", "bw", "bibw")]
     return found
 
 
@@ -111,7 +117,7 @@ def _cli(*words: str, **more: str) -> tuple[int, str, float]:
     return done.returncode, done.stdout + done.stderr, time.monotonic() - began
 
 
-def _fails(fault: str, *words: str, **more: str) -> tuple[int, str, float]:
+def fails(fault: str, *words: str, **more: str) -> tuple[int, str, float]:
     line = ("allreduce", "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "20", "-x", "0", *words)
     return _cli(*line, OMB_PY_NCCL=str(library()), STANDIN_FAIL=fault, **more)
 
@@ -127,7 +133,7 @@ def _fails(fault: str, *words: str, **more: str) -> tuple[int, str, float]:
     ],
 )
 def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -> None:
-    code, text, took = _fails(fault, "--timeout", "20s")
+    code, text, took = fails(fault, "--timeout", "20s")
     assert (code, says in text) == (3, True), text
     assert "Traceback" not in text and took < 20
 
@@ -142,7 +148,7 @@ def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -
     ],
 )
 def test_a_rank_that_does_not_come_ends_the_run(fault: str, says: str) -> None:
-    code, text, took = _fails(fault, "--timeout", "3s")
+    code, text, took = fails(fault, "--timeout", "3s")
     assert code == 3 and says in text and "progress" in text, text
     assert took < 30
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from tests.support.mpi import ROOT
 
 RANKS = 2
 """On one GPU: NCCL admits about two."""
@@ -17,6 +20,13 @@ MODES = ("pipelined", "graph", "event", "spin-gated")
 INTEL = {"I_MPI_OFFLOAD": "1", "I_MPI_OFFLOAD_MODE": "cuda", "I_MPI_OFFLOAD_CUDA_LIBRARY": "libcuda.so.1"}
 """By which the Intel MPI of PyPI (impi-rt) takes device buffers."""
 STAGED, DIRECT = {"OMB_PY_GPU_AWARE": "0"}, {"OMB_PY_GPU_AWARE": "1"}
+SETTINGS = (
+    "registration=register", "registration=window", "max_ctas=1", "cta_policy=efficiency", "algorithm=ring,log=tuning",
+    "protocol=simple", "communicators=2", "aggregate=4",
+)  # fmt: skip
+"""Of NCCL's own; the log that one asks for is in all rows of the launch."""
+STAND_INS = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests" / "standin" / "python")))}
+"""Packages that need a GPU, where there is none."""
 Entry = Mapping[str, Any]
 
 
@@ -59,6 +69,18 @@ def parts(device: str) -> tuple[Part, ...]:
                 every("allreduce", type=["float16", "bfloat16", "float64"]),
                 every("iallreduce", cuda_target=["cpu", "gpu", "both"]),
             ),
+        ),
+        Part(
+            "nccl settings",
+            (
+                every("allgather", "hypercube", type=["float8e4m3", "float8e5m2"]),
+                every("allreduce", nccl=list(SETTINGS)),
+            ),
+        ),
+        Part(
+            "nccl bindings",
+            (every(*COLLECTIVES, *POINT_TO_POINT, binding=["torch", "cupy", "nccl4py"]),),
+            environ=STAND_INS if device == "sim" else {},
         ),
         Part("mpi staged", (*of_mpi, every("iallreduce", cuda_target=["cpu", "gpu", "both"])), environ=STAGED),
         Part("mpi direct", of_mpi, environ=direct, mpi="Intel MPI"),

@@ -11,12 +11,18 @@
  *   wrong    a byte of the result is inverted   hang  the rank does not come
  *   stall    the call never returns
  *   slow     it comes N ms late, every time
+ *   register ncclCommRegister and ncclCommWindowRegister fail
+ *
+ * What came with a version is refused by an older one.  With NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=TUNING and
+ * NCCL_DEBUG_FILE rank 0 writes NCCL's line of each call: algorithm and protocol as NCCL_ALGO, NCCL_PROTO or the call's
+ * configuration say, channels as the communicator's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,13 +50,15 @@ typedef struct {
   int size, rank;
   atomic_int error, aborted;
   long executed;
+  int min_ctas, max_ctas, policy, registered;
+  char algorithm[32], protocol[16];
 } Comm;
 
 enum Kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, GATHER, SCATTER, SEND, RECV };
 typedef struct { enum Kind kind; const char* in; char* out; size_t count; int dtype, op, root; size_t done; } Op;
 typedef struct { Comm* comm; int count; Op ops[]; } Work;
 
-static const int width[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+static const int width[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 static char last_error[256] = "";
 static long calls = 0;
 static int (*launch_host)(int64_t, void*, void*) = NULL;
@@ -71,9 +79,20 @@ static ncclResult_t fail(ncclResult_t code, const char* text) {
   return code;
 }
 
+static int version(void) { return getenv("STANDIN_VERSION") ? atoi(getenv("STANDIN_VERSION")) : 22803; }
+
 /* reductions, in double or int64: the inputs of a check are small whole numbers, so both are exact */
+static double fp8(int code, int fraction_bits, int bias) { /* of finite ones that are not negative */
+  int exponent = code >> fraction_bits, fraction = code & ((1 << fraction_bits) - 1);
+  double power = 1, part = (double)fraction / (1 << fraction_bits);
+  for (int i = bias; i < exponent; i++) power *= 2;
+  for (int i = exponent ? exponent : 1; i < bias; i++) power /= 2;
+  return power * (exponent ? 1 + part : part);
+}
 static double get(const char* at, int dtype) {
   switch (dtype) {
+    case 10: return fp8(*(const uint8_t*)at, 3, 7);
+    case 11: return fp8(*(const uint8_t*)at, 2, 15);
     case 6: return (double)*(const _Float16*)at;
     case 7: return *(const float*)at;
     case 8: return *(const double*)at;
@@ -81,7 +100,12 @@ static double get(const char* at, int dtype) {
   }
 }
 static void put(char* at, int dtype, double v) {
+  int code = 0;
   switch (dtype) {
+    case 10: case 11:
+      while (code < 123 && get((char[]){(char)(code + 1)}, dtype) <= v) code++;
+      *(uint8_t*)at = (uint8_t)code;
+      break;
     case 6: *(_Float16*)at = (_Float16)v; break;
     case 7: *(float*)at = (float)v; break;
     case 8: *(double*)at = v; break;
@@ -235,12 +259,35 @@ static ncclResult_t submit(Work* work, int64_t stream) {
   return launch_host(stream, (void*)run, work) ? fail(UNHANDLED, "stand-in: the device refused the work") : OK;
 }
 
+static const char* per_call = NULL;
+
+/* NCCL's line about a call */
+static void tell(Comm* c, const Op* op) {
+  static const char* name[] = {"AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter", "AlltoAll", "Gather",
+                               "Scatter", "Send", "Recv"};
+  static FILE* file = NULL;
+  const char* where = getenv("NCCL_DEBUG_FILE");
+  const char* what = getenv("NCCL_DEBUG_SUBSYS");
+  if (c->rank || !where || !what || !strstr(what, "TUNING")) return;
+  if (!file) {
+    char path[512];
+    const char* at = strstr(where, ".%h");
+    snprintf(path, sizeof path, "%.*s.%d.log", (int)(at ? at - where : (long)strlen(where)), where, (int)getpid());
+    if (!(file = fopen(path, "a"))) return;
+  }
+  const char* algorithm = per_call ? per_call : c->algorithm[0] ? c->algorithm : "RING"; /* of several the first */
+  fprintf(file, "host:1:2 [0] NCCL INFO %s: %zu Bytes -> Algo %.*s proto %s channel{Lo..Hi}={0..%d}\n", name[op->kind],
+          op->count * width[op->dtype], (int)strcspn(algorithm, ","), algorithm, c->protocol[0] ? c->protocol : "LL", c->max_ctas > 0 ? c->max_ctas - 1 : 1);
+  fflush(file);
+}
+
 static ncclResult_t add(Comm* c, Op op, int64_t stream) {
   if (!c) return fail(ARGUMENT, "stand-in: no communicator");
-  if (op.dtype < 0 || op.dtype > 9) return fail(ARGUMENT, "stand-in: unknown datatype");
+  if (op.dtype < 0 || op.dtype > (version() < 22400 ? 9 : 11)) return fail(ARGUMENT, "stand-in: unknown datatype");
   if (op.op < 0 || op.op > 3) return fail(ARGUMENT, "stand-in: unknown reduction");
   if (op.root < 0 || op.root >= c->size) return fail(ARGUMENT, "stand-in: no such rank");
   if (launch_host && !stream) return fail(ARGUMENT, "stand-in: no stream");
+  tell(c, &op);
   if (wanted("stall", calls, c->rank)) for (;;) pause_a_little(1000);
   if (wanted("enqueue", calls++, c->rank)) return fail(UNHANDLED, "stand-in: out of memory, as asked for");
   int before = group ? group->count : 0;
@@ -264,10 +311,7 @@ ncclResult_t ncclGroupEnd(void) {
   return submit(work, group_stream);
 }
 
-ncclResult_t ncclGetVersion(int* version) {
-  *version = getenv("STANDIN_VERSION") ? atoi(getenv("STANDIN_VERSION")) : 22803;
-  return OK;
-}
+ncclResult_t ncclGetVersion(int* number) { *number = version(); return OK; }
 const char* ncclGetErrorString(ncclResult_t code) {
   static const char* text[] = {"no error", "unhandled cuda error", "unhandled system error", "internal error",
                                "invalid argument", "invalid usage", "remote process exited or there was a network error"};
@@ -294,6 +338,8 @@ ncclResult_t ncclCommInitRank(void** comm, int size, ncclUniqueId id, int rank) 
   if (c->shared == MAP_FAILED) return fail(SYSTEM, strerror(errno));
   c->size = size;
   c->rank = rank;
+  if (getenv("NCCL_ALGO")) snprintf(c->algorithm, sizeof c->algorithm, "%s", getenv("NCCL_ALGO"));
+  if (getenv("NCCL_PROTO")) snprintf(c->protocol, sizeof c->protocol, "%s", getenv("NCCL_PROTO"));
   if (atomic_fetch_add(&c->shared->joined, 1) + 1 == size) shm_unlink(id.internal);
   for (int i = 0; atomic_load(&c->shared->joined) < size; i++) {
     if (i > 400000) { shm_unlink(id.internal); return fail(SYSTEM, "stand-in: not all ranks have come"); }
@@ -302,9 +348,88 @@ ncclResult_t ncclCommInitRank(void** comm, int size, ncclUniqueId id, int rank) 
   *comm = c;
   return OK;
 }
+
+typedef struct {
+  size_t size;
+  unsigned magic, version;
+  int blocking, cgaClusterSize, minCTAs, maxCTAs;
+  const char* netName;
+  int splitShare, trafficClass;
+  const char* commName;
+  int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs;
+} Config; /* of 2.27; that of 2.17 ends with splitShare */
+#define UNDEFINED (-2147483647 - 1)
+
+ncclResult_t ncclCommInitRankConfig(void** comm, int size, ncclUniqueId id, int rank, Config* config) {
+  if (config->magic != 0xcafebeef) return fail(ARGUMENT, "stand-in: the configuration was not initialised");
+  int newer = config->version >= 22700;
+  if ((int)config->version > version() || version() < 21700) return fail(USAGE, "stand-in: a newer configuration");
+  if (config->size != (newer ? sizeof(Config) : offsetof(Config, commName)))
+    return fail(ARGUMENT, "stand-in: the configuration has another size");
+  if (config->minCTAs != UNDEFINED && config->maxCTAs != UNDEFINED && config->minCTAs > config->maxCTAs)
+    return fail(ARGUMENT, "stand-in: minCTAs is above maxCTAs");
+  if (config->blocking != UNDEFINED || config->splitShare != UNDEFINED || config->netName)
+    return fail(ARGUMENT, "stand-in: a field is set that nobody asked for");
+  if (newer && (config->CTAPolicy < 0 || config->CTAPolicy > 2)) return fail(ARGUMENT, "stand-in: no such CTA policy");
+  ncclResult_t code = ncclCommInitRank(comm, size, id, rank);
+  if (code) return code;
+  Comm* c = *comm;
+  c->min_ctas = config->minCTAs;
+  c->max_ctas = config->maxCTAs;
+  c->policy = newer ? config->CTAPolicy : 0;
+  return OK;
+}
+
+static void* allocated[64];
+static int is_allocated(const void* at) {
+  for (int i = 0; i < 64; i++) if (allocated[i] == at) return i + 1;
+  return 0;
+}
+ncclResult_t ncclMemAlloc(void** at, size_t bytes) {
+  int place = is_allocated(NULL);
+  if (!place || posix_memalign(at, 4096, (bytes + 4095) / 4096 * 4096)) return fail(SYSTEM, "stand-in: no memory");
+  allocated[place - 1] = *at;
+  return OK;
+}
+ncclResult_t ncclMemFree(void* at) {
+  int place = is_allocated(at);
+  if (!place) return fail(ARGUMENT, "stand-in: not of ncclMemAlloc");
+  allocated[place - 1] = NULL;
+  free(at);
+  return OK;
+}
+static ncclResult_t enter(Comm* c, void* at, void** handle) {
+  if (!is_allocated(at)) return fail(ARGUMENT, "stand-in: memory that is not of ncclMemAlloc is registered");
+  if (wanted("register", 0, c->rank)) return fail(SYSTEM, "stand-in: cannot register, as asked for");
+  c->registered++;
+  *handle = at;
+  return OK;
+}
+ncclResult_t ncclCommRegister(Comm* c, void* at, size_t bytes, void** handle) {
+  if (version() < 21900) return fail(USAGE, "stand-in: no registration before 2.19");
+  return bytes ? enter(c, at, handle) : fail(ARGUMENT, "stand-in: nothing to register");
+}
+ncclResult_t ncclCommDeregister(Comm* c, void* handle) { (void)handle; c->registered--; return OK; }
+ncclResult_t ncclCommWindowRegister(Comm* c, void* at, size_t bytes, void** handle, int flags) {
+  if (version() < 22700) return fail(USAGE, "stand-in: no windows before 2.27");
+  if (flags != 1 || (uintptr_t)at % 4096) return fail(ARGUMENT, "stand-in: no symmetric window");
+  memcpy(c->shared->slot[c->rank], &bytes, sizeof bytes); /* all ranks come, with windows of one size */
+  if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
+  int same = 1;
+  for (int r = 0; r < c->size; r++) same &= !memcmp(c->shared->slot[r], &bytes, sizeof bytes);
+  meet(c);
+  return same ? enter(c, at, handle) : fail(ARGUMENT, "stand-in: windows of different sizes");
+}
+ncclResult_t ncclCommWindowDeregister(Comm* c, void* handle) { (void)handle; c->registered--; return OK; }
+
 ncclResult_t ncclCommGetAsyncError(Comm* c, ncclResult_t* code) { *code = atomic_load(&c->error); return OK; }
 ncclResult_t ncclCommAbort(Comm* c) { atomic_store(&c->aborted, 1); return OK; }
-ncclResult_t ncclCommDestroy(Comm* c) { munmap(c->shared, sizeof(Shared)); free(c); return OK; }
+ncclResult_t ncclCommDestroy(Comm* c) {
+  if (c->registered) { fprintf(stderr, "stand-in: %d buffers are still registered\n", c->registered); abort(); }
+  munmap(c->shared, sizeof(Shared));
+  free(c);
+  return OK;
+}
 ncclResult_t ncclCommCount(Comm* c, int* n) { *n = c->size; return OK; }
 
 ncclResult_t ncclAllReduce(const void* in, void* out, size_t n, int d, int o, Comm* c, int64_t s) {
@@ -322,12 +447,14 @@ ncclResult_t ncclAllGather(const void* in, void* out, size_t n, int d, Comm* c, 
 ncclResult_t ncclReduceScatter(const void* in, void* out, size_t n, int d, int o, Comm* c, int64_t s) {
   return add(c, (Op){REDUCESCATTER, in, out, n, d, o, 0, 0}, s);
 }
+#ifndef NO_P2P /* before 2.7 */
 ncclResult_t ncclSend(const void* in, size_t n, int d, int peer, Comm* c, int64_t s) {
   return add(c, (Op){SEND, in, NULL, n, d, 0, peer, 0}, s);
 }
 ncclResult_t ncclRecv(void* out, size_t n, int d, int peer, Comm* c, int64_t s) {
   return add(c, (Op){RECV, NULL, out, n, d, 0, peer, 0}, s);
 }
+#endif
 #ifndef OLD /* before 2.28 */
 ncclResult_t ncclAlltoAll(const void* in, void* out, size_t n, int d, Comm* c, int64_t s) {
   return add(c, (Op){ALLTOALL, in, out, n, d, 0, 0, 0}, s);
@@ -339,3 +466,43 @@ ncclResult_t ncclScatter(const void* in, void* out, size_t n, int d, int root, C
   return add(c, (Op){SCATTER, in, out, n, d, 0, root, 0}, s);
 }
 #endif
+
+/* calls with a configuration of their own, from 2.31 on */
+typedef struct {
+  size_t size;
+  unsigned magic, version;
+  void* ext;
+  int minCTAs, maxCTAs, nvlsCTAs, cgaClusterSize;
+  const char* algSelection;
+  int forceAlgSelection, CTAPolicy;
+  uint64_t userProfilerTag;
+  void* launchCompletionEvent;
+} CallConfig;
+static ncclResult_t configured(const CallConfig* config) {
+  if (version() < 23200) return fail(USAGE, "stand-in: no configuration of calls before 2.32");
+  if (config->magic != 0xcafebeef || config->size != sizeof *config || config->version != 23200)
+    return fail(ARGUMENT, "stand-in: the configuration of the call was not initialised");
+  if (config->launchCompletionEvent || config->CTAPolicy != UNDEFINED || config->ext)
+    return fail(ARGUMENT, "stand-in: a field is set that nobody asked for");
+  return OK;
+}
+#define CONFIGURED(call) do { \
+    ncclResult_t code = configured(config); \
+    if (code) return code; \
+    per_call = config->algSelection; \
+    code = call; \
+    per_call = NULL; \
+    return code; \
+  } while (0)
+ncclResult_t ncclAllReduceConfig(const void* in, void* out, size_t n, int d, int o, Comm* c, int64_t s, const CallConfig* config) {
+  CONFIGURED(ncclAllReduce(in, out, n, d, o, c, s));
+}
+ncclResult_t ncclReduceConfig(const void* in, void* out, size_t n, int d, int o, int root, Comm* c, int64_t s, const CallConfig* config) {
+  CONFIGURED(ncclReduce(in, out, n, d, o, root, c, s));
+}
+ncclResult_t ncclBroadcastConfig(const void* in, void* out, size_t n, int d, int root, Comm* c, int64_t s, const CallConfig* config) {
+  CONFIGURED(ncclBroadcast(in, out, n, d, root, c, s));
+}
+ncclResult_t ncclAllGatherConfig(const void* in, void* out, size_t n, int d, Comm* c, int64_t s, const CallConfig* config) {
+  CONFIGURED(ncclAllGather(in, out, n, d, c, s));
+}

@@ -11,6 +11,7 @@ from omb_py.suites.rules import PER_CALL, message_bytes
 from tests.support.simulated import cell, measured
 
 MIB = 1 << 20
+EXCHANGES = ("sendrecv", "hypercube")
 
 
 LATENCY, BANDWIDTH = ((10000, 100), (1000, 10)), ((100, 10), (20, 2))
@@ -59,6 +60,8 @@ def test_the_rank_rule_is_what_it_says(name: str) -> None:
         assert (rule.text, admitted) == ("several nodes with equally many ranks on each", [2, 3, 4, 5])
     elif BENCHMARKS[name].family in ("pt2pt", "one-sided"):
         assert (rule.text, admitted) == ("exactly 2 ranks", [2])
+    elif name == "hypercube":
+        assert (rule.text, admitted) == ("2, 4, 8, … ranks", [2, 4])
     elif BENCHMARKS[name].family in SPREAD:
         assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
 
@@ -111,8 +114,8 @@ class TestPrinted:
         assert done.bytes_moved is not None
         assert done.bytes_moved / done.laps["time"][0] == pytest.approx(2 * 1000 / 1e6 * 2 * 64 / 400e-6)
 
-    # a sample of sendrecv holds three steps, of which each takes a time of the series
-    @pytest.mark.parametrize("name", [n for n, b in BENCHMARKS.items() if b.metric is PER_CALL and n != "sendrecv"])
+    # a sample of an exchange holds three steps or more, of which each takes a time of the series
+    @pytest.mark.parametrize("name", [n for n, b in BENCHMARKS.items() if b.metric is PER_CALL and n not in EXCHANGES])
     def test_collectives_are_the_mean_over_ranks_of_their_means(self, name: str) -> None:
         done = measured(name, 3, "series=1us/3us:10us/30us:4us/4us", iterations=2)
         assert done.laps["time"] == [2, 20, 4]

@@ -1,7 +1,8 @@
 """A rank on the stand-in libnccl and the simulated device: measures cells, rank 0 prints what came out as JSON.
 
 ``python -m tests.support.nccl_cells CELLS``: cells as [{"benchmark": …, "size": …, …}]. ``without`` names a synchronise
-to leave out (tests/backends/test_nccl_synchronises.py); ``share`` lets ranks share a device.
+to leave out (tests/backends/test_nccl_synchronises.py); ``share`` lets ranks share a device; ``binding`` is one of
+:data:`omb_py.backends.nccl.bindings.BINDINGS`. A cell that is refused after a step has begun ends the process.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from typing import Any
 
 from omb_py.backends.nccl.calls import Resolver
-from omb_py.backends.nccl.runner import NcclRunner
+from omb_py.backends.nccl.runner import Runner
 from omb_py.backends.registry import find as backend
 from omb_py.engine import validate
 from omb_py.engine.measure import measure, worlds_of
@@ -24,7 +25,7 @@ from omb_py.suites.registry import find
 from tests.support.synchronises import left_out
 
 DEVICE = os.environ.get("OMB_PY_TEST_DEVICE", "sim")
-OURS = ("benchmark", "size", "without", "share")
+OURS = ("benchmark", "size", "binding", "without", "share")
 
 
 def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) -> dict[str, Any]:
@@ -33,7 +34,8 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
     given |= {"timing": "isolated"} if session.backend == "nccl" else {}
     benchmark = find(words["benchmark"])
     options = {name: value for name, value in words.items() if name not in OURS}
-    cell = benchmark.cell(session.backend, session.binding, words.get("size", 0), **(given | options))
+    binding = words.get("binding", session.binding)
+    cell = benchmark.cell(session.backend, binding, words.get("size", 0), **(given | options))
     cell = OFFERS[session.backend].fitted(benchmark, cell)
     busy = []
     run = runner.run
@@ -68,9 +70,10 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
 def main() -> None:
     """One rank."""
     cells = json.loads(sys.argv[1])
-    validate.ITERATIONS = 3
-    session = backend("nccl").connect({"device": DEVICE, "share_device": any(cell.get("share") for cell in cells)})
-    found = [measured(session, cell, NcclRunner, Resolver) for cell in cells]
+    validate.ITERATIONS = 2
+    spec = {"device": DEVICE, "share_device": any(cell.get("share") for cell in cells), "cells": cells}
+    session = backend("nccl").connect(spec)
+    found = [measured(session, cell, Runner, Resolver) for cell in cells]
     if session.rank == 0:
         print(json.dumps(found))
     session.close()

@@ -97,6 +97,16 @@ def load_driver(kind: str) -> ctypes.CDLL:
     )
 
 
+def driver_version() -> int:
+    """The CUDA that NVIDIA's driver takes, as 12080 for 12.8; 0 where it does not say."""
+    number = ctypes.c_int()
+    try:
+        ctypes.CDLL(LIBRARIES["cuda"][0]).cuDriverGetVersion(ctypes.byref(number))
+    except (OSError, AttributeError):
+        return 0
+    return number.value
+
+
 def count_gpus(kind: str) -> int:
     """Visible GPUs. Raises EnvironmentProblem: no driver, no CuPy, or a CuPy for another CUDA."""
     load_driver(kind)
@@ -129,6 +139,9 @@ class Gpu:
         properties = self._runtime.getDeviceProperties(index)
         name = properties["name"]
         self.name = name.decode() if isinstance(name, bytes) else str(name)
+        known = kind == "cuda" and "major" in properties
+        self.capability = (int(properties["major"]), int(properties["minor"])) if known else None
+        """Compute capability; None of other makers."""
         self._streams: list[int] = []
         self._events: list[int] = []
         self.stream = self.new_stream()

@@ -1,0 +1,156 @@
+"""A cell of the nccl backend as a flat Python loop: what the Python bindings share."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.backends.nccl.runner import Runner
+from omb_py.engine.devices import FUNCTIONS
+from omb_py.engine.flat import Loop, Names, Objects, compile_stage
+from omb_py.engine.native import Arg, Call
+from omb_py.engine.program import Program, Stage, Step
+from omb_py.engine.session import StepFailed
+
+if TYPE_CHECKING:
+    from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.session import NcclSession
+
+
+class DeviceFailed(Exception):
+    """A function of the device's library returned an error."""
+
+
+def failed(code: int) -> None:
+    """Raises DeviceFailed."""
+    raise DeviceFailed(code)
+
+
+class Binding(ABC):
+    """A communicator that a Python package has made, and how its calls are written."""
+
+    name: str
+    version: str
+    """Of the package."""
+    library_version: str
+    """Of the NCCL that it has loaded."""
+
+    def has(self, op: str) -> bool:
+        """Whether a step is one call, where another version or binding needs several."""
+        return False
+
+    @abstractmethod
+    def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
+        """What renders the steps of a cell."""
+
+    def async_error(self) -> tuple[int, str] | None:
+        """The error that an operation met after its call had returned."""
+        return None
+
+    @abstractmethod
+    def abort(self) -> None:
+        """End everything that still runs, and free the communicator."""
+
+    @abstractmethod
+    def destroy(self) -> None:
+        """Free the communicator."""
+
+
+class Statements:
+    """Renders steps as Python statements (:data:`omb_py.engine.flat.Render`): here those of the device.
+
+    The device's own C functions are called through ctypes, whatever the binding.
+    """
+
+    def __init__(self, session: NcclSession, program: Program, resolver: Resolver) -> None:
+        self.session, self.resolver = session, resolver
+        nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
+        self.objects = Objects(nbytes, max(stage.copies for stage in program.stages))
+        self._handles = (ctypes.c_int64 * len(resolver.handles)).from_buffer(resolver.handles)
+        self._functions: dict[tuple[int, int], Any] = {}
+
+    def prepared(self, stage: Stage) -> Stage:
+        """The stage as this binding writes it."""
+        return stage
+
+    def __call__(self, step: Step, names: Names, k: str) -> str:
+        """One statement for a step."""
+        if step.op == "flip":
+            self.resolver.byte(step)
+        if step.op not in FUNCTIONS:
+            return self.communication(step, names, k)
+        call = self.resolver(step)
+        words = ", ".join(self.number(arg, names, k) for arg in call.args)
+        return f"if e := {names.bind(self._function(call), step.op)}({words}): {names.bind(failed, 'failed')}(e)"
+
+    def communication(self, step: Step, names: Names, k: str) -> str:
+        """One statement for a step of the communication library."""
+        raise NotImplementedError
+
+    def number(self, arg: Arg, names: Names, k: str) -> str:
+        """The source of an operand."""
+        if arg.load:
+            place = (arg.base - ctypes.addressof(self._handles)) // 8
+            return f"{names.bind(self._handles, 'h')}[{place}]"
+        moved = f" + {k} * {arg.stride}" if k and arg.stride else ""
+        return f"{arg.base}{moved}" + (f" + c * {arg.turn}" if arg.turn else "")
+
+    def _function(self, call: Call) -> Any:
+        key = call.address, len(call.args)
+        if key not in self._functions:
+            kinds = [ctypes.c_int64] * len(call.args)
+            self._functions[key] = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(call.address)
+        return self._functions[key]
+
+
+class BoundRunner(Runner):
+    """A flat Python loop of a binding's calls."""
+
+    def __init__(self, session: NcclSession, program: Program, marks: Mapping[str, str], binding: Binding) -> None:
+        super().__init__(session, program, marks)
+        self.binding = binding
+        self.statements = binding.renderer(session, program, self.resolver)
+        self.thread = threading.get_ident()
+        self._loop: Loop | None = None
+
+    def once(self, stage: Stage) -> None:
+        """Run some steps once."""
+        self.execute(stage, self.translated(stage, {}), 0, 1)
+
+    def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
+        """Make the loop of a body."""
+        self._loop = self.table = self.translated(stage, results)
+
+    def translated(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Loop:
+        """The loop of a body."""
+        self.resolver.results = results
+        return compile_stage(self.statements.prepared(stage), self.statements, results)
+
+    def execute(self, stage: Stage, table: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run a loop. Raises StepFailed."""
+        self._loop = table
+        try:
+            samples = table.run(first, iterations)
+        except DeviceFailed as error:
+            code = int(error.args[0])
+            raise StepFailed(table.failed_step(error), code, self.device_error(code)) from error
+        except Exception as error:  # each package has its own class
+            step = table.failed_step(error)
+            self.session.raise_async(step)
+            raise StepFailed(step, 0, f"{self.binding.version}: {_first_line(error)}") from error
+        self.session.raise_async(0)
+        return samples
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step), read from the running frame."""
+        return self._loop.position(self.thread) if self._loop else (0, 0)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [""])[0] or type(error).__name__

@@ -1,0 +1,82 @@
+"""Binding ``cupy``: the methods of ``cupy.cuda.nccl.NcclCommunicator``, which take addresses and counts."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from omb_py.backends.nccl.bound import Binding, Statements
+from omb_py.backends.nccl.calls import CALLS
+from omb_py.backends.nccl.library import version_of
+from omb_py.engine.flat import Names
+from omb_py.engine.program import Program, Step
+from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.session import NcclSession
+
+METHODS: Final = {
+    "allreduce": "allReduce", "reduce": "reduce", "bcast": "broadcast", "allgather": "allGather",
+    "reduce_scatter_block": "reduceScatter", "send": "send", "recv": "recv", "barrier": "allReduce",
+}  # fmt: skip
+"""step -> method. Their operands are the C functions', without the communicator."""
+GROUPS: Final = {"group_start": "groupStart", "group_end": "groupEnd"}
+
+
+class CupyBinding(Binding):
+    """A communicator of CuPy's, made together with all other ranks. Raises EnvironmentProblem."""
+
+    name = "cupy"
+
+    def __init__(self, session: NcclSession) -> None:
+        self.nccl: Any = import_module("cupy.cuda.nccl")
+        self._library = session.nccl
+        if not getattr(self.nccl, "available", True):
+            raise EnvironmentProblem("binding cupy: this CuPy was built without NCCL: --binding native")
+        unique = session.share(self.nccl.get_unique_id() if session.rank == 0 else None)
+        try:
+            self.comm = self.nccl.NcclCommunicator(session.size, tuple(unique), session.rank)
+        except RuntimeError as error:
+            raise EnvironmentProblem(f"NcclCommunicator failed: {error}: NCCL_DEBUG=WARN says more") from None
+        self.version = f"cupy {import_module('cupy').__version__}"
+        self.library_version = ".".join(map(str, version_of(int(self.nccl.get_version()))))
+
+    def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
+        """What renders the steps of a cell."""
+        return CupyStatements(session, program, resolver, self)
+
+    def async_error(self) -> tuple[int, str] | None:
+        """The error that an operation met after its call had returned."""
+        try:
+            self.comm.check_async_error()
+        except KeyError as error:  # CuPy has no name for NCCL's newer codes
+            code = int(error.args[0])
+        except RuntimeError as error:
+            code = int(getattr(error, "status", 1))
+        else:
+            return None
+        return code, f"{self.version}: {self._library.error_text(code)}"
+
+    def abort(self) -> None:
+        """End everything that still runs, and free the communicator."""
+        self.comm.abort()
+
+    def destroy(self) -> None:
+        """Free the communicator."""
+        self.comm.destroy()
+
+
+class CupyStatements(Statements):
+    """``allReduce(address, address, count, type, reduction, stream)``."""
+
+    def __init__(self, session: NcclSession, program: Program, resolver: Resolver, binding: CupyBinding) -> None:
+        super().__init__(session, program, resolver)
+        self._methods = {op: getattr(binding.comm, method) for op, method in METHODS.items()}
+        self._methods |= {op: getattr(binding.nccl, function) for op, function in GROUPS.items()}
+
+    def communication(self, step: Step, names: Names, k: str) -> str:
+        """One statement for a step."""
+        words = [word for word in CALLS[step.op][1].split() if word != "comm"]
+        numbers = (self.number(self.resolver.operand(word, step), names, k) for word in words)
+        return f"{names.bind(self._methods[step.op], step.op)}({', '.join(numbers)})"

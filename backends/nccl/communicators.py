@@ -1,0 +1,191 @@
+"""Communicators of the native binding: made as ``--nccl`` says, with the buffers registered with them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from omb_py.backends.nccl.config import PER_CALL_SINCE, CollectiveConfig, collective_config, communicator_config
+from omb_py.backends.nccl.library import Library
+from omb_py.engine.devices import Device
+from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.settings import Settings
+from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from omb_py.backends.nccl.session import NcclSession
+
+SCRATCH: Final = "barrier's byte"
+"""The buffer of the reduction that stands for a barrier."""
+SYMMETRIC: Final = 1
+"""``NCCL_WIN_COLL_SYMMETRIC``."""
+REGISTER_SINCE: Final = (2, 19, 0)
+WINDOW_SINCE: Final = (2, 27, 0)
+CONFIG_SINCE: Final = (2, 17, 0)
+POLICY_SINCE: Final = (2, 27, 0)
+
+
+def check(settings: Settings, library: Library) -> None:
+    """Raises EnvironmentProblem for what this version of the library cannot do."""
+    for wanted, since, what in (
+        (settings.registration == "register", REGISTER_SINCE, "ncclCommRegister"),
+        (settings.registration == "window", WINDOW_SINCE, "ncclCommWindowRegister"),
+        (settings.min_ctas or settings.max_ctas, CONFIG_SINCE, "minCTAs and maxCTAs"),
+        (settings.cta_policy, POLICY_SINCE, "CTAPolicy"),
+    ):
+        if wanted and (library.version < since or (what.startswith("nccl") and not library.has(what))):
+            number = ".".join(map(str, since[:2]))
+            raise EnvironmentProblem(
+                f"{library.name} {library.version_text} has no {what}, which came with {number}: "
+                "a newer version, or leave it out of --nccl"
+            )
+
+
+def per_call(settings: Settings, library: Library) -> bool:
+    """Whether the algorithm is chosen call by call; else by NCCL_ALGO when the communicator is made."""
+    return bool(settings.algorithm) and library.version >= PER_CALL_SINCE and library.has("ncclAllReduceConfig")
+
+
+def of_communicator(settings: Settings) -> Settings:
+    """The part that a communicator is made with: cells that differ in the rest share it."""
+    return replace(settings, aggregate=1, log="off")
+
+
+class Communicators:
+    """One communicator or several, over the same ranks, with a stream for each.
+
+    Made by all ranks together.
+
+    Args:
+        session: whose ranks, library and device.
+        settings: how they are made.
+
+    Raises:
+        EnvironmentProblem: the library refused.
+    """
+
+    def __init__(self, session: NcclSession, settings: Settings | None = None) -> None:
+        self.settings = settings = settings or Settings()
+        self.library, self.device = session.nccl, session.device
+        self.config: CollectiveConfig | None = None
+        """Of each call, where the library takes one."""
+        environment: dict[str, str] = {}
+        if per_call(settings, self.library):
+            self.config = collective_config(settings.algorithm.replace("+", ","))
+        elif settings.algorithm:
+            environment["NCCL_ALGO"] = settings.algorithm.replace("+", ",")
+        if settings.protocol:
+            environment["NCCL_PROTO"] = settings.protocol.upper() if settings.protocol != "simple" else "Simple"
+        with _environment(environment):
+            made = [self._made(session) for _ in range(settings.communicators)]
+        self.handles = np.array(made, np.int64)
+        streams = [self.device.stream, *(self.device.new_stream() for _ in made[1:])]
+        self.streams = np.array(streams, np.int64)
+        self.memory = DeviceMemory(self.device) if settings.registration == "none" else RegisteredMemory(session, self)
+        self.memory.reserve(SCRATCH, 1)
+
+    def _made(self, session: NcclSession) -> int:
+        unique: bytes = session.share(self.library.unique_id() if session.rank == 0 else None)
+        return self.library.init_rank(session.size, unique, session.rank, communicator_config(self.settings))
+
+    @property
+    def first(self) -> int:
+        """The only one, or the first."""
+        return int(self.handles[0])
+
+    def async_error(self) -> tuple[int, str] | None:
+        """The error that an operation met after its call had returned."""
+        for handle in map(int, self.handles):
+            code = self.library.async_error(handle)
+            if code:
+                return code, self.library.error_text(code, handle)
+        return None
+
+    def abort(self) -> None:
+        """End everything that still runs, and free them."""
+        for handle in map(int, self.handles):
+            self.library.abort(handle)
+
+    def destroy(self) -> None:
+        """Free buffers and communicators."""
+        self.memory.close()
+        for handle in map(int, self.handles):
+            self.library.destroy(handle)
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Variables that NCCL reads when it makes a communicator."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+class _NcclMemory:
+    """The device, whose memory ncclMemAlloc gives."""
+
+    def __init__(self, device: Device, library: Library) -> None:
+        self._device, self._library = device, library
+
+    def allocate(self, nbytes: int) -> int:
+        """Memory that can be registered. Raises EnvironmentProblem."""
+        return self._library.mem_alloc(nbytes)
+
+    def free(self, address: int) -> None:
+        """Give it back."""
+        self._library.mem_free(address)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+
+class RegisteredMemory(DeviceMemory):
+    """Buffers that are registered with communicators: equally large on all ranks, as symmetric windows must be."""
+
+    def __init__(self, session: NcclSession, comms: Communicators) -> None:
+        super().__init__(_NcclMemory(session.device, session.nccl))
+        self._session, self._comms = session, comms
+        self._window = comms.settings.registration == "window"
+        self._known: dict[str, list[int]] = {}
+        """Handles of the registrations of each buffer, one a communicator."""
+
+    def reserve(self, name: str, nbytes: int) -> None:
+        """As of every device memory; called by all ranks together, and none gives memory back that is registered."""
+        nbytes = int(self._session.maximum(np.array([float(max(1, nbytes))]))[0])
+        if name in self._places and self._places[name][1] >= nbytes:
+            return
+        self._deregister(name)
+        super().reserve(name, nbytes)
+        library, address = self._comms.library, self.address(name)
+        self._known[name] = [
+            library.register(comm, address, nbytes, SYMMETRIC if self._window else None)
+            for comm in map(int, self._comms.handles)
+        ]
+
+    def _deregister(self, name: str) -> None:
+        for comm, handle in zip(map(int, self._comms.handles), self._known.pop(name, []), strict=False):
+            self._comms.library.deregister(comm, handle, self._window)
+
+    def close(self) -> None:
+        """Free all buffers."""
+        for name in list(self._known):
+            self._deregister(name)
+        super().close()
+
+
+def pointer_to(config: Any) -> int:
+    """Address of a configuration; 0 for none."""
+    return ctypes.addressof(config) if config is not None else 0

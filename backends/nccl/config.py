@@ -1,0 +1,74 @@
+"""NCCL's configurations as it lays them out (nccl.h 2.27 and 2.32): a version number and the fields known then."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+from omb_py.engine.settings import POLICIES, Settings
+
+MAGIC: Final = 0xCAFEBEEF
+UNDEFINED: Final = -(2**31)
+"""``NCCL_CONFIG_UNDEF_INT``."""
+PER_CALL_SINCE: Final = (2, 32, 0)
+"""Of the layout below; the calls are a release older."""
+_INT, _TEXT = ctypes.c_int, ctypes.c_char_p
+_OF_2_17: Final = (
+    ("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("blocking", _INT),
+    ("cgaClusterSize", _INT), ("minCTAs", _INT), ("maxCTAs", _INT), ("netName", _TEXT), ("splitShare", _INT),
+)  # fmt: skip
+_OF_2_27: Final = (
+    ("trafficClass", _INT), ("commName", _TEXT), ("collnetEnable", _INT), ("CTAPolicy", _INT), ("shrinkShare", _INT),
+    ("nvlsCTAs", _INT),
+)  # fmt: skip
+
+
+class Config217(ctypes.Structure):
+    """``ncclConfig_v21700``, its last four bytes undefined: there newer versions have their next field."""
+
+    _fields_ = (*_OF_2_17, ("padding", _INT))
+
+
+class Config227(ctypes.Structure):
+    """``ncclConfig_v22700``: what newer versions take too, as fields are only ever added."""
+
+    _fields_ = (*_OF_2_17, *_OF_2_27)
+
+
+class CollectiveConfig(ctypes.Structure):
+    """``ncclCollConfig_v23200``."""
+
+    _fields_ = (
+        ("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("ext", ctypes.c_void_p),
+        ("minCTAs", _INT), ("maxCTAs", _INT), ("nvlsCTAs", _INT), ("cgaClusterSize", _INT), ("algSelection", _TEXT),
+        ("forceAlgSelection", _INT), ("CTAPolicy", _INT), ("userProfilerTag", ctypes.c_uint64),
+        ("launchCompletionEvent", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+def _blank(made: ctypes.Structure, version: int) -> None:
+    for field in type(made)._fields_:
+        if field[1] is _INT:
+            setattr(made, field[0], UNDEFINED)
+    for name, value in (("size", ctypes.sizeof(made)), ("magic", MAGIC), ("version", version)):
+        setattr(made, name, value)
+
+
+def communicator_config(settings: Settings) -> ctypes.Structure | None:
+    """The configuration of a communicator; None where NCCL's own holds."""
+    if not (settings.cta_policy or settings.min_ctas or settings.max_ctas):
+        return None
+    made: Config217 | Config227 = Config227() if settings.cta_policy else Config217()
+    _blank(made, 22700 if settings.cta_policy else 21700)
+    if settings.cta_policy:
+        made.CTAPolicy = POLICIES.index(settings.cta_policy)
+    made.minCTAs, made.maxCTAs = settings.min_ctas or UNDEFINED, settings.max_ctas or UNDEFINED
+    return made
+
+
+def collective_config(algorithms: str) -> CollectiveConfig:
+    """The configuration of a call that may use these algorithms only."""
+    made = CollectiveConfig()
+    _blank(made, 23200)
+    made.algSelection, made.forceAlgSelection = algorithms.encode(), 1
+    return made

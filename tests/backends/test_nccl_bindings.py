@@ -1,0 +1,161 @@
+"""NCCL's calls from Python: cupy and nccl4py over stand-ins for them and libnccl, torch over its Gloo.
+
+The stand-ins (tests/standin/python) have the names, operands, checks and exceptions of the packages; data really moves.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.backends.nccl import bindings
+from omb_py.backends.nccl.bindings import BINDINGS, lacks_type, missing
+from omb_py.backends.nccl.by_cupy import METHODS as CUPY_METHODS
+from omb_py.backends.nccl.by_nccl4py import METHODS as NCCL4PY_METHODS
+from omb_py.backends.nccl.calls import CALLS
+from omb_py.engine.session import Probe
+from omb_py.engine.timing import MODES
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.orchestrate import doctor
+from omb_py.orchestrate.catalogue import places
+from omb_py.orchestrate.choices import OFFERS
+from omb_py.orchestrate.plan import plan
+from omb_py.orchestrate.request import Request
+from omb_py.suites.registry import BENCHMARKS
+from tests.backends.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails
+from tests.support.mpi import ROOT
+from tests.support.standin import COMPILER, report
+
+PYTHON = BINDINGS[1:]
+PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "standin" / "python")))
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+
+
+def _cells(binding: str) -> list[Cell]:
+    found: list[Cell] = []
+    for name in COLLECTIVES:
+        takes = BENCHMARKS[name].options
+        found.append({"benchmark": name, "size": 4096})
+        if "in_place" in takes and name not in NOT_IN_PLACE:
+            found.append({"benchmark": name, "size": 64, "in_place": True})
+        if name in ("alltoallv", "allgatherv"):
+            found.append({"benchmark": name, "size": 4096, "imbalance": 0.5})
+    for mode in MODES:
+        if (binding, mode) != ("torch", "graph"):
+            batch = 1 if mode in ("isolated", "event") else 4
+            found.append({"benchmark": "allreduce", "size": 4096, "timing": mode, "batch": batch})
+    found.append({"benchmark": "sendrecv", "size": 4096, "timing": "pipelined", "batch": 4})
+    found += [{"benchmark": "bcast", "size": 4096, "cache": "rotate"}, {"benchmark": "iallreduce", "size": 4096}]
+    found += [{"benchmark": "reduce", "size": 64, "root": -1, "op": "max"}, {"benchmark": "hypercube", "size": 64}]
+    found += [{"benchmark": name, "size": 70_016, "window": 3} for name in ("latency", "bw", "bibw")]
+    types = ("float16", "int8", "int64", *(["bfloat16"] if binding != "nccl4py" else []))
+    found += [{"benchmark": "allreduce", "size": 4096, "dtype": dtype} for dtype in types]
+    return [{**cell, "binding": binding} for cell in found]
+
+
+@cache
+def _measured() -> list[tuple[Cell, dict[str, Any]]]:
+    wanted = [cell for binding in PYTHON for cell in _cells(binding)]
+    found = report("tests.support.nccl_cells", 2, 100, wanted, OMB_PY_SIM_DELAY_US="50", PYTHONPATH=PATH)
+    return list(zip(wanted, found, strict=True))
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize("binding", PYTHON)
+def test_every_byte_is_right(binding: str) -> None:
+    mine = [(cell, done) for cell, done in _measured() if cell["binding"] == binding]
+    assert len(mine) > 30
+    assert [both for both in mine if both[1].get("wrong") != 0 or both[1]["iterations"] != 3 or both[1]["busy"]] == []
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_a_row_says_by_which_package_and_which_nccl_it_was_measured() -> None:
+    said = {cell["binding"]: done["marks"] for cell, done in _measured()}
+    assert said["cupy"]["binding_version"] == "cupy 14.2.0" and said["cupy"]["library_version"] == "2.28.3"
+    assert said["nccl4py"]["binding_version"] == "nccl4py 0.6.0" and said["nccl4py"]["library_version"] == "2.28.3"
+    assert said["torch"]["binding_version"].startswith("torch 2.")
+    # what is one call there is no group, and what is a group says so
+    grouped = {(c["binding"], c["benchmark"]) for c, done in _measured() if "calls" in done["marks"]}
+    assert ("cupy", "alltoall") in grouped and ("nccl4py", "alltoall") not in grouped
+    assert ("torch", "alltoallv") not in grouped and ("nccl4py", "alltoallv") in grouped
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("binding", "fault", "says"),
+    [
+        ("cupy", "enqueue:7@1", "cupy 14.2.0: NCCL_ERROR_UNHANDLED_CUDA_ERROR: unhandled cuda error"),
+        ("nccl4py", "async:7@0", "remote process exited or there was a network error: stand-in: the peer's socket was"),
+    ],
+)
+def test_errors_end_the_run_with_the_librarys_own_words(binding: str, fault: str, says: str) -> None:
+    code, text, took = fails(fault, "--timeout", "20s", "--binding", binding, PYTHONPATH=PATH)
+    assert (code, says in text) == (3, True), text
+    assert "Traceback" not in text and took < 30
+
+
+def test_every_call_has_its_method() -> None:
+    points = {"group_start", "group_end"}
+    assert set(NCCL4PY_METHODS) | points == set(CALLS)
+    assert set(CALLS) - set(CUPY_METHODS) - points == {"alltoall", "gather", "scatter"}
+
+
+def test_what_is_missing_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bindings, "find_spec", lambda name: None)
+    assert missing("native", "cuda") == ""
+    for binding, package in (("cupy", "cupy-cuda13x"), ("nccl4py", "nccl4py[cu13]"), ("torch", "torch==")):
+        assert f"binding {binding} needs" in missing(binding, "cuda") and package in missing(binding, "cuda")
+        with pytest.raises(EnvironmentProblem, match=f"binding {binding} needs .* not installed: pip install"):
+            plan(Request("allreduce", ("nccl",), (binding,), device="sim"), 2, OFFERS)
+
+
+def test_a_pytorch_without_gpus_is_refused_on_gpus_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bindings, "find_spec", lambda name: object())
+    for here, refused in (("2.13.0+cpu", True), ("2.13.0", False)):
+        monkeypatch.setattr("importlib.metadata.version", lambda name, here=here: here)
+        assert bool(missing("torch", "cuda")) == refused
+        assert missing("torch", "sim") == ""
+
+
+def test_types_that_a_binding_lacks_are_refused() -> None:
+    assert lacks_type("torch", "uint32") and lacks_type("cupy", "float8e4m3") and lacks_type("nccl4py", "bfloat16")
+    assert not any(lacks_type("native", dtype) for dtype in ("uint32", "float8e5m2", "bfloat16"))
+    with pytest.raises(EnvironmentProblem, match="binding cupy has no type float8e4m3: --binding native"):
+        offers = {**OFFERS, "nccl": _here()}
+        plan(Request("allgather", ("nccl",), ("cupy",), device="sim", dtypes=("float8e4m3",)), 2, offers)
+
+
+def test_torch_reduces_in_place_alone_and_so_has_no_rows_of_nccl_tests() -> None:
+    offers = {**OFFERS, "nccl": _here()}
+    request = Request("allreduce", ("nccl",), ("native", "torch"), device="sim", sizes="8:8")
+    cells = [cell for launch in plan(request, 2, offers) for cell in launch.cells]
+    assert [(cell.binding, cell.in_place) for cell in cells] == [("native", False), ("torch", True)]
+    with pytest.raises(UsageError, match="no rows of nccl-tests: --binding native"):
+        plan(Request("allreduce", ("nccl",), ("torch",), device="sim", format="nccl-tests"), 2, offers)
+
+
+def _here() -> Any:
+    """The offer of a machine with all packages."""
+    from dataclasses import replace
+
+    return replace(OFFERS["nccl"], unbound=lambda binding, device: "")
+
+
+def test_the_stand_ins_are_on_no_path_but_that_of_their_ranks() -> None:
+    assert (Path(PATH.split(os.pathsep)[1]) / "cupy" / "__init__.py").exists()
+    assert PATH.split(os.pathsep)[1] not in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+
+
+def test_list_and_doctor_say_which_package_is_missing() -> None:
+    needs = "binding cupy needs CuPy, which is not installed: pip install cupy"
+    found = Probe("nccl", False, "no library", "install it", bindings={"native": "no library", "cupy": needs})
+    by_binding = {place.binding: place for place in places([found]) if place.device == "cuda"}
+    assert (by_binding["cupy"].reason, by_binding["native"].reason) == (needs, "no library")
+    assert [finding.text for finding in doctor.backend(found)] == ["no library", needs]

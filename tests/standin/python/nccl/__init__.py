@@ -1,0 +1,1 @@
+"""A stand-in for nccl4py where there is no GPU."""
