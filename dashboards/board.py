@@ -34,13 +34,14 @@ def headline(verdicts: pd.DataFrame) -> str:
     return ", ".join(f"{int(count.get(w, 0))} {w.lower()}" for w in words if count.get(w, 0) or w == "SLOWER")
 
 
-def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "") -> View:
+def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", name: str = "") -> View:
     """The verdicts by severity, each with its ratio and interval on a logarithmic axis, ±delta shaded.
 
     Args:
         verdicts: a verdict table; at least one row.
         delta: smallest change that counts.
         site_rate: the false-alarm rate on this site, as a sentence.
+        name: what is compared, for the title.
     """
     ranked = _ranked(verdicts)
     drawn = ranked[ranked["ratio"].notna()].head(MOST_BARS)
@@ -62,7 +63,7 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "") -> 
         notes.append(f"Drawn: the first {len(drawn)} of {plural(len(ranked), 'cell')}; the table has all.")
     return View(
         "board",
-        headline(verdicts),
+        f"{name}: {headline(verdicts)}" if name else headline(verdicts),
         site_rate or "No false-alarm rate is known for this site: omb-py aa.",
         {"data": data, "layout": layout},
         notes=tuple(notes),
@@ -134,16 +135,9 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     The bars are the range from (lowest new / highest base) to (highest new / lowest base) of the launches.
     """
 
-    keys = ["comparability_key", "size_bytes"]
-    sides = [
-        side.groupby(keys, dropna=False)["median_us"].agg(["median", "min", "max", "count"]) for side in (base, new)
-    ]
-    both = sides[0].add_suffix("_base").join(sides[1].add_suffix("_new"), how="inner").reset_index()
-    both = both[(both["median_base"] > 0) & (both["median_new"] > 0)].sort_values("size_bytes")
+    both = _matched(base, new)
     if not len(both):
         return None
-    both["ratio"] = both["median_new"] / both["median_base"]
-    both["low"], both["high"] = both["min_new"] / both["max_base"], both["max_new"] / both["min_base"]
     both["apart"] = (both["low"] > 1) | (both["high"] < 1)
     sizes = [int(s) for s in both["size_bytes"].fillna(0)]
     places = style.sizes_on_axis(sizes)
@@ -216,30 +210,48 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
 
 def pairs_of_sides(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
     """Series of one panel whose cells may be compared, each with the first of its kind: (name, base, name, new)."""
-    found = cells.lines(rows)
     made = []
-    keyed = [(one, set(one.cells["comparability_key"].dropna())) for one in found]
+    keyed = [(one, set(one.cells["comparability_key"].dropna().unique())) for one in cells.lines(rows)]
     taken: set[int] = set()
     for i, (base, known) in enumerate(keyed):
         if i in taken:
             continue
-        alike = [(j, other) for j, (other, keys) in enumerate(keyed) if j > i and j not in taken and known & keys]
-        for j, other in alike:
-            taken.add(j)
-            both = cells.lines(_stacked(base.cells, other.cells))
-            if len(both) == 2:
-                made.append((both[0].label, both[0].cells, both[1].label, both[1].cells))
+        for j, (other, keys) in enumerate(keyed[i + 1 :], start=i + 1):
+            if j not in taken and known & keys:
+                taken.add(j)
+                a, b = cells.apart(base, other)
+                made.append((a, base.cells, b, other.cells))
     return made
+
+
+def factor(base: pd.DataFrame, new: pd.DataFrame) -> float | None:
+    """How far apart two sides are at the size where they are farthest, at least 1; None where they have no cell in
+    common. What :func:`beside` draws, without drawing it."""
+    both = _matched(base, new)
+    if not len(both):
+        return None
+    ratio = both["median_new"] / both["median_base"]
+    return float(max(ratio.max(), 1 / ratio.min()))
+
+
+def _matched(base: pd.DataFrame, new: pd.DataFrame, also: Sequence[str] = ()) -> pd.DataFrame:
+    """Cells of both sides: median, lowest, highest and number of the launch medians of either."""
+    keys = ["comparability_key", "size_bytes", *also]
+    sides = [
+        side.groupby(keys, dropna=False, observed=True)["median_us"].agg(["median", "min", "max", "count"])
+        for side in (base, new)
+    ]
+    both = sides[0].add_suffix("_base").join(sides[1].add_suffix("_new"), how="inner").reset_index()
+    both = both[(both["median_base"] > 0) & (both["median_new"] > 0)]
+    return both.assign(
+        ratio=both["median_new"] / both["median_base"],
+        low=both["min_new"] / both["max_base"],
+        high=both["max_new"] / both["min_base"],
+    ).sort_values(["size_bytes", *also])
 
 
 def _short(name: str, most: int = 22) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def _stacked(*frames: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.concat(frames)
 
 
 def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -79,6 +79,8 @@ class Line:
     """What sets it apart from the others; plain text."""
     cells: pd.DataFrame
     """Its rows, all launches."""
+    known: Mapping[str, Any]
+    """Columns that tell it from the others of its figure -> its values."""
 
     @cached_property
     def over(self) -> pd.DataFrame:
@@ -93,6 +95,18 @@ def prepared(frame: pd.DataFrame) -> pd.DataFrame:
         if name in made and len(made):
             made[name] = made[name].map(_map_text)
     return made
+
+
+def compact(frame: pd.DataFrame) -> pd.DataFrame:
+    """Text as categories: rows are grouped and told apart by numbers, and a million cells fit in a few hundred MB."""
+    import pandas as pd
+
+    made: dict[str, Any] = {}
+    for name in frame.columns:
+        column = frame[name]
+        if name not in LISTS and (isinstance(column.dtype, pd.StringDtype) or column.dtype == object):
+            made[name] = column.astype("category")
+    return frame.assign(**made)
 
 
 def _map_text(value: Any) -> str:
@@ -120,12 +134,20 @@ def _split(name: str, rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[s
 
 
 def _count(rows: pd.DataFrame) -> int:
-    return len(rows[varying(rows)].drop_duplicates()) if varying(rows) else 1
+    names = varying(rows)
+    return len(rows[names].drop_duplicates()) if names else 1
 
 
 def varying(rows: pd.DataFrame) -> list[str]:
     """Columns of :data:`IDENTITY` that differ within the rows."""
-    return [name for name in IDENTITY if name in rows and rows[name].nunique(dropna=False) > 1]
+    return [name for name in IDENTITY if name in rows and _varies(rows[name])]
+
+
+def _varies(column: pd.Series[Any]) -> bool:
+    if column.dtype.name != "category":
+        return bool(column.nunique(dropna=False) > 1)
+    codes = column.array.codes  # type: ignore[attr-defined]
+    return bool((codes != codes[:1]).any())
 
 
 def word(column: str, value: Any) -> str:
@@ -144,16 +166,32 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
     """
     names = [name for name in varying(rows) if name not in ignore]
     if not names:
-        return [Line("", rows)]
+        return [Line("", rows, {})]
     shown = _telling(rows, names)
     made = []
     for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
         known = dict(zip(names, values, strict=True))
         label = " · ".join(word(name, known[name]) for name in shown)
-        made.append(Line(label, part))
+        made.append(Line(label, part, known))
     if most is not None and len(made) > most:
         made = sorted(made, key=lambda one: -len(one.cells))[:most]
     return made
+
+
+def apart(one: Line, other: Line) -> tuple[str, str]:
+    """What to call two series of one figure by themselves: the first column in which they differ."""
+    for name, value in one.known.items():
+        here, there = word(name, value), word(name, other.known[name])
+        if here != there and name == "library_version":
+            return f"{_library(one)}{here}", f"{_library(other)}{there}"
+        if here != there:
+            return here, there
+    return one.label, other.label
+
+
+def _library(one: Line) -> str:
+    name = one.cells["library"].iloc[0]
+    return "" if style.absent(name) else f"{name} "
 
 
 def _telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
@@ -184,7 +222,7 @@ def common(rows: pd.DataFrame) -> str:
     """What all rows share, in words: ``mpi · MPICH 5.0.2 · native · 4 ranks``."""
     parts = []
     for name in ("backend", "library", "library_version", "binding", "device", "buffer", "dtype", "op", "ranks"):
-        if name in rows and rows[name].nunique(dropna=False) == 1:
+        if name in rows and len(rows) and not _varies(rows[name]):
             value = rows[name].iloc[0]
             if not style.absent(value):
                 parts.append(word(name, value))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
 from omb_py.results.commandline import COLUMNS, measuring
-from omb_py.results.lookup import provenance_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +23,9 @@ _VALUED = ("--store", "--format")
 class Commands:
     """Commands by run, from the provenance of one launch of each; a run without one gets a command from its columns."""
 
-    def __init__(self, store: Path) -> None:
-        self._provenance = provenance_of(store)
+    def __init__(self, provenance: Callable[[str], Mapping[str, Any]]) -> None:
+        """Look launches up with `provenance` (:func:`omb_py.results.lookup.provenance_of`)."""
+        self._provenance = provenance
         self._known: dict[str, str] = {}
 
     def of(self, rows: pd.DataFrame) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ class Data:
                 return False
             skipped: list[tuple[str, str]] = []
             frame = load(self.store, columns=list(cells.NEEDED), on_skip=lambda p, why: skipped.append((str(p), why)))
-            self.frame = compact(cells.prepared(frame))
+            self.frame = cells.compact(cells.prepared(frame))
             self.skipped, self._stamp = skipped, stamp
             return True
 
@@ -84,18 +84,6 @@ class Data:
     def _look(self) -> tuple[int, float]:
         known = files(self.store) if self.store.is_dir() else []
         return len(known), max((path.stat().st_mtime for path in known if path.exists()), default=0.0)
-
-
-def compact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Text columns as categories, times of measurement as they are: a million cells fit in a few hundred MB."""
-    import pandas as pd
-
-    made: dict[str, Any] = {}
-    for name in frame.columns:
-        column = frame[name]
-        if isinstance(column.dtype, pd.StringDtype) or column.dtype == object:
-            made[name] = column.astype("category")
-    return frame.assign(**made)
 
 
 def used(frame: pd.DataFrame) -> pd.DataFrame:

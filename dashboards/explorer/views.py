@@ -8,6 +8,7 @@ from omb_py.dashboards import board, cells, commands, curves, findings, others, 
 from omb_py.dashboards.explorer.data import Data, used
 from omb_py.dashboards.explorer.state import State
 from omb_py.dashboards.view import View, listed
+from omb_py.results.lookup import provenance_of
 from omb_py.results.reading import load
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
     if not len(rows):
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
     made = _MAKERS[state.view](data, state, rows)
-    again = commands.Commands(data.store)
+    again = commands.Commands(provenance_of(data.store))
     kept = [view.with_commands(again.of(part)) for view, part in made[:MOST_FIGURES]]
     if not kept:
         return [], _EMPTY[state.view]
