@@ -9,10 +9,12 @@ These views draw verdicts; they make none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
+from omb_py.dashboards.cells import Line
 from omb_py.dashboards.view import View, plural, records, table
 from omb_py.results.units import size_text
 
@@ -208,10 +210,10 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     )
 
 
-def pairs_of_sides(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
-    """Series of one panel whose cells may be compared, each with the first of its kind: (name, base, name, new)."""
+def pairs_of_sides(found: Sequence[Line]) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
+    """Series of one panel (:func:`omb_py.dashboards.cells.lines`) whose cells may be compared, each with the first of its kind: (name, base, name, new)."""
     made = []
-    keyed = [(one, set(one.cells["comparability_key"].dropna().unique())) for one in cells.lines(rows)]
+    keyed = [(one, set(one.cells["comparability_key"].dropna().unique())) for one in found]
     taken: set[int] = set()
     for i, (base, known) in enumerate(keyed):
         if i in taken:
@@ -227,16 +229,20 @@ def pairs_of_sides(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str, pd.
 def factor(base: pd.DataFrame, new: pd.DataFrame) -> float | None:
     """How far apart two sides are at the size where they are farthest, at least 1; None where they have no cell in
     common. What :func:`beside` draws, without drawing it."""
-    both = _matched(base, new)
-    if not len(both):
-        return None
-    ratio = both["median_new"] / both["median_base"]
-    return float(max(ratio.max(), 1 / ratio.min()))
+    sides = [
+        side.groupby(list(_CELL), dropna=False, observed=True, sort=False)["median_us"].median() for side in (base, new)
+    ]
+    ratio = (sides[1] / sides[0]).dropna()
+    ratio = ratio[(ratio > 0) & (ratio < math.inf)]
+    return float(max(ratio.max(), 1 / ratio.min())) if len(ratio) else None
+
+
+_CELL = ("comparability_key", "size_bytes")
 
 
 def _matched(base: pd.DataFrame, new: pd.DataFrame, also: Sequence[str] = ()) -> pd.DataFrame:
     """Cells of both sides: median, lowest, highest and number of the launch medians of either."""
-    keys = ["comparability_key", "size_bytes", *also]
+    keys = [*_CELL, *also]
     sides = [
         side.groupby(keys, dropna=False, observed=True)["median_us"].agg(["median", "min", "max", "count"])
         for side in (base, new)
@@ -311,8 +317,6 @@ def _band(delta: float, axis: str) -> list[dict[str, Any]]:
 
 def _ratio_axis(rows: pd.DataFrame, steps_each_way: int = 3) -> dict[str, Any]:
     """Logarithmic and symmetric about 1, with ticks that say what they are."""
-    import math
-
     reach = math.log10(1.1)
     for name in ("ratio", "low", "high"):
         reach = max([reach, *(abs(math.log10(v)) for v in style.numbers(rows[name]) if v is not None and v > 0)])

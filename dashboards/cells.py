@@ -81,11 +81,20 @@ class Line:
     """Its rows, all launches."""
     known: Mapping[str, Any]
     """Columns that tell it from the others of its figure -> its values."""
+    whole: Line | None = None
+    """The series that this is a part of."""
 
     @cached_property
     def over(self) -> pd.DataFrame:
         """One row a size, sorted: medians over launches, ``launches`` and ``samples``."""
-        return over_launches(self.cells)
+        if self.whole is None:
+            return over_launches(self.cells)
+        every = self.whole.over
+        return every[every["size_bytes"].isin(self.cells["size_bytes"].unique())]
+
+    def from_size(self, least: int) -> Line:
+        """The part of it with messages of so many bytes or more."""
+        return Line(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self.known, self)
 
 
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
@@ -150,6 +159,11 @@ def _varies(column: pd.Series[Any]) -> bool:
     return bool((codes != codes[:1]).any())
 
 
+def sizes(rows: pd.DataFrame) -> list[int]:
+    """Message sizes that occur, in order."""
+    return sorted(int(size) for size in rows["size_bytes"].dropna().unique())
+
+
 def word(column: str, value: Any) -> str:
     """A value for a label: ``4 ranks``."""
     if style.absent(value):
@@ -209,8 +223,10 @@ _MEDIANS = ("value", "median_us", "min_us", "p25_us", "p75_us", "p99_us", "algbw
 
 def over_launches(rows: pd.DataFrame) -> pd.DataFrame:
     """Medians over the launches of each size: the launch is the sample, samples of launches are never pooled."""
-    grouped = rows.groupby("size_bytes", sort=True, dropna=False)
-    made = grouped[[name for name in _MEDIANS if name in rows]].median()
+    medians = [name for name in _MEDIANS if name in rows]
+    needed = ["size_bytes", *medians, "launch_id", "iterations", "sync_limited"]
+    grouped = rows[needed].groupby("size_bytes", sort=True, dropna=False)
+    made = grouped[medians].median()
     made["value_low"], made["value_high"] = grouped["value"].min(), grouped["value"].max()
     made["launches"], made["samples"] = grouped["launch_id"].nunique(), grouped["iterations"].sum()
     made["limited"] = grouped["sync_limited"].max()

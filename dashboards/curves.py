@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
@@ -18,7 +18,13 @@ QUANTITIES = ("auto", "time", "algbw", "busbw")
 _BANDWIDTH = {"algbw": ("algbw_gbps", "algorithm bandwidth"), "busbw": ("busbw_gbps", "bus bandwidth")}
 
 
-def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd.DataFrame | None = None) -> View:
+def curves(
+    rows: pd.DataFrame,
+    name: str = "",
+    quantity: str = "auto",
+    bound: pd.DataFrame | None = None,
+    found: Sequence[Line] | None = None,
+) -> View:
     """Median line, quartile band and p99 of each series over message size.
 
     Args:
@@ -26,13 +32,14 @@ def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd
         name: what the panel is called; the benchmark when empty.
         quantity: one of :data:`QUANTITIES`. A rate has no quartiles of its own: its band is the range over launches.
         bound: lower bound of the time, columns ``size_bytes`` and ``lower_us``; drawn where times are.
+        found: the series of the rows, where they are known.
 
     Raises ValueError on an unknown quantity.
     """
     if quantity not in QUANTITIES:
         raise ValueError(f"unknown quantity {quantity!r}: valid: {', '.join(QUANTITIES)}")
     name = name or str(rows["benchmark"].iloc[0])
-    found = cells.lines(rows)
+    found = cells.lines(rows) if found is None else found
     unit = str(rows["unit"].iloc[0])
     timed = quantity == "time" or (quantity == "auto" and unit == "us")
     if not _sized(rows):
@@ -41,7 +48,7 @@ def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd
     if quantity in _BANDWIDTH:
         column, what = _BANDWIDTH[quantity]
         title = f"{what} (GB/s)"
-    sizes = sorted({int(s) for s in rows["size_bytes"].dropna()})
+    sizes = cells.sizes(rows)
     places = style.sizes_on_axis(sizes)
     data: list[dict[str, Any]] = []
     for index, one in enumerate(found):
@@ -290,20 +297,27 @@ def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: s
 
 def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
     """How often each label is best among sizes that all have, and the widest ratio with its size."""
-    import pandas as pd
-
-    side = pd.concat({one.label: one.over.set_index("size_bytes")[column] for one in found}, axis=1).dropna()
-    side = side[(side > 0).all(axis=1)]
-    if not len(side):
+    sides = [
+        (one.label, {None if style.absent(s) else int(s): v for s, v in _pairs(one, column) if v is not None and v > 0})
+        for one in found
+    ]
+    shared = [size for size in sides[0][1] if all(size in side for _, side in sides)]
+    if not shared:
         return {}, (1.0, 0)
-    winners = side.idxmin(axis=1) if timed else side.idxmax(axis=1)
-    ratio = side.max(axis=1) / side.min(axis=1)
-    place = int(ratio.to_numpy(dtype=float).argmax())
-    at: Any = ratio.index[place]
-    return {str(k): int(v) for k, v in winners.value_counts().items()}, (
-        float(ratio[at]),
-        0 if style.absent(at) else int(at),
-    )
+    best: dict[str, int] = {}
+    wide = (0.0, 0)
+    for size in shared:
+        values = [(side[size], label) for label, side in sides]
+        winner = min(values, key=lambda v: v[0]) if timed else max(values, key=lambda v: v[0])
+        best[winner[1]] = best.get(winner[1], 0) + 1
+        ratio = max(v for v, _ in values) / min(v for v, _ in values)
+        if ratio > wide[0]:
+            wide = (ratio, size or 0)
+    return best, wide
+
+
+def _pairs(one: Line, column: str) -> Iterator[tuple[Any, float | None]]:
+    return zip(one.over["size_bytes"], style.numbers(one.over[column]), strict=True)
 
 
 def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from omb_py.dashboards import (
     spread,
     style,
 )
+from omb_py.dashboards.cells import Line
 from omb_py.dashboards.findings import Finding
 from omb_py.dashboards.judged import Comparison
 from omb_py.dashboards.selection import Selection
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     Side = tuple[str, pd.DataFrame]
 
-MOST_COMPARISONS, MOST_BESIDE, MOST_OF_A_LOOK, MOST_SCALING, MOST_HISTORIES, MOST_MODELS = 3, 6, 2, 12, 6, 3
+MOST_COMPARISONS, MOST_BESIDE, MOST_OF_A_LOOK, MOST_SCALING, MOST_HISTORIES, MOST_MODELS = 3, 6, 2, 12, 6, 2
 """Views of a kind in a report: what is left out is counted in it."""
 MOST_SERIES_OF_PAIRS = 60
 MOST_RANKED = 64
@@ -92,15 +93,15 @@ def report(store: Path, selection: Selection) -> Report:
         return made
     provenance = provenance_of(store)
     again = commands.Commands(provenance)
-    panels = list(cells.panels(frame))
+    panels = [(name, rows, cells.lines(rows)) for name, rows in cells.panels(frame)]
     wanted = set(frame["comparability_key"].dropna().unique()) if selection else None
     _add_slower(made, panels, judged.comparisons(store, wanted, skip), store, again)
     _add_odd(made, store, frame, again)
     made.measured.append(_overview(frame))
     bound = roofline.bounds(frame)
-    for name, rows in panels:
-        repeat = again.of(rows)
-        made.measured += [view.with_commands(repeat) for view in _of_panel(name, rows, bound)]
+    for panel in panels:
+        repeat = again.of(panel[1])
+        made.measured += [view.with_commands(repeat) for view in _of_panel(*panel, bound)]
     made.measured += _scalings(frame, again)
     made.measured += [view.with_commands(again.of(rows)) for view, rows in analysed.fits(frame, MOST_MODELS)]
     made.measured += _histories(frame, again, provenance)
@@ -134,7 +135,7 @@ def _nothing(store: Path, selection: Selection, skipped: Sequence[tuple[str, str
 
 def _add_slower(
     made: Report,
-    panels: Sequence[tuple[str, pd.DataFrame]],
+    panels: Sequence[tuple[str, pd.DataFrame, Sequence[Line]]],
     compared: Sequence[Comparison],
     store: Path,
     again: commands.Commands,
@@ -144,8 +145,8 @@ def _add_slower(
         made.slower += judged.views(one, store)
     known = {key for one in compared for key in one.verdicts["comparability_key"]}
     found: list[tuple[float, str, Side, Side]] = []
-    for name, rows in panels:
-        for a, base, b, new in board.pairs_of_sides(rows)[:MOST_SERIES_OF_PAIRS]:
+    for name, _, lines in panels:
+        for a, base, b, new in board.pairs_of_sides(lines)[:MOST_SERIES_OF_PAIRS]:
             if not set(base["comparability_key"].dropna().unique()) <= known and (far := board.factor(base, new)):
                 found.append((far, name, (a, base), (b, new)))
     found.sort(key=lambda one: -one[0])
@@ -256,16 +257,17 @@ def _overview(frame: pd.DataFrame) -> View:
     return View("overview", _summary(frame), "", None, **table(heads, rows))
 
 
-def _of_panel(name: str, rows: pd.DataFrame, bounds: pd.DataFrame) -> Iterator[View]:
+def _of_panel(name: str, rows: pd.DataFrame, lines: Sequence[Line], bounds: pd.DataFrame) -> Iterator[View]:
     bound = roofline.of_panel(bounds, rows)
-    yield curves.curves(rows, name, bound=bound)
+    yield curves.curves(rows, name, bound=bound, found=lines)
     if rows["unit"].iloc[0] != "us":
         return
-    if bound is not None and (view := roofline.roofline(rows, bound, name)):
+    if bound is not None and (view := roofline.roofline(rows, bound, name, lines)):
         yield view
     large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
     if len(large) and large["size_bytes"].max() >= LARGE:
-        yield curves.curves(large, f"{name}, bus bandwidth", "busbw")
+        parts = [one for line in lines if len((one := line.from_size(SMALL)).cells)]
+        yield curves.curves(large, f"{name}, bus bandwidth", "busbw", found=parts)
 
 
 def _scalings(frame: pd.DataFrame, again: commands.Commands) -> list[View]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
 from omb_py.dashboards.analysed import MESSAGES, rows_of
+from omb_py.dashboards.cells import Line
 from omb_py.dashboards.view import View, table
 from omb_py.results.bounds import lower_bound_us
 from omb_py.results.model import OFFLOAD, message_of
@@ -56,17 +58,18 @@ def of_panel(bound: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame | None:
     return mine if len(mine) else None
 
 
-def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str) -> View | None:
+def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence[Line]) -> View | None:
     """Measured time over its lower bound, a line a series; None where no size has a bound.
 
     Args:
         rows: cells of one panel with one number of ranks.
         bound: ``size_bytes``, ``lower_us``.
         name: what the panel is called.
+        found: its series.
     """
     lower = {int(size): float(us) for size, us in zip(bound["size_bytes"], bound["lower_us"], strict=True) if us > 0}
     drawn: list[tuple[str, list[tuple[int, float, float]]]] = []
-    for one in cells.lines(rows):
+    for one in found:
         over = one.over[one.over["size_bytes"].fillna(0) > 0]
         pairs = [(int(s), float(t)) for s, t in zip(over["size_bytes"], over["median_us"], strict=True) if t and t > 0]
         points = [(size, time, time / lower[size]) for size, time in pairs if size in lower]

@@ -60,7 +60,7 @@ def _beside(data: Data, state: State, rows: pd.DataFrame) -> Made:
                 made.append((view, part))
         return made
     for name, part in _panels(rows):
-        for a, base, b, new in board.pairs_of_sides(part):
+        for a, base, b, new in board.pairs_of_sides(cells.lines(part)):
             view = board.beside(base, new, (a, b), name)
             if view is not None:
                 made.append((view, part))

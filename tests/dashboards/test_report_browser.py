@@ -48,7 +48,7 @@ def every_view(frame, verdict_table) -> list[Any]:
             "violated": [True, False],
         }
     )
-    (sides,) = board.pairs_of_sides(rows)
+    (sides,) = board.pairs_of_sides(cells.lines(rows))
     made = [
         curves.curves(rows),
         curves.curves(rows, quantity="busbw"),
