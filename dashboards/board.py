@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import cells, style
+from omb_py.dashboards import cells, curves, style
 from omb_py.dashboards.cells import Line
 from omb_py.dashboards.view import View, plural, records, table
 from omb_py.results.units import size_text
@@ -211,7 +211,8 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
 
 
 def pairs_of_sides(found: Sequence[Line]) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
-    """Series of one panel (:func:`omb_py.dashboards.cells.lines`) whose cells may be compared, each with the first of its kind: (name, base, name, new)."""
+    """Series of one panel (:func:`omb_py.dashboards.cells.lines`) whose cells may be compared, each with the first of
+    its kind: (name, base, name, new)."""
     made = []
     keyed = [(one, set(one.cells["comparability_key"].dropna().unique())) for one in found]
     taken: set[int] = set()
@@ -254,6 +255,72 @@ def _matched(base: pd.DataFrame, new: pd.DataFrame, also: Sequence[str] = ()) ->
         low=both["min_new"] / both["max_base"],
         high=both["max_new"] / both["min_base"],
     ).sort_values(["size_bytes", *also])
+
+
+def beside_counts(
+    base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str, over: str = "ranks"
+) -> View | None:
+    """Two selections side by side over the number of ranks or GPUs: the ratio of their medians, a line a message size.
+
+    Args:
+        base: cells of the one side, columns of the store.
+        new: cells of the other side.
+        names: what the sides are called.
+        what: the benchmark, for the title.
+        over: one of :data:`omb_py.dashboards.curves.COUNTED`.
+
+    Returns:
+        None with fewer than two such numbers among the cells that both sides have. No verdict.
+    """
+    both = _matched(base, new, (over,))
+    both = both[both[over].notna()]
+    counts = sorted({int(n) for n in both[over]})
+    if len(counts) < 2:
+        return None
+    spoken = curves.COUNTED[over]
+    worst = both.loc[both["ratio"].map(lambda v: max(v, 1 / v)).idxmax()]
+    if worst["ratio"] < 1:
+        return beside_counts(new, base, (names[1], names[0]), what, over)
+    data: list[dict[str, Any]] = []
+    for index, size in enumerate(curves.spread(cells.sizes(both) or [0], cells.MOST_LINES)):
+        part = both[both["size_bytes"].fillna(0) == size].groupby(over)["ratio"].median().reset_index()
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": size_text(size) if size else "no size",
+                "x": [int(n) for n in part[over]],
+                "y": style.numbers(part["ratio"]),
+                "line": style.line(index),
+                "marker": style.marker(index),
+                "hovertemplate": "%{x} " + spoken + ": %{y:.3f}<extra>%{fullData.name}</extra>",
+            }
+        )
+    at = f"{size_text(worst['size_bytes'])}, " if not style.absent(worst["size_bytes"]) else ""
+    axis = {
+        **_ratio_axis(both),
+        "title": {"text": f"{style.escape(_short(names[1]))} / {style.escape(_short(names[0]))}"},
+    }
+    return View(
+        "beside_counts",
+        f"{what}: {names[1]} took up to {style.amount(float(worst['ratio']))}× the time of {names[0]}, at "
+        f"{at}{int(worst[over])} {spoken}",
+        f"{names[1]} over {names[0]}, medians of launches. No verdict: omb-py compare gives one.",
+        {
+            "data": data,
+            "layout": style.layout(
+                shapes=_band(DELTA, "y"), xaxis=style.count_axis(counts, spoken), yaxis=axis, showlegend=True
+            ),
+        },
+        notes=(f"Above 1, {names[1]} is slower.",),
+        **table(
+            ("size", spoken, f"{names[0]} µs", f"{names[1]} µs", "ratio"),
+            [
+                (size_text(r.size_bytes), int(getattr(r, over)), r.median_base, r.median_new, r.ratio)
+                for r in records(both)
+            ],
+        ),
+    )
 
 
 def _short(name: str, most: int = 22) -> str:

@@ -74,52 +74,58 @@ def curves(
     )
 
 
-def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = None) -> View | None:
-    """Median time over the number of ranks, a line a message size; None with fewer than two numbers of ranks.
+COUNTED = {"ranks": "ranks", "devices": "GPUs"}
+"""Columns over which a time can be drawn, and what they are called."""
+
+
+def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = None, over: str = "ranks") -> View | None:
+    """Median time over the number of ranks or GPUs, a line a message size; None with fewer than two such numbers.
 
     Args:
-        rows: cells of one benchmark that differ in ``ranks`` and ``size_bytes``; of several libraries each has its
+        rows: cells of one benchmark that differ in `over` and ``size_bytes``; of several libraries each has its
             own lines, so give one.
         name: what it is called; the benchmark when empty.
         sizes: at most six sizes to draw; spread over all when None.
+        over: one of :data:`COUNTED`.
     """
-    counts = sorted({int(n) for n in rows["ranks"].dropna()})
+    what = COUNTED[over]
+    counts = sorted({int(n) for n in rows[over].dropna().unique()})
     if len(counts) < 2:
         return None
     name = name or str(rows["benchmark"].iloc[0])
-    median = rows.groupby(["size_bytes", "ranks"], dropna=False)["median_us"].median().reset_index()
-    full = median.groupby("size_bytes")["ranks"].nunique()
+    median = rows.groupby(["size_bytes", over], dropna=False)["median_us"].median().reset_index()
+    full = median.groupby("size_bytes")[over].nunique()
     known = sorted(int(s) for s in full[full > 1].index)
     if not known:
         return None
-    chosen = [s for s in sizes if s in known] if sizes else _spread(known, cells.MOST_LINES)
+    chosen = [s for s in sizes if s in known] if sizes else spread(known, cells.MOST_LINES)
     data = []
     for index, size in enumerate(chosen):
-        part = median[median["size_bytes"] == size].sort_values("ranks")
+        part = median[median["size_bytes"] == size].sort_values(over)
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines+markers",
                 "name": size_text(size) if size else "no data",
-                "x": [int(n) for n in part["ranks"]],
+                "x": [int(n) for n in part[over]],
                 "y": style.numbers(part["median_us"]),
                 "line": style.line(index),
                 "marker": style.marker(index),
-                "hovertemplate": "%{x} ranks: %{y:.4g} µs<extra>%{fullData.name}</extra>",
+                "hovertemplate": "%{x} " + what + ": %{y:.4g} µs<extra>%{fullData.name}</extra>",
             }
         )
     low, high = counts[0], counts[-1]
     growth: dict[int, float] = {}
     for size in chosen:
-        times = median[median["size_bytes"] == size].set_index("ranks")["median_us"]
+        times = median[median["size_bytes"] == size].set_index(over)["median_us"]
         if low in times.index and high in times.index and times[low]:
             growth[size] = float(times[high] / times[low])
     said = ", ".join(
         f"{style.amount(g)}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:])
     )
-    title = f"{name}: from {low} to {high} ranks the time grows {said}" if said else f"{name}: time over ranks"
+    title = f"{name}: from {low} to {high} {what} the time grows {said}" if said else f"{name}: time over {what}"
     axes = {
-        "xaxis": style.count_axis(counts, "ranks"),
+        "xaxis": style.count_axis(counts, what),
         "yaxis": style.value_axis("time (µs)", values=style.drawn(data)),
     }
     drawn = median[median["size_bytes"].isin(chosen)]
@@ -129,8 +135,8 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
         cells.caption(rows),
         {"data": data, "layout": style.layout(**axes, showlegend=True)},
         **table(
-            ("size", "ranks", "median µs"),
-            [(size_text(r.size_bytes), int(r.ranks), style.finite(r.median_us)) for r in records(drawn)],
+            ("size", what, "median µs"),
+            [(size_text(r.size_bytes), int(getattr(r, over)), style.finite(r.median_us)) for r in records(drawn)],
         ),
     )
 
@@ -143,7 +149,7 @@ def _spoken(unit: str) -> str:
     return "µs" if unit == "us" else unit
 
 
-def _spread(values: Sequence[int], most: int) -> list[int]:
+def spread(values: Sequence[int], most: int) -> list[int]:
     """At most so many of the values, first and last among them."""
     if len(values) <= most:
         return list(values)

@@ -1,4 +1,4 @@
-"""Stored comparisons as views: the reports of ``STORE/reports`` into verdict tables, and what differed between sides."""
+"""Stored comparisons as views: reports of ``STORE/reports`` into verdict tables, and what differed between sides."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def verdict_table(told: Mapping[str, Any], keys: Collection[str] | None = None) 
     import pandas as pd
 
     cells = [cell for cell in told["cells"] if keys is None or cell.get("comparability_key") in keys]
-    several = {field: len({cell.get(field) for cell in cells}) > 1 for field in ("ranks", "backend", "binding", "dtype")}
+    several = {
+        field: len({cell.get(field) for cell in cells}) > 1 for field in ("ranks", "backend", "binding", "dtype")
+    }
     return pd.DataFrame([_row(cell, several) for cell in cells], columns=[*_COLUMNS])
 
 
@@ -89,7 +91,9 @@ _COLUMNS = (
 
 def _row(cell: Mapping[str, Any], several: Mapping[str, bool]) -> dict[str, Any]:
     answer, question = _deciding(cell)
-    words = [f"{cell[f]} ranks" if f == "ranks" else str(cell[f]) for f, many in several.items() if many and cell.get(f)]
+    words = [
+        f"{cell[f]} ranks" if f == "ranks" else str(cell[f]) for f, many in several.items() if many and cell.get(f)
+    ]
     launches = answer.get("launches") or (None, None)
     detectable = answer.get("detectable")
     tail = cell.get("tail") or {}

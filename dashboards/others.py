@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
 from omb_py.dashboards.view import View, listed, plural, records, table
+from omb_py.results.keys import environment_facts
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
@@ -367,6 +368,24 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
         None,
         **table(("group", "fact", *sides), sorted(rows)),
     )
+
+
+def environments(rows: pd.DataFrame, provenance: Callable[[str], Mapping[str, Any]], most: int = 4) -> View | None:
+    """What differs between the newest launches of the newest environments; None where all are alike.
+
+    Args:
+        rows: prepared cells.
+        provenance: looks up launches.
+        most: environments that stand side by side.
+    """
+    newest = rows.sort_values("started_at").drop_duplicates("environment_key", keep="last").tail(most)
+    sides = {}
+    for row in records(newest):
+        facts = environment_facts(provenance(row.launch_id))
+        if facts:
+            words = (row.backend if style.absent(row.library) else row.library, row.library_version)
+            sides[f"{' '.join(str(w) for w in words if not style.absent(w))}, {row.launch_id}"] = facts
+    return environment(sides) if len(sides) > 1 else None
 
 
 def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.dashboards import (
     analysed,
@@ -26,8 +26,7 @@ from omb_py.dashboards.cells import Line
 from omb_py.dashboards.findings import Finding
 from omb_py.dashboards.judged import Comparison
 from omb_py.dashboards.selection import Selection
-from omb_py.dashboards.view import View, listed, plural, records, table
-from omb_py.results.keys import environment_facts
+from omb_py.dashboards.view import View, listed, plural, table
 from omb_py.results.lookup import provenance_of
 from omb_py.results.reading import load
 from omb_py.results.units import size_text
@@ -105,7 +104,8 @@ def report(store: Path, selection: Selection) -> Report:
     made.measured += _scalings(frame, again)
     made.measured += [view.with_commands(again.of(rows)) for view, rows in analysed.fits(frame, MOST_MODELS)]
     made.measured += _histories(frame, again, provenance)
-    made.measured += _environments(frame, provenance)
+    environments = others.environments(frame, provenance)
+    made.measured += [environments] if environments is not None else []
     return made
 
 
@@ -240,7 +240,16 @@ def _overview(frame: pd.DataFrame) -> View:
         sizes = part["size_bytes"].dropna()
         reach = f"{size_text(sizes.min())} to {size_text(sizes.max())}" if len(sizes) and sizes.max() > 0 else "-"
         failed = int(part["validated"].eq(False).fillna(False).sum())
-        rows.append((*known, reach, int(part["launch_id"].nunique()), len(part), failed or "", max(map(str, part["date"].unique()))))
+        rows.append(
+            (
+                *known,
+                reach,
+                int(part["launch_id"].nunique()),
+                len(part),
+                failed or "",
+                max(map(str, part["date"].unique())),
+            )
+        )
     heads = (
         "benchmark",
         "backend",
@@ -301,17 +310,3 @@ def _histories(frame: pd.DataFrame, again: commands.Commands, provenance: analys
                 found.append((len(cell), ", ".join(w for w in (spread.cell_name(cell), one.label) if w), cell))
     found.sort(key=lambda one: -one[0])
     return [others.history(cell, name).with_commands(again.of(cell)) for _, name, cell in found[:MOST_HISTORIES]]
-
-
-def _environments(frame: pd.DataFrame, provenance: analysed.Provenance) -> list[View]:
-    """The newest launch of each of the newest environments; None of it where all are alike."""
-    newest = frame.sort_values("started_at").drop_duplicates("environment_key", keep="last").tail(4)
-    if len(newest) < 2:
-        return []
-    sides: dict[str, dict[str, Any]] = {}
-    for row in records(newest):
-        facts = environment_facts(provenance(row.launch_id))
-        if facts:
-            words = (row.backend if style.absent(row.library) else row.library, row.library_version)
-            sides[f"{' '.join(w for w in words if not style.absent(w))}, {row.launch_id}"] = facts
-    return [others.environment(sides)] if len(sides) > 1 else []

@@ -94,7 +94,15 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
     title = f"{name}: nearest to its lower bound at {size_text(near[1])}{who(near[2])}, {near[0]:.2g}×"
     title += f"; farthest at {size_text(far[1])}{who(far[2])}, {far[0]:.2g}×" if far[1:] != near[1:] else ""
     beaten = any(ratio < 1 / OFFLOAD for ratio, _, _ in every)
-    one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": {"width": 1, "color": style.GREY}}
+    one = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": 1,
+        "y1": 1,
+        "line": {"width": 1, "color": style.GREY},
+    }
     axis = style.value_axis("measured / lower bound (ratio)", values=[*style.drawn(data), 1.0])
     return View(
         "roofline",

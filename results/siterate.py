@@ -90,7 +90,12 @@ def _checked(told: Any) -> Mapping[str, Any]:
         raise ValueError(f"a report of kind {told['kind']!r}")
     counts = {word: int(count) for word, count in told["verdicts"].items()}
     sides = {side: dict(told["sides"][side]) for side in SIDES}
-    return {**told, "verdicts": counts, "sides": sides, "cells": [{**cell, "verdict": cell["verdict"]} for cell in told["cells"]]}
+    return {
+        **told,
+        "verdicts": counts,
+        "sides": sides,
+        "cells": [{**cell, "verdict": cell["verdict"]} for cell in told["cells"]],
+    }
 
 
 def site_rate(store: Path) -> SiteRate:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from omb_py.dashboards import cells, style
+from omb_py.dashboards import analysed, cells, style
 from omb_py.results.reading import files, load
 
 if TYPE_CHECKING:
@@ -49,7 +49,11 @@ class Data:
             if stamp == self._stamp:
                 return False
             skipped: list[tuple[str, str]] = []
-            frame = load(self.store, columns=list(cells.NEEDED), on_skip=lambda p, why: skipped.append((str(p), why)))
+            frame = load(
+                self.store,
+                columns=[*cells.NEEDED, *analysed.ALSO],
+                on_skip=lambda p, why: skipped.append((str(p), why)),
+            )
             self.frame = cells.compact(cells.prepared(frame))
             self.skipped, self._stamp = skipped, stamp
             return True

@@ -48,7 +48,7 @@ def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
     found = roofline.bounds(frame)
     assert set(found["benchmark"]) == {"allreduce"} and set(found["ranks"]) == {4}
     small = found[found["size_bytes"] == 8]["lower_us"].iloc[0]
-    assert small == pytest.approx(2 * frame[frame["benchmark"] == "latency"]["median_us"].min())
+    assert small == pytest.approx(2 * frame[frame["benchmark"] == "latency"]["median_us"].min(), rel=1e-3)
     panel = frame[frame["benchmark"] == "allreduce"]
     view = roofline.roofline(panel, roofline.of_panel(found, panel), "allreduce", cells.lines(panel))
     measured = panel.groupby("size_bytes")["median_us"].median()
