@@ -89,7 +89,8 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
         over: one of :data:`COUNTED`.
     """
     what = COUNTED[over]
-    counts = sorted({int(n) for n in rows[over].dropna().unique()})
+    rows = rows[rows[over].notna()]
+    counts = sorted({int(n) for n in rows[over].unique()})
     if len(counts) < 2:
         return None
     name = name or str(rows["benchmark"].iloc[0])

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from dash import Dash
 
+TWO_SIDED = ("beside", "beside_counts")
+"""Views that take a second selection."""
 REFRESH_MS = 5000
 """How often the store is looked at for new launches."""
 _SPOKEN = {
@@ -125,12 +127,13 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
                     className="row",
                 ),
                 html.Div([select(name, "", state.filters.get(name, [])) for name in FILTERS], className="row"),
-                html.Details(
+                html.Fieldset(
                     [
-                        html.Summary("second selection, for side by side"),
+                        html.Legend("second selection: what it leaves open is as in the first"),
                         html.Div([select(name, SIDE, state.other.get(name, [])) for name in FILTERS], className="row"),
                     ],
-                    open=bool(state.other),
+                    id="second",
+                    hidden=state.view not in TWO_SIDED,
                 ),
                 html.P(id="note", role="status"),
                 html.Div(id="figures"),
@@ -171,6 +174,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         Output("note", "children"),
         Output("about", "children"),
         Output("shown", "data"),
+        Output("second", "hidden"),
         Input("version", "data"),
         Input("link", "search"),
         *controls,
@@ -184,7 +188,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         if ctx.triggered_id == "link":
             state = parse(link)
             if shown == [query(state), version]:
-                return [*kept, no_update, no_update, no_update, no_update]
+                return [*kept, *[no_update] * 5]
             kept = [no_update, state.view, state.quantity, state.count, state.size or None]
             kept += [chosen_of(state, name) for name in choosers]
         else:
@@ -192,7 +196,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         made, note = views(data, state)
         rows = data.select(state.filters)
         figures = [_figure(dcc, html, view) for view in made]
-        return [*kept, figures, note, _about(data, rows), [query(state), version]]
+        return [*kept, figures, note, _about(data, rows), [query(state), version], state.view not in TWO_SIDED]
 
     @app.callback(
         Output("cells", "getRowsResponse"),
