@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import (
@@ -40,13 +41,13 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
     if not len(rows):
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
     provenance = provenance_of(data.store)
-    found = _MAKERS[state.view](Asked(data, state, rows, provenance))
+    found = iter(_MAKERS[state.view](Asked(data, state, rows, provenance)))
     again = commands.Commands(provenance)
-    kept = [view if view.commands else view.with_commands(again.of(part)) for view, part in found[:MOST_FIGURES]]
+    kept = [view if view.commands else view.with_commands(again.of(part)) for view, part in islice(found, MOST_FIGURES)]
     if not kept:
         return [], _EMPTY[state.view]
-    left = len(found) - len(kept)
-    return kept, f"{left} more figures: filter by benchmark or ranks to see them." if left else ""
+    more = next(found, None) is not None
+    return kept, f"These are the first {MOST_FIGURES} figures: filter by benchmark or ranks for others." if more else ""
 
 
 class Asked:
@@ -61,9 +62,9 @@ class Asked:
         self.provenance = provenance
 
     @property
-    def panels(self) -> list[tuple[str, pd.DataFrame]]:
+    def panels(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Rows that belong on one axis, with their names."""
-        return list(cells.panels(self.rows))
+        return cells.panels(self.rows)
 
     def again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
         """The same rows with columns of lists, which are not in memory."""
@@ -75,46 +76,40 @@ class Asked:
         )
         return cells.prepared(read)
 
-    def one_size(self) -> list[pd.DataFrame]:
+    def one_size(self) -> Iterator[pd.DataFrame]:
         """Each series at the chosen size, or at its smallest."""
-        found = []
         for _, part in self.panels:
             for one in cells.lines(part):
                 size = int(self.state.size) if self.state.size else one.cells["size_bytes"].min()
                 sized = one.cells["size_bytes"].notna().any()
                 cell = one.cells[one.cells["size_bytes"] == size] if sized else one.cells
                 if len(cell):
-                    found.append(cell)
-        return found
+                    yield cell
 
 
-Made = list[tuple[View, "pd.DataFrame"]]
+Made = Iterable[tuple[View, "pd.DataFrame"]]
+"""Views with the rows that they show, made one by one: no more of them than fit on the screen."""
 
 
 def _curves(asked: Asked) -> Made:
-    made = []
     quantity = asked.state.quantity
     for name, part in asked.panels:
         if quantity not in ("algbw", "busbw") or part[f"{quantity}_gbps"].notna().any():
-            made.append((curves.curves(part, name, quantity), part))
-    return made
+            yield curves.curves(part, name, quantity), part
 
 
-def _sides(asked: Asked) -> list[tuple[str, tuple[str, str], pd.DataFrame, pd.DataFrame]]:
+def _sides(asked: Asked) -> Iterator[tuple[str, tuple[str, str], pd.DataFrame, pd.DataFrame]]:
     """What may be put side by side: (benchmark, names, cells, cells), of two selections or of all that is chosen."""
     state = asked.state
     if not state.other:
-        return [
-            (name, (a, b), base, new)
-            for name, part in asked.panels
-            for a, base, b, new in board.pairs_of_sides(cells.lines(part))
-        ]
+        for name, part in asked.panels:
+            for a, base, b, new in board.pairs_of_sides(cells.lines(part)):
+                yield name, (a, b), base, new
+        return
     other = used(asked.data.select(state.second()))
     names = (_named(state.filters, state.other), listed(v for values in state.other.values() for v in values))
-    return [
-        (str(benchmark), names, part, other[other["benchmark"] == benchmark])
-        for benchmark, part in asked.rows.groupby("benchmark", observed=True)
-    ]
+    for benchmark, part in asked.rows.groupby("benchmark", observed=True):
+        yield str(benchmark), names, part, other[other["benchmark"] == benchmark]
 
 
 def _named(first: dict[str, list[str]], other: dict[str, list[str]]) -> str:
@@ -123,15 +118,13 @@ def _named(first: dict[str, list[str]], other: dict[str, list[str]]) -> str:
 
 def _beside(asked: Asked) -> Made:
     """Over message size: a figure for each number of ranks."""
-    made = []
     for name, names, base, new in _sides(asked):
         several = base["ranks"].nunique() > 1
         for count, part in base.groupby("ranks", dropna=False, observed=True):
             what = f"{name}, {cells.word('ranks', count)}" if several else name
             view = board.beside(part, new[new["ranks"] == count] if not style.absent(count) else new, names, what)
             if view is not None:
-                made.append((view, part))
-    return made
+                yield view, part
 
 
 def _beside_counts(asked: Asked) -> Made:
@@ -139,57 +132,44 @@ def _beside_counts(asked: Asked) -> Made:
         found = _sides(asked)
     else:  # panels split by ranks what is to be drawn over ranks
         counts = ("ranks", "nodes", "devices")
-        found = [
+        found = (
             (str(benchmark), (a, b), base, new)
             for benchmark, part in asked.rows.groupby("benchmark", observed=True)
             for a, base, b, new in board.pairs_of_sides(cells.lines(part, ignore=counts))
-        ]
-    made = []
+        )
     for name, names, base, new in found:
         view = board.beside_counts(base, new, names, name, asked.state.count)
         if view is not None:
-            made.append((view, base))
-    return made
+            yield view, base
 
 
 def _scaling(asked: Asked) -> Made:
-    made = []
     rows = asked.rows
     for benchmark, part in rows[rows["unit"] == "us"].groupby("benchmark", observed=True):
         for one in cells.lines(part, ignore=("ranks", "nodes", "devices")):
             name = ", ".join(w for w in (str(benchmark), one.label) if w)
             view = curves.scaling(one.cells, name, over=asked.state.count)
             if view is not None:
-                made.append((view, one.cells))
-    return made
+                yield view, one.cells
 
 
 def _distribution(asked: Asked) -> Made:
-    made = []
     for one in asked.one_size():
         rows = asked.again(one, "samples_us")
         if len(rows):
-            made.append((spread.distribution(rows), one))
-        if len(made) == MOST_FIGURES:
-            break
-    return made
+            yield spread.distribution(rows), one
 
 
 def _trace(asked: Asked) -> Made:
     """Of each series its newest launch."""
-    made = []
     for one in asked.one_size():
         rows = asked.again(one.sort_values("started_at").tail(1), "samples_us")
         view = spread.trace(rows) if len(rows) else None
         if view is not None:
-            made.append((view, one))
-        if len(made) == MOST_FIGURES:
-            break
-    return made
+            yield view, one
 
 
 def _stragglers(asked: Asked) -> Made:
-    made: Made = []
     for _, part in asked.panels:
         for one in cells.lines(part):
             newest = one.cells[one.cells["launch_id"] == one.cells.sort_values("started_at")["launch_id"].iloc[-1]]
@@ -203,28 +183,25 @@ def _stragglers(asked: Asked) -> Made:
             keys = newest["comparability_key"].unique()
             view = ranks.stragglers(cells.prepared(frame[frame["comparability_key"].isin(keys)]))
             if view is not None:
-                made.append((view, newest))
-            if len(made) == MOST_FIGURES:
-                return made
-    return made
+                yield view, newest
 
 
 def _model(asked: Asked) -> Made:
     """Fits, and the times of all that is chosen over their lower bound."""
-    made = list(analysed.fits(asked.rows, MOST_FITS))
-    bounds = roofline.bounds(asked.data.frame)
+    yield from analysed.fits(asked.rows, MOST_FITS)
+    every = asked.data.frame
+    bounds = roofline.bounds(every[every["benchmark"].isin([analysed.MESSAGES, *asked.rows["benchmark"].unique()])])
     for name, part in asked.panels:
         bound = roofline.of_panel(bounds, part)
         view = None if bound is None else roofline.roofline(part, bound, name, cells.lines(part))
         if view is not None:
-            made.append((view, part))
-    return made
+            yield view, part
 
 
 def _history(asked: Asked) -> Made:
     """Levels where there are launches enough, else the launches."""
-    chosen = asked.one_size()
-    found = [made for one in chosen[:MOST_FIGURES] for made in analysed.histories(one, asked.provenance, 1)]
+    chosen = list(islice(asked.one_size(), MOST_FIGURES + 1))
+    found = [made for one in chosen for made in analysed.histories(one, asked.provenance, 1)]
     if found:
         return found
     return [(others.history(one, f"{spread.cell_name(one)}, {cells.common(one)}"), one) for one in chosen]
