@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import others, style
+from omb_py.dashboards import cells, others, style
 from omb_py.dashboards.history_text import environment_lines, heading
 from omb_py.dashboards.view import View
 from omb_py.errors import UsageError
@@ -16,6 +16,8 @@ from omb_py.results.keys import COMPARED
 from omb_py.results.model import Model, models
 from omb_py.results.report import percent
 from omb_py.results.series import WHO, series
+from omb_py.results.statistic import COLUMNS as STATISTIC
+from omb_py.results.statistic import FIELD, statistic_of, time_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,26 +26,26 @@ Provenance = Callable[[str], Mapping[str, Any]]
 Made = tuple[View, "pd.DataFrame"]
 """A view, and the rows that it shows."""
 
-ALSO = ("ranks_per_node", "bytes_total", "bw_formula")
-"""Columns needed here and by no figure."""
 _ROW = tuple(
     dict.fromkeys(
-        ("run_id", "launch_id", "started_at", "library_version", "environment_key", "comparability_key", "median_us",
-         *ALSO, *WHO, *COMPARED)
+        ("run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key", "comparability_key",
+         "bytes_total", "bw_formula", *STATISTIC, *WHO, *COMPARED)
     )
 )  # fmt: skip
+ALSO = tuple(name for name in _ROW if name not in cells.NEEDED)
+"""Columns needed here and by no figure."""
 MESSAGES = "latency"
 """The benchmark that says what a message between two ranks costs."""
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The timed cells as the functions of results take them: None for nulls, times as text."""
-    timed = frame[frame["median_us"] > 0]
+    """The timed cells as :func:`omb_py.results.series.rows_of` gives them, from cells that are in memory."""
     made: list[dict[str, Any]] = []
-    for row in timed[list(_ROW)].astype(object).itertuples(index=False):
+    for row in frame[list(_ROW)].astype(object).itertuples(index=False):
         known = {name: None if style.absent(value) else value for name, value in zip(_ROW, row, strict=True)}
-        known["started_at"] = row[_ROW.index("started_at")].isoformat()
-        made.append(known)
+        if time := time_of(known):
+            started = row[_ROW.index("started_at")].isoformat()
+            made.append({**known, FIELD: statistic_of(known), "time_us": time, "started_at": started})
     return made
 
 
@@ -79,11 +81,11 @@ def _history(told: History) -> View:
     import pandas as pd
 
     points = told.series.points[told.left_out :]
-    levels = np.repeat([level.median_us for level in told.levels], [level.launches for level in told.levels])
+    levels = np.repeat([level.time_us for level in told.levels], [level.launches for level in told.levels])
     frame = pd.DataFrame(
         {
             "started_at": pd.to_datetime([point.started_at for point in points], utc=True),
-            "median_us": np.exp([point.log_median for point in points]),
+            "median_us": np.exp([point.log_time for point in points]),
             "level_us": levels,
             "library_version": [point.library_version for point in points],
             "environment_key": [point.environment_key for point in points],

@@ -11,7 +11,8 @@ from omb_py.dashboards import board
 from omb_py.dashboards.view import View, listed, plural, table
 from omb_py.results.folder import OnSkip
 from omb_py.results.matching import SIDES
-from omb_py.results.report import COMPARE, name
+from omb_py.results.naming import namer
+from omb_py.results.report import COMPARE
 from omb_py.results.siterate import kept, site_rate
 
 if TYPE_CHECKING:
@@ -77,10 +78,8 @@ def verdict_table(told: Mapping[str, Any], keys: Collection[str] | None = None) 
     import pandas as pd
 
     cells = [cell for cell in told["cells"] if keys is None or cell.get("comparability_key") in keys]
-    several = {
-        field: len({cell.get(field) for cell in cells}) > 1 for field in ("ranks", "backend", "binding", "dtype")
-    }
-    return pd.DataFrame([_row(cell, several) for cell in cells], columns=[*_COLUMNS])
+    named = namer(cells)
+    return pd.DataFrame([_row(cell, named(cell)) for cell in cells], columns=[*_COLUMNS])
 
 
 _COLUMNS = (
@@ -89,19 +88,15 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _row(cell: Mapping[str, Any], several: Mapping[str, bool]) -> dict[str, Any]:
+def _row(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
     answer, question = _deciding(cell)
-    words = [
-        f"{cell[f]} ranks" if f == "ranks" else str(cell[f]) for f, many in several.items() if many and cell.get(f)
-    ]
     launches = answer.get("launches") or (None, None)
     detectable = answer.get("detectable")
     tail = cell.get("tail") or {}
     return {
-        "cell": ", ".join([name(cell), *words, *([question] if question != "median" else [])])
-        + ("*" if cell.get("sync_limited") else ""),
+        "cell": name + (f", {question}" if question != "median" else "") + ("*" if cell.get("sync_limited") else ""),
         "verdict": cell["verdict"], "ratio": answer.get("ratio"), "low": answer.get("low"), "high": answer.get("high"),
-        "size_bytes": cell.get("size_bytes") or None, "series": ", ".join([cell["benchmark"], *words]),
+        "size_bytes": cell.get("size_bytes") or None, "series": ", ".join([cell["benchmark"], *name.split(", ")[1:]]),
         "base_us": answer.get("base_us"), "new_us": answer.get("new_us"),
         "launches_base": launches[0], "launches_new": launches[1],
         "detectable": None if detectable is None else detectable - 1,

@@ -18,7 +18,8 @@ from omb_py.results.schema import COLUMNS
 
 FORMS = ("png", "pdf")
 BROWSERS = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "headless_shell",
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge",
+    "headless_shell",
 )  # fmt: skip
 VARIABLE = "BROWSER_PATH"
 """Names another browser."""

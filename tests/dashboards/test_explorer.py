@@ -38,7 +38,7 @@ def data(tmp_path: Path, frame) -> Data:
         st.sampled_from(["", "8"]),
         CHOSEN,
         CHOSEN,
-    )  # fmt: skip
+    )
 )
 def test_a_link_holds_everything(state: State) -> None:
     assert parse(query(state)) == state

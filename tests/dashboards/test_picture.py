@@ -51,11 +51,11 @@ def program(tmp_path: Path, text: str) -> str:
 def test_a_browser_that_draws_nothing(frame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (view,) = picture.views_of(frame.drop(columns="date").to_dict("records"))
     monkeypatch.setenv(picture.VARIABLE, program(tmp_path, "echo no display >&2; exit 1"))
-    with pytest.raises(EnvironmentProblem, match="browser drew nothing: no display$"):
+    with pytest.raises(EnvironmentProblem, match=r"browser drew nothing: no display$"):
         picture.save(view, tmp_path / "x.png")
     monkeypatch.setattr(picture, "PATIENCE_S", 0.2)
     monkeypatch.setenv(picture.VARIABLE, program(tmp_path, "exec sleep 20"))
-    with pytest.raises(EnvironmentProblem, match="drew nothing: .*timed out"):
+    with pytest.raises(EnvironmentProblem, match=r"drew nothing: .*timed out"):
         picture.save(view, tmp_path / "x.png")
     assert not (tmp_path / "x.png").exists()
 
