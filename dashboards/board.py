@@ -95,7 +95,7 @@ def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
                 "y": style.numbers(part["ratio"]),
                 "hoverinfo": "skip",
                 "line": {**style.line(index), "width": 1},
-                "name": style.escape(label) or "ratio",
+                "name": style.label(label) or "ratio",
                 "legendgroup": f"s{index}",
                 "showlegend": bool(label),
             }

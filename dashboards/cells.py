@@ -11,6 +11,7 @@ from omb_py.dashboards import style
 from omb_py.dashboards.view import listed, plural
 from omb_py.results import schema
 from omb_py.results.keys import COMPARED
+from omb_py.results.matching import LOOK_TAG, LOOKS_TAG, SIDE_TAG
 from omb_py.results.naming import WORDS
 from omb_py.results.series import WHO
 
@@ -98,12 +99,42 @@ class Line:
 
 
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
-    """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column."""
+    """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
+
+    The tags by which a comparison numbers its looks are left out, and its side too where the sides differ in library,
+    version or binding: these tell no lines apart.
+    """
     made = frame.copy(deep=False)
-    for name in ("parameters", "tags"):
-        if name in made and len(made):
-            made[name] = made[name].map(_map_text)
+    if "parameters" in made and len(made):
+        made["parameters"] = made["parameters"].map(_map_text)
+    if "tags" in made and len(made):
+        told = _told_apart(made)
+        runs = made["run_id"] if "run_id" in made else [None] * len(made)
+        made["tags"] = [
+            _map_text(_without(tags, _LOOKS if run in told else (*_LOOKS, SIDE_TAG)))
+            for tags, run in zip(made["tags"], runs, strict=True)
+        ]
     return made
+
+
+_LOOKS = (LOOK_TAG, LOOKS_TAG)
+
+
+def _without(tags: Any, names: Sequence[str]) -> Any:
+    return {k: v for k, v in tags.items() if k not in names} if isinstance(tags, Mapping) and tags else tags
+
+
+def _told_apart(frame: pd.DataFrame) -> set[Any]:
+    """Runs of comparisons whose sides are told apart by nothing but their tag."""
+    names = ("run_id", "library", "library_version", "binding")
+    if not {*names} <= {*frame.columns}:
+        return set()
+    sides: dict[tuple[Any, ...], set[str]] = {}
+    for tags, *who in zip(frame["tags"], *(frame[name] for name in names), strict=True):
+        if isinstance(tags, Mapping) and SIDE_TAG in tags:
+            sides.setdefault(tuple(map(str, who)), set()).add(tags[SIDE_TAG])
+    alike = {who[0] for who, found in sides.items() if len(found) > 1}
+    return {run for run in frame["run_id"].unique() if str(run) in alike}
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
@@ -139,7 +170,7 @@ def _split(name: str, rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[s
         yield from _split(name, rows, rest)
         return
     for value, part in rows.groupby(column, sort=True, dropna=False, observed=True):
-        yield from _split(f"{name}, {word(column, value)}", part, rest)
+        yield from _split(", ".join(w for w in (name, word(column, value)) if w), part, rest)
 
 
 def _count(rows: pd.DataFrame) -> int:
@@ -166,10 +197,10 @@ def sizes(rows: pd.DataFrame) -> list[int]:
 
 def word(column: str, value: Any) -> str:
     """A value for a label: ``4 ranks``."""
+    if column == "tags":
+        return "" if style.absent(value) else str(value)
     if style.absent(value):
         return f"no {column}"
-    if column == "tags":
-        return str(value)
     return WORDS.get(column, "{}").format(value)
 
 
@@ -185,7 +216,7 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
     made = []
     for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
         known = dict(zip(names, values, strict=True))
-        label = " · ".join(word(name, known[name]) for name in shown)
+        label = " · ".join(w for name in shown if (w := word(name, known[name])))
         made.append(Line(label, part, known))
     if most is not None and len(made) > most:
         made = sorted(made, key=lambda one: -len(one.cells))[:most]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +163,7 @@ def _line(
 ) -> list[dict[str, Any]]:
     over = one.over[one.over["size_bytes"].notna()]
     x = [places[int(s)] for s in over["size_bytes"]]
-    label = style.escape(one.label) or "median"
+    label = style.label(one.label) or "median"
     group = {"legendgroup": f"s{index}"}
     colour = style.colour(index)
     low, high = ("p25_us", "p75_us") if timed else ("value_low", "value_high")
@@ -256,9 +257,9 @@ def _sizeless(rows: pd.DataFrame, found: Sequence[Line], name: str, timed: bool,
                 "type": "scatter",
                 "mode": "markers",
                 "x": [middle],
-                "y": [style.escape(one.label or name)],
+                "y": [style.label(one.label or name)],
                 "marker": {**style.marker(index), "size": 10},
-                "name": style.escape(one.label or name),
+                "name": style.label(one.label or name),
                 **bar,
                 "hovertemplate": "%{x:.4g} " + _spoken(unit) + "<extra>%{y}</extra>",
             }
@@ -303,18 +304,20 @@ def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: s
 
 
 def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
-    """How often each label is best among sizes that all have, and the widest ratio with its size."""
+    """How often each label is best among the sizes that most of them have, and the widest ratio with its size."""
     sides = [
         (one.label, {None if style.absent(s) else int(s): v for s, v in _pairs(one, column) if v is not None and v > 0})
         for one in found
     ]
-    shared = [size for size in sides[0][1] if all(size in side for _, side in sides)]
-    if not shared:
+    count = Counter(size for _, side in sides for size in side)
+    most = max(count.values(), default=0)
+    if most < 2:
         return {}, (1.0, 0)
+    shared = [size for size in count if count[size] == most]
     best: dict[str, int] = {}
     wide = (0.0, 0)
     for size in shared:
-        values = [(side[size], label) for label, side in sides]
+        values = [(side[size], label) for label, side in sides if size in side]
         winner = min(values, key=lambda v: v[0]) if timed else max(values, key=lambda v: v[0])
         best[winner[1]] = best.get(winner[1], 0) + 1
         ratio = max(v for v, _ in values) / min(v for v, _ in values)
@@ -335,8 +338,9 @@ def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str
     ]
     limited = [one.label for one in found if one.over["limited"].fillna(False).astype(bool).any()]
     if limited:
+        who = f" ({listed(limited)})" if all(limited) else ""
         notes.append(
-            f"Mostly the skew of the synchronisation was measured at some sizes ({listed(limited or ['all'])}): "
+            f"Mostly the skew of the synchronisation was measured at some sizes{who}: "
             "--process-sync roundtime gives times on a common clock."
         )
     return tuple(notes)

@@ -41,7 +41,8 @@ class Comparison:
         """What BASE and NEW are: their libraries where those differ, else the words by which they were named."""
         made = [listed(side["libraries"]) for side in (self.told["sides"][s] for s in SIDES)]
         if made[0] == made[1]:
-            made = [str(self.told["sides"][side].get("word") or side) for side in SIDES]
+            words = {side: str(self.told["sides"][side].get("word") or side) for side in SIDES}
+            made = [side if word.startswith(self.run) else word for side, word in words.items()]
         return (made[0], made[1]) if made[0] != made[1] else SIDES
 
     @property
@@ -117,7 +118,7 @@ def views(one: Comparison, store: Path) -> list[View]:
     delta = float((one.told.get("rules") or {}).get("delta", board.DELTA))
     rate = site_rate(store).sentence()
     limited = ("* mostly the skew of the synchronisation was measured.",)
-    made = [board.board(one.verdicts, delta, f"{one.name} · {rate}", one.name)]
+    made = [board.board(one.verdicts, delta, rate, one.name)]
     if one.verdicts["cell"].str.endswith("*").any():
         made[0] = made[0].noted(limited)
     if one.verdicts["size_bytes"].nunique() > 1 and one.verdicts["ratio"].notna().any():

@@ -81,7 +81,7 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
     places = style.sizes_on_axis(sizes)
     data: list[dict[str, Any]] = [
         {
-            "type": "scatter", "mode": "lines+markers", "name": style.escape(label),
+            "type": "scatter", "mode": "lines+markers", "name": style.label(label),
             "x": [places[size] for size, _, _ in points], "y": [ratio for _, _, ratio in points],
             "text": [size_text(size) for size, _, _ in points], "line": style.line(i), "marker": style.marker(i),
             "hovertemplate": "%{text}: %{y:.3g}× the lower bound<extra>%{fullData.name}</extra>",

@@ -276,6 +276,9 @@ def _figure(dcc: Any, html: Any, view: View) -> Any:
     parts: list[Any] = [html.H3(view.title), html.P(view.caption, className="soft")]
     if view.spec is not None:
         layout = {**view.spec["layout"], "template": style.template("light"), "autosize": True}
+        named = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in view.spec["data"])
+        if layout.get("showlegend", True):  # on a phone the entries stand one below the other
+            layout["height"] += LEGEND_LINE * max(0, named - 2)
         parts.append(
             dcc.Graph(
                 figure={"data": view.spec["data"], "layout": layout},
@@ -295,6 +298,8 @@ def _figure(dcc: Any, html: Any, view: View) -> Any:
     return html.Section(parts, **{"data-kind": view.kind})
 
 
+LEGEND_LINE = 24
+"""Pixels."""
 MOST_TABLE_ROWS = 200
 """Rows of the table under a figure; the report has all."""
 

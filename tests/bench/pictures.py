@@ -93,7 +93,7 @@ def main(words: list[str] | None = None) -> int:
             wrong += shot(driver, args.out / f"report-{width}.png", REPORT_HEIGHT)
         with served(args.store) as address:
             for width in WIDTHS:
-                resize(driver, width)
+                resize(driver, width, EXPLORER_HEIGHT)  # the grid draws what the window shows
                 driver.get(address + args.query)
                 drawn(driver)
                 wrong += shot(driver, args.out / f"explorer-{width}.png", EXPLORER_HEIGHT)
