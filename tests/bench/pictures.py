@@ -80,6 +80,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--query", default="?benchmark=allreduce", help="what the explorer shows")
+    parser.add_argument("--height", type=int, default=REPORT_HEIGHT, help="of the report's pictures, in pixels")
     parser.add_argument("filters", nargs="*", help="COLUMN=VALUE, of the report")
     args = parser.parse_args(words)
     wrong: list[str] = []
@@ -90,7 +91,7 @@ def main(words: list[str] | None = None) -> int:
             resize(driver, width)
             driver.get(file.as_uri())
             driver.execute_async_script(DRAW)
-            wrong += shot(driver, args.out / f"report-{width}.png", REPORT_HEIGHT)
+            wrong += shot(driver, args.out / f"report-{width}.png", args.height)
         with served(args.store) as address:
             for width in WIDTHS:
                 resize(driver, width, EXPLORER_HEIGHT)  # the grid draws what the window shows
