@@ -33,7 +33,7 @@ class Commands:
         """What to type for these rows, a line a run, with the library as a comment; at most :data:`MOST`."""
         made: dict[str, None] = {}
         for row in rows[list(_TOLD)].drop_duplicates("run_id").head(LOOKED_AT).itertuples(index=False):
-            text = self._of_run(str(row.run_id), str(row.launch_id)) or _told(rows[rows["run_id"] == row.run_id])
+            text = self._of_run(str(row.run_id), str(row.launch_id)) or _measuring(rows[rows["run_id"] == row.run_id])
             name = " ".join(w for w in (_word(row.library), _word(row.library_version)) if w)
             made[f"{text}  # {name}" if name else text] = None
         return tuple(made)[:MOST]
@@ -67,8 +67,9 @@ def recorded(words: Sequence[str]) -> str:
     return shlex.join(["omb-py", *kept]) if kept else ""
 
 
-def _told(part: pd.DataFrame) -> str:
-    return measuring(part.reindex(columns=COLUMNS).to_dict("records"), int(part["launch_id"].nunique()))
+def _measuring(part: pd.DataFrame) -> str:
+    rows: Any = part.reindex(columns=COLUMNS).to_dict("records")
+    return measuring(rows, int(part["launch_id"].nunique()))
 
 
 def _word(value: Any) -> str:

@@ -17,6 +17,7 @@ from omb_py.dashboards import (
     findings,
     judged,
     others,
+    promises,
     ranks,
     roofline,
     spread,
@@ -85,8 +86,12 @@ def report(store: Path, selection: Selection) -> Report:
 
     columns = [*cells.NEEDED, *analysed.ALSO]
     frame = load(store, columns=columns, on_skip=skip, **selection.columns)
-    frame = cells.compact(cells.prepared(selection.apply(frame)))
-    made = Report(str(store), selection.words(), skipped, _summary(frame))
+    guidelines, frame = promises.split(selection.apply(frame))
+    checked, frame = promises.views(guidelines), cells.compact(cells.prepared(frame))
+    made = Report(str(store), selection.words(), skipped, _summary(frame if len(frame) else guidelines))
+    if not len(frame) and checked:
+        made.measured = checked
+        return made
     if not len(frame):
         made.problem = _nothing(store, selection, skipped)
         return made
@@ -101,6 +106,7 @@ def report(store: Path, selection: Selection) -> Report:
     for panel in panels:
         repeat = again.of(panel[1])
         made.measured += [view.with_commands(repeat) for view in _of_panel(*panel, bound)]
+    made.measured += checked
     made.measured += _scalings(frame, again)
     made.measured += [view.with_commands(again.of(rows)) for view, rows in analysed.fits(frame, MOST_MODELS)]
     made.measured += _histories(frame, again, provenance)

@@ -209,7 +209,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
             return no_update
         return grid.answer(data.select(parse(shown[0] if shown else "").filters), request)
 
-    app.clientside_callback(
+    app.clientside_callback(  # type: ignore[no-untyped-call]
         """(shown) => {
           try { dash_ag_grid.getApi("cells").purgeInfiniteCache(); } catch { /* not drawn yet: it asks by itself */ }
           return dash_clientside.no_update;

@@ -82,7 +82,7 @@ def test_a_barrier_has_no_size(frame) -> None:
 
 
 def test_labels_with_html_are_text(frame) -> None:
-    wild = "<a href='x'>x</a><script>alert()</script>"
+    wild = "<b>x</b><script>a()</script>"
     rows = cells.prepared(frame.assign(library=frame["library"].replace("MPICH", wild)))
     names = {t["name"] for t in curves.curves(rows).spec["data"]}
     assert all("<" not in name for name in names) and any("&lt;script&gt;" in name for name in names)
