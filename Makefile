@@ -7,7 +7,7 @@ LINT := $(CURDIR)/$(VENV)/bin
 CONSTRAINTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install $(CONSTRAINTS)
 
-.PHONY: run test lint bench bench-fidelity bench-store bench-compare gpu-check clean
+.PHONY: run test test-plotly lint bench bench-fidelity bench-store bench-compare gpu-check clean
 
 run: $(VENV)/.run
 	$(BIN)/omb-py allreduce --backend mpi -n 2
@@ -22,6 +22,14 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest tests -m "not mpi" -n auto --dist loadfile -p no:benchmark
 	@# real ranks need the cores for themselves
 	$(BIN)/python -m pytest tests -m mpi --durations 20 --durations-min 3
+
+# only plotly is exchanged, in a folder that goes before the environment's own
+test-plotly: $(VENV)/.test
+	for version in "==6.1.*" ">=6.1,<8"; do \
+	  rm -rf build/plotly && $(BIN)/python -m pip --disable-pip-version-check -q install --no-deps --target build/plotly \
+	    "plotly$$version" && PYTHONPATH=build/plotly $(BIN)/python -m pytest tests/dashboards/test_plotly.py -q \
+	    -p no:benchmark || exit 1; \
+	done
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -9,10 +9,12 @@ These views draw verdicts; they make none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import cells, style
+from omb_py.dashboards import cells, curves, style
+from omb_py.dashboards.cells import Line
 from omb_py.dashboards.view import View, plural, records, table
 from omb_py.results.units import size_text
 
@@ -34,13 +36,14 @@ def headline(verdicts: pd.DataFrame) -> str:
     return ", ".join(f"{int(count.get(w, 0))} {w.lower()}" for w in words if count.get(w, 0) or w == "SLOWER")
 
 
-def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "") -> View:
+def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", name: str = "") -> View:
     """The verdicts by severity, each with its ratio and interval on a logarithmic axis, ±delta shaded.
 
     Args:
         verdicts: a verdict table; at least one row.
         delta: smallest change that counts.
         site_rate: the false-alarm rate on this site, as a sentence.
+        name: what is compared, for the title.
     """
     ranked = _ranked(verdicts)
     drawn = ranked[ranked["ratio"].notna()].head(MOST_BARS)
@@ -62,7 +65,7 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "") -> 
         notes.append(f"Drawn: the first {len(drawn)} of {plural(len(ranked), 'cell')}; the table has all.")
     return View(
         "board",
-        headline(verdicts),
+        f"{name}: {headline(verdicts)}" if name else headline(verdicts),
         site_rate or "No false-alarm rate is known for this site: omb-py aa.",
         {"data": data, "layout": layout},
         notes=tuple(notes),
@@ -92,7 +95,7 @@ def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
                 "y": style.numbers(part["ratio"]),
                 "hoverinfo": "skip",
                 "line": {**style.line(index), "width": 1},
-                "name": style.escape(label) or "ratio",
+                "name": style.label(label) or "ratio",
                 "legendgroup": f"s{index}",
                 "showlegend": bool(label),
             }
@@ -134,16 +137,9 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     The bars are the range from (lowest new / highest base) to (highest new / lowest base) of the launches.
     """
 
-    keys = ["comparability_key", "size_bytes"]
-    sides = [
-        side.groupby(keys, dropna=False)["median_us"].agg(["median", "min", "max", "count"]) for side in (base, new)
-    ]
-    both = sides[0].add_suffix("_base").join(sides[1].add_suffix("_new"), how="inner").reset_index()
-    both = both[(both["median_base"] > 0) & (both["median_new"] > 0)].sort_values("size_bytes")
+    both = _matched(base, new)
     if not len(both):
         return None
-    both["ratio"] = both["median_new"] / both["median_base"]
-    both["low"], both["high"] = both["min_new"] / both["max_base"], both["max_new"] / both["min_base"]
     both["apart"] = (both["low"] > 1) | (both["high"] < 1)
     sizes = [int(s) for s in both["size_bytes"].fillna(0)]
     places = style.sizes_on_axis(sizes)
@@ -214,32 +210,121 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     )
 
 
-def pairs_of_sides(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
-    """Series of one panel whose cells may be compared, each with the first of its kind: (name, base, name, new)."""
-    found = cells.lines(rows)
+def pairs_of_sides(found: Sequence[Line]) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
+    """Series of one panel (:func:`omb_py.dashboards.cells.lines`) whose cells may be compared, each with the first of
+    its kind: (name, base, name, new)."""
     made = []
-    keyed = [(one, set(one.cells["comparability_key"].dropna())) for one in found]
+    keyed = [(one, set(one.cells["comparability_key"].dropna().unique())) for one in found]
     taken: set[int] = set()
     for i, (base, known) in enumerate(keyed):
         if i in taken:
             continue
-        alike = [(j, other) for j, (other, keys) in enumerate(keyed) if j > i and j not in taken and known & keys]
-        for j, other in alike:
-            taken.add(j)
-            both = cells.lines(_stacked(base.cells, other.cells))
-            if len(both) == 2:
-                made.append((both[0].label, both[0].cells, both[1].label, both[1].cells))
+        for j, (other, keys) in enumerate(keyed[i + 1 :], start=i + 1):
+            if j not in taken and known & keys:
+                taken.add(j)
+                a, b = cells.apart(base, other)
+                made.append((a, base.cells, b, other.cells))
     return made
+
+
+def factor(base: pd.DataFrame, new: pd.DataFrame) -> float | None:
+    """How far apart two sides are at the size where they are farthest, at least 1; None where they have no cell in
+    common. What :func:`beside` draws, without drawing it."""
+    sides = [
+        side.groupby(list(_CELL), dropna=False, observed=True, sort=False)["median_us"].median() for side in (base, new)
+    ]
+    ratio = (sides[1] / sides[0]).dropna()
+    ratio = ratio[(ratio > 0) & (ratio < math.inf)]
+    return float(max(ratio.max(), 1 / ratio.min())) if len(ratio) else None
+
+
+_CELL = ("comparability_key", "size_bytes")
+
+
+def _matched(base: pd.DataFrame, new: pd.DataFrame, also: Sequence[str] = ()) -> pd.DataFrame:
+    """Cells of both sides: median, lowest, highest and number of the launch medians of either."""
+    keys = [*_CELL, *also]
+    sides = [
+        side.groupby(keys, dropna=False, observed=True)["median_us"].agg(["median", "min", "max", "count"])
+        for side in (base, new)
+    ]
+    both = sides[0].add_suffix("_base").join(sides[1].add_suffix("_new"), how="inner").reset_index()
+    both = both[(both["median_base"] > 0) & (both["median_new"] > 0)]
+    return both.assign(
+        ratio=both["median_new"] / both["median_base"],
+        low=both["min_new"] / both["max_base"],
+        high=both["max_new"] / both["min_base"],
+    ).sort_values(["size_bytes", *also])
+
+
+def beside_counts(
+    base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str, over: str = "ranks"
+) -> View | None:
+    """Two selections side by side over the number of ranks or GPUs: the ratio of their medians, a line a message size.
+
+    Args:
+        base: cells of the one side, columns of the store.
+        new: cells of the other side.
+        names: what the sides are called.
+        what: the benchmark, for the title.
+        over: one of :data:`omb_py.dashboards.curves.COUNTED`.
+
+    Returns:
+        None with fewer than two such numbers among the cells that both sides have. No verdict.
+    """
+    both = _matched(base, new, (over,))
+    both = both[both[over].notna()]
+    counts = sorted({int(n) for n in both[over]})
+    if len(counts) < 2:
+        return None
+    spoken = curves.COUNTED[over]
+    worst = both.loc[both["ratio"].map(lambda v: max(v, 1 / v)).idxmax()]
+    if worst["ratio"] < 1:
+        return beside_counts(new, base, (names[1], names[0]), what, over)
+    data: list[dict[str, Any]] = []
+    for index, size in enumerate(curves.spread(cells.sizes(both) or [0], cells.MOST_LINES)):
+        part = both[both["size_bytes"].fillna(0) == size].groupby(over)["ratio"].median().reset_index()
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": size_text(size) if size else "no size",
+                "x": [int(n) for n in part[over]],
+                "y": style.numbers(part["ratio"]),
+                "line": style.line(index),
+                "marker": style.marker(index),
+                "hovertemplate": "%{x} " + spoken + ": %{y:.3f}<extra>%{fullData.name}</extra>",
+            }
+        )
+    at = f"{size_text(worst['size_bytes'])}, " if not style.absent(worst["size_bytes"]) else ""
+    axis = {
+        **_ratio_axis(both),
+        "title": {"text": f"{style.escape(_short(names[1]))} / {style.escape(_short(names[0]))}"},
+    }
+    return View(
+        "beside_counts",
+        f"{what}: {names[1]} took up to {style.amount(float(worst['ratio']))}× the time of {names[0]}, at "
+        f"{at}{int(worst[over])} {spoken}",
+        f"{names[1]} over {names[0]}, medians of launches. No verdict: omb-py compare gives one.",
+        {
+            "data": data,
+            "layout": style.layout(
+                shapes=_band(DELTA, "y"), xaxis=style.count_axis(counts, spoken), yaxis=axis, showlegend=True
+            ),
+        },
+        notes=(f"Above 1, {names[1]} is slower.",),
+        **table(
+            ("size", spoken, f"{names[0]} µs", f"{names[1]} µs", "ratio"),
+            [
+                (size_text(r.size_bytes), int(getattr(r, over)), r.median_base, r.median_new, r.ratio)
+                for r in records(both)
+            ],
+        ),
+    )
 
 
 def _short(name: str, most: int = 22) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def _stacked(*frames: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.concat(frames)
 
 
 def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -299,8 +384,6 @@ def _band(delta: float, axis: str) -> list[dict[str, Any]]:
 
 def _ratio_axis(rows: pd.DataFrame, steps_each_way: int = 3) -> dict[str, Any]:
     """Logarithmic and symmetric about 1, with ticks that say what they are."""
-    import math
-
     reach = math.log10(1.1)
     for name in ("ratio", "low", "high"):
         reach = max([reach, *(abs(math.log10(v)) for v in style.numbers(rows[name]) if v is not None and v > 0)])

@@ -11,6 +11,7 @@ from omb_py.dashboards import style
 from omb_py.dashboards.view import listed, plural
 from omb_py.results import schema
 from omb_py.results.keys import COMPARED
+from omb_py.results.matching import LOOK_TAG, LOOKS_TAG, SIDE_TAG
 from omb_py.results.naming import WORDS
 from omb_py.results.series import WHO
 
@@ -79,20 +80,73 @@ class Line:
     """What sets it apart from the others; plain text."""
     cells: pd.DataFrame
     """Its rows, all launches."""
+    known: Mapping[str, Any]
+    """Columns that tell it from the others of its figure -> its values."""
+    whole: Line | None = None
+    """The series that this is a part of."""
 
     @cached_property
     def over(self) -> pd.DataFrame:
         """One row a size, sorted: medians over launches, ``launches`` and ``samples``."""
-        return over_launches(self.cells)
+        if self.whole is None:
+            return over_launches(self.cells)
+        every = self.whole.over
+        return every[every["size_bytes"].isin(self.cells["size_bytes"].unique())]
+
+    def from_size(self, least: int) -> Line:
+        """The part of it with messages of so many bytes or more."""
+        return Line(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self.known, self)
 
 
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
-    """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column."""
+    """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
+
+    The tags by which a comparison numbers its looks are left out, and its side too where the sides differ in library,
+    version or binding: these tell no lines apart.
+    """
     made = frame.copy(deep=False)
-    for name in ("parameters", "tags"):
-        if name in made and len(made):
-            made[name] = made[name].map(_map_text)
+    if "parameters" in made and len(made):
+        made["parameters"] = made["parameters"].map(_map_text)
+    if "tags" in made and len(made):
+        told = _told_apart(made)
+        runs = made["run_id"] if "run_id" in made else [None] * len(made)
+        made["tags"] = [
+            _map_text(_without(tags, _LOOKS if run in told else (*_LOOKS, SIDE_TAG)))
+            for tags, run in zip(made["tags"], runs, strict=True)
+        ]
     return made
+
+
+_LOOKS = (LOOK_TAG, LOOKS_TAG)
+
+
+def _without(tags: Any, names: Sequence[str]) -> Any:
+    return {k: v for k, v in tags.items() if k not in names} if isinstance(tags, Mapping) and tags else tags
+
+
+def _told_apart(frame: pd.DataFrame) -> set[Any]:
+    """Runs of comparisons whose sides are told apart by nothing but their tag."""
+    names = ("run_id", "library", "library_version", "binding")
+    if not {*names} <= {*frame.columns}:
+        return set()
+    sides: dict[tuple[Any, ...], set[str]] = {}
+    for tags, *who in zip(frame["tags"], *(frame[name] for name in names), strict=True):
+        if isinstance(tags, Mapping) and SIDE_TAG in tags:
+            sides.setdefault(tuple(map(str, who)), set()).add(tags[SIDE_TAG])
+    alike = {who[0] for who, found in sides.items() if len(found) > 1}
+    return {run for run in frame["run_id"].unique() if str(run) in alike}
+
+
+def compact(frame: pd.DataFrame) -> pd.DataFrame:
+    """Text as categories: rows are grouped and told apart by numbers, and a million cells fit in a few hundred MB."""
+    import pandas as pd
+
+    made: dict[str, Any] = {}
+    for name in frame.columns:
+        column = frame[name]
+        if name not in LISTS and (isinstance(column.dtype, pd.StringDtype) or column.dtype == object):
+            made[name] = column.astype("category")
+    return frame.assign(**made)
 
 
 def _map_text(value: Any) -> str:
@@ -116,24 +170,37 @@ def _split(name: str, rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[s
         yield from _split(name, rows, rest)
         return
     for value, part in rows.groupby(column, sort=True, dropna=False, observed=True):
-        yield from _split(f"{name}, {word(column, value)}", part, rest)
+        yield from _split(", ".join(w for w in (name, word(column, value)) if w), part, rest)
 
 
 def _count(rows: pd.DataFrame) -> int:
-    return len(rows[varying(rows)].drop_duplicates()) if varying(rows) else 1
+    names = varying(rows)
+    return len(rows[names].drop_duplicates()) if names else 1
 
 
 def varying(rows: pd.DataFrame) -> list[str]:
     """Columns of :data:`IDENTITY` that differ within the rows."""
-    return [name for name in IDENTITY if name in rows and rows[name].nunique(dropna=False) > 1]
+    return [name for name in IDENTITY if name in rows and _varies(rows[name])]
+
+
+def _varies(column: pd.Series[Any]) -> bool:
+    if column.dtype.name != "category":
+        return bool(column.nunique(dropna=False) > 1)
+    codes = column.array.codes  # type: ignore[attr-defined]
+    return bool((codes != codes[:1]).any())
+
+
+def sizes(rows: pd.DataFrame) -> list[int]:
+    """Message sizes that occur, in order."""
+    return sorted(int(size) for size in rows["size_bytes"].dropna().unique())
 
 
 def word(column: str, value: Any) -> str:
     """A value for a label: ``4 ranks``."""
+    if column == "tags":
+        return "" if style.absent(value) else str(value)
     if style.absent(value):
         return f"no {column}"
-    if column == "tags":
-        return str(value)
     return WORDS.get(column, "{}").format(value)
 
 
@@ -144,16 +211,32 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
     """
     names = [name for name in varying(rows) if name not in ignore]
     if not names:
-        return [Line("", rows)]
+        return [Line("", rows, {})]
     shown = _telling(rows, names)
     made = []
     for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
         known = dict(zip(names, values, strict=True))
-        label = " · ".join(word(name, known[name]) for name in shown)
-        made.append(Line(label, part))
+        label = " · ".join(w for name in shown if (w := word(name, known[name])))
+        made.append(Line(label, part, known))
     if most is not None and len(made) > most:
         made = sorted(made, key=lambda one: -len(one.cells))[:most]
     return made
+
+
+def apart(one: Line, other: Line) -> tuple[str, str]:
+    """What to call two series of one figure by themselves: the first column in which they differ."""
+    for name, value in one.known.items():
+        here, there = word(name, value), word(name, other.known[name])
+        if here != there and name == "library_version":
+            return f"{_library(one)}{here}", f"{_library(other)}{there}"
+        if here != there:
+            return here, there
+    return one.label, other.label
+
+
+def _library(one: Line) -> str:
+    name = one.cells["library"].iloc[0]
+    return "" if style.absent(name) else f"{name} "
 
 
 def _telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
@@ -171,8 +254,10 @@ _MEDIANS = ("value", "median_us", "min_us", "p25_us", "p75_us", "p99_us", "algbw
 
 def over_launches(rows: pd.DataFrame) -> pd.DataFrame:
     """Medians over the launches of each size: the launch is the sample, samples of launches are never pooled."""
-    grouped = rows.groupby("size_bytes", sort=True, dropna=False)
-    made = grouped[[name for name in _MEDIANS if name in rows]].median()
+    medians = [name for name in _MEDIANS if name in rows]
+    needed = ["size_bytes", *medians, "launch_id", "iterations", "sync_limited"]
+    grouped = rows[needed].groupby("size_bytes", sort=True, dropna=False)
+    made = grouped[medians].median()
     made["value_low"], made["value_high"] = grouped["value"].min(), grouped["value"].max()
     made["launches"], made["samples"] = grouped["launch_id"].nunique(), grouped["iterations"].sum()
     made["limited"] = grouped["sync_limited"].max()
@@ -184,7 +269,7 @@ def common(rows: pd.DataFrame) -> str:
     """What all rows share, in words: ``mpi · MPICH 5.0.2 · native · 4 ranks``."""
     parts = []
     for name in ("backend", "library", "library_version", "binding", "device", "buffer", "dtype", "op", "ranks"):
-        if name in rows and rows[name].nunique(dropna=False) == 1:
+        if name in rows and len(rows) and not _varies(rows[name]):
             value = rows[name].iloc[0]
             if not style.absent(value):
                 parts.append(word(name, value))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
 from omb_py.results.commandline import COLUMNS, measuring
-from omb_py.results.lookup import provenance_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +16,7 @@ LOOKED_AT = 8
 """Runs whose provenance is read for one figure."""
 MOST = 4
 """Commands shown for one figure."""
+_TOLD = ("run_id", "launch_id", "library", "library_version")
 _ALONE = ("--quiet", "--no-store", "--debug")
 _VALUED = ("--store", "--format")
 
@@ -25,24 +24,24 @@ _VALUED = ("--store", "--format")
 class Commands:
     """Commands by run, from the provenance of one launch of each; a run without one gets a command from its columns."""
 
-    def __init__(self, store: Path) -> None:
-        self._provenance = provenance_of(store)
+    def __init__(self, provenance: Callable[[str], Mapping[str, Any]]) -> None:
+        """Look launches up with `provenance` (:func:`omb_py.results.lookup.provenance_of`)."""
+        self._provenance = provenance
         self._known: dict[str, str] = {}
 
     def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
         """What to type for these rows, a line a run, with the library as a comment; at most :data:`MOST`."""
         made: dict[str, None] = {}
-        for _, row in rows.drop_duplicates("run_id").head(LOOKED_AT).iterrows():
-            text = self._of_run(str(row["run_id"]), rows[rows["run_id"] == row["run_id"]])
-            name = " ".join(w for w in (_word(row["library"]), _word(row["library_version"])) if w)
+        for row in rows[list(_TOLD)].drop_duplicates("run_id").head(LOOKED_AT).itertuples(index=False):
+            text = self._of_run(str(row.run_id), str(row.launch_id)) or _measuring(rows[rows["run_id"] == row.run_id])
+            name = " ".join(w for w in (_word(row.library), _word(row.library_version)) if w)
             made[f"{text}  # {name}" if name else text] = None
         return tuple(made)[:MOST]
 
-    def _of_run(self, run: str, part: pd.DataFrame) -> str:
+    def _of_run(self, run: str, launch: str) -> str:
         if run not in self._known:
-            self._known[run] = self._recorded(str(part["launch_id"].iloc[0]))
-        rows: Any = part.reindex(columns=COLUMNS).to_dict("records")
-        return self._known[run] or measuring(rows, int(part["launch_id"].nunique()))
+            self._known[run] = self._recorded(launch)
+        return self._known[run]
 
     def _recorded(self, launch: str) -> str:
         found = self._provenance(launch)
@@ -66,6 +65,11 @@ def recorded(words: Sequence[str]) -> str:
         elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in _VALUED)):
             kept.append(word)
     return shlex.join(["omb-py", *kept]) if kept else ""
+
+
+def _measuring(part: pd.DataFrame) -> str:
+    rows: Any = part.reindex(columns=COLUMNS).to_dict("records")
+    return measuring(rows, int(part["launch_id"].nunique()))
 
 
 def _word(value: Any) -> str:

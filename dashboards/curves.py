@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import cells, style
@@ -18,7 +19,13 @@ QUANTITIES = ("auto", "time", "algbw", "busbw")
 _BANDWIDTH = {"algbw": ("algbw_gbps", "algorithm bandwidth"), "busbw": ("busbw_gbps", "bus bandwidth")}
 
 
-def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd.DataFrame | None = None) -> View:
+def curves(
+    rows: pd.DataFrame,
+    name: str = "",
+    quantity: str = "auto",
+    bound: pd.DataFrame | None = None,
+    found: Sequence[Line] | None = None,
+) -> View:
     """Median line, quartile band and p99 of each series over message size.
 
     Args:
@@ -26,13 +33,14 @@ def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd
         name: what the panel is called; the benchmark when empty.
         quantity: one of :data:`QUANTITIES`. A rate has no quartiles of its own: its band is the range over launches.
         bound: lower bound of the time, columns ``size_bytes`` and ``lower_us``; drawn where times are.
+        found: the series of the rows, where they are known.
 
     Raises ValueError on an unknown quantity.
     """
     if quantity not in QUANTITIES:
         raise ValueError(f"unknown quantity {quantity!r}: valid: {', '.join(QUANTITIES)}")
     name = name or str(rows["benchmark"].iloc[0])
-    found = cells.lines(rows)
+    found = cells.lines(rows) if found is None else found
     unit = str(rows["unit"].iloc[0])
     timed = quantity == "time" or (quantity == "auto" and unit == "us")
     if not _sized(rows):
@@ -41,7 +49,7 @@ def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd
     if quantity in _BANDWIDTH:
         column, what = _BANDWIDTH[quantity]
         title = f"{what} (GB/s)"
-    sizes = sorted({int(s) for s in rows["size_bytes"].dropna()})
+    sizes = cells.sizes(rows)
     places = style.sizes_on_axis(sizes)
     data: list[dict[str, Any]] = []
     for index, one in enumerate(found):
@@ -67,52 +75,59 @@ def curves(rows: pd.DataFrame, name: str = "", quantity: str = "auto", bound: pd
     )
 
 
-def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = None) -> View | None:
-    """Median time over the number of ranks, a line a message size; None with fewer than two numbers of ranks.
+COUNTED = {"ranks": "ranks", "devices": "GPUs"}
+"""Columns over which a time can be drawn, and what they are called."""
+
+
+def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = None, over: str = "ranks") -> View | None:
+    """Median time over the number of ranks or GPUs, a line a message size; None with fewer than two such numbers.
 
     Args:
-        rows: cells of one benchmark that differ in ``ranks`` and ``size_bytes``; of several libraries each has its
+        rows: cells of one benchmark that differ in `over` and ``size_bytes``; of several libraries each has its
             own lines, so give one.
         name: what it is called; the benchmark when empty.
         sizes: at most six sizes to draw; spread over all when None.
+        over: one of :data:`COUNTED`.
     """
-    counts = sorted({int(n) for n in rows["ranks"].dropna()})
+    what = COUNTED[over]
+    rows = rows[rows[over].notna()]
+    counts = sorted({int(n) for n in rows[over].unique()})
     if len(counts) < 2:
         return None
     name = name or str(rows["benchmark"].iloc[0])
-    median = rows.groupby(["size_bytes", "ranks"], dropna=False)["median_us"].median().reset_index()
-    full = median.groupby("size_bytes")["ranks"].nunique()
+    median = rows.groupby(["size_bytes", over], dropna=False)["median_us"].median().reset_index()
+    full = median.groupby("size_bytes")[over].nunique()
     known = sorted(int(s) for s in full[full > 1].index)
     if not known:
         return None
-    chosen = [s for s in sizes if s in known] if sizes else _spread(known, cells.MOST_LINES)
+    chosen = [s for s in sizes if s in known] if sizes else spread(known, cells.MOST_LINES)
     data = []
     for index, size in enumerate(chosen):
-        part = median[median["size_bytes"] == size].sort_values("ranks")
+        part = median[median["size_bytes"] == size].sort_values(over)
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines+markers",
                 "name": size_text(size) if size else "no data",
-                "x": [int(n) for n in part["ranks"]],
+                "x": [int(n) for n in part[over]],
                 "y": style.numbers(part["median_us"]),
                 "line": style.line(index),
                 "marker": style.marker(index),
-                "hovertemplate": "%{x} ranks: %{y:.4g} µs<extra>%{fullData.name}</extra>",
+                "hovertemplate": "%{x} " + what + ": %{y:.4g} µs<extra>%{fullData.name}</extra>",
             }
         )
     low, high = counts[0], counts[-1]
     growth: dict[int, float] = {}
     for size in chosen:
-        times = median[median["size_bytes"] == size].set_index("ranks")["median_us"]
+        times = median[median["size_bytes"] == size].set_index(over)["median_us"]
         if low in times.index and high in times.index and times[low]:
             growth[size] = float(times[high] / times[low])
     said = ", ".join(
         f"{style.amount(g)}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:])
     )
-    title = f"{name}: from {low} to {high} ranks the time grows {said}" if said else f"{name}: time over ranks"
+    title = f"{name}: from {low} to {high} {what} the time grows {said}" if said else f"{name}: time over {what}"
     axes = {
-        "xaxis": style.count_axis(counts, "ranks"),
+        "xaxis": style.count_axis(counts, what),
         "yaxis": style.value_axis("time (µs)", values=style.drawn(data)),
     }
     drawn = median[median["size_bytes"].isin(chosen)]
@@ -122,8 +137,8 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
         cells.caption(rows),
         {"data": data, "layout": style.layout(**axes, showlegend=True)},
         **table(
-            ("size", "ranks", "median µs"),
-            [(size_text(r.size_bytes), int(r.ranks), style.finite(r.median_us)) for r in records(drawn)],
+            ("size", what, "median µs"),
+            [(size_text(r.size_bytes), int(getattr(r, over)), style.finite(r.median_us)) for r in records(drawn)],
         ),
     )
 
@@ -136,7 +151,7 @@ def _spoken(unit: str) -> str:
     return "µs" if unit == "us" else unit
 
 
-def _spread(values: Sequence[int], most: int) -> list[int]:
+def spread(values: Sequence[int], most: int) -> list[int]:
     """At most so many of the values, first and last among them."""
     if len(values) <= most:
         return list(values)
@@ -148,7 +163,7 @@ def _line(
 ) -> list[dict[str, Any]]:
     over = one.over[one.over["size_bytes"].notna()]
     x = [places[int(s)] for s in over["size_bytes"]]
-    label = style.escape(one.label) or "median"
+    label = style.label(one.label) or "median"
     group = {"legendgroup": f"s{index}"}
     colour = style.colour(index)
     low, high = ("p25_us", "p75_us") if timed else ("value_low", "value_high")
@@ -242,9 +257,9 @@ def _sizeless(rows: pd.DataFrame, found: Sequence[Line], name: str, timed: bool,
                 "type": "scatter",
                 "mode": "markers",
                 "x": [middle],
-                "y": [style.escape(one.label or name)],
+                "y": [style.label(one.label or name)],
                 "marker": {**style.marker(index), "size": 10},
-                "name": style.escape(one.label or name),
+                "name": style.label(one.label or name),
                 **bar,
                 "hovertemplate": "%{x:.4g} " + _spoken(unit) + "<extra>%{y}</extra>",
             }
@@ -289,21 +304,30 @@ def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: s
 
 
 def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
-    """How often each label is best among sizes that all have, and the widest ratio with its size."""
-    import pandas as pd
-
-    side = pd.concat({one.label: one.over.set_index("size_bytes")[column] for one in found}, axis=1).dropna()
-    side = side[(side > 0).all(axis=1)]
-    if not len(side):
+    """How often each label is best among the sizes that most of them have, and the widest ratio with its size."""
+    sides = [
+        (one.label, {None if style.absent(s) else int(s): v for s, v in _pairs(one, column) if v is not None and v > 0})
+        for one in found
+    ]
+    count = Counter(size for _, side in sides for size in side)
+    most = max(count.values(), default=0)
+    if most < 2:
         return {}, (1.0, 0)
-    winners = side.idxmin(axis=1) if timed else side.idxmax(axis=1)
-    ratio = side.max(axis=1) / side.min(axis=1)
-    place = int(ratio.to_numpy(dtype=float).argmax())
-    at: Any = ratio.index[place]
-    return {str(k): int(v) for k, v in winners.value_counts().items()}, (
-        float(ratio[at]),
-        0 if style.absent(at) else int(at),
-    )
+    shared = [size for size in count if count[size] == most]
+    best: dict[str, int] = {}
+    wide = (0.0, 0)
+    for size in shared:
+        values = [(side[size], label) for label, side in sides if size in side]
+        winner = min(values, key=lambda v: v[0]) if timed else max(values, key=lambda v: v[0])
+        best[winner[1]] = best.get(winner[1], 0) + 1
+        ratio = max(v for v, _ in values) / min(v for v, _ in values)
+        if ratio > wide[0]:
+            wide = (ratio, size or 0)
+    return best, wide
+
+
+def _pairs(one: Line, column: str) -> Iterator[tuple[Any, float | None]]:
+    return zip(one.over["size_bytes"], style.numbers(one.over[column]), strict=True)
 
 
 def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
@@ -314,8 +338,9 @@ def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str
     ]
     limited = [one.label for one in found if one.over["limited"].fillna(False).astype(bool).any()]
     if limited:
+        who = f" ({listed(limited)})" if all(limited) else ""
         notes.append(
-            f"Mostly the skew of the synchronisation was measured at some sizes ({listed(limited or ['all'])}): "
+            f"Mostly the skew of the synchronisation was measured at some sizes{who}: "
             "--process-sync roundtime gives times on a common clock."
         )
     return tuple(notes)

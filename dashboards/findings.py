@@ -37,16 +37,18 @@ class Finding:
     """The rows it is about."""
 
 
-def findings(frame: pd.DataFrame, most_each: int = 4) -> list[Finding]:
+def findings(frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each: int = 4) -> list[Finding]:
     """Odd things among the cells of a store, worst first; of each kind at most `most_each`, and how many more.
 
     Args:
-        frame: prepared cells (:func:`omb_py.dashboards.cells.prepared`); ``slowest_rank_share`` and ``rank_mean_us``
-            where late ranks are to be found.
+        frame: prepared cells (:func:`omb_py.dashboards.cells.prepared`).
+        ranked: those of them in which late ranks are looked for, with ``slowest_rank_share``, ``rank_mean_us`` and
+            ``hosts``; none when None.
         most_each: how many of each kind are named.
     """
     made: list[Finding] = []
-    for found in (_wrong(frame), _tails(frame), _apart(frame), _late(frame), _not_monotone(frame), _limited(frame)):
+    late = iter(()) if ranked is None else _late(ranked)
+    for found in (_wrong(frame), _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
         ranked = sorted(found, key=lambda one: one.rank)
         made += ranked[:most_each]
         if len(ranked) > most_each:
@@ -65,7 +67,7 @@ def _where(cell: pd.DataFrame) -> str:
 
 def _wrong(frame: pd.DataFrame) -> Iterator[Finding]:
     bad = frame[frame["validated"].eq(False).fillna(False).astype(bool)]
-    for name, part in bad.groupby("benchmark"):
+    for name, part in bad.groupby("benchmark", observed=True):
         sizes = ", ".join(size_text(s) for s in sorted(set(part["size_bytes"].dropna()))[:5])
         yield Finding(0.0, f"Wrong bytes: {name} failed its validation at {sizes}.", "", part)
 
@@ -74,7 +76,8 @@ def _tails(frame: pd.DataFrame) -> Iterator[Finding]:
     known = frame[frame["p99_us"].notna() & (frame["median_us"] > 0)]
     tail = known["p99_us"] / known["median_us"]
     far = known[tail > TAIL].assign(_tail=tail[tail > TAIL]).sort_values("_tail", ascending=False)
-    for _, cell in far.groupby([n for n in ("benchmark", "comparability_key") if n in far], sort=False, dropna=False):
+    names = [n for n in ("benchmark", "comparability_key") if n in far]
+    for _, cell in far.groupby(names, sort=False, dropna=False, observed=True):
         row = cell.iloc[:1]
         factor = float(row["_tail"].iloc[0])
         text = f"Long tail: one call in a hundred of {_where(row)} took {factor:.0f} times the median or more."
@@ -100,8 +103,6 @@ def _apart(frame: pd.DataFrame) -> Iterator[Finding]:
 def _late(frame: pd.DataFrame) -> Iterator[Finding]:
     import numpy as np
 
-    if "slowest_rank_share" not in frame:
-        return
     rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
     keys = [n for n in (*cells.PANEL, "library", "library_version", "binding", "ranks") if n in rows]
     for _, part in rows.groupby(keys, dropna=False, observed=True):
@@ -137,7 +138,7 @@ def _not_monotone(frame: pd.DataFrame) -> Iterator[Finding]:
 
 def _limited(frame: pd.DataFrame) -> Iterator[Finding]:
     limited = frame[frame["sync_limited"].fillna(False).astype(bool)]
-    for name, part in limited.groupby("benchmark"):
+    for name, part in limited.groupby("benchmark", observed=True):
         text = (
             f"Mostly skew: {plural(len(part), 'cell')} of {name} took less than three times the skew with which "
             f"the ranks left the "

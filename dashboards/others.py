@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
 from omb_py.dashboards.view import View, listed, plural, records, table
+from omb_py.results.keys import environment_facts
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def history(points: pd.DataFrame, name: str) -> View:
+def history(points: pd.DataFrame, name: str, change: str = "") -> View:
     """Launch medians in order of time, with steps, and a line where the environment changed.
 
     Args:
         points: a row a launch: ``started_at``, ``median_us``; where known ``environment_key``, ``library_version``, and
             ``level_us``, the level of the step that the launch belongs to.
         name: which cell it is.
+        change: what happened, for the title.
     """
     points = points.sort_values("started_at")
     times = [str(t) for t in points["started_at"]]
@@ -68,7 +70,8 @@ def history(points: pd.DataFrame, name: str) -> View:
             )
     medians = [v for v in style.numbers(points["median_us"]) if v]
     far = f", {min(medians):.3g} to {max(medians):.3g} µs" if medians else ""
-    said = f"{plural(levels - 1, 'step')}" if levels else f"{plural(len(points), 'launch')}{far}"
+    steps = f"no change in {plural(len(points), 'launch')}" if levels == 1 else plural(levels - 1, "step")
+    said = change or (steps if levels else f"{plural(len(points), 'launch')}{far}")
     shown = [c for c in ("started_at", "median_us", "level_us", "library_version", "environment_key") if c in points]
     return View(
         "history",
@@ -107,7 +110,7 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
     """Measured times and the fit alpha + beta·size of each segment, and below how far they lie apart.
 
     Args:
-        measured: ``size_bytes``, ``median_us``.
+        measured: ``size_bytes``, ``median_us``, and where known ``lower_us``, the lower bound.
         segments: ``low_bytes``, ``high_bytes``, ``alpha_us``, ``beta_us_per_byte``; both ends belong to a segment.
         name: what was fitted.
     """
@@ -143,6 +146,20 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
                 "name": _segment(part),
             }
         )
+    lower = style.numbers(measured["lower_us"]) if "lower_us" in measured else [None] * len(sizes)
+    if any(v is not None for v in lower):
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": sizes,
+                "y": lower,
+                "line": {"color": style.GREY, "dash": "longdash", "width": 1.5},
+                "name": "lower bound",
+                "hovertemplate": "at least %{y:.4g} µs<extra>lower bound</extra>",
+            }
+        )
+    efficiency = [None if v is None or not m else 100 * v / m for v, m in zip(lower, values, strict=True)]
     data.append(
         {
             "type": "bar",
@@ -166,14 +183,19 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
     )
     off = [abs(r) for r in residual if r is not None]
     title = f"{name}: {plural(len(segments), 'segment')}" + (f", at most {max(off):.1f} % off the fit" if off else "")
+    known = [e for e in efficiency if e is not None]
+    title += f"; {min(known):.0f} to {max(known):.0f} % of what the lower bound allows" if known else ""
     return View(
         "model",
         title,
         f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in records(segments))}",
         {"data": data, "layout": layout},
         **table(
-            ("size", "measured µs", "off the fit, %"),
-            [(size_text(s), v, r) for s, v, r in zip(sizes, values, residual, strict=True)],
+            ("size", "measured µs", "off the fit, %", *(("lower bound µs", "efficiency, %") if known else ())),
+            [
+                (size_text(s), v, r, *((b, e) if known else ()))
+                for s, v, r, b, e in zip(sizes, values, residual, lower, efficiency, strict=True)
+            ],
         ),
     )
 
@@ -346,6 +368,24 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
         None,
         **table(("group", "fact", *sides), sorted(rows)),
     )
+
+
+def environments(rows: pd.DataFrame, provenance: Callable[[str], Mapping[str, Any]], most: int = 4) -> View | None:
+    """What differs between the newest launches of the newest environments; None where all are alike.
+
+    Args:
+        rows: prepared cells.
+        provenance: looks up launches.
+        most: environments that stand side by side.
+    """
+    newest = rows.sort_values("started_at").drop_duplicates("environment_key", keep="last").tail(most)
+    sides = {}
+    for row in records(newest):
+        facts = environment_facts(provenance(row.launch_id))
+        if facts:
+            words = (row.backend if style.absent(row.library) else row.library, row.library_version)
+            sides[f"{' '.join(str(w) for w in words if not style.absent(w))}, {row.launch_id}"] = facts
+    return environment(sides) if len(sides) > 1 else None
 
 
 def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:

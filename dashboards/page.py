@@ -38,18 +38,28 @@ def page(report: Report, made: datetime | None = None) -> str:
         body.append(_section("odd", "What is odd", odd, report.odd_views, places, as_list=bool(report.odd)))
         body.append(_section("measured", "What was measured", [], report.measured, places))
     body.append(_skipped(report))
+    return _html(f"omb-py report: {_text(report.summary)}", body, views)
+
+
+def alone(view: View) -> str:
+    """A page of one view without anything to click, drawn at once: to be printed."""
+    data = [f'<main><figure class="alone">{"".join(_drawn(view, 0))}</figure></main>']
+    return _html(_text(view.title), [*data], [view], "drawAll();")
+
+
+def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = "") -> str:
     drawing = any(view.spec is not None for view in views)
     scripts = [
         f'<script type="application/json" id="views">{_json(views)}</script>',
         f"<script>{plotly_script()}</script>" if drawing else "",
-        f"<script>{asset('report.js')}</script>",
+        f"<script>{asset('report.js')}{last}</script>",
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en" data-theme="light"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
-        f"<title>omb-py report: {_text(report.summary)}</title><style>{asset('report.css')}</style></head><body>\n"
+        f"<title>{title}</title><style>{asset('report.css')}</style></head><body>\n"
         + "\n".join(part for part in [*body, *scripts] if part)
         + "\n</body></html>\n"
     )
@@ -121,15 +131,20 @@ def _section(
     return f'<main id="{name}"><h2>{_text(title)}</h2>{said}{figures}</main>'
 
 
-def _figure(view: View, place: int) -> Iterator[str]:
-    yield f'<figure id="view-{place}" data-kind="{_text(view.kind)}"><h3>{_text(view.title)}</h3>'
-    yield f"<figcaption>{_text(view.caption)}</figcaption>"
+def _drawn(view: View, place: int) -> Iterator[str]:
+    """Title, caption, figure and notes."""
+    yield f"<h3>{_text(view.title)}</h3><figcaption>{_text(view.caption)}</figcaption>"
     if view.spec is not None:
         height = int(view.spec["layout"].get("height", 380))
         named = f'role="img" aria-label="{_text(view.title)}"'
         yield f'<div class="plot" data-view="{place}" style="min-height:{height}px" {named}></div>'
     for note in view.notes:
         yield f'<p class="note">{_text(note)}</p>'
+
+
+def _figure(view: View, place: int) -> Iterator[str]:
+    yield f'<figure id="view-{place}" data-kind="{_text(view.kind)}">'
+    yield from _drawn(view, place)
     opened = " open" if view.spec is None else ""
     yield (
         f'<details data-table="{place}"{opened}><summary>Table, {plural(len(view.rows), "row")}</summary>'

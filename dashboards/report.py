@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from omb_py.dashboards import board, cells, commands, curves, findings, others, promises, ranks, spread, style
+from omb_py.dashboards import (
+    analysed,
+    board,
+    cells,
+    commands,
+    curves,
+    findings,
+    judged,
+    others,
+    promises,
+    ranks,
+    roofline,
+    spread,
+    style,
+)
+from omb_py.dashboards.cells import Line
 from omb_py.dashboards.findings import Finding
+from omb_py.dashboards.judged import Comparison
 from omb_py.dashboards.selection import Selection
-from omb_py.dashboards.view import View, listed, plural, records, table
-from omb_py.results.keys import environment_facts
+from omb_py.dashboards.view import View, listed, plural, table
 from omb_py.results.lookup import provenance_of
 from omb_py.results.reading import load
 from omb_py.results.units import size_text
@@ -20,9 +35,13 @@ from omb_py.results.units import size_text
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_BESIDE, MOST_OF_A_LOOK, MOST_SCALING, MOST_HISTORIES = 6, 2, 12, 6
+    Side = tuple[str, pd.DataFrame]
+
+MOST_COMPARISONS, MOST_BESIDE, MOST_OF_A_LOOK, MOST_SCALING, MOST_HISTORIES, MOST_MODELS = 3, 6, 2, 12, 6, 2
 """Views of a kind in a report: what is left out is counted in it."""
 MOST_SERIES_OF_PAIRS = 60
+MOST_RANKED = 64
+"""Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
 MANY_RANKS = ("rank_mean_us", "slowest_rank_share", "hosts")
 SMALL, LARGE = 4 * 1024, 64 * 1024
 """Bus bandwidth is drawn from the one size on, where there are messages of the other or larger."""
@@ -51,27 +70,24 @@ class Report:
         return [*self.slower, *self.odd_views, *self.measured]
 
 
-def report(
-    store: Path, selection: Selection, judged: pd.DataFrame | None = None, bounds: pd.DataFrame | None = None
-) -> Report:
+def report(store: Path, selection: Selection) -> Report:
     """Read a store and choose what to show.
 
     Args:
         store: its folder.
         selection: what part of it.
-        judged: a verdict table (:mod:`omb_py.dashboards.board`); without one, what may be compared is shown side by
-            side, without a verdict.
-        bounds: lower bounds, ``benchmark``, ``ranks``, ``size_bytes``, ``lower_us``.
 
     Raises UsageError when there is no such folder or a filter's value cannot be.
     """
     skipped: list[tuple[str, str]] = []
-    columns = [*cells.NEEDED, *MANY_RANKS]
-    frame = load(
-        store, columns=columns, on_skip=lambda path, why: skipped.append((str(path), why)), **selection.columns
-    )
+
+    def skip(path: Path, why: str) -> None:
+        skipped.append((str(path), why))
+
+    columns = [*cells.NEEDED, *analysed.ALSO]
+    frame = load(store, columns=columns, on_skip=skip, **selection.columns)
     guidelines, frame = promises.split(selection.apply(frame))
-    checked, frame = promises.views(guidelines), cells.prepared(frame)
+    checked, frame = promises.views(guidelines), cells.compact(cells.prepared(frame))
     made = Report(str(store), selection.words(), skipped, _summary(frame if len(frame) else guidelines))
     if not len(frame) and checked:
         made.measured = checked
@@ -79,15 +95,23 @@ def report(
     if not len(frame):
         made.problem = _nothing(store, selection, skipped)
         return made
-    again = commands.Commands(store)
-    panels = list(cells.panels(frame))
-    _add_slower(made, panels, judged, again)
+    provenance = provenance_of(store)
+    again = commands.Commands(provenance)
+    panels = [(name, rows, cells.lines(rows)) for name, rows in cells.panels(frame)]
+    wanted = set(frame["comparability_key"].dropna().unique()) if selection else None
+    _add_slower(made, panels, judged.comparisons(store, wanted, skip), store, again)
     _add_odd(made, store, frame, again)
     made.measured.append(_overview(frame))
-    for name, rows in panels:
-        made.measured += [v.with_commands(again.of(rows)) for v in _of_panel(name, rows, bounds)]
+    bound = roofline.bounds(frame)
+    for panel in panels:
+        repeat = again.of(panel[1])
+        made.measured += [view.with_commands(repeat) for view in _of_panel(*panel, bound)]
     made.measured += checked
-    made.measured += _scalings(frame, again) + _histories(frame, again) + _environments(store, frame)
+    made.measured += _scalings(frame, again)
+    made.measured += [view.with_commands(again.of(rows)) for view, rows in analysed.fits(frame, MOST_MODELS)]
+    made.measured += _histories(frame, again, provenance)
+    environments = others.environments(frame, provenance)
+    made.measured += [environments] if environments is not None else []
     return made
 
 
@@ -116,41 +140,49 @@ def _nothing(store: Path, selection: Selection, skipped: Sequence[tuple[str, str
 
 
 def _add_slower(
-    made: Report, panels: Sequence[tuple[str, pd.DataFrame]], judged: pd.DataFrame | None, again: commands.Commands
+    made: Report,
+    panels: Sequence[tuple[str, pd.DataFrame, Sequence[Line]]],
+    compared: Sequence[Comparison],
+    store: Path,
+    again: commands.Commands,
 ) -> None:
-    if judged is not None and len(judged):
-        made.slower_text = board.headline(judged)
-        made.slower.append(board.board(judged))
-        if "size_bytes" in judged:
-            made.slower.append(board.ratio(judged, "New over base"))
-        return
-    found: list[tuple[float, View]] = []
-    left = 0
-    for name, rows in panels:
-        sides = board.pairs_of_sides(rows)
-        left += max(0, len(sides) - MOST_SERIES_OF_PAIRS)
-        for a, base, b, new in sides[:MOST_SERIES_OF_PAIRS]:
-            what = ", ".join(dict.fromkeys([name, *_ranks_word(base)]))
-            view = board.beside(base, new, (a, b), what)
-            if view is not None:
-                factor = max((max(r[3], 1 / r[3]) for r in view.rows), default=1.0)
-                found.append((factor, replace(view, commands=again.of(_both(base, new)))))
+    """The verdicts that are stored; then, without a verdict, what else measured the same thing."""
+    for one in compared[:MOST_COMPARISONS]:
+        made.slower += judged.views(one, store)
+    known = {key for one in compared for key in one.verdicts["comparability_key"]}
+    found: list[tuple[float, str, Side, Side]] = []
+    for name, _, lines in panels:
+        for a, base, b, new in board.pairs_of_sides(lines)[:MOST_SERIES_OF_PAIRS]:
+            if not set(base["comparability_key"].dropna().unique()) <= known and (far := board.factor(base, new)):
+                found.append((far, name, (a, base), (b, new)))
     found.sort(key=lambda one: -one[0])
-    made.slower = [view for _, view in found[:MOST_BESIDE]]
-    if not found:
-        made.slower_text = (
+    for _, name, (a, base), (b, new) in found[:MOST_BESIDE]:
+        what = ", ".join(dict.fromkeys([name, *_ranks_word(base)]))
+        view = board.beside(base, new, (a, b), what)
+        if view is not None:
+            made.slower.append(view.with_commands(again.of(_both(base, new))))
+    made.slower_text = _slower_text(compared, len(found))
+
+
+def _slower_text(compared: Sequence[Comparison], pairs: int) -> str:
+    said = []
+    if compared:
+        headlines = "; ".join(f"{one.name}: {board.headline(one.verdicts)}" for one in compared[:MOST_COMPARISONS])
+        left = len(compared) - MOST_COMPARISONS
+        more = f"; {plural(left, 'comparison')} more left out" if left > 0 else ""
+        said.append(f"{headlines}{more}.")
+    if pairs:
+        left = pairs - MOST_BESIDE
+        more = f"; the {plural(left, 'pair')} that differ less are left out" if left > 0 else ""
+        said.append(
+            f"{'What no comparison has judged stands side' if compared else 'Side'} by side, the widest apart "
+            f"first{more}. These are measurements, not verdicts: omb-py compare BASE NEW gives those."
+        )
+    if not said:
+        said.append(
             "Nothing here can be compared: no two series measured the same thing. A verdict: omb-py compare BASE NEW."
         )
-        return
-    more = (
-        f"; the {plural(len(found) - MOST_BESIDE, 'pair')} that differ less are left out"
-        if len(found) > MOST_BESIDE
-        else ""
-    )
-    made.slower_text = (
-        f"Side by side, the widest apart first{more}. These are measurements, not verdicts: omb-py "
-        f"compare BASE NEW gives those."
-    )
+    return " ".join(said)
 
 
 def _ranks_word(rows: pd.DataFrame) -> list[str]:
@@ -165,7 +197,7 @@ def _both(*sides: pd.DataFrame) -> pd.DataFrame:
 
 
 def _add_odd(made: Report, store: Path, frame: pd.DataFrame, again: commands.Commands) -> None:
-    found = findings.findings(frame)
+    found = findings.findings(frame, _ranked(store, frame))
     made.odd = [one.text for one in found]
     drawn: dict[tuple[str, str], View] = {}
     kinds: Counter[str] = Counter()
@@ -177,6 +209,18 @@ def _add_odd(made: Report, store: Path, frame: pd.DataFrame, again: commands.Com
         if view is not None:
             drawn.setdefault((view.kind, view.title), view.with_commands(again.of(one.cells)))
     made.odd_views = list(drawn.values())
+
+
+def _ranked(store: Path, frame: pd.DataFrame) -> pd.DataFrame:
+    """The cells of the newest launches of each benchmark and library, with what is known of their ranks."""
+    keys = ["benchmark", "library", "library_version", "binding", "ranks"]
+    launches = frame.drop_duplicates([*keys, "launch_id"]).sort_values("started_at", ascending=False, kind="stable")
+    turn = launches.groupby(keys, observed=True, dropna=False, sort=False).cumcount()
+    newest = launches.assign(_turn=turn).sort_values("_turn", kind="stable")["launch_id"]
+    chosen = list(dict.fromkeys(newest))[:MOST_RANKED]
+    columns = [*cells.NEEDED, *MANY_RANKS]
+    rows = cells.prepared(load(store, columns=columns, on_skip=lambda path, why: None, launch_id=chosen))
+    return rows[rows["comparability_key"].isin(frame["comparability_key"].unique())]
 
 
 def _look(one: Finding, store: Path) -> View | None:
@@ -197,12 +241,21 @@ def _overview(frame: pd.DataFrame) -> View:
     """What was measured, a line a benchmark and library."""
     keys = ["benchmark", "backend", "library", "library_version", "binding", "ranks"]
     rows = []
-    for values, part in frame.groupby(keys, dropna=False, sort=True):
+    for values, part in frame.groupby(keys, dropna=False, sort=True, observed=True):
         known = ["" if style.absent(v) else v for v in values]
         sizes = part["size_bytes"].dropna()
         reach = f"{size_text(sizes.min())} to {size_text(sizes.max())}" if len(sizes) and sizes.max() > 0 else "-"
         failed = int(part["validated"].eq(False).fillna(False).sum())
-        rows.append((*known, reach, int(part["launch_id"].nunique()), len(part), failed or "", str(part["date"].max())))
+        rows.append(
+            (
+                *known,
+                reach,
+                int(part["launch_id"].nunique()),
+                len(part),
+                failed or "",
+                max(map(str, part["date"].unique())),
+            )
+        )
     heads = (
         "benchmark",
         "backend",
@@ -219,54 +272,47 @@ def _overview(frame: pd.DataFrame) -> View:
     return View("overview", _summary(frame), "", None, **table(heads, rows))
 
 
-def _of_panel(name: str, rows: pd.DataFrame, bounds: pd.DataFrame | None) -> list[View]:
-    bound = None
-    if bounds is not None and rows["ranks"].nunique() == 1:
-        bound = bounds[(bounds["benchmark"] == rows["benchmark"].iloc[0]) & (bounds["ranks"] == rows["ranks"].iloc[0])]
-    made = [curves.curves(rows, name, bound=bound)]
+def _of_panel(name: str, rows: pd.DataFrame, lines: Sequence[Line], bounds: pd.DataFrame) -> Iterator[View]:
+    bound = roofline.of_panel(bounds, rows)
+    yield curves.curves(rows, name, bound=bound, found=lines)
+    if rows["unit"].iloc[0] != "us":
+        return
+    if bound is not None and (view := roofline.roofline(rows, bound, name, lines)):
+        yield view
     large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
-    if len(large) and large["size_bytes"].max() >= LARGE and rows["unit"].iloc[0] == "us":
-        made.append(curves.curves(large, f"{name}, bus bandwidth", "busbw"))
-    return made
+    if len(large) and large["size_bytes"].max() >= LARGE:
+        parts = [one for line in lines if len((one := line.from_size(SMALL)).cells)]
+        yield curves.curves(large, f"{name}, bus bandwidth", "busbw", found=parts)
 
 
 def _scalings(frame: pd.DataFrame, again: commands.Commands) -> list[View]:
-    made = []
-    for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True):
+    made: list[View] = []
+    for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True, observed=True):
+        if rows["ranks"].nunique() < 2:
+            continue
         for one in cells.lines(rows, ignore=("ranks", "nodes", "devices")):
+            if len(made) == MOST_SCALING:
+                return made
             view = curves.scaling(one.cells, f"{benchmark}, {one.label}" if one.label else str(benchmark))
             if view is not None:
                 made.append(view.with_commands(again.of(one.cells)))
-    return made[:MOST_SCALING]
+    return made
 
 
-def _histories(frame: pd.DataFrame, again: commands.Commands) -> list[View]:
-    """Cells with most launches on at least two days."""
-    made: list[tuple[int, View]] = []
-    for _, rows in frame.groupby("benchmark", sort=True):
+def _histories(frame: pd.DataFrame, again: commands.Commands, provenance: analysed.Provenance) -> list[View]:
+    """Those with launches enough for change points; then, as points alone, cells with most launches on several days."""
+    judged_ones = analysed.histories(frame, provenance, MOST_HISTORIES)
+    made = [view.with_commands(again.of(rows)) for view, rows in judged_ones]
+    if made:
+        return made
+    found: list[tuple[int, str, pd.DataFrame]] = []
+    for _, rows in frame.groupby("benchmark", sort=True, observed=True):
         if rows["date"].nunique() < 2:
             continue
         for one in cells.lines(rows, ignore=("library_version", "tags")):
-            sizes = one.cells.groupby("size_bytes", dropna=False)["launch_id"].nunique()
-            size = sizes.idxmax()
+            size = one.cells.groupby("size_bytes", dropna=False)["launch_id"].nunique().idxmax()
             cell = one.cells if style.absent(size) else one.cells[one.cells["size_bytes"] == size]
             if len(cell) > 2 and cell["date"].nunique() > 1:
-                name = ", ".join(w for w in (spread.cell_name(cell), one.label) if w)
-                made.append((len(cell), others.history(cell, name).with_commands(again.of(cell))))
-    made.sort(key=lambda one: -one[0])
-    return [view for _, view in made[:MOST_HISTORIES]]
-
-
-def _environments(store: Path, frame: pd.DataFrame) -> list[View]:
-    """The newest launch of each of the newest environments; None of it where all are alike."""
-    newest = frame.sort_values("started_at").drop_duplicates("environment_key", keep="last").tail(4)
-    if len(newest) < 2:
-        return []
-    sides: dict[str, dict[str, Any]] = {}
-    provenance = provenance_of(store)
-    for row in records(newest):
-        facts = environment_facts(provenance(row.launch_id))
-        if facts:
-            name = f"{row.library or row.backend} {row.library_version or ''}, {row.launch_id}"
-            sides[name] = facts
-    return [others.environment(sides)] if len(sides) > 1 else []
+                found.append((len(cell), ", ".join(w for w in (spread.cell_name(cell), one.label) if w), cell))
+    found.sort(key=lambda one: -one[0])
+    return [others.history(cell, name).with_commands(again.of(cell)) for _, name, cell in found[:MOST_HISTORIES]]

@@ -41,7 +41,8 @@ class Selection:
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Rows that fit tags and days; the columns are filtered when the store is read."""
         for name, values in self.tags.items():
-            frame = frame[[bool(t) and t.get(name) in values for t in frame["tags"]]]
+            fits = [bool(t) and t.get(name) in values for t in frame["tags"]]
+            frame = frame.iloc[[place for place, one in enumerate(fits) if one]]
         first, last = self.days
         if first:
             frame = frame[frame[DATE] >= first]

@@ -50,6 +50,18 @@ def escape(text: object) -> str:
     return html.escape(str(text), quote=False)
 
 
+def label(text: str, most: int = 40) -> str:
+    """Text for a legend, where a long one would not fit a phone: its middle is left out, the table has all of it.
+
+    >>> label("abcdefghij", 7)
+    'abc…hij'
+    """
+    if len(text) > most:
+        head = most // 2
+        text = f"{text[:head]}…{text[-(most - 1 - head) :]}"
+    return escape(text)
+
+
 def colour(index: int) -> str:
     """Colour of the series with this number."""
     return COLOURS[index % len(COLOURS)]

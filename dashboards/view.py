@@ -59,6 +59,10 @@ class View:
         """The same view with the commands that repeat it."""
         return replace(self, commands=tuple(commands))
 
+    def noted(self, notes: Iterable[str]) -> View:
+        """The same view with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
     """The two fields of a :class:`View` that are its table."""

@@ -142,7 +142,7 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
     times = [_time(by_size[size]) for size in sizes]
     curve = fit(sizes, [time for time, _ in times])
     facts = {name: group[0][name] for name in ALIKE}
-    message = _message(facts, messages)
+    message = message_of(facts, messages)
     cells = []
     for size, (time, launches), fitted in zip(sizes, times, curve.time_us(sizes), strict=True):
         row = by_size[size][0]
@@ -154,8 +154,16 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
     return Model(facts, curve, tuple(cells), message)
 
 
-def _message(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | None:
-    """The fastest small message and the fastest byte of a large one, of the same backend, library and device."""
+def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | None:
+    """The fastest small message and the fastest byte of a large one, of the same backend, library and device.
+
+    Args:
+        facts: :data:`MEASURED`, device, buffer.
+        messages: cells of `latency`.
+
+    Returns:
+        None where `latency` was not measured at small and at large sizes.
+    """
     same = (*MEASURED, "device", "buffer")
     alike = [row for row in messages if all(row[name] == facts[name] for name in same) and row["metric"] == "latency"]
     small = [row for row in alike if (row["size_bytes"] or 0) <= _SMALL]

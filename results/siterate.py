@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scipy import special
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.results.report import AA, Report
+from omb_py.results.folder import OnSkip
+from omb_py.results.matching import SIDES
+from omb_py.results.report import AA, COMPARE, Report
 from omb_py.results.report_forms import to_json
+from omb_py.results.writing import first_line
 
 FOLDER = "reports"
 _BOUND = 0.95
@@ -62,17 +67,44 @@ def keep(report: Report, store: Path) -> Path:
     return path
 
 
+def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, Any]]:
+    """The reports of a store as :func:`omb_py.results.report.as_dict` made them, oldest first.
+
+    Args:
+        store: its folder.
+        on_skip: called with the path and the reason for each file that holds no report; by default nothing.
+    """
+    for path in sorted((store / FOLDER).glob("*.json")):
+        try:
+            told = _checked(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if on_skip is not None:
+                on_skip(path, f"not a report of omb-py compare ({first_line(error)})")
+            continue
+        yield told
+
+
+def _checked(told: Any) -> Mapping[str, Any]:
+    """What every reader needs. Raises one of the errors of a thing that is built otherwise."""
+    if told["kind"] not in (COMPARE, AA):
+        raise ValueError(f"a report of kind {told['kind']!r}")
+    counts = {word: int(count) for word, count in told["verdicts"].items()}
+    sides = {side: dict(told["sides"][side]) for side in SIDES}
+    return {
+        **told,
+        "verdicts": counts,
+        "sides": sides,
+        "cells": [{**cell, "verdict": cell["verdict"]} for cell in told["cells"]],
+    }
+
+
 def site_rate(store: Path) -> SiteRate:
     """The A/A reports of a store, counted; files that are none are passed over."""
     reports = alarmed = cells = alarms = 0
-    for path in sorted((store / FOLDER).glob("*.json")):
-        try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            if told["kind"] != AA:
-                continue
-            words = {str(word): int(count) for word, count in told["verdicts"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    for told in kept(store):
+        if told["kind"] != AA:
             continue
+        words = told["verdicts"]
         found = words.get("SLOWER", 0) + words.get("FASTER", 0)
         reports, alarmed = reports + 1, alarmed + bool(found)
         cells, alarms = cells + sum(words.values()), alarms + found

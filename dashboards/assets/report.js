@@ -110,11 +110,11 @@
   const toggle = document.getElementById("theme");
   const choose = (name) => {
     root.dataset.theme = name;
-    toggle.textContent = name === "dark" ? "light" : "dark";
+    if (toggle) toggle.textContent = name === "dark" ? "light" : "dark";
     again();
   };
-  toggle.addEventListener("click", () => choose(theme() === "dark" ? "light" : "dark"));
-  choose(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  toggle?.addEventListener("click", () => choose(theme() === "dark" ? "light" : "dark"));
+  if (toggle) choose(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   let waiting = 0;
   window.addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(again, 150); });
   let before = "light";

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
+from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import guard
-from omb_py.dashboards.explorer.state import QUANTITIES, SIDE, VIEWS, State, parse, query
+from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, SIDE, VIEWS, State, parse, query
 from omb_py.dashboards.explorer.views import views
 from omb_py.dashboards.page import asset
 from omb_py.dashboards.view import View, plural
@@ -18,38 +19,23 @@ if TYPE_CHECKING:
     import pandas as pd
     from dash import Dash
 
+TWO_SIDED = ("beside", "beside_counts")
+"""Views that take a second selection."""
 REFRESH_MS = 5000
 """How often the store is looked at for new launches."""
-SHOWN = (
-    "benchmark",
-    "backend",
-    "library",
-    "library_version",
-    "binding",
-    "device",
-    "dtype",
-    "op",
-    "ranks",
-    "size_bytes",
-    "value",
-    "unit",
-    "median_us",
-    "p99_us",
-    "busbw_gbps",
-    "iterations",
-    "validated",
-    "tags",
-    "started_at",
-    "launch_id",
-)
-MOST_ROWS = 20_000
-"""Rows that the grid gets; the downloads have all."""
 _SPOKEN = {
     "curves": "over message size",
-    "beside": "two selections side by side",
-    "scaling": "over ranks",
+    "beside": "side by side over size",
+    "scaling": "over ranks or GPUs",
+    "beside_counts": "side by side over ranks or GPUs",
     "distribution": "spread of a cell",
+    "trace": "calls of a launch",
+    "stragglers": "late ranks",
+    "model": "fit and lower bound",
     "history": "over time",
+    "verdicts": "stored verdicts",
+    "environment": "what differs in environment",
+    "devices": "GPUs",
     "auto": "as printed",
     "time": "time",
     "algbw": "algorithm bandwidth",
@@ -58,14 +44,19 @@ _SPOKEN = {
 }
 
 
-def make(data: Data, token: str = "") -> Dash:
+def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     """The application over some data; with a token only for whoever has it.
+
+    Args:
+        data: the cells.
+        token: what a request must bring; empty for none.
+        refresh_ms: how often the store is looked at.
 
     Raises EnvironmentProblem where Dash is not installed.
     """
     try:
-        import dash_ag_grid as grid
-        from dash import Dash, Input, Output, dcc, html, no_update
+        import dash_ag_grid
+        from dash import Dash, Input, Output, ctx, dcc, html, no_update
         from dash import State as Held
     except ImportError as error:
         raise EnvironmentProblem(
@@ -89,7 +80,7 @@ def make(data: Data, token: str = "") -> Dash:
         label = _SPOKEN.get(name, name)
         return html.Div(
             [
-                html.Label(label, htmlFor=prefix + name),
+                html.Label(label, htmlFor=_id(prefix + name)),
                 dcc.Dropdown(
                     id=_id(prefix + name),
                     options=known,
@@ -108,8 +99,10 @@ def make(data: Data, token: str = "") -> Dash:
         sizes = sorted({int(s) for s in data.frame["size_bytes"].dropna().unique()})
         return html.Main(
             [
-                dcc.Interval(id="clock", interval=REFRESH_MS),
+                dcc.Location(id="link", refresh=False),
+                dcc.Interval(id="clock", interval=refresh_ms),
                 dcc.Store(id="version", data=data.version),
+                dcc.Store(id="shown"),
                 dcc.Download(id="download"),
                 html.H1("omb-py"),
                 html.P(id="about"),
@@ -117,9 +110,10 @@ def make(data: Data, token: str = "") -> Dash:
                     [
                         _radio(dcc, html, "view", VIEWS, state.view),
                         _radio(dcc, html, "quantity", QUANTITIES, state.quantity),
+                        _radio(dcc, html, "count", COUNTS, state.count),
                         html.Div(
                             [
-                                html.Label("message size (one cell)"),
+                                html.Label("message size (views of one cell)", htmlFor="size"),
                                 dcc.Dropdown(
                                     id="size",
                                     value=state.size or None,
@@ -133,12 +127,13 @@ def make(data: Data, token: str = "") -> Dash:
                     className="row",
                 ),
                 html.Div([select(name, "", state.filters.get(name, [])) for name in FILTERS], className="row"),
-                html.Details(
+                html.Fieldset(
                     [
-                        html.Summary("second selection, for side by side"),
+                        html.Legend("second selection: what it leaves open is as in the first"),
                         html.Div([select(name, SIDE, state.other.get(name, [])) for name in FILTERS], className="row"),
                     ],
-                    open=bool(state.other),
+                    id="second",
+                    hidden=state.view not in TWO_SIDED,
                 ),
                 html.P(id="note", role="status"),
                 html.Div(id="figures"),
@@ -147,48 +142,82 @@ def make(data: Data, token: str = "") -> Dash:
                     [html.Button("download CSV", id="csv"), html.Button("download Parquet", id="parquet")],
                     className="row",
                 ),
-                grid.AgGrid(
+                dash_ag_grid.AgGrid(
                     id="cells",
-                    columnDefs=_column_defs(),
-                    rowData=[],
-                    defaultColDef={"sortable": True, "filter": True, "resizable": True},
-                    dashGridOptions={"pagination": True, "paginationPageSize": 20},
+                    columnDefs=grid.columns(),
+                    rowModelType="infinite",
+                    defaultColDef={"sortable": True, "resizable": True},
+                    dashGridOptions={"cacheBlockSize": grid.BLOCK, "maxBlocksInCache": 20, "rowBuffer": 0},
                 ),
             ]
         )
 
     app.layout = html.Div([dcc.Location(id="url", refresh=False), html.Div(id="page")])
-    controls = [
-        Input("view", "value"),
-        Input("quantity", "value"),
-        Input("size", "value"),
-        *(Input(_id(n), "value") for n in choosers),
-    ]
+    names = ["view", "quantity", "count", "size", *map(_id, choosers)]
+    controls = [Input(name, "value") for name in names]
 
-    def stated(view: str, quantity: str, size: str | None, *chosen: list[str] | None) -> State:
+    def stated(view: str, quantity: str, count: str, size: str | None, *chosen: list[str] | None) -> State:
         known = {name: [str(v) for v in values or []] for name, values in zip(choosers, chosen, strict=True)}
         return State(
             view if view in VIEWS else VIEWS[0],
             quantity if quantity in QUANTITIES else QUANTITIES[0],
-            size if size and size.isdigit() else "",
+            count if count in COUNTS else COUNTS[0],
+            size if size and size.isdecimal() else "",
             {n: known[n] for n in FILTERS if known[n]},
             {n: known[SIDE + n] for n in FILTERS if known[SIDE + n]},
         )
 
     @app.callback(
-        Output("url", "search"),
+        Output("link", "search"),
+        *(Output(name, "value") for name in names),
         Output("figures", "children"),
         Output("note", "children"),
-        Output("cells", "rowData"),
         Output("about", "children"),
+        Output("shown", "data"),
+        Output("second", "hidden"),
         Input("version", "data"),
+        Input("link", "search"),
         *controls,
+        Held("shown", "data"),
     )
-    def show(version: str, *values: Any) -> Any:
-        state = stated(*values)
+    def show(version: str, link: str | None, *values: Any) -> Any:
+        """The link follows the controls, and when the browser goes back the controls follow the link."""
+        *chosen, shown = values
+        kept: list[Any] = [no_update] * (1 + len(names))
+        state = stated(*chosen)
+        if ctx.triggered_id == "link":
+            state = parse(link)
+            if shown == [query(state), version]:
+                return [*kept, *[no_update] * 5]
+            kept = [no_update, state.view, state.quantity, state.count, state.size or None]
+            kept += [chosen_of(state, name) for name in choosers]
+        else:
+            kept[0] = query(state)
         made, note = views(data, state)
         rows = data.select(state.filters)
-        return query(state), [_figure(dcc, html, view) for view in made], note, _records(rows), _about(data, rows)
+        figures = [_figure(dcc, html, view) for view in made]
+        return [*kept, figures, note, _about(data, rows), [query(state), version], state.view not in TWO_SIDED]
+
+    @app.callback(
+        Output("cells", "getRowsResponse"),
+        Input("cells", "getRowsRequest"),
+        Held("shown", "data"),
+        prevent_initial_call=True,
+    )
+    def rows_of(request: dict[str, Any] | None, shown: list[str] | None) -> Any:
+        if not request:
+            return no_update
+        return grid.answer(data.select(parse(shown[0] if shown else "").filters), request)
+
+    app.clientside_callback(  # type: ignore[no-untyped-call]
+        """(shown) => {
+          try { dash_ag_grid.getApi("cells").purgeInfiniteCache(); } catch { /* not drawn yet: it asks by itself */ }
+          return dash_clientside.no_update;
+        }""",
+        Output("cells", "className"),
+        Input("shown", "data"),
+        prevent_initial_call=True,
+    )
 
     @app.callback(
         Output("version", "data"),
@@ -212,7 +241,6 @@ def make(data: Data, token: str = "") -> Dash:
         prevent_initial_call=True,
     )
     def download(csv: int | None, parquet: int | None, *values: Any) -> Any:
-        from dash import ctx
         from dash.dcc.express import send_bytes, send_data_frame
 
         rows = data.select(stated(*values).filters)
@@ -225,6 +253,13 @@ def make(data: Data, token: str = "") -> Dash:
         )
 
     return app
+
+
+def chosen_of(state: State, name: str) -> list[str]:
+    """The values of a filter by the name of its control."""
+    if name.startswith(SIDE):
+        return state.other.get(name.removeprefix(SIDE), [])
+    return state.filters.get(name, [])
 
 
 def _id(name: str) -> str:
@@ -241,6 +276,9 @@ def _figure(dcc: Any, html: Any, view: View) -> Any:
     parts: list[Any] = [html.H3(view.title), html.P(view.caption, className="soft")]
     if view.spec is not None:
         layout = {**view.spec["layout"], "template": style.template("light"), "autosize": True}
+        named = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in view.spec["data"])
+        if layout.get("showlegend", True):  # on a phone the entries stand one below the other
+            layout["height"] += LEGEND_LINE * max(0, named - 2)
         parts.append(
             dcc.Graph(
                 figure={"data": view.spec["data"], "layout": layout},
@@ -250,23 +288,34 @@ def _figure(dcc: Any, html: Any, view: View) -> Any:
             )
         )
     parts += [html.P(note, className="soft") for note in view.notes]
+    parts.append(
+        html.Details(
+            [html.Summary(f"table, {plural(len(view.rows), 'row')}"), _table(html, view)], open=view.spec is None
+        )
+    )
     if view.commands:
         parts.append(html.Details([html.Summary("to measure this again"), html.Pre("\n".join(view.commands))]))
     return html.Section(parts, **{"data-kind": view.kind})
 
 
-def _column_defs() -> list[dict[str, Any]]:
-    numeric = {"ranks", "size_bytes", "value", "median_us", "p99_us", "busbw_gbps", "iterations"}
-    return [
-        {"field": n, **({"type": "numericColumn", "filter": "agNumberColumnFilter"} if n in numeric else {})}
-        for n in SHOWN
-    ]
+LEGEND_LINE = 24
+"""Pixels."""
+MOST_TABLE_ROWS = 200
+"""Rows of the table under a figure; the report has all."""
 
 
-def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    shown = rows[list(SHOWN)].head(MOST_ROWS)
-    shown = shown.assign(started_at=shown["started_at"].astype(str)).astype(object)
-    return [{str(k): None if style.absent(v) else v for k, v in row.items()} for row in shown.to_dict("records")]
+def _table(html: Any, view: View) -> Any:
+    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in view.columns]))
+    lines = [html.Tr([html.Td(_cell(value)) for value in row]) for row in view.rows[:MOST_TABLE_ROWS]]
+    left = len(view.rows) - MOST_TABLE_ROWS
+    more = [html.P(f"and {plural(left, 'row')} more", className="soft")] if left > 0 else []
+    return html.Div([html.Table([head, html.Tbody(lines)]), *more], className="scroll", tabIndex=0)
+
+
+def _cell(value: Any) -> str:
+    if style.absent(value):
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _about(data: Data, rows: pd.DataFrame) -> str:
@@ -275,5 +324,4 @@ def _about(data: Data, rows: pd.DataFrame) -> str:
         if data.skipped
         else ""
     )
-    more = f"; the grid shows the first {MOST_ROWS}" if len(rows) > MOST_ROWS else ""
-    return f"{data.store}: {plural(len(rows), 'cell')} of {plural(len(data.frame), 'cell')} chosen{more}{skipped}"
+    return f"{data.store}: {plural(len(rows), 'cell')} of {plural(len(data.frame), 'cell')} chosen{skipped}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from omb_py.dashboards import cells, style
+from omb_py.dashboards import analysed, cells, style
 from omb_py.results.reading import files, load
 
 if TYPE_CHECKING:
@@ -49,8 +49,12 @@ class Data:
             if stamp == self._stamp:
                 return False
             skipped: list[tuple[str, str]] = []
-            frame = load(self.store, columns=list(cells.NEEDED), on_skip=lambda p, why: skipped.append((str(p), why)))
-            self.frame = compact(cells.prepared(frame))
+            frame = load(
+                self.store,
+                columns=[*cells.NEEDED, *analysed.ALSO],
+                on_skip=lambda p, why: skipped.append((str(p), why)),
+            )
+            self.frame = cells.compact(cells.prepared(frame))
             self.skipped, self._stamp = skipped, stamp
             return True
 
@@ -84,18 +88,6 @@ class Data:
     def _look(self) -> tuple[int, float]:
         known = files(self.store) if self.store.is_dir() else []
         return len(known), max((path.stat().st_mtime for path in known if path.exists()), default=0.0)
-
-
-def compact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Text columns as categories, times of measurement as they are: a million cells fit in a few hundred MB."""
-    import pandas as pd
-
-    made: dict[str, Any] = {}
-    for name in frame.columns:
-        column = frame[name]
-        if isinstance(column.dtype, pd.StringDtype) or column.dtype == object:
-            made[name] = column.astype("category")
-    return frame.assign(**made)
 
 
 def used(frame: pd.DataFrame) -> pd.DataFrame:

@@ -8,9 +8,23 @@ from urllib.parse import parse_qs, urlencode
 
 from omb_py.dashboards.explorer.data import FILTERS
 
-VIEWS = ("curves", "beside", "scaling", "distribution", "history")
+VIEWS = (
+    "curves",
+    "beside",
+    "scaling",
+    "beside_counts",
+    "distribution",
+    "trace",
+    "stragglers",
+    "model",
+    "history",
+    "verdicts",
+    "environment",
+)
 """What can be looked at; the first is the default."""
 QUANTITIES = ("auto", "time", "algbw", "busbw")
+COUNTS = ("ranks", "devices")
+"""Over what the views over counts are drawn."""
 SIDE = "b."
 """Prefix of the second selection's filters."""
 
@@ -21,6 +35,7 @@ class State:
 
     view: str = VIEWS[0]
     quantity: str = QUANTITIES[0]
+    count: str = COUNTS[0]
     size: str = ""
     """Message size in bytes of the views of one cell."""
     filters: dict[str, list[str]] = field(default_factory=dict)
@@ -36,6 +51,7 @@ def query(state: State) -> str:
     """The query with its ``?``; empty for what an address without one shows."""
     parts = [("view", state.view)] if state.view != VIEWS[0] else []
     parts += [("quantity", state.quantity)] if state.quantity != QUANTITIES[0] else []
+    parts += [("count", state.count)] if state.count != COUNTS[0] else []
     parts += [("size", state.size)] if state.size else []
     for prefix, chosen in (("", state.filters), (SIDE, state.other)):
         parts += [(prefix + name, value) for name in FILTERS for value in chosen.get(name, ())]
@@ -46,10 +62,11 @@ def parse(text: str | None) -> State:
     """The state of a query; what it does not know is left at its default."""
     known: Mapping[str, list[str]] = parse_qs((text or "").removeprefix("?"))
     state = State()
-    view, quantity, size = (known.get(name, [""])[0] for name in ("view", "quantity", "size"))
+    view, quantity, count, size = (known.get(name, [""])[0] for name in ("view", "quantity", "count", "size"))
     state.view = view if view in VIEWS else state.view
     state.quantity = quantity if quantity in QUANTITIES else state.quantity
-    state.size = size if size.isdigit() else ""
+    state.count = count if count in COUNTS else state.count
+    state.size = size if size.isdecimal() else ""
     state.filters = {name: known[name] for name in FILTERS if name in known}
     state.other = {name: known[SIDE + name] for name in FILTERS if SIDE + name in known}
     return state

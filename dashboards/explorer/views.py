@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import board, cells, commands, curves, findings, others, spread
+from omb_py.dashboards import (
+    analysed,
+    board,
+    cells,
+    commands,
+    curves,
+    findings,
+    judged,
+    others,
+    ranks,
+    roofline,
+    spread,
+    style,
+)
 from omb_py.dashboards.explorer.data import Data, used
 from omb_py.dashboards.explorer.state import State
 from omb_py.dashboards.view import View, listed
+from omb_py.results.lookup import provenance_of
 from omb_py.results.reading import load
 
 if TYPE_CHECKING:
@@ -15,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_FIGURES = 8
 """On one screen; filters make it fewer."""
+MOST_FITS = 2
+"""Curves that are fitted at once: each takes the better part of a second."""
 
 
 def views(data: Data, state: State) -> tuple[list[View], str]:
@@ -22,108 +40,212 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
     rows = used(data.select(state.filters))
     if not len(rows):
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
-    made = _MAKERS[state.view](data, state, rows)
-    again = commands.Commands(data.store)
-    kept = [view.with_commands(again.of(part)) for view, part in made[:MOST_FIGURES]]
+    provenance = provenance_of(data.store)
+    found = iter(_MAKERS[state.view](Asked(data, state, rows, provenance)))
+    again = commands.Commands(provenance)
+    kept = [view if view.commands else view.with_commands(again.of(part)) for view, part in islice(found, MOST_FIGURES)]
     if not kept:
         return [], _EMPTY[state.view]
-    left = len(made) - len(kept)
-    return kept, f"{left} more figures: filter by benchmark or ranks to see them." if left else ""
+    more = next(found, None) is not None
+    return kept, f"These are the first {MOST_FIGURES} figures: filter by benchmark or ranks for others." if more else ""
 
 
-Made = list[tuple[View, "pd.DataFrame"]]
+class Asked:
+    """What a maker of views is given."""
+
+    def __init__(
+        self, data: Data, state: State, rows: pd.DataFrame, provenance: Callable[[str], Mapping[str, Any]]
+    ) -> None:
+        self.data = data
+        self.state = state
+        self.rows = rows
+        self.provenance = provenance
+
+    @property
+    def panels(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Rows that belong on one axis, with their names."""
+        return cells.panels(self.rows)
+
+    def again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
+        """The same rows with columns of lists, which are not in memory."""
+        read = load(
+            self.data.store,
+            columns=[*cells.NEEDED, *columns],
+            on_skip=lambda path, why: None,
+            **findings.rows_of(cell),
+        )
+        return cells.prepared(read)
+
+    def one_size(self) -> Iterator[pd.DataFrame]:
+        """Each series at the chosen size, or at its smallest."""
+        for _, part in self.panels:
+            for one in cells.lines(part):
+                size = int(self.state.size) if self.state.size else one.cells["size_bytes"].min()
+                sized = one.cells["size_bytes"].notna().any()
+                cell = one.cells[one.cells["size_bytes"] == size] if sized else one.cells
+                if len(cell):
+                    yield cell
 
 
-def _curves(data: Data, state: State, rows: pd.DataFrame) -> Made:
-    made = []
-    for name, part in _panels(rows):
-        if state.quantity in ("algbw", "busbw") and part[f"{state.quantity}_gbps"].isna().all():
-            continue
-        made.append((curves.curves(part, name, state.quantity), part))
-    return made
+Made = Iterable[tuple[View, "pd.DataFrame"]]
+"""Views with the rows that they show, made one by one: no more of them than fit on the screen."""
 
 
-def _panels(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Panels of the first benchmarks: more than fit on the screen are counted, not drawn."""
-    return list(cells.panels(rows))
+def _curves(asked: Asked) -> Made:
+    quantity = asked.state.quantity
+    for name, part in asked.panels:
+        if quantity not in ("algbw", "busbw") or part[f"{quantity}_gbps"].notna().any():
+            yield curves.curves(part, name, quantity), part
 
 
-def _beside(data: Data, state: State, rows: pd.DataFrame) -> Made:
-    made = []
-    if state.other:
-        other = used(data.select(state.second()))
-        names = (_named(state.filters, state.other), listed(v for values in state.other.values() for v in values))
-        for benchmark, part in rows.groupby("benchmark", observed=True):
-            view = board.beside(part, other[other["benchmark"] == benchmark], names, str(benchmark))
-            if view is not None:
-                made.append((view, part))
-        return made
-    for name, part in _panels(rows):
-        for a, base, b, new in board.pairs_of_sides(part):
-            view = board.beside(base, new, (a, b), name)
-            if view is not None:
-                made.append((view, part))
-    return made
+def _sides(asked: Asked) -> Iterator[tuple[str, tuple[str, str], pd.DataFrame, pd.DataFrame]]:
+    """What may be put side by side: (benchmark, names, cells, cells), of two selections or of all that is chosen."""
+    state = asked.state
+    if not state.other:
+        for name, part in asked.panels:
+            for a, base, b, new in board.pairs_of_sides(cells.lines(part)):
+                yield name, (a, b), base, new
+        return
+    other = used(asked.data.select(state.second()))
+    names = (_named(state.filters, state.other), listed(v for values in state.other.values() for v in values))
+    for benchmark, part in asked.rows.groupby("benchmark", observed=True):
+        yield str(benchmark), names, part, other[other["benchmark"] == benchmark]
 
 
 def _named(first: dict[str, list[str]], other: dict[str, list[str]]) -> str:
     return listed(v for name in other for v in first.get(name, ["the rest"]))
 
 
-def _scaling(data: Data, state: State, rows: pd.DataFrame) -> Made:
-    made = []
+def _beside(asked: Asked) -> Made:
+    """Over message size: a figure for each number of ranks."""
+    for name, names, base, new in _sides(asked):
+        several = base["ranks"].nunique() > 1
+        for count, part in base.groupby("ranks", dropna=False, observed=True):
+            what = f"{name}, {cells.word('ranks', count)}" if several else name
+            view = board.beside(part, new[new["ranks"] == count] if not style.absent(count) else new, names, what)
+            if view is not None:
+                yield view, part
+
+
+def _beside_counts(asked: Asked) -> Made:
+    if asked.state.other:
+        found = _sides(asked)
+    else:  # panels split by ranks what is to be drawn over ranks
+        counts = ("ranks", "nodes", "devices")
+        found = (
+            (str(benchmark), (a, b), base, new)
+            for benchmark, part in asked.rows.groupby("benchmark", observed=True)
+            for a, base, b, new in board.pairs_of_sides(cells.lines(part, ignore=counts))
+        )
+    for name, names, base, new in found:
+        view = board.beside_counts(base, new, names, name, asked.state.count)
+        if view is not None:
+            yield view, base
+
+
+def _scaling(asked: Asked) -> Made:
+    rows = asked.rows
     for benchmark, part in rows[rows["unit"] == "us"].groupby("benchmark", observed=True):
         for one in cells.lines(part, ignore=("ranks", "nodes", "devices")):
-            view = curves.scaling(one.cells, ", ".join(w for w in (str(benchmark), one.label) if w))
+            name = ", ".join(w for w in (str(benchmark), one.label) if w)
+            view = curves.scaling(one.cells, name, over=asked.state.count)
             if view is not None:
-                made.append((view, one.cells))
-    return made
+                yield view, one.cells
 
 
-def _distribution(data: Data, state: State, rows: pd.DataFrame) -> Made:
-    made = []
-    for one in _cells_of_size(state, rows):
-        read = load(
-            data.store, columns=[*cells.NEEDED, "samples_us"], on_skip=lambda p, why: None, **findings.rows_of(one)
-        )
-        if len(read):
-            made.append((spread.distribution(cells.prepared(read)), one))
-        if len(made) == MOST_FIGURES:
-            break
-    return made
+def _distribution(asked: Asked) -> Made:
+    for one in asked.one_size():
+        rows = asked.again(one, "samples_us")
+        if len(rows):
+            yield spread.distribution(rows), one
 
 
-def _history(data: Data, state: State, rows: pd.DataFrame) -> Made:
-    made = []
-    for one in _cells_of_size(state, rows):
-        made.append((others.history(one, f"{spread.cell_name(one)}, {cells.common(one)}"), one))
-    return made
+def _trace(asked: Asked) -> Made:
+    """Of each series its newest launch."""
+    for one in asked.one_size():
+        rows = asked.again(one.sort_values("started_at").tail(1), "samples_us")
+        view = spread.trace(rows) if len(rows) else None
+        if view is not None:
+            yield view, one
 
 
-def _cells_of_size(state: State, rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """Each series at the chosen size, or at its smallest."""
-    found = []
-    for _, part in _panels(rows):
+def _stragglers(asked: Asked) -> Made:
+    for _, part in asked.panels:
         for one in cells.lines(part):
-            size = int(state.size) if state.size else one.cells["size_bytes"].min()
-            cell = one.cells[one.cells["size_bytes"] == size] if one.cells["size_bytes"].notna().any() else one.cells
-            if len(cell):
-                found.append(cell)
-    return found
+            newest = one.cells[one.cells["launch_id"] == one.cells.sort_values("started_at")["launch_id"].iloc[-1]]
+            frame = load(
+                asked.data.store,
+                columns=[*cells.NEEDED, "rank_mean_us", "slowest_rank_share", "hosts"],
+                on_skip=lambda path, why: None,
+                launch_id=str(newest["launch_id"].iloc[0]),
+                benchmark=str(newest["benchmark"].iloc[0]),
+            )
+            keys = newest["comparability_key"].unique()
+            view = ranks.stragglers(cells.prepared(frame[frame["comparability_key"].isin(keys)]))
+            if view is not None:
+                yield view, newest
 
 
-_MAKERS = {
+def _model(asked: Asked) -> Made:
+    """Fits, and the times of all that is chosen over their lower bound."""
+    yield from analysed.fits(asked.rows, MOST_FITS)
+    every = asked.data.frame
+    bounds = roofline.bounds(every[every["benchmark"].isin([analysed.MESSAGES, *asked.rows["benchmark"].unique()])])
+    for name, part in asked.panels:
+        bound = roofline.of_panel(bounds, part)
+        view = None if bound is None else roofline.roofline(part, bound, name, cells.lines(part))
+        if view is not None:
+            yield view, part
+
+
+def _history(asked: Asked) -> Made:
+    """Levels where there are launches enough, else the launches."""
+    chosen = list(islice(asked.one_size(), MOST_FIGURES + 1))
+    found = [made for one in chosen for made in analysed.histories(one, asked.provenance, 1)]
+    if found:
+        return found
+    return [(others.history(one, f"{spread.cell_name(one)}, {cells.common(one)}"), one) for one in chosen]
+
+
+def _verdicts(asked: Asked) -> Made:
+    keys = set(asked.rows["comparability_key"].dropna().unique())
+    return [
+        (view, asked.rows)
+        for one in judged.comparisons(asked.data.store, keys)
+        for view in judged.views(one, asked.data.store)
+    ]
+
+
+def _environment(asked: Asked) -> Made:
+    view = others.environments(asked.rows, asked.provenance)
+    return [] if view is None else [(view, asked.rows)]
+
+
+_MAKERS: Mapping[str, Callable[[Asked], Made]] = {
     "curves": _curves,
     "beside": _beside,
     "scaling": _scaling,
+    "beside_counts": _beside_counts,
     "distribution": _distribution,
+    "trace": _trace,
+    "stragglers": _stragglers,
+    "model": _model,
     "history": _history,
+    "verdicts": _verdicts,
+    "environment": _environment,
 }
+_NO_CELL = "No cell of that size is among what is chosen."
 _EMPTY = {
     "curves": "The benchmarks that are chosen have no such bandwidth: choose another quantity.",
     "beside": "Nothing here measured the same thing twice: choose more than one library or binding, or a second "
     "selection.",
-    "scaling": "Nothing here was measured on more than one number of ranks.",
-    "distribution": "No cell of that size is among what is chosen.",
-    "history": "No cell of that size is among what is chosen.",
+    "scaling": "Nothing here was measured on more than one such number.",
+    "beside_counts": "Nothing here measured the same thing twice on more than one such number.",
+    "distribution": _NO_CELL,
+    "trace": _NO_CELL,
+    "stragglers": "Nothing here was timed on two ranks or more.",
+    "model": "A fit needs four message sizes, a lower bound latency in the same store.",
+    "history": _NO_CELL,
+    "verdicts": "No comparison of these cells is stored: omb-py compare.",
+    "environment": "All of this was measured in one environment.",
 }

@@ -361,7 +361,8 @@ def _output(b: Benchmark, request: Request) -> list[click.Parameter]:
             f"{request.format}; table with several backends or bindings", word("format", FORMATS),
         ),
         _option(
-            heading, "-G --graph", "FORM", f"Draw the results too: {', '.join(GRAPHS)}, the curve in this terminal.",
+            heading, "-G --graph", "FORM", f"Draw the results too: {', '.join(GRAPHS)}: the curve in this "
+            "terminal, or as BENCHMARK-RUN.png or .pdf in this folder by a browser.",
             "none", word("graph", GRAPHS),
         ),
         _flag(heading, "--quiet", "No progress and no notes on stderr."),

@@ -100,11 +100,13 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
 
 def finish(run: Run) -> None:
     """Print what was kept back, and say where the rows are."""
-    run.printer.close()
-    for text in (*run.later, *run.last.lines()):
-        run.note(text)
-    for path in run.files:
-        run.note(f"stored in {path}")
+    try:
+        run.printer.close()
+    finally:
+        for text in run.later:
+            run.note(text)
+        for path in run.files:
+            run.note(f"stored in {path}")
 
 
 def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:

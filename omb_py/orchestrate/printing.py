@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.orchestrate.request import NCCL_TESTS, Request
@@ -213,6 +214,32 @@ class Drawn:
         sys.stdout.flush()
 
 
+class Pictured(Drawn):
+    """Another printer, and the curves of each benchmark as files in this folder."""
+
+    def __init__(self, printer: Printer, form: str) -> None:
+        """Raises EnvironmentProblem where nothing can draw: that is said before anything is measured."""
+        from omb_py.dashboards.page import plotly_script
+        from omb_py.dashboards.picture import browser
+
+        super().__init__(printer)
+        self.form = form
+        browser()
+        plotly_script()
+
+    def close(self) -> None:
+        """Draw what was kept."""
+        from omb_py.dashboards.picture import save, views_of
+
+        self.printer.close()
+        for benchmark, rows in self.rows.items():
+            for number, view in enumerate(views_of(rows)):
+                path = Path(f"{benchmark}-{rows[0]['run_id']}{f'-{number + 1}' if number else ''}.{self.form}")
+                save(view, path)
+                print(f"omb-py: drawn: {path}", file=sys.stderr)
+        self.rows.clear()
+
+
 class Silent:
     """For the Python API: nothing is shown."""
 
@@ -228,7 +255,9 @@ def printer_of(request: Request, tables: int) -> Printer:
     if request.format == "none":
         return Silent()
     printer = _printer(request, tables)
-    return Drawn(printer) if request.graph else printer
+    if not request.graph:
+        return printer
+    return Drawn(printer) if request.graph == "tty" else Pictured(printer, request.graph)
 
 
 def _printer(request: Request, tables: int) -> Printer:

@@ -16,7 +16,7 @@ FORMATS = ("osu", "nccl-tests", "table", "csv", "json")
 """What ``--format`` admits."""
 NCCL_TESTS = "nccl-tests"
 """The text of nccl-tests, which implies their method."""
-GRAPHS = ("tty",)
+GRAPHS = ("tty", "png", "pdf")
 """What ``--graph`` admits."""
 SILENT = "none"
 """The form of the Python API: nothing on stdout."""

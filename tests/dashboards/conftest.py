@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,57 @@ def verdict_table() -> pd.DataFrame:
             "detectable": [0.02] * 4,
         }
     )
+
+
+@pytest.fixture(scope="session")
+def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame) -> list[Any]:
+    """One view of each kind, from cells whose names are markup."""
+    from omb_py.dashboards import board, cells, curves, others, roofline, spread
+    from omb_py.dashboards.ranks import stragglers
+
+    rows = cells.prepared(
+        frame.assign(library=frame["library"].replace("MPICH", "<b>MPICH</b><script>window.bad=1</script>"))
+    )
+    one = rows[rows["library"] == "Open MPI"]
+    eight = one[one["size_bytes"] == 8]
+    both = pd.concat([one, one.assign(ranks=8, median_us=one["median_us"] * 2)])
+    nodes = ["n0", "n1", "n2"]
+    links = pd.DataFrame(
+        [(a, b, 9.0 + len(a + b) % 3, "GB/s") for a in nodes for b in nodes if a != b],
+        columns=["source", "target", "value", "unit"],
+    )
+    segments = pd.DataFrame({"low_bytes": [8], "high_bytes": [65536], "alpha_us": [1.0], "beta_us_per_byte": [0.001]})
+    found = pd.DataFrame(
+        {
+            "guideline": ["allgather ≤ alltoall"] * 2,
+            "size_bytes": [8, 1024],
+            "ratio": [1.3, 1.0],
+            "violated": [True, False],
+        }
+    )
+    (sides,) = board.pairs_of_sides(cells.lines(rows))
+    made = [
+        curves.curves(rows),
+        curves.curves(rows, quantity="busbw"),
+        curves.scaling(both),
+        board.board(verdict_table),
+        board.ratio(verdict_table, "new against old"),
+        board.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
+        spread.distribution(eight),
+        spread.trace(eight.iloc[:1]),
+        stragglers(one),
+        board.beside_counts(
+            pd.concat([sides[1], sides[1].assign(ranks=8, comparability_key="p8")]),
+            pd.concat([sides[3], sides[3].assign(ranks=8, comparability_key="p8")]),
+            (sides[0], sides[2]),
+            "allreduce",
+        ),
+        roofline.roofline(one, pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]}), "x", cells.lines(one)),
+        others.history(eight.assign(level_us=1.0), "allreduce 8 B"),
+        others.model(eight.assign(size_bytes=8, lower_us=0.4), segments, "allreduce"),
+        others.pairs(links),
+        others.guidelines(found),
+        others.environment({"A": {"x": 1}, "B": {"x": 2}}),
+    ]
+    assert all(view is not None for view in made)
+    return [replace(view, commands=("omb-py allreduce -n 4",)) for view in made if view is not None]

@@ -32,7 +32,7 @@ def test_the_ratio_axis_is_symmetric_about_1(verdict_table) -> None:
 
 def test_two_selections_beside_each_other(frame) -> None:
     rows = cells.prepared(frame)
-    ((a, base, b, new),) = board.pairs_of_sides(rows)
+    ((a, base, b, new),) = board.pairs_of_sides(cells.lines(rows))
     assert (a, b) == ("MPICH", "Open MPI")
     view = board.beside(base, new, (a, b), "allreduce")
     assert view is not None
@@ -47,4 +47,4 @@ def test_what_measured_other_things_is_not_put_side_by_side(frame) -> None:
     other = frame.assign(comparability_key="other")
     assert board.beside(frame, other, ("a", "b"), "x") is None
     mixed = pd.concat([frame[frame["library"] == "MPICH"], other[other["library"] == "Open MPI"]])
-    assert board.pairs_of_sides(cells.prepared(mixed)) == []
+    assert board.pairs_of_sides(cells.lines(cells.prepared(mixed))) == []

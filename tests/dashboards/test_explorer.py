@@ -3,17 +3,20 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.cli import main
+from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import is_loopback
-from omb_py.dashboards.explorer.state import QUANTITIES, VIEWS, State, parse, query
+from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, VIEWS, State, parse, query
 from omb_py.dashboards.explorer.views import views
 from tests.dashboards.stores import write
+from tests.dashboards.test_judged import compared
 
 CHOSEN = st.dictionaries(
     st.sampled_from(FILTERS), st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3), max_size=3
@@ -27,7 +30,15 @@ def data(tmp_path: Path, frame) -> Data:
 
 
 @given(
-    st.builds(State, st.sampled_from(VIEWS), st.sampled_from(QUANTITIES), st.sampled_from(["", "8"]), CHOSEN, CHOSEN)
+    st.builds(
+        State,
+        st.sampled_from(VIEWS),
+        st.sampled_from(QUANTITIES),
+        st.sampled_from(COUNTS),
+        st.sampled_from(["", "8"]),
+        CHOSEN,
+        CHOSEN,
+    )
 )
 def test_a_link_holds_everything(state: State) -> None:
     assert parse(query(state)) == state
@@ -46,16 +57,83 @@ def test_a_filter_selects(data: Data) -> None:
     assert data.choices()["library"] == ["MPICH", "Open MPI"] and data.choices()["ranks"] == ["4"]
 
 
+MISSING = {
+    "scaling": "Nothing here was measured on more than one such number.",
+    "beside_counts": "Nothing here measured the same thing twice on more than one such number.",
+    "model": "A fit needs four message sizes, a lower bound latency in the same store.",
+    "verdicts": "No comparison of these cells is stored: omb-py compare.",
+    "environment": "All of this was measured in one environment.",
+}
+"""Views that this store has nothing for."""
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_each_view_of_the_store(data: Data, view: str) -> None:
     made, note = views(data, State(view))
-    if view == "scaling":
-        assert made == [] and note == "Nothing here was measured on more than one number of ranks."
+    if view in MISSING:
+        assert made == [] and note == MISSING[view]
         return
     assert made and note == ""
     for one in made:
         one.figure  # noqa: B018
         assert one.commands
+
+
+def test_stored_verdicts(data: Data) -> None:
+    compared(data.store)
+    made, _ = views(data, State("verdicts"))
+    assert [view.kind for view in made] == ["board", "ratio", "environment"]
+    assert made[0].commands[0].startswith("omb-py compare r1")
+
+
+def test_two_selections_over_ranks_and_gpus(tmp_path: Path, frame) -> None:
+    parts = [frame.assign(devices=None)]
+    for ranks, factor in ((8, 2.0), (16, 4.0)):
+        more = frame.assign(ranks=ranks, devices=ranks, run_id=f"r{ranks}", median_us=frame["median_us"] * factor)
+        parts.append(more.assign(
+            launch_id=more["launch_id"] + f"-{ranks}", comparability_key=more["comparability_key"] + f"-{ranks}"
+        ))  # fmt: skip
+    data = Data(write(tmp_path / "s", pd.concat(parts)))
+    for state, x, word in (
+        (State("beside_counts"), [4, 8, 16], "ranks"),
+        (State("beside_counts", count="devices", filters={"library": ["MPICH"]}, other={"library": ["Open MPI"]}),
+         [8, 16], "GPUs"),
+    ):  # fmt: skip
+        ((view, *_), note) = views(data, state)
+        assert (
+            note == ""
+            and view.title == f"allreduce: Open MPI took up to 2× the time of MPICH, at 64 KiB, {x[0]} {word}"
+        )
+        by_size = {t["name"]: t for t in view.spec["data"]}
+        assert by_size["64 KiB"]["x"] == x and by_size["64 KiB"]["y"] == pytest.approx([2.0] * len(x), rel=0.01)
+        assert by_size["8 B"]["y"] == pytest.approx([1.0] * len(x), rel=0.01)
+        view.figure  # noqa: B018
+    scaled, _ = views(data, State("scaling", count="devices", filters={"library": ["MPICH"]}))
+    assert scaled[0].title.startswith("allreduce: from 8 to 16 GPUs the time grows 2×")
+    sides, _ = views(data, State("beside"))
+    assert len(sides) == 3, "one for each number of ranks"
+
+
+def asked(data: Data, **request) -> list[dict]:
+    return grid.answer(data.frame, {"startRow": 0, "endRow": 100, **request})["rowData"]
+
+
+def test_the_grid_sorts_and_filters_all_rows(data: Data) -> None:
+    assert grid.answer(data.frame, {"startRow": 10, "endRow": 14})["rowCount"] == 18
+    assert len(asked(data, startRow=10, endRow=14)) == 4
+    down = asked(data, sortModel=[{"colId": "median_us", "sort": "desc"}, {"colId": "none", "sort": "asc"}])
+    assert [row["median_us"] for row in down] == sorted(data.frame["median_us"], reverse=True)
+    open_mpi = asked(data, filterModel={"library": {"type": "contains", "filter": "open"}})
+    assert {row["library"] for row in open_mpi} == {"Open MPI"} and len(open_mpi) == 9
+    between = {"type": "inRange", "filter": 100, "filterTo": 2000}
+    assert {row["size_bytes"] for row in asked(data, filterModel={"size_bytes": between})} == {1024}
+    either = {
+        "operator": "OR",
+        "conditions": [{"type": "equals", "filter": 8}, {"type": "greaterThan", "filter": 9999}],
+    }
+    assert {row["size_bytes"] for row in asked(data, filterModel={"size_bytes": either})} == {8, 65536}
+    assert asked(data, filterModel={"devices": {"type": "notBlank"}}) == []
+    assert len(asked(data, filterModel={"op": {"type": "unknown"}, "no column": {}})) == 18
 
 
 def test_a_second_selection(data: Data) -> None:
@@ -69,8 +147,6 @@ def test_nothing_fits(data: Data) -> None:
 
 
 def test_new_launches_are_seen(data: Data, cell) -> None:
-    import pandas as pd
-
     assert not data.refresh()
     before = data.version
     write(data.store, pd.DataFrame([cell(3.0, launch=77)]))

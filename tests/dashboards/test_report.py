@@ -134,10 +134,3 @@ def test_filters() -> None:
     assert not Selection()
     with pytest.raises(UsageError, match="a filter is COLUMN=VALUE"):
         parse(["x"])
-
-
-def test_verdicts_come_first_where_there_are_any(store: Path, verdict_table) -> None:
-    made = report(store, Selection(), judged=verdict_table)
-    assert made.slower_text == "1 slower, 1 faster, 1 same, 1 unclear"
-    assert [view.kind for view in made.slower] == ["board", "ratio"]
-    page(made)

@@ -1,0 +1,90 @@
+"""The rows that AG Grid asks for, sorted and filtered here: a browser holds a page of them, not a million."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards import style
+from omb_py.results.schema import BY_NAME
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = (
+    "benchmark", "backend", "library", "library_version", "binding", "device", "dtype", "op", "ranks", "devices",
+    "size_bytes", "value", "unit", "median_us", "p99_us", "busbw_gbps", "iterations", "validated", "tags", "started_at",
+    "launch_id",
+)  # fmt: skip
+"""Columns of the grid; the downloads have all."""
+BLOCK = 100
+"""Rows that are asked for at once."""
+_NUMERIC = tuple(name for name in SHOWN if BY_NAME[name].kind in ("int32", "int64", "float64"))
+_COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
+    "equals": operator.eq, "notEqual": operator.ne, "lessThan": operator.lt, "lessThanOrEqual": operator.le,
+    "greaterThan": operator.gt, "greaterThanOrEqual": operator.ge,
+}  # fmt: skip
+_FOUND: Mapping[str, Callable[[str, str], bool]] = {
+    "contains": lambda text, word: word in text,
+    "notContains": lambda text, word: word not in text,
+    "equals": operator.eq,
+    "notEqual": operator.ne,
+    "startsWith": str.startswith,
+    "endsWith": str.endswith,
+}
+
+
+def columns() -> list[dict[str, Any]]:
+    """AG Grid's definitions of the columns."""
+    numeric = {"type": "numericColumn", "filter": "agNumberColumnFilter"}
+    return [{"field": name, **(numeric if name in _NUMERIC else {"filter": "agTextColumnFilter"})} for name in SHOWN]
+
+
+def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What AG Grid's infinite row model is given for a request: ``rowData`` and ``rowCount``.
+
+    Args:
+        rows: the cells that are chosen.
+        request: ``startRow``, ``endRow``, ``sortModel``, ``filterModel``; what it asks of unknown columns is left out.
+    """
+    rows = _filtered(rows[list(SHOWN)], request.get("filterModel") or {})
+    order = [one for one in request.get("sortModel") or () if one.get("colId") in SHOWN]
+    if order:
+        rows = rows.sort_values(
+            [one["colId"] for one in order], ascending=[one.get("sort") != "desc" for one in order], kind="stable"
+        )
+    part = rows.iloc[max(0, int(request.get("startRow") or 0)) : int(request.get("endRow") or BLOCK)]
+    part = part.assign(started_at=part["started_at"].astype(str)).astype(object)
+    data = [{str(k): None if style.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]
+    return {"rowData": data, "rowCount": len(rows)}
+
+
+def _filtered(rows: pd.DataFrame, model: Mapping[str, Any]) -> pd.DataFrame:
+    for name, wanted in model.items():
+        if name in SHOWN and isinstance(wanted, Mapping):
+            parts = [_fits(rows[name], one) for one in wanted.get("conditions") or [wanted]]
+            kept = parts[0]
+            for part in parts[1:]:
+                kept = kept | part if wanted.get("operator") == "OR" else kept & part
+            rows = rows[kept]
+    return rows
+
+
+def _fits(column: pd.Series[Any], one: Mapping[str, Any]) -> pd.Series[bool]:
+    kind, value = str(one.get("type")), one.get("filter")
+    empty = column.isna() if column.name in _NUMERIC else column.isna() | (column.astype(str) == "")
+    if kind in ("blank", "notBlank"):
+        return empty if kind == "blank" else ~empty
+    if column.name in _NUMERIC:
+        number = style.finite(value)
+        if kind == "inRange":
+            low, high = number, style.finite(one.get("filterTo"))
+            return (column.between(low, high) if low is not None and high is not None else ~empty).fillna(False)
+        compare = _COMPARED.get(kind)
+        return (~empty if compare is None or number is None else compare(column, number)).fillna(False).astype(bool)
+    found, word = _FOUND.get(kind), str(value or "").lower()
+    if found is None:
+        return ~empty
+    known = {text: found(str(text).lower(), word) for text in column.unique()}
+    return column.astype(object).map(known).fillna(False).astype(bool)

@@ -1,0 +1,129 @@
+"""How near the times are to what no algorithm of messages can beat: tables in, a view out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards import cells, style
+from omb_py.dashboards.analysed import MESSAGES, rows_of
+from omb_py.dashboards.cells import Line
+from omb_py.dashboards.view import View, table
+from omb_py.results.bounds import lower_bound_us
+from omb_py.results.model import OFFLOAD, message_of
+from omb_py.results.series import WHO
+from omb_py.results.units import size_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def bounds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Lower bounds of the collectives: ``benchmark``, ``ranks``, ``size_bytes``, ``lower_us``.
+
+    Args:
+        frame: prepared cells, with :data:`ALSO`; messages between two ranks are those of `latency` among them.
+
+    Of several libraries that of the fastest messages counts, so that all of them can be held against one line.
+    """
+    import pandas as pd
+
+    messages = rows_of(frame[frame["benchmark"] == MESSAGES])
+    found: dict[tuple[str, int, int], float] = {}
+    if messages:
+        names = ["benchmark", *WHO, "device", "buffer", "ranks", "size_bytes", "bytes_total", "bw_formula"]
+        known: dict[tuple[Any, ...], Any] = {}
+        for row in rows_of(frame[frame["metric"] == "latency"].drop_duplicates(names)):
+            who = tuple(row[name] for name in (*WHO, "device", "buffer"))
+            if who not in known:
+                known[who] = message_of(row, messages)
+            if known[who] is None or row["benchmark"] == MESSAGES:
+                continue
+            lower = lower_bound_us(
+                row["bw_formula"], row["benchmark"], row["bytes_total"] or 0, row["ranks"] or 1,
+                known[who].alpha_us, known[who].beta_us,
+            )  # fmt: skip
+            if lower is not None:
+                at = (row["benchmark"], int(row["ranks"]), int(row["size_bytes"] or 0))
+                found[at] = min(lower, found.get(at, lower))
+    rows = [(*at, lower) for at, lower in found.items()]
+    return pd.DataFrame(rows, columns=["benchmark", "ranks", "size_bytes", "lower_us"])
+
+
+def of_panel(bound: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame | None:
+    """The lower bounds of one panel; None where its cells have several numbers of ranks, or no bound is known."""
+    if not len(bound) or rows["ranks"].nunique() != 1:
+        return None
+    mine = bound[(bound["benchmark"] == rows["benchmark"].iloc[0]) & (bound["ranks"] == rows["ranks"].iloc[0])]
+    return mine if len(mine) else None
+
+
+def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence[Line]) -> View | None:
+    """Measured time over its lower bound, a line a series; None where no size has a bound.
+
+    Args:
+        rows: cells of one panel with one number of ranks.
+        bound: ``size_bytes``, ``lower_us``.
+        name: what the panel is called.
+        found: its series.
+    """
+    lower = {int(size): float(us) for size, us in zip(bound["size_bytes"], bound["lower_us"], strict=True) if us > 0}
+    drawn: list[tuple[str, list[tuple[int, float, float]]]] = []
+    for one in found:
+        over = one.over[one.over["size_bytes"].fillna(0) > 0]
+        pairs = [(int(s), float(t)) for s, t in zip(over["size_bytes"], over["median_us"], strict=True) if t and t > 0]
+        points = [(size, time, time / lower[size]) for size, time in pairs if size in lower]
+        if points:
+            drawn.append((one.label or "measured", points))
+    if not drawn:
+        return None
+    sizes = sorted({size for _, points in drawn for size, _, _ in points})
+    places = style.sizes_on_axis(sizes)
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter", "mode": "lines+markers", "name": style.label(label),
+            "x": [places[size] for size, _, _ in points], "y": [ratio for _, _, ratio in points],
+            "text": [size_text(size) for size, _, _ in points], "line": style.line(i), "marker": style.marker(i),
+            "hovertemplate": "%{text}: %{y:.3g}× the lower bound<extra>%{fullData.name}</extra>",
+        }
+        for i, (label, points) in enumerate(drawn)
+    ]  # fmt: skip
+    every = [(ratio, size, label) for label, points in drawn for size, _, ratio in points]
+    near, far = min(every), max(every)
+    who = (lambda label: f" with {label}") if len(drawn) > 1 else (lambda label: "")
+    title = f"{name}: nearest to its lower bound at {size_text(near[1])}{who(near[2])}, {near[0]:.2g}×"
+    title += f"; farthest at {size_text(far[1])}{who(far[2])}, {far[0]:.2g}×" if far[1:] != near[1:] else ""
+    beaten = any(ratio < 1 / OFFLOAD for ratio, _, _ in every)
+    one = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": 1,
+        "y1": 1,
+        "line": {"width": 1, "color": style.GREY},
+    }
+    axis = style.value_axis("measured / lower bound (ratio)", values=[*style.drawn(data), 1.0])
+    return View(
+        "roofline",
+        title,
+        cells.caption(rows),
+        {
+            "data": data,
+            "layout": style.layout(
+                xaxis=style.size_axis(sizes), yaxis=axis, shapes=[{**one, "layer": "below"}], showlegend=len(drawn) > 1
+            ),
+        },
+        notes=(
+            "At 1 nothing could be faster that sends messages between ranks as fast as latency in this store does.",
+            *(["Below 1: the network or shared memory did the work (offload)."] if beaten else []),
+        ),
+        **table(
+            ("series", "size", "measured µs", "lower bound µs", "ratio"),
+            [
+                (label, size_text(size), time, lower[size], ratio)
+                for label, points in drawn
+                for size, time, ratio in points
+            ],
+        ),
+    )

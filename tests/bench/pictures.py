@@ -1,0 +1,105 @@
+"""The pictures of the docs: report and explorer of a store, 1280 and 390 pixels wide.
+
+    python -m tests.bench.pictures --store DIR --out docs/
+
+Writes report-1280.png, report-390.png, explorer-1280.png, explorer-390.png. Exit code 1 where a text overlaps another
+or sticks out, or the browser's console has a word to say: such a picture is not for showing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from omb_py.dashboards.explorer.app import make
+from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.page import page
+from omb_py.dashboards.report import report
+from omb_py.dashboards.selection import parse
+from tests.support.browser import DRAW, OVERLAPS, chromium, errors, resize
+
+WIDTHS = (1280, 390)
+REPORT_HEIGHT, EXPLORER_HEIGHT = 2400, 1900
+"""Pixels that a picture shows of the page, from its top."""
+PATIENCE_S = 60.0
+
+
+def shot(driver: Any, path: Path, height: int) -> list[str]:
+    """Write what stands on the page down to `height`; what is wrong with it."""
+    wrong = [*driver.execute_script(OVERLAPS), *errors(driver)]
+    width = driver.execute_script("return window.innerWidth")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    made = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    path.write_bytes(base64.b64decode(made["data"]))
+    print(f"{path}: {'; '.join(wrong) or 'fine'}", flush=True)
+    return wrong
+
+
+@contextmanager
+def served(store: Path) -> Iterator[str]:
+    """The address of an explorer of the store."""
+    from werkzeug.serving import make_server
+
+    server = make_server("127.0.0.1", 0, make(Data(store), refresh_ms=3_600_000).server, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
+
+
+def drawn(driver: Any) -> None:
+    """Wait until all figures and the grid are there."""
+    script = (
+        "const p = [...document.querySelectorAll('#figures .js-plotly-plot')];"
+        "return p.length > 0 && p.every(f => f.querySelector('.main-svg')) && "
+        "document.querySelectorAll('#cells [role=row] [role=gridcell]').length > 0"
+    )
+    end = time.monotonic() + PATIENCE_S
+    while not driver.execute_script(script):
+        if time.monotonic() > end:
+            raise TimeoutError("the explorer has drawn nothing")
+        time.sleep(0.2)
+    driver.execute_async_script("setTimeout(arguments[0], 500)")
+
+
+def main(words: list[str] | None = None) -> int:
+    """Take them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--query", default="?benchmark=allreduce", help="what the explorer shows")
+    parser.add_argument("--height", type=int, default=REPORT_HEIGHT, help="of the report's pictures, in pixels")
+    parser.add_argument("filters", nargs="*", help="COLUMN=VALUE, of the report")
+    args = parser.parse_args(words)
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, chromium(Path(folder) / "profile") as driver:
+        file = Path(folder) / "report.html"
+        file.write_text(page(report(args.store, parse(args.filters))), encoding="utf-8")
+        for width in WIDTHS:
+            resize(driver, width)
+            driver.get(file.as_uri())
+            driver.execute_async_script(DRAW)
+            wrong += shot(driver, args.out / f"report-{width}.png", args.height)
+        with served(args.store) as address:
+            for width in WIDTHS:
+                resize(driver, width, EXPLORER_HEIGHT)  # the grid draws what the window shows
+                driver.get(address + args.query)
+                drawn(driver)
+                wrong += shot(driver, args.out / f"explorer-{width}.png", EXPLORER_HEIGHT)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
