@@ -11,6 +11,7 @@ import pytest
 
 from omb_py.suites.workloads import FAMILIES
 from tests.support.mpi import start, torchrun
+from tests.support.workload_session import bindings_of
 
 RANKS = 4
 
@@ -26,7 +27,6 @@ def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
     done = start(words, RANKS, 240, torchrun(RANKS) if backend == "gloo" else ())
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
-    bindings = ("torch",) if backend == "gloo" else ("native", "mpi4py")
-    assert set(found) == {f"{name} {binding}" for name in FAMILIES for binding in bindings}
+    assert set(found) == {f"{name} {binding}" for name in FAMILIES for binding in bindings_of(backend, name)}
     assert {name: what["wrong"] for name, what in found.items() if what["wrong"]} == {}
     assert all(count == RANKS for what in found.values() for count in what["laps"].values())
