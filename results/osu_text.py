@@ -38,9 +38,14 @@ _VALUE_HEAD: Mapping[Layout, str] = {
     "one_sided": "Latency (us)",
     "one_sided_bandwidth": "Bandwidth (MB/s)",
 }
+_STEP = (
+    ("# Step(us)", "step"), ("Compute(us)", "compute_us"), ("Exposed(us)", "exposed_us"), ("Serial(us)", "serial_us"),
+    ("In flight(us)", "flight_us"), ("Overlap(%)", "overlap_pct"),
+)  # fmt: skip
+"""Of a workload: a step, its computing, what it takes beyond; all calls one by one, all in flight."""
 _STARTUP = ("init", "hello")
 """Layouts that are one sentence, not a table."""
-_FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13}
+_FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13, "step": 13}
 """Tables without a size: their first column is as wide as its head with the ``#``."""
 
 
@@ -178,7 +183,7 @@ class OsuText:
 
     @property
     def _is_overlap(self) -> bool:
-        return self._title.layout in ("overlap", "overlap_barrier", "partitioned")
+        return self._title.layout in ("overlap", "overlap_barrier", "partitioned", "step")
 
     @property
     def _has_spread(self) -> bool:
@@ -197,6 +202,8 @@ class OsuText:
         return _FIRST_WIDTH.get(self._title.layout, _FIELD) if column == 0 else _FIELD
 
     def _overlap_columns(self) -> list[tuple[str, str]]:
+        if self._title.layout == "step":
+            return list(_STEP)
         full = self.full and self._title.layout != "partitioned"
         columns = [*_OVERLAP, *(_OVERLAP_FULL if full else ()), ("Pure Comm.(us)", "pure")]
         return [*columns, *(_OVERLAP_SPREAD if full else ()), ("Overlap(%)", "overlap_pct")]
@@ -270,6 +277,8 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
     layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
     if row["family"] == "one-sided":
         layout = "one_sided"
+    if row["family"] == "workload":
+        layout = "step"
     return OsuText(
         row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
         rates=parameters.get("print_rate") != "0", layout=layout,
@@ -307,6 +316,8 @@ def details(row: Mapping[str, Any]) -> list[str]:
         window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
         return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"]
     parameters = parameters_of(row)
+    if "workload" in parameters:
+        return [f"# [ workload: {parameters['workload']} ] [ ranks: {row['ranks']} ]"]
     if "buffers" in parameters:
         return ["# Send Buffer on {} and Receive Buffer on {}".format(*parameters["buffers"].split(", "))]
     if row["benchmark"] == "multi_lat" and row.get("window") and row.get("ranks"):  # 8.0
@@ -329,7 +340,16 @@ def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         fine[row.get("dtype")] = fine.get(row.get("dtype"), True) and row.get("validated") is not False
     sync = (rows[0].get("parameters") or {}).get("sync", "") if rows else ""
-    return text.footer(len(fine), sum(not passed for passed in fine.values()), sync)
+    table = calls_of(rows[-1]) if rows and rows[-1].get("family") == "workload" else ""
+    return table + text.footer(len(fine), sum(not passed for passed in fine.values()), sync)
+
+
+def calls_of(row: Mapping[str, Any]) -> str:
+    """Of a workload: what each kind of call takes one by one, all calls of the kind together, and its share."""
+    metrics: Mapping[str, float] = row.get("metrics") or {}
+    rows = {name.removeprefix("serial."): us for name, us in metrics.items() if name.startswith("serial.")}
+    total = sum(rows.values()) or math.nan
+    return "".join(f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us)
 
 
 def lines_before(row: Mapping[str, Any]) -> list[str]:

@@ -12,10 +12,11 @@ from typing import Literal
 
 Layout = Literal[
     "latency", "bandwidth", "barrier", "overlap", "overlap_barrier", "one_sided", "one_sided_bandwidth",
-    "rate", "partitioned", "init", "hello",
+    "rate", "partitioned", "init", "hello", "step",
 ]  # fmt: skip
 """``latency``: size, Avg; ``bandwidth``: size, MB/s; ``barrier``: Avg without a size; ``overlap``: the columns of
-non-blocking collectives; ``one_sided``: size, ``Latency (us)``; ``rate``: MB/s and Messages/s."""
+non-blocking collectives; ``one_sided``: size, ``Latency (us)``; ``rate``: MB/s and Messages/s;
+``step``: ours, of a workload."""
 
 
 @dataclass(frozen=True, slots=True)

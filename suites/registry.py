@@ -24,12 +24,13 @@ from omb_py.suites import (
     startup,
     threads,
 )
+from omb_py.suites.workloads import benchmark as workloads
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
 _FAMILIES = (
     pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, ring, neighborhood,
-    one_sided, startup,
+    one_sided, startup, workloads,
 )  # fmt: skip
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
 import torch
 import torch.distributed as dist
 
+from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names, Objects, flip_in, index_of
+from omb_py.engine.groups import Group, group_of, place_in
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem
@@ -52,8 +55,10 @@ def function_of(op: str) -> Any:
 class Renderer:
     """Renders the steps of one cell as Python statements."""
 
-    def __init__(self, rank: int, size: int, memory: Any, program: Program) -> None:
-        self.rank, self.size, self.memory = rank, size, memory
+    def __init__(
+        self, rank: int, size: int, memory: Any, program: Program, groups: Mapping[Group, Any] | None = None
+    ) -> None:
+        self.world, self.memory, self.groups = World(rank, size), memory, groups or {}
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
         self.requests: list[Any] = [None] * request_count(program)
@@ -80,32 +85,36 @@ class Renderer:
         if op not in _FUNCTIONS:
             raise EnvironmentProblem(f"Gloo has no {op}: use --backend mpi")
         words, before = self.arguments(step, op, names, k)
-        name = names.bind(function_of(op), op)
+        name, ranks = names.bind(function_of(op), op), group_of(step)
+        if ranks or "request" in step.operands:
+            words += ["None"] * (2 if op == "alltoall" else 0)  # the splits, which it has none of
+            words.append(names.bind(self.groups[ranks], "g") if ranks else "None")
         if "request" in step.operands:
-            nones = ["None"] * (3 if op == "alltoall" else 1)  # after the splits, which it has none of
-            call = f"{name}({', '.join([*words, *nones, 'True'])})"
-            return f"{before}{self.slot(step['request'], names, k)} = {call}"
+            return f"{before}{self.slot(step['request'], names, k)} = {name}({', '.join([*words, 'True'])})"
         return f"{before}{name}({', '.join(words)})"
 
     def arguments(self, step: Step, op: str, names: Names, k: str) -> tuple[list[str], str]:
         """Positional arguments up to the group; and what must be done before, where the call is in place alone."""
         root: int = step.operands.get("root", -1)  # type: ignore[assignment]
+        group = group_of(step)
+        if group and root >= 0:
+            root = group[root]  # torch.distributed names roots by their rank in the world
         reduction = [names.bind(_OPS[step["op"]], "op")] if "op" in step.operands else []
         if op == "barrier":
             return [], ""
         if op == "bcast":
             return [self.tensor(step, "buf", names, k), str(root)], ""
         if op in ("allreduce", "reduce"):
-            mine = "recv" if op == "allreduce" or root == self.rank else "send"
+            mine = "recv" if op == "allreduce" or root == self.world.rank else "send"
             tensor, before = self.tensor(step, mine, names, k), ""
             if mine == "recv" and "in_place" not in step.operands:
                 before = f"{tensor}.copy_({self.tensor(step, 'send', names, k)}); "
             return [tensor, *([str(root)] if op == "reduce" else []), *reduction], before
         send, recv = self.tensor(step, "send", names, k), self.tensor(step, "recv", names, k)
         if op == "gather":
-            return [send, self.blocks(step, "recv", names, k) if root == self.rank else "None", str(root)], ""
+            return [send, self.blocks(step, "recv", names, k) if root == self.world.rank else "None", str(root)], ""
         if op == "scatter":
-            return [recv, self.blocks(step, "send", names, k) if root == self.rank else "None", str(root)], ""
+            return [recv, self.blocks(step, "send", names, k) if root == self.world.rank else "None", str(root)], ""
         if op == "reduce_scatter":
             return [recv, self.blocks(step, "send", names, k), *reduction], ""
         splits = []
@@ -126,7 +135,9 @@ class Renderer:
     def blocks(self, step: Step, word: str, names: Names, k: str) -> str:
         """The list of tensors, one for each rank, that a region consists of."""
         region: Region = step[word]
-        counts: tuple[int, ...] | None = step["counts"] if "counts" in step.operands else None
+        ranks, item = place_in(step, self.world).size, DTYPES[step["dtype"]].itemsize
+        even = (region.nbytes // item // ranks,) * ranks
+        counts: tuple[int, ...] = step["counts"] if "counts" in step.operands else even
         return self._objects.text(
             region, (region, step["dtype"], counts), names, k, lambda at: self._blocks(at, step["dtype"], counts)
         )
@@ -140,9 +151,7 @@ class Renderer:
         part: torch.Tensor = whole[start : start + region.nbytes].view(torch_dtype(dtype))
         return part
 
-    def _blocks(self, region: Region, dtype: str, counts: tuple[int, ...] | None) -> list[torch.Tensor]:
+    def _blocks(self, region: Region, dtype: str, counts: tuple[int, ...]) -> list[torch.Tensor]:
         item = DTYPES[dtype].itemsize
-        if counts is None:
-            counts = (region.nbytes // item // self.size,) * self.size
         ends = accumulate((n * item for n in counts), initial=region.offset)
         return [self._tensor(Region(region.buffer, a, b - a), dtype) for a, b in pairwise(ends)]

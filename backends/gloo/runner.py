@@ -26,7 +26,8 @@ class GlooRunner(FlatRunner):
 
     def begin(self) -> None:
         """New request slots for a stage."""
-        self.renderer = Renderer(self.session.rank, self.session.size, self.memory_, self.program)
+        session: Any = self.session
+        self.renderer = Renderer(session.rank, session.size, self.memory_, self.program, session.groups)
 
     def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
         """Run a loop in this thread. Raises StepFailed."""

@@ -19,6 +19,7 @@ from omb_py.backends.mpi.skew import measured_skew
 from omb_py.backends.mpi.start import process_start_ns
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.devices import Device, local_rank, open_device, place_of
+from omb_py.engine.groups import Group, groups_of
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Program, Step
 from omb_py.engine.session import OneRank
@@ -68,6 +69,8 @@ class GlooSession(OneRank):
         self.binding = "torch"
         self.binding_version = f"torch {torch.__version__}"
         self._memory: dict[str, HostMemory] = {}
+        self.groups: dict[Group, Any] = {}
+        """Process groups of some ranks, made when a program needs them."""
         self.buffers: Any = self._on(device, str(spec.get("placement") or "")) if device else None
         """Of a launch on a device its buffers."""
         self._runner: GlooRunner | None = None
@@ -109,6 +112,8 @@ class GlooSession(OneRank):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> GlooRunner:
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
+        if cell.workload:
+            self._make_groups(groups_of(program))
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
         if self.buffers:
             from omb_py.backends.gloo.devices import GlooDeviceRunner
@@ -119,6 +124,16 @@ class GlooSession(OneRank):
 
             self._runner = GlooRunner(self, program, self._memory[cell.buffer])
         return self._runner
+
+    def _make_groups(self, mine: list[Group]) -> None:
+        """Process groups of some ranks: torch.distributed wants all ranks to make each, in one order.
+
+        Its way for the members alone hangs where groups overlap.
+        """
+        wanted: list[Group] = self.share(sorted({group for groups in self.gather(mine) for group in groups}))
+        for group in wanted:
+            if group not in self.groups:
+                self.groups[group] = self.dist.new_group(list(group), timeout=WORKING)
 
     def comm_of(self, step: Step) -> Any:
         """Every step runs on the group of all ranks."""
@@ -158,6 +173,7 @@ class GlooSession(OneRank):
         if self.buffers:
             self.buffers.close()
         self._runner = None
+        self.groups.clear()
         self.comm.group = None
         self.dist.destroy_process_group()
         gc.collect()

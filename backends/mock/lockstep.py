@@ -16,6 +16,7 @@ from omb_py.backends.mock.faults import Flipper
 from omb_py.backends.mock.lower import IRREGULAR, Code, Op
 from omb_py.backends.mock.timing import Times, Timing
 from omb_py.engine.describe import parts
+from omb_py.engine.groups import GROUP
 from omb_py.engine.payload import mask
 from omb_py.engine.program import Program, Step, walk
 from omb_py.engine.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
@@ -31,7 +32,8 @@ def symmetric(programs: Mapping[int, Program]) -> bool:
     program = programs[0]
     for stage in program.stages:
         for part in parts(stage):
-            if any(isinstance(node, Step) and base(node.op) in _APART for node, _ in walk(part)):
+            if any(isinstance(node, Step) and (base(node.op) in _APART or GROUP in node.operands)
+                   for node, _ in walk(part)):  # fmt: skip
                 return False
     return all(other is program or other == program for other in programs.values())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from omb_py.backends.mock.data import REDUCTIONS, Bytes
 from omb_py.backends.mock.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
 from omb_py.engine.describe import count_steps
 from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype
+from omb_py.engine.groups import Group, group_of
 from omb_py.engine.layouts import derived
 from omb_py.engine.program import (
     Blocks,
@@ -128,6 +129,8 @@ class Op:
     ns: int = 0
     source: Result | None = None
     """Where the time of a computation comes from, when an earlier stage measured it."""
+    group: Group = ()
+    """Of a collective: the ranks that take part; empty: all."""
     iteration: int = -1
     call: Callable[[Any], None] | None = None
     access: Access | None = None
@@ -137,7 +140,7 @@ class Op:
         """What must be equal on all ranks of a collective."""
         assert self.step is not None
         same = -1 if base(self.step.op) in IRREGULAR else self.nbytes
-        return self.step.op, same, self.root, self.sink, self.dtype, self.reduction
+        return self.step.op, same, self.root, self.sink, self.dtype, self.reduction, self.group
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +280,11 @@ def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
 
 def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> None:
     """Fill in what collectives have."""
+    op.group = group_of(step)
+    for rank in op.group:
+        _rank(step, number, rank, site)
+    if op.group:
+        site = replace(site, costs=replace(site.costs, ranks=len(op.group)))
     operands, ranks = step.operands, site.costs.ranks
     kind = base(step.op)
     if "root" in operands:

@@ -24,6 +24,7 @@ from omb_py.backends.mock.meeting import Meeting
 from omb_py.backends.mock.timing import Timing
 from omb_py.backends.mock.windows import Windows
 from omb_py.engine.describe import describe
+from omb_py.engine.groups import Group
 from omb_py.engine.payload import mask
 from omb_py.engine.session import StepFailed
 
@@ -65,8 +66,8 @@ class Events:
         self._doomed = {fault.rank for _, fault in self._faults}
         self._matcher = Matcher()
         self._links = [0] * ranks
-        self._joined = [0] * ranks
-        self._meetings: dict[int, Meeting] = {}
+        self._joined: list[dict[Group, int]] = [{} for _ in range(ranks)]
+        self._meetings: dict[tuple[Group, int], Meeting] = {}
         self._requests: list[dict[int, Handle]] = [{} for _ in range(ranks)]
         self._heap: list[tuple[int, int]] = []
         self._clock = [0] * ranks
@@ -291,20 +292,25 @@ class Events:
     # -- collectives -------------------------------------------------------------------------------------------
 
     def _collective(self, rank: int, op: Op) -> bool:
-        handle, number = self._start(rank, op), self._joined[rank]
-        self._joined[rank] += 1
-        meeting = self._meetings.setdefault(number, Meeting(op, len(self._hosts)))
+        handle, group = self._start(rank, op), op.group
+        number = self._joined[rank].get(group, 0)
+        self._joined[rank][group] = number + 1
+        meeting = self._meetings.get((group, number))
+        if meeting is None:
+            meeting = self._meetings[group, number] = Meeting(op, len(group or self._hosts))
+        place = group.index(rank) if group else rank
         self.named = rank
         meeting.check(rank, op)
         iteration = self._iteration[rank]
         duration = self._timing.collective(rank, op, iteration)
-        leaving = meeting.join(rank, op, self._clock[rank], duration, iteration, handle)
+        leaving = meeting.join(place, op, self._clock[rank], duration, iteration, handle)
         for guest in leaving:
             for room, data in meeting.received(guest):
-                self._put(guest.rank, room, data, guest.iteration, mask(guest.op.layout, data.size))
+                to = group[guest.rank] if group else guest.rank
+                self._put(to, room, data, guest.iteration, mask(guest.op.layout, data.size))
             self._complete(guest.handle, guest.leaves)
         if meeting.over:
-            del self._meetings[number]
+            del self._meetings[group, number]
         return self._finish(rank, op, handle)
 
     # -- windows -----------------------------------------------------------------------------------------------

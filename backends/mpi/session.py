@@ -16,6 +16,7 @@ from omb_py.backends.mpi.start import allow_forks, initialise, initialise_sessio
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.buffers import OBJECT
 from omb_py.engine.devices import Device, local_rank, open_device, place_of
+from omb_py.engine.groups import Group, group_of, groups_of
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.needs import LEVELS
 from omb_py.engine.program import Edges, Program, Step
@@ -63,6 +64,7 @@ class MpiSession(OneRank):
         """Of a launch on a device its buffers."""
         self._machine: Any = None
         self._graphs: dict[Edges, Any] = {}
+        self._groups: dict[Group, Any] = {}
         self.topology_us: dict[Edges, float] = {}
         """How long this rank took to make the communicator of a graph."""
         self._runner: NativeRunner | BoundRunner | None = None
@@ -111,6 +113,8 @@ class MpiSession(OneRank):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> NativeRunner | BoundRunner:
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
+        for group in groups_of(program):
+            self._made(group)
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers if not b.library})
         if self.buffers:
             from omb_py.backends.mpi.devices import DeviceRunner
@@ -139,7 +143,10 @@ class MpiSession(OneRank):
         self.start.view(np.int64)[4] = announced_ahead(self.comm, clock)
 
     def comm_of(self, step: Step) -> Any:
-        """The communicator of a step: the world, or for the neighborhood collectives that of their graph."""
+        """The communicator of a step: the world, that of its group, or for neighborhood collectives of their graph."""
+        group = group_of(step)
+        if group:
+            return self._made(group)
         edges = step.edges
         if edges is None:
             return self.world
@@ -148,6 +155,14 @@ class MpiSession(OneRank):
             self._graphs[edges] = self.world.Create_dist_graph_adjacent(*edges, reorder=False)
             self.topology_us[edges] = (time.perf_counter_ns() - began) / 1000
         return self._graphs[edges]
+
+    def _made(self, group: Group) -> Any:
+        """The communicator of some ranks, which make it together."""
+        if group not in self._groups:
+            some = self.world.Get_group().Incl(group)
+            self._groups[group] = self.world.Create_group(some)
+            some.Free()
+        return self._groups[group]
 
     def barrier(self) -> None:
         """Wait for all ranks."""
@@ -187,8 +202,8 @@ class MpiSession(OneRank):
 
     def close(self) -> None:
         """Finalise MPI, if this session initialised it or not: nothing may follow."""
-        for graph in self._graphs.values():
-            graph.Free()
+        for made in (*self._graphs.values(), *self._groups.values()):
+            made.Free()
         self.comm.Free()
         if self.buffers:
             self.buffers.close()

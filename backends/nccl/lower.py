@@ -13,6 +13,7 @@ from omb_py.engine import steps
 from omb_py.engine.benchmark import World
 from omb_py.engine.devices import FUNCTIONS, synchronise
 from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.groups import GROUP
 from omb_py.engine.program import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
 from omb_py.engine.timing import ENQUEUE, LANES
 from omb_py.errors import EnvironmentProblem
@@ -112,6 +113,8 @@ class Lowering:
 
     def _communication(self, step: Step) -> Iterator[Step]:
         op = step.op
+        if GROUP in step.operands:
+            raise EnvironmentProblem("backend nccl has no groups of ranks in this version: use --backend mpi or gloo")
         _check(step)
         self._lanes = max(self._lanes, step[LANES] if LANES in step.operands else 1)
         if op == "reduce_scatter" and len(set(step["counts"])) == 1:

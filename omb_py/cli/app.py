@@ -17,6 +17,7 @@ TOOLS = {
     "explain": "what a benchmark does, what is timed, which formula",
     "doctor": "what this machine can do, and why the rest cannot",
     "run": "measure a suite of benchmarks",
+    "workloads": "what a training or inference step asks of the network: calls, formula, source",
     "suite": "list, show and check suites",
     "compare": "is NEW slower than BASE? a verdict on two sets of launches",
     "aa": "a library against itself: the false-alarm rate here",
@@ -38,6 +39,7 @@ FAMILIES = {
     "neighborhood": "Neighborhood collectives",
     "one-sided": "One-sided benchmarks",
     "startup": "Start-up benchmarks",
+    "workload": "Workloads: what a training or inference step asks of the network",
 }
 
 EXAMPLES = (

@@ -37,6 +37,7 @@ from omb_py.orchestrate.choices import BUFFER_NUMS, DEVICES, OFFERS, STAGINGS, T
 from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, GRAPHS, LAUNCHERS, Request
 from omb_py.suites.pt2pt import MOST_IN_TURN
+from omb_py.suites.workloads import parse_workload
 from omb_py.traffic import parse_traffic
 
 MANAGED = "managed"
@@ -175,6 +176,11 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             heading, "-N --nhbr", "GRAPH",
             "Neighbors: cart:DIMENSIONS:RADIUS, or graph:FILE with lines SOURCE, TARGET.", cell.neighborhood,
             Parsed("neighborhood", parse_neighborhood), name="neighborhood", hidden=not takes(b, "neighborhood"),
+        ),
+        _option(
+            heading, "--workload", "NAME:KEY=VALUE,…",
+            "What a step asks for, as ddp:model=resnet50; omb-py workloads lists names and keys.", cell.workload,
+            Parsed("workload", lambda text: parse_workload(text).text), hidden=not takes(b, "workload"),
         ),
         _option(
             heading, "--cache", "KIND",

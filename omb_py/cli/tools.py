@@ -39,6 +39,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli.model import model_command
 
         return model_command()
+    if name == "workloads":
+        from omb_py.cli.workloads import workloads_command
+
+        return workloads_command()
     if name in ("run", "suite"):
         from omb_py.cli import suites
 

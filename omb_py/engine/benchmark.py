@@ -10,7 +10,15 @@ from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Program
 
 Family = Literal[
-    "pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup", "guideline"
+    "pt2pt",
+    "collective",
+    "non-blocking",
+    "persistent",
+    "neighborhood",
+    "one-sided",
+    "startup",
+    "guideline",
+    "workload",
 ]
 
 Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
@@ -64,6 +72,8 @@ class Cell:
     """What each rank sends to each other (:mod:`omb_py.traffic`); empty: all the same, or as `imbalance` says."""
     neighborhood: str = "cart:1:1"
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
+    workload: str = ""
+    """``NAME:KEY=VALUE,…`` of a workload (docs/workloads)."""
     window: int = 64
     vary_window: bool = False
     """One of a sweep over windows as well as sizes (``-V``)."""
@@ -234,6 +244,10 @@ class Benchmark:
     """Fields of a cell that have another default here, as C OMB has it."""
     refuses: Callable[[Cell], str] | None = None
     """Why a combination of options means nothing here, with what to do; empty where it does."""
+    fits: Callable[[Cell, int], None] | None = None
+    """Raises UsageError where a cell's options do not go with so many ranks."""
+    fewest: int = 100
+    """Iterations before which a loop does not stop early."""
 
     def cell(self, backend: str, binding: str, size: int, **more: Any) -> Cell:
         """A cell of this benchmark, with its own defaults."""

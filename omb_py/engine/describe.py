@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.program import Blocks, Body, Region, Repeat, Request, Requests, Result, Stage, Step
@@ -24,7 +24,15 @@ def describe(step: Step) -> str:
         text = f"{_WORDS[base(step.op)](step)}, {_operand(step['request'])}"
     else:
         return _plain(step)
-    return f"{text}, in place" if "in_place" in step.operands else text
+    text = f"{text}, in place" if "in_place" in step.operands else text
+    return f"{text}, among ranks {among(step['group'])}" if "group" in step.operands else text
+
+
+def among(group: Sequence[int]) -> str:
+    """Some ranks in a few words: ``0, 1, 2, 3``, or ``0, 4, 8, … 28`` where they are many."""
+    if len(group) <= 4:
+        return ", ".join(map(str, group))
+    return f"{', '.join(map(str, group[:3]))}, … {group[-1]}"
 
 
 def describe_cell(cell: Cell) -> str:
@@ -80,8 +88,8 @@ def _operand(value: object) -> str:
         case Requests(first, count):
             return f"requests {first} to {first + count - 1}" if count else "no requests"
         case Result(stage, lap, share):
-            part = "" if share == 1 else f"1/{share} "
-            return f"{part}as long as lap {lap} of stage {stage} took"
+            part = "" if share == 1 else f"1/{share:.4g} "
+            return f"{part}as long as {f'lap {lap} of ' if lap else ''}stage {stage} took"
         case _:
             return str(value)
 

@@ -216,7 +216,7 @@ def measure(
         gc.disable()
         session.barrier()
         try:
-            stop = _loop(session, cell, sampler)
+            stop = _loop(session, cell, sampler, benchmark.fewest)
         finally:
             gc.enable()
         phase("write")
@@ -269,13 +269,13 @@ def _noted(session: Session, benchmark: Benchmark, cell: Cell) -> Measured:
     return result
 
 
-def _loop(session: Session, cell: Cell, sampler: Sampler) -> str:
+def _loop(session: Session, cell: Cell, sampler: Sampler, fewest: int) -> str:
     """Run the timed iterations; returns why it stopped: fixed, count, precision or time."""
     began = time.monotonic()
     if not cell.auto and cell.time_limit is None:
         sampler.run(cell.iterations)
         return "fixed"
-    first = min(100, cell.iterations)
+    first = min(fewest, cell.iterations)
     for goal in checkpoints(cell.iterations, first):
         sampler.run(goal - sampler.kept, drop=AFTER_CHECKPOINT if sampler.kept else 0)
         if goal >= cell.iterations:

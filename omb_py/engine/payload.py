@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import DTYPES, FP8
+from omb_py.engine.groups import group_of, place_in
 from omb_py.engine.layouts import derived
 from omb_py.engine.program import Blocks, Body, Region, Step, started, walk
 from omb_py.engine.rma import ADDING, EXPOSED
@@ -375,8 +376,11 @@ def expectations(nodes: Body, world: World, iteration: int, known: Mapping[int, 
     for node, k in walk(nodes):
         if isinstance(node, Step):
             for step in started(node, known):
-                before.update(inputs(step, k, world, iteration))
-                after.update(_laid(step, part, world) for part in outputs(step, k, world, iteration))
+                group, place = group_of(step), place_in(step, world)
+                # ranks count within their group: its number in the key tells what another group would send
+                number = mix(iteration, *group) if group else iteration
+                before.update(inputs(step, k, place, number))
+                after.update(_laid(step, part, place) for part in outputs(step, k, place, number))
     return list(before.items()), list(after.items())
 
 

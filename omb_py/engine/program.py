@@ -103,10 +103,13 @@ class Result:
 
     stage: str
     lap: str
-    share: int = 1
+    """Empty: all laps of the stage together."""
+    share: float = 1
 
     def of(self, results: Mapping[tuple[str, str], float]) -> int:
         """Its value. Raises KeyError when that lap was not measured."""
+        if not self.lap:
+            return int(sum(ns for (stage, _), ns in results.items() if stage == self.stage) / self.share)
         return int(results[self.stage, self.lap] / self.share)
 
 

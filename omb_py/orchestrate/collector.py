@@ -146,7 +146,7 @@ class Collector:
 
     def _overlap_of(self, row: Mapping[str, Any]) -> None:
         """Once a benchmark: why nothing was hidden, which is common and no fault of the measurement."""
-        if row["metrics"].get("overlap_pct") != 0:
+        if row["metrics"].get("overlap_pct") != 0 or row["family"] == "workload":
             return
         tests = int((row["parameters"] or {}).get("tests", 0))
         more = f"more than {tests} calls of MPI_Test" if tests else "calls of MPI_Test while it computes: -t 100"

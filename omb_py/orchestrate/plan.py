@@ -71,6 +71,7 @@ OPTIONS: Mapping[str, Option] = {
     "partitions": Option("-q/--partitions", "partitions", "partitions", "partitions"),
     "thread_counts": Option("-t/--num-threads", "threads", "thread_counts", "thread_counts"),
     "process_counts": Option("-t/--num-processes", "forked processes", "process_counts", "process_counts"),
+    "workload": Option("--workload", "choice of a workload", "workload", "workload"),
     "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
 }
 """By the key that stands in ``Benchmark.options``."""
@@ -221,6 +222,14 @@ def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
         check_traffic(request.traffic, ranks)
 
 
+def check_fits(request: Request, benchmark: Benchmark, ranks: int) -> None:
+    """Raises UsageError when the options of a request do not go with so many ranks."""
+    if benchmark.fits:
+        backend, device = request.sides[0]
+        for cell in _cells(request, benchmark, backend, "", device):
+            benchmark.fits(cell, ranks)
+
+
 def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
     """The launches of one request, in the order in which they are made.
 
@@ -248,6 +257,7 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
     for sweep, request in enumerate(requests):
         ranks = request.ranks or DEFAULT_RANKS
         benchmark = check(replace(request, ranks=ranks), offers)
+        check_fits(request, benchmark, ranks)
         for backend, device in request.sides:
             there = device != HOST_MEMORY
             for binding in bindings_of(request, offers[backend]):

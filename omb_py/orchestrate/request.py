@@ -142,6 +142,8 @@ class Request:
     """What each rank sends to each other, as :func:`omb_py.traffic.parse_traffic` gives it."""
     neighborhood: str | None = None
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.graphs`)."""
+    workload: str | None = None
+    """``NAME:KEY=VALUE,…`` of a workload (docs/workloads)."""
     session: bool = False
     """Begin with an MPI session instead of MPI_Init."""
     thread_level: str | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from omb_py.engine.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.choices import offers_of
-from omb_py.orchestrate.plan import check, check_ranks
+from omb_py.orchestrate.plan import check, check_fits, check_ranks
 from omb_py.orchestrate.request import DEFAULT_RANKS, Part, Request
 from omb_py.orchestrate.suitefile import Entry, Named, Setting, Suite, nearest_key, read_suite
 from omb_py.orchestrate.vocabulary import Chosen, Key, Values, Vocabulary, choose
@@ -148,6 +148,11 @@ class _Expansion:
             texts = {chosen.key: chosen.text for chosen in combination if keys[chosen.key].scope == "cell"}
             part = Part(self.suite.name, self.suite.digest, entry.number)
             for count in counts:
+                try:
+                    check_fits(made, benchmark, count)
+                except UsageError as error:
+                    self.out.skips.append(Skip(benchmark.name, str(error)))
+                    continue
                 yield replace(made, ranks=count, part=part), {"ranks": str(count), **texts}
 
     def _counts(self, entry: Entry, benchmark: Benchmark) -> Iterator[int]:

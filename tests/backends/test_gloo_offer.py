@@ -27,6 +27,7 @@ HAS = {
             "reduce_scatter_block", "alltoall", "alltoallv",
         )
     ),
+    "step",
 }  # fmt: skip
 
 

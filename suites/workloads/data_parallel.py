@@ -1,0 +1,130 @@
+"""Data parallel training: what is done with the gradients (docs/workloads/data-parallel.md)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from omb_py.engine.dtypes import DTYPES
+from omb_py.errors import UsageError
+from omb_py.suites.workloads import buckets
+from omb_py.suites.workloads.calls import EXCHANGE, Call, Message, padded
+from omb_py.suites.workloads.grid import grid
+from omb_py.suites.workloads.models import model
+from omb_py.suites.workloads.settings import Values
+
+ZERO_BUCKET_ELEMENTS = 500_000_000
+"""DeepSpeed's default reduce_bucket_size and allgather_bucket_size."""
+
+
+@lru_cache(maxsize=64)
+def gradient_bytes(name: str, dtype: str) -> tuple[int, ...]:
+    """Bytes of each parameter of a model in the order of definition."""
+    return tuple(count * DTYPES[dtype].itemsize for _, count in model(name).tensors)
+
+
+@lru_cache(maxsize=64)
+def ddp_buckets(name: str, dtype: str, layout: str, first: int, cap: int) -> tuple[int, ...]:
+    """Bytes of DDP's buckets in the order in which they are reduced."""
+    return tuple(buckets.ddp(gradient_bytes(name, dtype), layout, first, cap))
+
+
+def ddp(v: Values, rank: int, ranks: int) -> list[Call]:
+    """One all-reduce a bucket, beside the rest of the backward pass."""
+    made = ddp_buckets(v["model"].name, v["dtype"], v["layout"], v["first"], v["cap"])
+    return [Call("allreduce", n, v["dtype"], "bucket", work=n, until=None) for n in made]
+
+
+def horovod(v: Values, rank: int, ranks: int) -> list[Call]:
+    """One all-reduce a fusion buffer; which tensors are ready is agreed upon before, in messages that are not here."""
+    ready = gradient_bytes(v["model"].name, v["dtype"])[::-1]
+    return [
+        Call("allreduce", n, v["dtype"], "buffer", work=n, until=None) for n in buckets.fused(ready, v["threshold"])
+    ]
+
+
+def parameter_server(v: Values, rank: int, ranks: int) -> list[Call]:
+    """Workers push their gradients to servers, each of which has a part of the parameters, and pull them back."""
+    servers: int = v["servers"]
+    if servers >= ranks:
+        raise UsageError(f"servers {servers} leave no worker among {ranks} ranks: use -n {servers + 1} or more")
+    whole = sum(gradient_bytes(v["model"].name, v["dtype"]))
+    part = padded(whole, servers, v["dtype"]) // servers
+
+    def call(label: str, sends: list[Message], receives: list[Message], work: float = 0.0) -> Call:
+        return Call(EXCHANGE, 0, v["dtype"], label, sends=tuple(sends), receives=tuple(receives), work=work)
+
+    workers = range(servers, ranks)
+    if rank >= servers:
+        push = [Message(server, part, 1) for server in range(servers)]
+        return [
+            call("push", push, [], 1.0), call("pull", [], [Message(server, part, 2) for server in range(servers)])
+        ]  # fmt: skip
+    if v["mode"] == "sync":
+        return [
+            call("push", [], [Message(worker, part, 1) for worker in workers]),
+            call("pull", [Message(worker, part, 2) for worker in workers], []),
+        ]
+    turns = [(call("push", [], [Message(w, part, 1)]), call("pull", [Message(w, part, 2)], [])) for w in workers]
+    return [one for turn in turns for one in turn]
+
+
+def ring(v: Values, rank: int, ranks: int) -> list[Call]:
+    """The gradient reduced by messages to the next rank: reduce-scatter, then all-gather, of one chunk a step."""
+    rings = grid(ranks, {"ring": v["ring"], "rings": 0}, "rings") if v["ring"] else grid(ranks, {"ring": 0}, "ring")
+    n, dtype = rings.size("ring"), v["dtype"]
+    after, before = rings.shifted(rank, "ring", 1, around=True), rings.shifted(rank, "ring", -1, around=True)
+    chunk = padded(sum(gradient_bytes(v["model"].name, dtype)), n, dtype) // n
+    if n < 2 or after is None or before is None:
+        raise UsageError(f"a ring needs 2 ranks or more, not {n}: use -n 2")
+    return [
+        Call(EXCHANGE, 0, dtype, "reduce-scatter" if step < n - 1 else "all-gather", work=float(step == 0),
+             sends=(Message(after, chunk),), receives=(Message(before, chunk),))
+        for step in range(2 * (n - 1))
+    ]  # fmt: skip
+
+
+def zero(v: Values, rank: int, ranks: int) -> list[Call]:
+    """ZeRO stages 1 and 2: gradients reduced and scattered in buckets, then the updated parameters gathered.
+
+    Stage 2 reduces beside the backward pass, stage 1 after it.
+    """
+    dtype, item = v["dtype"], DTYPES[v["dtype"]].itemsize
+    whole, most = sum(gradient_bytes(v["model"].name, dtype)), v["bucket"] * item
+    parts = [min(most, whole - start) for start in range(0, whole, most)]
+    sizes = [padded(part, ranks, dtype) for part in parts]
+    until = None if v["stage"] == 2 else 0
+    computing = [n if v["stage"] == 2 else float(j == 0) for j, n in enumerate(sizes)]
+    reduced = [
+        Call("reduce_scatter_block", n, dtype, "gradients", work=work, until=until)
+        for n, work in zip(sizes, computing, strict=True)
+    ]
+    return [*reduced, *(Call("allgather", n // ranks, dtype, "parameters", work=0.0) for n in sizes)]
+
+
+def fsdp(v: Values, rank: int, ranks: int) -> list[Call]:
+    """ZeRO-3, FSDP and, with replicas, HSDP: each unit gathered before its forward and its backward pass.
+
+    With prefetch the next unit is gathered beside the computing of this one.
+    """
+    where = grid(ranks, {"shard": v["shard"], "replica": v["replica"]}, "shard")
+    dtype, item = v["dtype"], DTYPES[v["dtype"]].itemsize
+    shard, n = where.group(rank, "shard"), where.size("shard")
+    copies, r = where.group(rank, "replica"), where.size("replica")
+    units = [padded(count * item, n, dtype) for _, count in v["model"].units]
+    ahead = 1 if v["prefetch"] == "on" else 0
+    calls: list[Call] = []
+    for label, order in (("gather forward", units), ("gather backward", units[::-1])):
+        for number, nbytes in enumerate(order):
+            if n > 1:  # the computing before this gather is that of the unit before
+                work = 0.0 if number == 0 else float(order[number - 1])
+                until = 0 if number == 0 else ahead
+                calls.append(Call("allgather", nbytes // n, dtype, label, shard, work=work, until=until))
+            if label == "gather backward":
+                alone = 0.0 if n > 1 else float(nbytes)
+                if n > 1:
+                    calls.append(Call("reduce_scatter_block", nbytes, dtype, "reduce", shard, work=alone, until=None))
+                if r > 1:
+                    calls.append(
+                        Call("allreduce", nbytes // n, dtype, "replicas", copies, work=alone, until=None)
+                    )  # fmt: skip
+    return calls

@@ -1,0 +1,248 @@
+"""The families of workloads, and a workload as its text says it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from omb_py.errors import UsageError, nearest
+from omb_py.suites.workloads import classic, data_parallel, experts, model_parallel, replay, tiles
+from omb_py.suites.workloads import settings as s
+from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES
+from omb_py.suites.workloads.calls import Call, scaled
+from omb_py.suites.workloads.settings import Setting, Values
+
+Make = Callable[[Values, int, int], list[Call]]
+"""(settings, rank, ranks) -> the calls of that rank in a step, in order. Raises UsageError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of workload."""
+
+    name: str
+    summary: str
+    make: Make = field(compare=False)
+    formula: str
+    """Calls and sizes, in the symbols of docs/workloads."""
+    source: str
+    settings: Mapping[str, Setting] = field(compare=False)
+    labels: tuple[str, ...] = ()
+    """Of calls that not all ranks make, in the order of the table; empty: all ranks make calls of equal sizes."""
+
+    @property
+    def keys(self) -> dict[str, Setting]:
+        """Its settings, and those of every family."""
+        return {**self.settings, **s.COMMON}
+
+
+_P = "P parameters, e bytes an element, n ranks"
+_DDP_SOURCE = "torch/csrc/distributed/c10d/reducer.hpp and reducer.cpp; docs/source/notes/ddp.rst of PyTorch"
+_LAYERS = s.whole(0, "layers; 0: the model's", 0)
+_BATCH = s.whole(1, "sequences of a micro-batch")
+_SEQ = s.whole(0, "tokens of a sequence; 0: as the model is trained", 0)
+_SEQUENCE = s.word("off", "sequence parallel: an all-gather and a reduce-scatter for each all-reduce", "off", "on")
+_ATTENTION = {"model": s.attention_model("gpt2-124m"), "dtype": s.dtype("bfloat16"), "batch": _BATCH, "seq": _SEQ,
+              "layers": _LAYERS}  # fmt: skip
+_MODEL = {"model": s.any_model("mlp"), "dtype": s.dtype("float32")}
+_PIPELINE = {**_ATTENTION, "micro": s.whole(4, "micro-batches of a step")}
+_SCHEDULE = s.word("1f1b", "order of the passes", "1f1b", "gpipe")
+
+_ALL = (
+    Family(
+        "ddp", "data parallel: PyTorch's DistributedDataParallel, an all-reduce for each bucket of gradients",
+        data_parallel.ddp, f"all-reduces of P·e in all ({_P}); a bucket closes when it reaches first (1 MiB) or cap "
+        "(25 MiB)", _DDP_SOURCE,
+        {**_MODEL, "layout": s.word("rebuilt", "of all iterations but the first, of the first, or with "
+                                    "find_unused_parameters", "rebuilt", "first", "unused"),
+         "first": s.size(str(DDP_FIRST_BYTES), "limit of the first bucket that is filled"),
+         "cap": s.size(str(DDP_CAP_BYTES), "limit of the other buckets (bucket_cap_mb)")},
+    ),
+    Family(
+        "horovod", "data parallel: Horovod, an all-reduce for each fusion buffer", data_parallel.horovod,
+        f"all-reduces of P·e in all ({_P}); tensors share a buffer up to the threshold",
+        "horovod/common/controller.cc (FuseResponses), docs/tensor-fusion.rst of Horovod",
+        {**_MODEL, "threshold": s.size(str(HOROVOD_BYTES), "HOROVOD_FUSION_THRESHOLD")},
+    ),
+    Family(
+        "parameter_server", "data parallel: workers push gradients to servers and pull parameters",
+        data_parallel.parameter_server, f"each worker sends P·e / servers to each server and gets as much back ({_P})",
+        "Li et al., OSDI 2014",
+        {**_MODEL, "servers": s.whole(1, "ranks that hold parameters, the first ones"),
+         "mode": s.word("sync", "servers answer when all have pushed, or each at once", "sync", "async")},
+        ("push", "pull"),
+    ),
+    Family(
+        "ring", "data parallel: a ring all-reduce made of messages", data_parallel.ring,
+        f"2·(n − 1) messages of P·e/n a rank ({_P})", "Patarasu and Yuan, JPDC 2009",
+        {**_MODEL, "ring": s.whole(0, "ranks of a ring; 0: all", 0)}, ("reduce-scatter", "all-gather"),
+    ),
+    Family(
+        "zero", "ZeRO stages 1 and 2: gradients reduce-scattered, parameters gathered", data_parallel.zero,
+        f"reduce-scatter of P·e in buckets, then all-gather of P·e ({_P}); on a ring 2·P·e·(n−1)/n a rank",
+        "arXiv 1910.02054; DeepSpeed's reduce_bucket_size",
+        {**_MODEL, "stage": s.whole(2, "1: reduced after the backward pass, 2: beside it"),
+         "bucket": s.whole(data_parallel.ZERO_BUCKET_ELEMENTS, "elements of a bucket")},
+    ),
+    Family(
+        "fsdp", "ZeRO-3, FSDP and HSDP: each layer's parameters gathered twice, its gradients reduce-scattered",
+        data_parallel.fsdp, "a unit of P_u parameters: all-gather of P_u·e forward and backward, reduce-scatter of "
+        "P_u·e; on a ring 3·P·e·(n−1)/n a rank; with replicas an all-reduce of P_u·e/shard",
+        "arXiv 2304.11277 (FSDP), 1910.02054 (ZeRO-3)",
+        {**_MODEL, "shard": s.whole(0, "ranks over which parameters are spread; 0: what replicas leave", 0),
+         "replica": s.whole(1, "copies of the model (HSDP)"),
+         "prefetch": s.word("on", "gather the next layer beside the computing of this one", "on", "off")},
+    ),
+    Family(
+        "tensor", "tensor parallel as Megatron-LM, also with sequence parallel", model_parallel.tensor,
+        "2 all-reduces of b·s·h·e forward and 2 backward a layer; with sequence=on all-gather and reduce-scatter",
+        "arXiv 1909.08053, 2205.05198",
+        {**_ATTENTION, "tp": s.whole(0, "ranks of a model; 0: all", 0), "sequence": _SEQUENCE},
+    ),
+    Family(
+        "ulysses", "sequence parallel by all-to-all (DeepSpeed-Ulysses)", model_parallel.ulysses,
+        "4 all-to-alls of b·(s/n)·h·e a layer, as many backward", "arXiv 2309.14509",
+        {**_ATTENTION, "sp": s.whole(0, "ranks of a sequence; 0: all", 0)},
+    ),
+    Family(
+        "context", "context parallel: ring attention", model_parallel.context,
+        "n − 1 messages of 2·b·(s/n)·h_kv·e a layer, twice as large backward", "arXiv 2310.01889",
+        {**_ATTENTION, "cp": s.whole(0, "ranks of a sequence; 0: all", 0)},
+    ),
+    Family(
+        "pipeline", "pipeline parallel, 1F1B or GPipe", model_parallel.pipeline,
+        "a message of b·s·h·e each way for each micro-batch and boundary", "arXiv 2104.04473, 1811.06965",
+        {**_PIPELINE, "pp": s.whole(0, "stages; 0: all ranks", 0), "schedule": _SCHEDULE},
+        ("forward", "turn", "backward"),
+    ),
+    Family(
+        "gems", "bidirectional pipeline: two models in opposite directions (GEMS)", model_parallel.gems,
+        "two pipelines' messages of b·s·h·e, then an all-reduce of P·e/p between ranks i and p − 1 − i",
+        "Jain et al., SC 2020 (GEMS)",
+        {**_PIPELINE, "pp": s.whole(0, "stages, an even number; 0: all ranks", 0)}, ("forward", "backward", "replicas"),
+    ),
+    Family(
+        "three_d", "tensor, pipeline and data parallel at once", model_parallel.three_d,
+        "tensor's calls for the layers of a stage and each micro-batch, pipeline's messages, then all-reduces of "
+        "P·e/(tp·pp) in pieces", "arXiv 2104.04473",
+        {**_PIPELINE, "tp": s.whole(1, "ranks of a tensor"), "pp": s.whole(1, "stages"),
+         "dp": s.whole(0, "replicas; 0: what the others leave", 0), "schedule": _SCHEDULE, "sequence": _SEQUENCE,
+         "order": s.order("tp-dp-pp", "dimensions, the one with the nearest ranks first"),
+         "cap": s.size(str(DDP_CAP_BYTES), "piece of the gradients")},
+        ("forward", "turn", "backward", "tensor forward", "tensor backward", "tensor forward gather",
+         "tensor forward scatter", "tensor backward gather", "tensor backward scatter", "gradients"),
+    ),
+    Family(
+        "moe", "expert parallel: dispatch and combine", experts.moe,
+        "T·k·(H + 4·⌈H/128⌉) bytes to the experts' ranks, T·k·2·H back, a layer", "DeepSeek-V3; DeepEP's README",
+        {"ep": s.whole(0, "ranks that share the experts; 0: all", 0),
+         "tokens": s.whole(128, "T, tokens of a rank: 4096 in training, 128 in decoding"),
+         "top": s.whole(8, "k, experts of a token"), "experts": s.whole(256, "experts in all"),
+         "hidden": s.whole(7168, "H"), "layers": s.whole(1, "layers with experts"),
+         "traffic": Setting("balanced", "who sends to whom: balanced, zipf, hot, or @FILE with a row of copies of "
+                            "tokens for each rank", experts.read_traffic, experts.travelling),
+         "skew": s.number(0, "zipf's exponent (1), or the share of the hot expert (0.5)"),
+         "copies": s.word("experts", "a copy for each expert, or one for each rank that has one", "experts", "ranks")},
+        ("dispatch", "combine"),
+    ),
+    Family(
+        "decode", "tensor parallel inference: small all-reduces for each token", model_parallel.decode,
+        "2 all-reduces of b·h·e a layer and token", "arXiv 1909.08053",
+        {"model": s.attention_model("gpt2-124m"), "dtype": s.dtype("bfloat16"),
+         "batch": s.whole(1, "sequences of a request"), "layers": _LAYERS,
+         "tp": s.whole(0, "ranks of a model; 0: all", 0), "tokens": s.whole(1, "tokens of a step"),
+         "requests": s.whole(1, "requests at once")},
+    ),
+    Family(
+        "halo", "spatial parallel: edges of tiles of a large image, in rows (1-D) or in rows and columns (2-D)",
+        tiles.halo, "b·c·e·(k−1)/2 times the length of an edge to each neighbor, before each convolution",
+        "Jain et al., SC 2020 (GEMS); Dryden et al., IPDPS 2019",
+        {"columns": s.whole(1, "tiles across"), "side": s.whole(4096, "pixels of the image's side"),
+         "channels": s.whole(64, "c"), "kernel": s.whole(3, "k, odd"), "batch": s.whole(1, "b"),
+         "layers": s.whole(4, "convolutions of a step"), "dtype": s.dtype("float32")},
+        ("halo",),
+    ),
+    Family(
+        "kmeans", "K-means: centres and inertia of an iteration", classic.kmeans,
+        "an all-reduce of (K·D + K)·e and one of e", "OMB-Py, IPDPSW 2022",
+        {"clusters": s.whole(1024, "K"), "features": s.whole(128, "D"), "dtype": s.dtype("float32"),
+         "iterations": s.whole(1, "iterations of a step")},
+    ),
+    Family(
+        "knn", "nearest neighbors: queries out, candidates back", classic.knn,
+        "a broadcast of Q·D·e and a gather of k·Q·(e + 8)", "OMB-Py, IPDPSW 2022",
+        {"queries": s.whole(1024, "Q"), "features": s.whole(128, "D"), "k": s.whole(10, "neighbors"),
+         "dtype": s.dtype("float32")},
+    ),
+    Family(
+        "pca", "principal components or a truncated SVD", classic.pca,
+        "all-reduces of (D + 1)·e and D²·e; tsvd: one of D·r·e an iteration", "Halko et al., SIAM Review 2011",
+        {"method": s.word("pca", "of what", "pca", "tsvd"), "features": s.whole(512, "D"),
+         "components": s.whole(16, "r"), "iterations": s.whole(4, "power iterations"), "dtype": s.dtype("float32")},
+    ),
+    Family(
+        "matmul", "a matrix product: one matrix broadcast, the other scattered, the product gathered", classic.matmul,
+        "a broadcast of N²·e, blocks of ⌈N/n⌉·N·e out and back", "OMB-Py, IPDPSW 2022",
+        {"side": s.whole(512, "N"), "dtype": s.dtype("float32")},
+    ),
+    Family(
+        "replay", "a recorded step: the collectives of a Kineto, execution (Chakra) or param basic trace",
+        replay.replay, "the recorded calls with the recorded bytes", "the trace",
+        {"trace": Setting("1*allreduce/1024/float32/0", "@FILE, a trace of one rank in JSON", replay.read_calls,
+                          replay.travelling),
+         "wait": s.word("end", "calls run beside the rest of the step, or are waited for at once", "end", "now"),
+         "unknown": s.word("refuse", "calls that cannot be replayed", "refuse", "skip")},
+    ),
+)  # fmt: skip
+FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({family.name: family for family in _ALL})
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A family with its settings."""
+
+    family: Family
+    text: str
+    """``NAME`` or ``NAME:KEY=VALUE,…`` in a canonical form that names no file."""
+    values: Mapping[str, Any] = field(compare=False)
+
+    def calls(self, rank: int, ranks: int) -> tuple[Call, ...]:
+        """The calls of a rank in a step, in order. Raises UsageError where ranks and settings do not fit."""
+        return _calls(self, rank, ranks)
+
+    def labels(self, rank: int, ranks: int) -> Mapping[tuple[str, int], str]:
+        """The row of the table of calls for a label and size; the rows are the same on all ranks, in the same order."""
+        calls = Counter((call.label, call.size) for call in self.calls(rank, ranks))
+        if not self.family.labels:
+            return {(label, size): f"{label}, {count} × {size} B" for (label, size), count in calls.items()}
+        rows = {(label, 0): label for label in self.family.labels}
+        return {**rows, **{(label, size): label for label, size in calls}}
+
+
+@lru_cache(maxsize=4096)
+def _calls(workload: Workload, rank: int, ranks: int) -> tuple[Call, ...]:
+    family, values = workload.family, workload.values
+    try:
+        made = family.make(values, rank, ranks)
+    except UsageError as error:
+        raise UsageError(f"workload {family.name}: {error}") from None
+    return tuple(scaled(call, values["scale"], ranks) for call in made)
+
+
+@lru_cache(maxsize=256)
+def parse_workload(text: str) -> Workload:
+    """A workload from ``NAME`` or ``NAME:KEY=VALUE,…``.
+
+    Raises:
+        UsageError: an unknown name, key or value, with the nearest; a file that cannot be read.
+    """
+    name, _, rest = text.strip().partition(":")
+    if name not in FAMILIES:
+        raise UsageError(f"unknown workload {name!r}: {nearest(name, FAMILIES)}")
+    family = FAMILIES[name]
+    values, given = s.read(name, family.keys, rest)
+    return Workload(family, f"{name}:{given}" if given else name, values)

@@ -1,0 +1,183 @@
+"""A model over several ranks: tensor, sequence, context and pipeline parallel (docs/workloads/model-parallel.md)."""
+
+from __future__ import annotations
+
+from omb_py.engine.dtypes import DTYPES
+from omb_py.errors import UsageError
+from omb_py.suites.workloads.calls import EXCHANGE, Call, Message, padded
+from omb_py.suites.workloads.grid import Grid, divides, grid, one_and_copies
+from omb_py.suites.workloads.settings import Values
+
+
+def activation(v: Values) -> int:
+    """Bytes of the activations of a micro-batch between two layers: b·s·h·e."""
+    return int(v["batch"] * tokens(v) * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize)
+
+
+def tokens(v: Values) -> int:
+    """The length of a sequence: as given, else that which the model is trained on."""
+    return int(v["seq"] or v["model"].shape.sequence)
+
+
+def layers(v: Values) -> int:
+    """Layers: as given, else the model's."""
+    return int(v["layers"] or v["model"].shape.layers)
+
+
+def _half_layer(v: Values, group: tuple[int, ...], n: int, label: str) -> list[Call]:
+    """What attention or the feed-forward part asks for in one direction."""
+    whole, dtype = activation(v), v["dtype"]
+    if v["sequence"] == "on":
+        whole = padded(whole, n, dtype)
+        return [
+            Call("allgather", whole // n, dtype, f"{label} gather", group),
+            Call("reduce_scatter_block", whole, dtype, f"{label} scatter", group),
+        ]
+    return [Call("allreduce", whole, dtype, label, group)]
+
+
+def check_heads(v: Values, n: int, what: str) -> None:
+    """Raises UsageError when the heads of a model cannot be divided by so many ranks."""
+    divides(f"{v['model'].name}: heads", v["model"].shape.heads, what, n)
+
+
+def tensor(v: Values, rank: int, ranks: int) -> list[Call]:
+    """Megatron-LM's tensor parallel: attention and feed-forward part each end in one all-reduce, in both passes."""
+    where = one_and_copies("tp", v["tp"], ranks)
+    n, group = where.size("tp"), where.group(rank, "tp")
+    check_heads(v, n, "tp")
+    return [
+        call
+        for label in ("forward", "backward")
+        for _ in range(2 * layers(v) if n > 1 else 0)
+        for call in _half_layer(v, group, n, label)
+    ]
+
+
+def ulysses(v: Values, rank: int, ranks: int) -> list[Call]:
+    """DeepSpeed-Ulysses: queries, keys, values and the result change between sequence and heads by all-to-all."""
+    where = one_and_copies("sp", v["sp"], ranks)
+    n, group = where.size("sp"), where.group(rank, "sp")
+    check_heads(v, n, "sp")
+    local = padded(divides("tokens", tokens(v), "sp", n) * v["batch"] * v["model"].shape.hidden
+                   * DTYPES[v["dtype"]].itemsize, n, v["dtype"])  # fmt: skip
+    one = {label: Call("alltoall", local, v["dtype"], label, group) for label in ("forward", "backward")}
+    return [one[label] for label in one for _ in range(4 * layers(v) if n > 1 else 0)]
+
+
+def context(v: Values, rank: int, ranks: int) -> list[Call]:
+    """Ring attention: the keys and values of a block of tokens go round, with their gradients in the backward pass."""
+    where = one_and_copies("cp", v["cp"], ranks)
+    n = where.size("cp")
+    block = divides("tokens", tokens(v), "cp", n)
+    nbytes = 2 * v["batch"] * block * v["model"].shape.kv_hidden * DTYPES[v["dtype"]].itemsize
+    around = {"forward": nbytes, "backward": 2 * nbytes}
+    after, before = where.shifted(rank, "cp", 1, around=True), where.shifted(rank, "cp", -1, around=True)
+    assert after is not None and before is not None
+    return [
+        Call(EXCHANGE, 0, v["dtype"], label, sends=(Message(after, size),), receives=(Message(before, size),), until=1)
+        for label, size in around.items()
+        for _ in range(layers(v) * (n - 1))
+    ]
+
+
+def decode(v: Values, rank: int, ranks: int) -> list[Call]:
+    """Tensor parallel inference: two all-reduces of b·h·e a layer and token; each request has calls of its own."""
+    where = one_and_copies("tp", v["tp"], ranks)
+    n = where.size("tp")
+    check_heads(v, n, "tp")
+    nbytes = v["batch"] * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize
+    one = Call("allreduce", nbytes, v["dtype"], "token", where.group(rank, "tp"), until=v["requests"] - 1)
+    return [one] * (2 * layers(v) * v["tokens"] * v["requests"] if n > 1 else 0)
+
+
+def _stage(v: Values, where: Grid, rank: int, message: int, work: list[list[Call]]) -> list[Call]:
+    """The calls of a stage of a pipeline; `work` are those of one micro-batch's forward and backward pass.
+
+    GPipe runs all forward passes first; 1F1B as Megatron-LM's forward_backward_pipelining_without_interleaving.
+    """
+    before, after = where.shifted(rank, "pp", -1), where.shifted(rank, "pp", 1)
+    m, stages, at = v["micro"], where.size("pp"), where.place(rank, "pp")
+
+    def exchange(label: str, out: int | None, back: int | None, number: int, work: float = 0.0) -> list[Call]:
+        sends = () if out is None else (Message(out, message, 1),)
+        receives = () if back is None else (Message(back, message, 1),)
+        made = Call(EXCHANGE, 0, v["dtype"], label, sends=sends, receives=receives, work=work)
+        return [made] if sends or receives else []
+
+    ahead = m if v["schedule"] == "gpipe" else min(stages - at - 1, m)
+    calls: list[Call] = []
+    for j in range(ahead):
+        calls += exchange("forward", None, before, j) + work[0] + exchange("forward", after, None, j, 1.0)
+    steady = m - ahead
+    if steady:
+        calls += exchange("forward", None, before, ahead)
+    for j in range(steady):
+        calls += work[0] + exchange("turn", after, after, j, 1.0)  # the forward result out, a gradient back
+        calls += work[1]
+        last = j == steady - 1
+        calls += exchange("turn", before, None if last else before, j, 2.0)
+    for j in range(ahead):
+        calls += exchange("backward", None, after, j) + work[1] + exchange("backward", before, None, j, 2.0)
+    return calls
+
+
+def pipeline(v: Values, rank: int, ranks: int) -> list[Call]:
+    """Stages in a row, GPipe or 1F1B: activations forward, their gradients back, for each micro-batch."""
+    where = one_and_copies("pp", v["pp"], ranks)
+    _check_stages(v, where.size("pp"))
+    return _stage(v, where, rank, activation(v), [[], []])
+
+
+def _check_stages(v: Values, stages: int) -> None:
+    if stages > layers(v):
+        raise UsageError(f"{v['model'].name}: {layers(v)} layers cannot fill {stages} stages: use pp={layers(v)}")
+    divides(f"{v['model'].name}: layers", layers(v), "pp", stages)
+
+
+def gems(v: Values, rank: int, ranks: int) -> list[Call]:
+    """Two models in opposite directions over the same ranks (GEMS): while one drains the other fills.
+
+    At the end the two ranks that hold the same stage add their gradients.
+    """
+    here = one_and_copies("pp", v["pp"], ranks)
+    n, at = here.size("pp"), here.place(rank, "pp")
+    if n % 2:
+        raise UsageError(f"gems pairs stage i with stage p - 1 - i, so it needs an even number of ranks, not {n}")
+    _check_stages(v, n)
+    message = activation(v)
+    calls: list[Call] = []
+    for _ in range(v["micro"]):
+        for forward in (1, -1):
+            ends = here.shifted(rank, "pp", -forward), here.shifted(rank, "pp", forward)
+            for label, (source, to) in (("forward", ends), ("backward", ends[::-1])):
+                if source is not None:
+                    calls.append(
+                        Call(EXCHANGE, 0, v["dtype"], label, receives=(Message(source, message),), work=0.0)
+                    )  # fmt: skip
+                if to is not None:
+                    calls.append(Call(EXCHANGE, 0, v["dtype"], label, sends=(Message(to, message),), work=1.0))
+    stages = here.group(rank, "pp")
+    twin = tuple(sorted((rank, stages[n - 1 - at])))
+    part = v["model"].parameters // n * DTYPES[v["dtype"]].itemsize
+    return [*calls, Call("allreduce", part, v["dtype"], "replicas", twin, work=0.0)]
+
+
+def three_d(v: Values, rank: int, ranks: int) -> list[Call]:
+    """Tensor, pipeline and data parallel at once; `order` says which dimension has the nearest ranks."""
+    where = grid(ranks, {"tp": v["tp"], "pp": v["pp"], "dp": v["dp"]}, "dp", v["order"])
+    tp, pp, dp = (where.size(name) for name in ("tp", "pp", "dp"))
+    check_heads(v, tp, "tp")
+    _check_stages(v, pp)
+    group, here = where.group(rank, "tp"), layers(v) // pp
+    inside = [
+        [call for _ in range(2 * here if tp > 1 else 0) for call in _half_layer(v, group, tp, f"tensor {way}")]
+        for way in ("forward", "backward")
+    ]
+    calls = _stage(v, where, rank, activation(v), inside)
+    if dp > 1:
+        part = v["model"].parameters // (tp * pp) * DTYPES[v["dtype"]].itemsize
+        parts = [min(v["cap"], part - start) for start in range(0, part, v["cap"])]
+        calls += [Call("allreduce", n, v["dtype"], "gradients", where.group(rank, "dp"), work=0.0, until=None)
+                  for n in parts]  # fmt: skip
+    return calls

@@ -1,0 +1,163 @@
+"""A recorded step as a workload: PyTorch's Kineto trace, an execution trace (Chakra), or param's basic list.
+
+A trace is of one rank; its collectives over all ranks are what every rank calls (docs/workloads/replay.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.errors import UsageError
+from omb_py.suites.workloads.calls import Call, padded
+from omb_py.suites.workloads.settings import Values
+
+_OPS: Final = {
+    "allreduce": "allreduce", "broadcast": "bcast", "bcast": "bcast", "reduce": "reduce", "barrier": "barrier",
+    "allgather": "allgather", "allgatherbase": "allgather", "allgatherintotensor": "allgather",
+    "allgathersingle": "allgather", "reducescatter": "reduce_scatter_block", "reducescatterbase":
+    "reduce_scatter_block", "reducescattertensor": "reduce_scatter_block", "reducescattersingle":
+    "reduce_scatter_block", "alltoall": "alltoall", "alltoallbase": "alltoall", "alltoallsingle": "alltoall",
+}  # fmt: skip
+"""Name without underscores, as traces have it -> ours."""
+_NOT_CALLS: Final = frozenset({"wait", "init", "", "monitoredbarrier"})
+_TYPES: Final = {
+    "float": "float32", "double": "float64", "half": "float16", "c10half": "float16", "c10bfloat16": "bfloat16",
+    "long": "int64", "longint": "int64", "int": "int32", "byte": "uint8", "unsignedchar": "uint8", "char": "int8",
+    "signedchar": "int8",
+}  # fmt: skip
+Entry = tuple[str, int, str, int]
+"""Name, elements that go in, type, ranks of the group (0: not said)."""
+
+
+def _plain(word: str) -> str:
+    return "".join(c for c in word.lower() if c.isalnum())
+
+
+def _element(word: Any) -> str:
+    plain = _plain(str(word).removeprefix("GenericList").replace("Tensor", ""))
+    return _TYPES.get(plain) or parse_dtype(plain)
+
+
+def _elements(shapes: Any) -> int:
+    """Elements of the first tensor of a list of shapes, which may be a list of lists."""
+    while isinstance(shapes, list) and shapes and isinstance(shapes[0], list):
+        shapes = shapes[0]
+    return prod(shapes) if isinstance(shapes, list) else 0
+
+
+_OUTPUT_FIRST: Final = ("allgather", "reduce_scatter_block", "alltoall")
+"""Operators of c10d that name what is received before what is sent."""
+
+
+def _operator(name: str, shapes: list[Any], types: list[Any]) -> Entry:
+    """An operator of c10d, as a trace of PyTorch has it for every backend."""
+    op = _OPS.get(_plain(name))
+    place = 1 if op in _OUTPUT_FIRST and len(shapes) > 1 else 0
+    kinds = [t for t in types if isinstance(t, str) and t not in ("", "Scalar")]
+    kind = kinds[min(place, len(kinds) - 1)] if kinds else "float"
+    return name, _elements(shapes[place : place + 1]), "float" if kind == "TensorList" else kind, 0
+
+
+def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
+    annotated = {e["name"].removeprefix("gloo:"): e for e in events if str(e.get("name", "")).startswith("gloo:")}
+    for event in sorted((e for e in events if "ts" in e), key=lambda e: float(e["ts"])):
+        name, args = str(event.get("name", "")), event.get("args") or {}
+        if name == "record_param_comms" and "Collective name" in args:
+            group = int(args.get("Group size") or 0)
+            yield str(args["Collective name"]), int(args.get("In msg nelems") or 0), str(args.get("dtype")), group
+        elif name.startswith("c10d::") and "Input Dims" in args:
+            short, elements, kind, group = _operator(name[6:], args["Input Dims"], args.get("Input type") or [])
+            told = next((e for key, e in annotated.items() if _OPS.get(_plain(key)) == _OPS.get(_plain(short))), None)
+            kinds = ((told or {}).get("args") or {}).get("Input type") or [kind]
+            yield short, elements, kinds[0], group  # a list of tensors has no type of its own
+
+
+def _execution(nodes: list[Mapping[str, Any]]) -> Iterator[Entry]:
+    for node in sorted(nodes, key=lambda n: int(n.get("id", 0))):
+        name = str(node.get("name", ""))
+        attributes = {a["name"]: a.get("value") for a in node.get("attrs") or [] if "name" in a}
+        if attributes.get("collective_name"):
+            elements, group = int(attributes.get("in_msg_nelems") or 0), int(attributes.get("pg_size") or 0)
+            yield str(attributes["collective_name"]), elements, str(attributes.get("dtype")), group
+        elif name.startswith("c10d::"):
+            inputs = node.get("inputs") or {}
+            kinds = [str(t).partition("Tensor(")[2].strip(")]") for t in inputs.get("types") or []]
+            yield _operator(name[6:], inputs.get("shapes") or [], kinds)
+
+
+def _basic(items: list[Mapping[str, Any]]) -> Iterator[Entry]:
+    for item in items:
+        if "comms" in item:
+            group = int(item.get("world_size") or 0)
+            yield str(item["comms"]), int(item.get("in_msg_size") or 0), str(item.get("dtype", "float")), group
+
+
+def entries_of(trace: Any) -> list[Entry]:
+    """The communication in a trace, in order. Raises UsageError where it is none that is known."""
+    if isinstance(trace, dict) and isinstance(trace.get("traceEvents"), list):
+        return list(_kineto(trace["traceEvents"]))
+    if isinstance(trace, dict) and isinstance(trace.get("nodes"), list):
+        return list(_execution(trace["nodes"]))
+    if isinstance(trace, list) and all(isinstance(item, dict) for item in trace):
+        return list(_basic(trace))
+    raise UsageError("neither a Kineto trace (traceEvents), an execution trace (nodes) nor a list of calls (comms)")
+
+
+def travelling(text: str) -> str:
+    """The calls of a trace file ``@FILE`` as ``COUNT*OP/ELEMENTS/TYPE/RANKS;…``. Raises UsageError."""
+    if not text.startswith("@"):
+        return text
+    path = Path(text[1:])
+    try:
+        trace = json.loads(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"trace {path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    except json.JSONDecodeError as error:
+        raise UsageError(f"trace {path}: line {error.lineno}: no JSON: {error.msg}") from None
+    try:
+        found = [entry for entry in entries_of(trace) if _plain(entry[0]) not in _NOT_CALLS]
+        words = [f"{_plain(name)}/{elements}/{_element(kind)}/{group}" for name, elements, kind, group in found]
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"trace {path}: {type(error).__name__}: {error}") from None
+    if not words:
+        raise UsageError(f"trace {path} has no communication")
+    return ";".join(f"{len(list(run))}*{word}" for word, run in groupby(words))
+
+
+def read_calls(text: str) -> tuple[tuple[int, Entry], ...]:
+    """(how often, what) of the text that :func:`travelling` makes. Raises UsageError."""
+    found = []
+    for part in filter(None, text.split(";")):
+        count, star, rest = part.partition("*")
+        words = rest.split("/")
+        if not star or len(words) != 4 or not all(w.isdigit() for w in (count, words[1], words[3])):
+            raise UsageError(f"{part!r}: write @FILE, or COUNT*OP/ELEMENTS/TYPE/RANKS")
+        found.append((int(count), (words[0], int(words[1]), parse_dtype(words[2]), int(words[3]))))
+    if not found:
+        raise UsageError("which trace? write trace=@FILE")
+    return tuple(found)
+
+
+def replay(v: Values, rank: int, ranks: int) -> list[Call]:
+    """The recorded calls, each beside the rest of the step if ``wait=end``. Raises UsageError for an unknown one."""
+    calls: list[Call] = []
+    until = None if v["wait"] == "end" else 0
+    for count, (name, elements, dtype, group) in v["trace"]:
+        op = _OPS.get(name)
+        why = "is unknown" if op is None else f"is among {group} ranks, not {ranks}" if group not in (0, ranks) else ""
+        if why:
+            if v["unknown"] == "skip":
+                continue
+            raise UsageError(f"call {name} of {elements} elements {why}: write unknown=skip to leave it out")
+        assert op is not None
+        nbytes = elements * DTYPES[dtype].itemsize
+        if op in ("reduce_scatter_block", "alltoall"):
+            nbytes = padded(nbytes, ranks, dtype)
+        calls += [Call(op, nbytes, dtype, name, until=until)] * count
+    return calls

@@ -1,0 +1,32 @@
+"""Workloads on real ranks: sub-communicators, every byte checked."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.suites.workloads import FAMILIES
+from tests.support.mpi import start, torchrun
+from tests.support.workload_session import bindings_of
+
+RANKS = 4
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("backend", ["mpi", "gloo"])
+def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
+    if backend == "gloo" and importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is an extra")
+    out = tmp_path / "found"
+    words = [sys.executable, "-m", "tests.support.workload_session", backend, str(RANKS), str(out)]
+    done = start(words, RANKS, 240, torchrun(RANKS) if backend == "gloo" else ())
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    assert set(found) == {f"{name} {binding}" for name in FAMILIES for binding in bindings_of(backend, name)}
+    assert {name: what["wrong"] for name, what in found.items() if what["wrong"]} == {}
+    assert all(count == RANKS for what in found.values() for count in what["laps"].values())

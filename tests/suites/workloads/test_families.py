@@ -1,0 +1,269 @@
+"""Every family on the simulated backend: right bytes, right answer, many ranks; and what bad input gets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.errors import UsageError
+from omb_py.suites.registry import find
+from omb_py.suites.workloads import FAMILIES, Call, parse_workload
+from omb_py.suites.workloads.benchmark import columns, fits
+from omb_py.suites.workloads.experts import apportioned, distinct, loads
+from omb_py.suites.workloads.grid import grid
+from tests.support.simulated import cell, measured
+
+SMALL = {
+    "ddp": "scale=1/64",
+    "horovod": "scale=1/64,threshold=1M",
+    "parameter_server": "scale=1/64,servers=2",
+    "ring": "scale=1/64",
+    "zero": "scale=1/64,bucket=300000",
+    "fsdp": "scale=1/64,shard=2,replica=2",
+    "tensor": "layers=1,scale=1/512,sequence=on",
+    "ulysses": "layers=1,scale=1/512",
+    "context": "layers=2,scale=1/512",
+    "pipeline": "scale=1/512",
+    "gems": "scale=1/4096,micro=2",
+    "three_d": "tp=2,pp=2,dp=1,layers=2,micro=3,scale=1/4096",
+    "moe": "tokens=4,hidden=64,experts=8",
+    "decode": "layers=2,requests=3",
+    "halo": "columns=2,side=32,channels=2",
+    "kmeans": "clusters=8,features=4",
+    "knn": "queries=8,features=4",
+    "pca": "features=16",
+    "matmul": "side=16",
+    "replay": "trace=2*allreduce/100/float32/0;1*reducescatter/40/bfloat16/4;1*allgather/3/int64/0",
+}
+MANY = {
+    "ring": "ring=4",
+    "parameter_server": "servers=1020",
+    "fsdp": "shard=8,replica=128",
+    "tensor": "tp=4,layers=1",
+    "context": "cp=4,layers=1",
+    "ulysses": "sp=4,layers=1",
+    "pipeline": "pp=4,micro=1",
+    "gems": "pp=4,micro=1",
+    "three_d": "tp=2,pp=2,layers=2,micro=1",
+    "moe": "ep=4,tokens=8",
+    "decode": "tp=4,layers=1",
+    "halo": "columns=32,layers=1",
+}
+"""At 1 024 ranks: groups, where all ranks in one would take long, or the model has too few heads or layers."""
+
+
+def text_of(name: str, settings: str) -> str:
+    return f"{name}:{settings}" if settings else name
+
+
+def step(text: str, ranks: int, **more: Any) -> Any:
+    return measured("step", ranks, workload=text, iterations=1, **more)
+
+
+def calls(text: str, ranks: int) -> list[tuple[Call, ...]]:
+    return [parse_workload(text).calls(rank, ranks) for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_right_bytes_and_right_answer_on_four_ranks(name: str) -> None:
+    done = step(text_of(name, SMALL[name]), 4, validate=True)
+    assert done.wrong_bytes == 0
+    found = columns(done.laps)
+    assert found["serial_us"] > 0 and found["flight_us"] > 0 and 0 <= found["overlap_pct"] <= 100
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_wrong_byte_is_found(name: str) -> None:
+    """On some rank that receives: of a gather or the servers that is rank 0, else any."""
+    done = step(text_of(name, SMALL[name]), 4, validate=True, mock="flip=0")
+    assert done.wrong_bytes > 0
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_many_ranks(name: str) -> None:
+    done = step(text_of(name, MANY.get(name, "")), 1024, mock="data=off")
+    assert columns(done.laps)["serial_us"] > 0
+    assert len(done.laps["step"]) == 1024
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ends_of_every_call_agree(name: str) -> None:
+    """What is sent to a rank is received there, with the same size and tag, and members of a group call the same."""
+    made = calls(text_of(name, SMALL[name]), 4)
+    sent, received = Counter[Any](), Counter[Any]()
+    in_groups: dict[tuple[int, ...], list[list[Any]]] = {}
+    for rank, own in enumerate(made):
+        for call in own:
+            sent.update((rank, m.peer, m.tag, m.nbytes) for m in call.sends)
+            received.update((m.peer, rank, m.tag, m.nbytes) for m in call.receives)
+        for group in {call.group for call in own if call.op != "exchange"}:
+            assert not group or rank in group
+            shape = [(c.op, c.nbytes, c.dtype, c.root) for c in own if c.group == group and c.op != "exchange"]
+            in_groups.setdefault(group, []).append(shape)
+    assert sent == received
+    for group, shapes in in_groups.items():
+        assert len(shapes) == (len(group) or 4) and all(shape == shapes[0] for shape in shapes)
+
+
+class TestBytes:
+    """Against the formulas of the anchor, at full size."""
+
+    def test_data_parallel_reduces_every_parameter_once(self) -> None:
+        for text in ("ddp:model=resnet50", "ddp:model=resnet50,layout=first", "horovod:model=resnet50"):
+            assert sum(c.nbytes for c in calls(text, 2)[0]) == 4 * 25_557_032
+        servers, workers = calls("parameter_server:model=resnet50,servers=1", 3)[0], calls("parameter_server", 3)[1:]
+        assert sum(len(c.receives) for c in servers) == 2 and len(workers) == 2
+
+    def test_a_ring_sends_twice_all_but_a_chunk(self) -> None:
+        (own, *_) = calls("ring:model=resnet50", 4)
+        assert sum(c.sent for c in own) == pytest.approx(2 * 4 * 25_557_032 * 3 / 4, rel=1e-6)
+
+    def test_a_layer_of_llama_in_fsdp(self) -> None:
+        own = calls("fsdp:model=llama2-7b,dtype=bfloat16", 8)[0]
+        assert sum(c.nbytes * 8 == 404_766_720 for c in own if c.op == "allgather") == 2 * 32
+        assert sum(c.nbytes == 404_766_720 for c in own if c.op == "reduce_scatter_block") == 32
+
+    def test_prefetch_lets_one_gather_run_beside_computing(self) -> None:
+        on, off = calls("fsdp", 2)[0], calls("fsdp:prefetch=off", 2)[0]
+        assert {c.until for c in on if c.op == "allgather"} == {0, 1} and {c.until for c in off} == {0, None}
+
+    def test_tensor_parallel(self) -> None:
+        own = calls("tensor:model=llama2-70b", 8)[0]
+        assert Counter(c.nbytes for c in own) == {64 << 20: 4 * 80}
+        both = calls("tensor:model=llama2-70b,sequence=on", 8)[0]
+        assert Counter(c.nbytes for c in both) == {8 << 20: 4 * 80, 64 << 20: 4 * 80}
+        assert {c.nbytes for c in calls("decode:model=llama2-70b", 8)[0]} == {16 << 10}
+
+    def test_a_ring_of_keys_and_values(self) -> None:
+        own = calls("context:model=llama2-70b,seq=131072,layers=1", 8)[0]
+        assert Counter(c.sent for c in own) == {64 << 20: 7, 128 << 20: 7}
+
+    def test_a_pipeline_sends_each_micro_batch_over_each_boundary(self) -> None:
+        for schedule in ("gpipe", "1f1b"):
+            made = calls(f"pipeline:micro=6,schedule={schedule}", 4)
+            assert sum(len(c.sends) for own in made for c in own) == 2 * 6 * 3
+
+    @pytest.mark.parametrize(
+        ("tokens", "out", "back"), [(4096, 242_221_056, 469_762_048), (128, 7_569_408, 14_680_064)]
+    )
+    def test_experts_of_deepseek(self, tokens: int, out: int, back: int) -> None:
+        for own in calls(f"moe:tokens={tokens}", 8):
+            assert [c.sent for c in own] == [out, back]
+        assert distinct(8, 8) == pytest.approx(5.25, abs=0.01)
+
+    def test_halo(self) -> None:
+        one = calls("halo:side=64,channels=2,layers=1", 4)
+        assert [c.sent for (c,) in one] == [64 * 2 * 4, 2 * 64 * 2 * 4, 2 * 64 * 2 * 4, 64 * 2 * 4]
+        two = calls("halo:side=64,channels=2,layers=1,columns=2", 4)
+        assert [c.sent for (c,) in two] == [(32 + 32 + 1) * 2 * 4] * 4, "two edges and a corner"
+
+    def test_kmeans(self) -> None:
+        assert [c.nbytes for c in calls("kmeans", 2)[0]] == [528_384, 4]
+
+
+@given(st.sampled_from(["balanced", "zipf", "hot"]), st.integers(1, 8), st.integers(0, 10_000))
+def test_no_token_is_lost(pattern: str, ranks: int, tokens: int) -> None:
+    shares = loads(pattern, 8 * ranks, ranks, 0.5)
+    assert sum(shares) == pytest.approx(1)
+    parts = apportioned(tokens, shares)
+    assert sum(parts) == tokens and min(parts) >= 0
+    assert parts[0] == max(parts) or pattern == "balanced"
+
+
+@given(st.lists(st.integers(1, 4), min_size=3, max_size=3), st.permutations(["a", "b", "c"]))
+def test_a_grid_has_each_rank_in_one_group_of_each_dimension(sizes: list[int], order: list[str]) -> None:
+    ranks = sizes[0] * sizes[1] * sizes[2]
+    where = grid(ranks, dict(zip("abc", sizes, strict=True)), "c", order)
+    for name in order:
+        groups = {where.group(rank, name) for rank in range(ranks)}
+        assert sorted(rank for group in groups for rank in group) == list(range(ranks))
+        assert all(where.group(rank, name)[where.place(rank, name)] == rank for rank in range(ranks))
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("text", "ranks", "said"),
+        [
+            ("three_d:tp=2,pp=2,dp=2", 4, r"tp 2 × pp 2 × dp 2 = 8 ranks, not 4: use -n 8"),
+            ("three_d:tp=3", 4, r"tp 3 × pp 1 = 3 does not divide 4 ranks: use -n 3"),
+            ("three_d:order=tp-pp", 4, r"order tp-pp must name tp, pp, dp once each"),
+            ("tensor:model=gpt2-1.5b", 4, r"heads 25 cannot be divided by tp 4: use 1"),
+            ("pipeline", 5, r"layers 12 cannot be divided by pp 5: use 4"),
+            ("pipeline:layers=2", 4, r"2 layers cannot fill 4 stages: use pp=2"),
+            ("gems", 3, r"even number of ranks, not 3"),
+            ("parameter_server:servers=4", 4, r"servers 4 leave no worker among 4 ranks: use -n 5 or more"),
+            ("moe:experts=6", 4, r"experts 6 cannot be divided by ranks 4: use 3"),
+            ("moe:traffic=1 2;3 4", 4, r"matrix is 2 × 2, but 4 ranks hold the experts: use 4 × 4"),
+            ("context:seq=10", 4, r"tokens 10 cannot be divided by cp 4: use 2"),
+            ("halo:kernel=2", 4, r"kernel 2 has no middle: use kernel=3"),
+            ("halo:side=8,kernel=9", 4, r"kernel 9 reaches 4 pixels, but a tile has 2 × 8"),
+        ],
+    )
+    def test_what_does_not_fit_the_ranks(self, text: str, ranks: int, said: str) -> None:
+        with pytest.raises(UsageError, match=said):
+            fits(cell("step", workload=text), ranks)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("dpp", r"unknown workload 'dpp': did you mean ddp\?"),
+            ("ddp:modle=mlp", r"workload ddp: unknown setting 'modle': did you mean model\?"),
+            ("ddp:model", r"model needs a value, as model=mlp"),
+            ("ddp:model=mlp,model=mlp", r"model is given twice"),
+            ("ddp:scale=2", r"scale: '2' is not a share of the sizes"),
+            ("ddp:layout=last", r"layout: 'last': "),
+            ("ddp:dtype=int32", r"dtype: 'int32'"),
+            ("kmeans:clusters=0", r"clusters: '0' is not a whole number from 1 on"),
+            ("moe:traffic=@/nowhere/at/all", r"traffic matrix /nowhere/at/all: No such file"),
+        ],
+    )
+    def test_what_is_no_workload(self, text: str, said: str) -> None:
+        with pytest.raises(UsageError, match=said):
+            parse_workload(text)
+
+    def test_too_large_to_be_checked(self) -> None:
+        fits(cell("step", workload="ddp:model=gpt2-1.5b"), 2)
+        with pytest.raises(UsageError, match=r"leave out -c, or write scale=1/16"):
+            fits(cell("step", workload="ddp:model=gpt2-1.5b", validate=True), 2)
+        fits(cell("step", workload="ddp:model=gpt2-1.5b,scale=1/16", validate=True), 2)
+
+
+def test_a_matrix_from_a_file_travels_in_the_text(tmp_path: Path) -> None:
+    file = tmp_path / "matrix"
+    file.write_text("# who sends to whom\n0, 5\n3, 1\n")
+    made = parse_workload(f"moe:traffic=@{file},hidden=128")
+    assert made.text == "moe:hidden=128,traffic=0 5;3 1" and parse_workload(made.text) == made
+    assert [c.out for c in made.calls(0, 2)] == [(0, 5 * 132), (0, 3 * 256)]
+    assert [c.back for c in made.calls(0, 2)] == [(0, 3 * 132), (0, 5 * 256)]
+
+
+def test_beyond_the_arena_a_call_waits_for_the_memory_it_takes() -> None:
+    from omb_py.engine.benchmark import World
+    from omb_py.engine.program import Step, walk
+    from omb_py.suites.workloads.program import laid_out, program_of
+
+    workload, world = parse_workload("ddp:model=resnet50"), World(0, 2)
+    made, buffers = laid_out(workload.calls(0, 2), world, 64 << 20)
+    assert [laid.wraps for laid in made] == [False, False, False, True, False]
+    assert max(buffer.nbytes for buffer in buffers) <= 64 << 20
+    flight = program_of(workload, world, most=64 << 20).stages[1]
+    waits = [n["requests"].count for n, _ in walk(flight.variants[0]) if isinstance(n, Step) and n.op == "waitall"]
+    assert waits == [3, 2]
+
+
+def test_the_step_is_computing_and_what_it_does_not_hide() -> None:
+    fixed = columns(step("ddp:compute=5ms", 4).laps)
+    assert fixed["compute_us"] == pytest.approx(5000, rel=1e-3)
+    auto = columns(step("ddp", 4).laps)
+    assert auto["compute_us"] == pytest.approx(auto["serial_us"], rel=1e-3)
+    assert auto["exposed_us"] < auto["serial_us"], "all but the last bucket runs beside computing"
+
+
+def test_the_declaration() -> None:
+    step_ = find("step")
+    assert step_.family == "workload" and step_.fewest < 100 and step_.sizes is None

@@ -1,0 +1,117 @@
+"""Traces become the calls that were recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.errors import UsageError
+from omb_py.suites.workloads import parse_workload
+
+BASIC = [
+    {"comms": "init", "world_size": 2},
+    {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "Float", "req": 0},
+    {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "Float", "req": 1},
+    {"comms": "wait", "req": 1},
+    {"comms": "all_gather_base", "in_msg_size": 10, "out_msg_size": 20, "dtype": "BFloat16"},
+]
+KINETO = {
+    "traceEvents": [
+        {"ts": 2, "name": "record_param_comms", "args": {
+            "Collective name": "_reduce_scatter_base", "In msg nelems": 8, "dtype": "BFloat16", "Group size": 2}},
+        {"ts": 1, "name": "record_param_comms", "args": {
+            "Collective name": "allreduce", "In msg nelems": 5, "dtype": "Float", "Group size": 2}},
+        {"ts": 3, "name": "aten::mm", "args": {}},
+    ]
+}  # fmt: skip
+CHAKRA = {
+    "nodes": [
+        {"id": 2, "name": "record_param_comms", "attrs": [
+            {"name": "collective_name", "value": "broadcast"}, {"name": "in_msg_nelems", "value": 7},
+            {"name": "dtype", "value": "Double"}, {"name": "pg_size", "value": 2}]},
+        {"id": 1, "name": "record_param_comms", "attrs": [
+            {"name": "collective_name", "value": "all_to_all"}, {"name": "in_msg_nelems", "value": 4},
+            {"name": "dtype", "value": "Int"}]},
+    ]
+}  # fmt: skip
+
+
+def calls(tmp_path: Path, trace: Any, more: str = "") -> list[tuple[str, int, str]]:
+    file = tmp_path / "trace.json"
+    file.write_text(json.dumps(trace))
+    workload = parse_workload(f"replay:trace=@{file}{more}")
+    assert str(tmp_path) not in workload.text and parse_workload(workload.text) == workload
+    return [(call.op, call.nbytes, call.dtype) for call in workload.calls(0, 2)]
+
+
+def test_params_list(tmp_path: Path) -> None:
+    reduced = ("allreduce", 4000, "float32")
+    assert calls(tmp_path, BASIC) == [reduced, reduced, ("allgather", 20, "bfloat16")]
+
+
+def test_kineto(tmp_path: Path) -> None:
+    assert calls(tmp_path, KINETO) == [("allreduce", 20, "float32"), ("reduce_scatter_block", 16, "bfloat16")]
+
+
+def test_an_execution_trace(tmp_path: Path) -> None:
+    assert calls(tmp_path, CHAKRA) == [("alltoall", 16, "int32"), ("bcast", 56, "float64")]
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        (
+            [{"comms": "teleport", "in_msg_size": 3, "dtype": "int"}],
+            r"call teleport of 3 elements is unknown: write unk",
+        ),
+        ([{"comms": "allreduce", "in_msg_size": 3, "dtype": "int", "world_size": 8}], r"is among 8 ranks, not 2"),
+        ([], r"has no communication"),
+        ({"a": 1}, r"neither a Kineto trace"),
+        ([{"comms": "allreduce", "in_msg_size": 3, "dtype": "quux"}], r"quux"),
+    ],
+)
+def test_what_cannot_be_replayed(tmp_path: Path, trace: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        calls(tmp_path, trace)
+
+
+def test_unknown_calls_are_left_out_when_asked(tmp_path: Path) -> None:
+    assert len(calls(tmp_path, [*BASIC, {"comms": "teleport", "in_msg_size": 1, "dtype": "int"}], ",unknown=skip")) == 3
+
+
+def test_a_file_that_is_no_json(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("{")
+    with pytest.raises(UsageError, match="line 1: no JSON"):
+        parse_workload(f"replay:trace=@{tmp_path / 't'}")
+    with pytest.raises(UsageError, match="No such file"):
+        parse_workload("replay:trace=@/nowhere")
+
+
+@pytest.fixture
+def group() -> Iterator[Any]:
+    dist = pytest.importorskip("torch.distributed", reason="PyTorch is an extra")
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield dist
+    dist.destroy_process_group()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_torch_records_replays_with_the_same_calls_and_bytes(group: Any, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+    from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile
+
+    kineto, execution = tmp_path / "kineto.json", tmp_path / "execution.json"
+    observer = ExecutionTraceObserver()
+    observer.register_callback(str(execution))
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, execution_trace_observer=observer) as recorded:
+        group.all_reduce(torch.ones(10, 100))
+        group.broadcast(torch.ones(5), 0)
+        group.all_reduce(torch.ones(7))
+    recorded.export_chrome_trace(str(kineto))
+    expected = [("allreduce", 4000, "float32"), ("bcast", 20, "float32"), ("allreduce", 28, "float32")]
+    for file in (kineto, execution):
+        assert calls(tmp_path, json.loads(file.read_text())) == expected

@@ -1,0 +1,49 @@
+"""One rank of a launch of tests/backends/test_workloads.py: ``python -m tests.support.workload_session``.
+
+Every family of workloads, small, on real ranks: right bytes, right answer. A rank's arguments: backend, ranks, file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from omb_py.backends.registry import find as find_backend
+from omb_py.engine import validate
+from omb_py.engine.measure import measure
+from omb_py.suites.registry import find
+from omb_py.suites.workloads import FAMILIES
+from tests.suites.workloads.test_families import SMALL, text_of
+
+GROUPS = ("fsdp", "gems", "three_d")
+"""Families with groups of ranks: tried with mpi4py too."""
+
+
+def bindings_of(backend: str, name: str) -> tuple[str, ...]:
+    """Through what a family is tried."""
+    if backend == "gloo":
+        return ("torch",)
+    return ("native", "mpi4py") if name in GROUPS else ("native",)
+
+
+def main(backend: str, ranks: int, out: Path) -> None:
+    """Measure and check them all."""
+    session = find_backend(backend).connect({"ranks": ranks, "thread_level": "funneled"})
+    step, found = find("step"), {}
+    validate.ITERATIONS = 2
+    for name in FAMILIES:
+        for binding in bindings_of(backend, name):
+            cell = step.cell(
+                backend, binding, 0, workload=text_of(name, SMALL[name]), iterations=1, auto=False, warmup=0,
+                validate=True,
+            )  # fmt: skip
+            done = measure(session, step, cell)
+            found[f"{name} {binding}"] = {"wrong": done.wrong_bytes, "laps": {k: len(v) for k, v in done.laps.items()}}
+    if session.local[0] == 0:
+        out.write_text(json.dumps(found))
+    session.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
