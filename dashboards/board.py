@@ -95,7 +95,7 @@ def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
                 "y": style.numbers(part["ratio"]),
                 "hoverinfo": "skip",
                 "line": {**style.line(index), "width": 1},
-                "name": style.label(label) or "ratio",
+                "name": style.label(str(label)) or "ratio",
                 "legendgroup": f"s{index}",
                 "showlegend": bool(label),
             }
@@ -278,7 +278,7 @@ def beside_counts(
     if len(counts) < 2:
         return None
     spoken = curves.COUNTED[over]
-    worst = both.loc[both["ratio"].map(lambda v: max(v, 1 / v)).idxmax()]
+    worst = both.iloc[int(both["ratio"].map(lambda v: max(v, 1 / v)).to_numpy().argmax())]
     if worst["ratio"] < 1:
         return beside_counts(new, base, (names[1], names[0]), what, over)
     data: list[dict[str, Any]] = []

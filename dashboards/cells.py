@@ -186,7 +186,7 @@ def varying(rows: pd.DataFrame) -> list[str]:
 def _varies(column: pd.Series[Any]) -> bool:
     if column.dtype.name != "category":
         return bool(column.nunique(dropna=False) > 1)
-    codes = column.array.codes  # type: ignore[attr-defined]
+    codes = column.array.codes
     return bool((codes != codes[:1]).any())
 
 

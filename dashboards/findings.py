@@ -49,13 +49,13 @@ def findings(frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each:
     made: list[Finding] = []
     late = iter(()) if ranked is None else _late(ranked)
     for found in (_wrong(frame), _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
-        ranked = sorted(found, key=lambda one: one.rank)
-        made += ranked[:most_each]
-        if len(ranked) > most_each:
-            more = ranked[most_each]
+        named = sorted(found, key=lambda one: one.rank)
+        made += named[:most_each]
+        if len(named) > most_each:
+            more = named[most_each]
             made.append(
                 Finding(
-                    ranked[most_each - 1].rank, f"… and {len(ranked) - most_each} more of this kind", "", more.cells[:0]
+                    named[most_each - 1].rank, f"… and {len(named) - most_each} more of this kind", "", more.cells[:0]
                 )
             )
     return made

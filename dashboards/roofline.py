@@ -90,19 +90,14 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
     ]  # fmt: skip
     every = [(ratio, size, label) for label, points in drawn for size, _, ratio in points]
     near, far = min(every), max(every)
-    who = (lambda label: f" with {label}") if len(drawn) > 1 else (lambda label: "")
+
+    def who(label: str) -> str:
+        return f" with {label}" if len(drawn) > 1 else ""
+
     title = f"{name}: nearest to its lower bound at {size_text(near[1])}{who(near[2])}, {near[0]:.2g}×"
     title += f"; farthest at {size_text(far[1])}{who(far[2])}, {far[0]:.2g}×" if far[1:] != near[1:] else ""
     beaten = any(ratio < 1 / OFFLOAD for ratio, _, _ in every)
-    one = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": 1,
-        "y1": 1,
-        "line": {"width": 1, "color": style.GREY},
-    }
+    at_one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "layer": "below"}
     axis = style.value_axis("measured / lower bound (ratio)", values=[*style.drawn(data), 1.0])
     return View(
         "roofline",
@@ -111,7 +106,10 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
         {
             "data": data,
             "layout": style.layout(
-                xaxis=style.size_axis(sizes), yaxis=axis, shapes=[{**one, "layer": "below"}], showlegend=len(drawn) > 1
+                xaxis=style.size_axis(sizes),
+                yaxis=axis,
+                shapes=[{**at_one, "line": {"width": 1, "color": style.GREY}}],
+                showlegend=len(drawn) > 1,
             ),
         },
         notes=(
