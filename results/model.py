@@ -23,7 +23,7 @@ ALIKE = (*WHO, *(name for name in COMPARED if name != "size_bytes"))
 _SCALED = ("ranks", "nodes", "ranks_per_node")
 OFFLOAD = 1.1
 """Efficiency from which on a bound is not just met but beaten: something other than messages between ranks did it."""
-_SMALL, _LARGE = 64, 64 * 1024
+SMALL, LARGE = 64, 64 * 1024
 """Sizes up to which the latency of a message is looked up, and from which on its bandwidth."""
 
 
@@ -142,7 +142,7 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
     times = [_time(by_size[size]) for size in sizes]
     curve = fit(sizes, [time for time, _ in times])
     facts = {name: group[0][name] for name in ALIKE}
-    message = _message(facts, messages)
+    message = message_of(facts, messages)
     cells = []
     for size, (time, launches), fitted in zip(sizes, times, curve.time_us(sizes), strict=True):
         row = by_size[size][0]
@@ -154,12 +154,15 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
     return Model(facts, curve, tuple(cells), message)
 
 
-def _message(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | None:
-    """The fastest small message and the fastest byte of a large one, of the same backend, library and device."""
+def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | None:
+    """The fastest small message and the fastest byte of a large one, of the same backend, library and device.
+
+    None where `messages`, cells of `latency`, hold no size of at most 64 B or none of 64 KiB or more.
+    """
     same = (*WHO, "device", "buffer")
     alike = [row for row in messages if all(row[name] == facts[name] for name in same) and row["metric"] == "latency"]
-    small = [row for row in alike if (row["size_bytes"] or 0) <= _SMALL]
-    large = [row for row in alike if (row["size_bytes"] or 0) >= _LARGE]
+    small = [row for row in alike if (row["size_bytes"] or 0) <= SMALL]
+    large = [row for row in alike if (row["size_bytes"] or 0) >= LARGE]
     if not small or not large:
         return None
     alpha = min(_time(rows)[0] for rows in _grouped(small, ("size_bytes",)))
