@@ -13,14 +13,16 @@ HEADS = ("criterion", "source", "bound", "measured", "interval", "launches", "ve
 
 
 def table(found: Verdicts) -> list[tuple[str, ...]]:
-    """The rows of the table, a text for each of :data:`HEADS`, in the suite's order."""
-    return [
-        (
-            one.case.name, one.case.criterion.source, one.case.bound, number(one, one.measured),
-            "" if one.word == "ERROR" else interval(one), _launches(one), one.word, one.note,
-        )
-        for one in found.verdicts
-    ]  # fmt: skip
+    """The rows of the table, in the suite's order."""
+    return [row(one) for one in found.verdicts]
+
+
+def row(one: Verdict) -> tuple[str, ...]:
+    """A text for each of :data:`HEADS`."""
+    return (
+        one.case.name, one.case.criterion.source, one.case.bound, number(one, one.measured),
+        "" if one.word == "ERROR" else interval(one), _launches(one), one.word, one.note,
+    )  # fmt: skip
 
 
 def _launches(one: Verdict) -> str:

@@ -18,6 +18,7 @@ TOOLS = {
     "doctor": "what this machine can do, and why the rest cannot",
     "run": "measure a suite of benchmarks",
     "suite": "list, show and check suites",
+    "accept": "is this machine as good as promised? a suite with criteria, judged",
     "compare": "is NEW slower than BASE? a verdict on two sets of launches",
     "aa": "a library against itself: the false-alarm rate here",
     "results": "list, show, import, export, recover, compact, prune and verify results",

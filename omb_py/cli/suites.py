@@ -43,7 +43,7 @@ def _suite_argument() -> click.Argument:
     return click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE")
 
 
-def _options(of_the_line: bool) -> list[click.Parameter]:
+def suite_options(of_the_line: bool) -> list[click.Parameter]:
     """Every option of every benchmark, once, none hidden that any of them takes; with those of the line, or without."""
     from omb_py.suites import find, names
 
@@ -87,7 +87,7 @@ def run_command() -> click.Command:
     )  # fmt: skip
     return Page(
         "run",
-        params=[_suite_argument(), _word_after_resume(), *_options(of_the_line=True), resume],
+        params=[_suite_argument(), _word_after_resume(), *suite_options(of_the_line=True), resume],
         callback=run_suite_command,
         help="Measure a suite: one that comes with omb-py (omb-py suite list), or a file in TOML (docs/suites.md). "
         "Benchmarks with equal needs share a start of the ranks; all rows are stored under one run.\n\n"
@@ -147,7 +147,7 @@ def group() -> click.Command:
     verbs = (
         Page("list", params=[debug_option()], callback=run_list, help="The suites that come with omb-py.",
              sections=(("Exit codes", EXIT_CODES),)),
-        Page("show", params=[_suite_argument(), *_options(of_the_line=False), debug_option()], callback=run_show,
+        Page("show", params=[_suite_argument(), *suite_options(of_the_line=False), debug_option()], callback=run_show,
              help=f"What a suite says, and which launches are planned for it here.\n\n{_STRONGER}",
              sections=(("Examples", [("omb-py suite show quick", ""), ("omb-py suite show osu -n 4", "")]),
                        ("Exit codes", EXIT_CODES))),
