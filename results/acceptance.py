@@ -14,6 +14,7 @@ from omb_py.results.matching import differing
 from omb_py.results.model import OFFLOAD, message_of
 from omb_py.results.report import fields_text
 from omb_py.results.ttest import Estimate, paired, welch
+from omb_py.results.units import counted
 
 Times = Mapping[int, Sequence[Row]]
 """Turn of the launch -> the rows of one cell in it, several in a soak."""
@@ -229,7 +230,7 @@ def _baseline(case: Case, found: Evidence) -> _Asked:
         raise CannotJudge(f"the baseline {found.baseline_word} is one launch, which says nothing about the next")
     logs = [_of_turn(case, rows) for rows in launches.values()]
     question = _Question(welch(logs, _logs(case, times)), math.log1p(case.criterion.share), _ratio)
-    return [question], _shown(case, times), f"baseline {found.baseline_word}: {len(launches)} launches"
+    return [question], _shown(case, times), f"baseline {found.baseline_word}: {counted(len(launches), 'launch')}"
 
 
 def _lower_bound(case: Case, found: Evidence) -> _Asked:
@@ -305,10 +306,10 @@ def _drift(case: Case, found: Evidence) -> _Asked:
     series = [[_badness(case, row) for row in rows] for _, rows in sorted(times.items())]
     longest = max(series, key=len)
     if len(longest) < 3:
-        raise CannotJudge(f"{len(longest)} passes show no drift: 3 or more, with a longer repeat-for")
+        raise CannotJudge(f"too few for a drift: {counted(len(longest), 'pass')}; 3 or more, with a longer repeat-for")
     estimate, note = drift(series)
     question = _Question(estimate, math.log1p(case.criterion.share), _ratio)
-    return [question], _shown(case, times), f"{sum(map(len, series))} passes{note}"
+    return [question], _shown(case, times), f"{counted(sum(map(len, series)), 'pass')}{note}"
 
 
 _ASK: Mapping[str, Callable[[Case, Evidence], _Asked]] = {

@@ -14,6 +14,7 @@ from omb_py.results.criteria import METRICS
 from omb_py.results.decisions import WORDS, Rule, Word, worst
 from omb_py.results.quantities import in_unit
 from omb_py.results.report import finite
+from omb_py.results.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ def headline(found: Verdicts) -> str:
     looked = [one for one in found.checked if one.word != "SKIPPED"]
     right = sum(one.word == "PASS" for one in looked)
     checks = f"; correctness: {right} of {len(looked)} right" if looked else "; correctness was not checked"
-    missing = f"; {len(found.missing_nodes)} nodes missing" if found.missing_nodes else ""
-    return f"{found.word}: {told} of {len(found.verdicts)} verdicts{checks}{missing}"
+    missing = f"; {counted(len(found.missing_nodes), 'node')} missing" if found.missing_nodes else ""
+    return f"{found.word}: {told} of {counted(len(found.verdicts), 'verdict')}{checks}{missing}"
 
 
 def number(verdict: Verdict, value: float | None) -> str:
@@ -114,7 +115,7 @@ def launch_text(verdict: Verdict, value: float) -> str:
 
 def retests(verdict: Verdict) -> str:
     """What was said after each look, and every launch behind it."""
-    looks = "; ".join(f"{look.word} after {look.launches} launches" for look in verdict.looks)
+    looks = "; ".join(f"{look.word} after {counted(look.launches, 'launch')}" for look in verdict.looks)
     return f"{looks}; all launches: {', '.join(launch_text(verdict, value) for _, value in verdict.values)}"
 
 
@@ -138,7 +139,7 @@ def sentence(verdict: Verdict) -> str:
         return verdict.note
     far = margin(verdict)
     told = [f"{number(verdict, verdict.measured)} ({interval(verdict)})", verdict.case.bound,
-            f"{verdict.launches} launches in {len(verdict.looks)} looks"]  # fmt: skip
+            f"{counted(verdict.launches, 'launch')} in {counted(len(verdict.looks), 'look')}"]  # fmt: skip
     if far is not None:
         told.append(f"{100 * far:+.1f} % from the bound")
     if verdict.by_rule:
@@ -151,9 +152,9 @@ def preamble(found: Verdicts) -> list[str]:
     rule = found.rule
     lines = [
         f"suite {found.suite} ({found.suite_hash}): {found.description}",
-        f"run {found.run_id} in {found.store}, {found.started_at}, {found.launches} launches, {found.seconds:.0f} s",
-        f"{len(found.hosts)} nodes: {_listed(found.hosts)}; {_listed(found.libraries) or 'no library'}",
-        f"rule: {rule.confidence:.0%} one-sided, {rule.launches} launches a look, at most {rule.most}; what is "
+        f"run {found.run_id} in {found.store}, {found.started_at}, {counted(found.launches, 'launch')}, {found.seconds:.0f} s",
+        f"{counted(len(found.hosts), 'node')}: {_listed(found.hosts)}; {_listed(found.libraries) or 'no library'}",
+        f"rule: {rule.confidence:.0%} one-sided, {counted(rule.launches, 'launch')} a look, at most {rule.most}; what is "
         f"MARGINAL after that is {'left so' if rule.undecided == 'marginal' else f'a {rule.undecided}'}",
     ]
     lines += [f"missing node {name}: {why}" for name, why in found.missing_nodes.items()]

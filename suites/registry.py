@@ -12,6 +12,7 @@ from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.suites import (
     collective,
     congestion,
+    host,
     neighborhood,
     one_sided,
     pairs,
@@ -28,7 +29,7 @@ ENTRY_POINTS = "omb_py.benchmarks"
 
 _FAMILIES = (
     pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, ring, neighborhood,
-    one_sided, startup,
+    one_sided, startup, host,
 )  # fmt: skip
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(

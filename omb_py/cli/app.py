@@ -37,6 +37,7 @@ FAMILIES = {
     "neighborhood": "Neighborhood collectives",
     "one-sided": "One-sided benchmarks",
     "startup": "Start-up benchmarks",
+    "host": "The host itself",
 }
 
 EXAMPLES = (

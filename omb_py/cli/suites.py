@@ -21,6 +21,7 @@ from omb_py.orchestrate.resume import NEWEST
 from omb_py.orchestrate.suite import Expanded, expand, load_suite
 from omb_py.orchestrate.suitefile import Suite
 
+_MANY = {"criterion": "criteria"}
 _DEFAULT = re.compile(r"\(default: (.*)\)$", re.S)
 _STRONGER = "Options given here are stronger than the suite's [defaults] and weaker than what its entries say."
 
@@ -188,10 +189,14 @@ def run_show(suite: str, ranks: int | None, **values: Any) -> int:
 
 def run_check(suite: str) -> int:
     """Say that the suite is right; what is wrong is raised as an error."""
+    from omb_py.orchestrate.accept import check_suite
+
     read = load_suite(suite)
-    requests = expand(read, CommandLine()).requests
+    expanded = expand(read, CommandLine())
+    requests = expanded.requests
+    criteria = check_suite(read, expanded)
     measured = len({request.benchmark for request in requests})
-    counts = ((measured, "benchmark"), (len(requests), "sweep"))
-    told = (f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
+    counts = ((measured, "benchmark"), (len(requests), "sweep"), *(((criteria, "criterion"),) if criteria else ()))
+    told = (f"{count} {word if count == 1 else _MANY.get(word, f'{word}s')}" for count, word in counts)
     click.echo(f"{read.file}: fine: suite {read.name}, {', '.join(told)}")
     return OK

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Program
 
-Family = Literal["pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup"]
+Family = Literal["pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup", "host"]
 
 Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
 """``first half``: the senders of pairs i, i + ranks/2; ``first node``: the ranks on the host of rank 0."""

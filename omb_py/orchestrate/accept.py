@@ -25,7 +25,7 @@ from omb_py.orchestrate.nodes import answering
 from omb_py.orchestrate.plan import LaunchPlan, takes
 from omb_py.orchestrate.request import SILENT, Request
 from omb_py.orchestrate.resume import CELL_TAG, cell_key
-from omb_py.orchestrate.suite import Skip, expand
+from omb_py.orchestrate.suite import Expanded, Skip, expand
 from omb_py.orchestrate.suitefile import Suite
 from omb_py.orchestrate.suiterun import make_launches, plan_suite, ranks_here, sweep_name
 from omb_py.orchestrate.vocabulary import Values, Vocabulary
@@ -100,6 +100,15 @@ def accept(suite: Suite, request: AcceptRequest, store: Path) -> Verdicts:
         Interrupted: what was finished is stored.
     """
     return _Acceptance(suite, request, store).verdicts()
+
+
+def check_suite(suite: Suite, expanded: Expanded) -> int:
+    """Read a suite's criteria against its plan; how many there are. Raises UsageError as :func:`accept`."""
+    how, criteria = read_accepting(suite), read_criteria(suite)
+    _check_rule(how, criteria, suite)
+    if expanded.requests:
+        cases_of(criteria, planned(plan_suite(expanded.requests)), expanded.skips)
+    return len(criteria)
 
 
 class _Acceptance:
@@ -318,7 +327,7 @@ class _Acceptance:
         for look in range(1, rule.looks + 1):
             cases = [self.cases[k] for k in left]
             launches = min(rule.launches, rule.most - turn)
-            self.run.note(f"look {look} of at most {rule.looks}: {len(cases)} verdicts open, {launches} launches")
+            self.run.note(f"look {look} of at most {rule.looks}: {len(cases)} verdicts open, {launches} more launches")
             wanted = needed(cases, self.cells) if look > 1 else {one.key for one in self.cells}
             disturbed = needed([c for c in cases if c.criterion.source == "interference"], self.cells)
             for _ in range(launches):
@@ -385,7 +394,7 @@ def _check_rule(how: Accepting, criteria: Sequence[Criterion], suite: Suite) -> 
     static = next((c for c in criteria if c.source != "drift"), None)
     if static and how.rule.most < FEWEST:
         raise UsageError(
-            f"{static.at}: criterion {static.id} needs launches = {FEWEST} or more under [accept]: one launch says "
+            f"{static.at}: criterion {static.id} needs most-launches = {FEWEST} or more under [accept]: one launch says "
             "nothing about the next"
         )
     disturbed = next((c for c in criteria if c.source == "interference"), None)

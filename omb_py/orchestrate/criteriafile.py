@@ -14,7 +14,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar import parse_size, parse_sizes
 from omb_py.orchestrate.suitefile import Setting, Suite, Table, kind, nearest_key
 from omb_py.results.criteria import METRICS, Criterion, Range, Source
-from omb_py.results.decisions import FEWEST, UNDECIDED, Rule
+from omb_py.results.decisions import UNDECIDED, Rule
 from omb_py.results.quantities import Quantity, parse_quantity, parse_share
 from omb_py.suites import find, names
 
@@ -63,8 +63,8 @@ def read_accepting(suite: Suite) -> Accepting:
     table = suite.accept
     found = {} if table is None else _known(table, RULE_KEYS)
     usual = Rule()
-    launches = _get(found, "launches", lambda s: _whole(s, FEWEST), usual.launches)
-    most = _get(found, "most-launches", lambda s: _whole(s, FEWEST), max(usual.most, launches))
+    launches = _get(found, "launches", lambda s: _whole(s, 1), usual.launches)
+    most = _get(found, "most-launches", lambda s: _whole(s, 1), max(usual.most, launches))
     if most < launches:
         raise found["most-launches"].error(f"{most} is less than launches, {launches}")
     confidence = _get(found, "confidence", lambda s: parse_share(_text(s), 0.5, 0.9999), usual.confidence)
