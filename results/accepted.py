@@ -152,10 +152,11 @@ def preamble(found: Verdicts) -> list[str]:
     rule = found.rule
     lines = [
         f"suite {found.suite} ({found.suite_hash}): {found.description}",
-        f"run {found.run_id} in {found.store}, {found.started_at}, {counted(found.launches, 'launch')}, {found.seconds:.0f} s",
+        f"run {found.run_id} in {found.store}, {found.started_at}, {counted(found.launches, 'launch')}, "
+        f"{found.seconds:.0f} s",
         f"{counted(len(found.hosts), 'node')}: {_listed(found.hosts)}; {_listed(found.libraries) or 'no library'}",
-        f"rule: {rule.confidence:.0%} one-sided, {counted(rule.launches, 'launch')} a look, at most {rule.most}; what is "
-        f"MARGINAL after that is {'left so' if rule.undecided == 'marginal' else f'a {rule.undecided}'}",
+        f"rule: {rule.confidence:.0%} one-sided, {counted(rule.launches, 'launch')} a look, at most {rule.most}; what "
+        f"is MARGINAL after that is {'left so' if rule.undecided == 'marginal' else f'a {rule.undecided}'}",
     ]
     lines += [f"missing node {name}: {why}" for name, why in found.missing_nodes.items()]
     lines += [f"deviation: {text}" for text in found.deviations]

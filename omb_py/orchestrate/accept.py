@@ -394,8 +394,8 @@ def _check_rule(how: Accepting, criteria: Sequence[Criterion], suite: Suite) -> 
     static = next((c for c in criteria if c.source != "drift"), None)
     if static and how.rule.most < FEWEST:
         raise UsageError(
-            f"{static.at}: criterion {static.id} needs most-launches = {FEWEST} or more under [accept]: one launch says "
-            "nothing about the next"
+            f"{static.at}: criterion {static.id} needs most-launches = {FEWEST} or more under [accept]: one launch "
+            "says nothing about the next"
         )
     disturbed = next((c for c in criteria if c.source == "interference"), None)
     if disturbed and not how.beside:
