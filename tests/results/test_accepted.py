@@ -7,7 +7,17 @@ import json
 import pytest
 
 from omb_py.results.acceptance import Verdict, judge
-from omb_py.results.accepted import Checked, Incident, Verdicts, as_dict, closing, exit_code, headline, preamble, sentence
+from omb_py.results.accepted import (
+    Checked,
+    Incident,
+    Verdicts,
+    as_dict,
+    closing,
+    exit_code,
+    headline,
+    preamble,
+    sentence,
+)
 from omb_py.results.decisions import Rule
 from tests.support.accepting import case, evidence
 

@@ -11,7 +11,9 @@ from tests.support.accepting import case, row
 
 
 def test_which_cells_it_covers() -> None:
-    one = Criterion("a", "contract", "allreduce", "median", sizes=(8,), where={"ranks": 4}, ranges={None: Range(high=1)})
+    one = Criterion(
+        "a", "contract", "allreduce", "median", sizes=(8,), where={"ranks": 4}, ranges={None: Range(high=1)}
+    )
     facts = {"benchmark": "allreduce", "size_bytes": 8, "ranks": 4}
     assert one.covers(facts)
     for other in ({"benchmark": "bcast"}, {"size_bytes": 16}, {"ranks": 2}):

@@ -94,7 +94,7 @@ def test_how_often_it_is_wrong_and_how_often_it_finds() -> None:
 
 
 def test_a_good_machine_with_many_criteria() -> None:
-    """All of 20 right at their bounds: any FAIL in 5 % of reports, which three standard deviations more would refute."""
+    """All of 20 right at their bounds: any FAIL in 5 % of reports, or three deviations more."""
     draw, rule = np.random.default_rng(8), Rule()
     reports = [[said(one, rule, 0.0, 20) for one in draw.normal(0.0, 0.02, (20, 9))] for _ in range(150)]
     assert sum("FAIL" in words for words in reports) <= 0.05 * 150 + 3 * math.sqrt(150 * 0.05 * 0.95)

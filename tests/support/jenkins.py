@@ -1,4 +1,4 @@
-"""What Jenkins' schema for JUnit (junit-10.xsd of its xUnit plug-in) admits: elements, their children and attributes."""
+"""What Jenkins' schema for JUnit (junit-10.xsd of its xUnit plug-in) admits: elements, children, attributes."""
 
 from __future__ import annotations
 
