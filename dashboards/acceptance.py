@@ -182,9 +182,9 @@ def _configuration(found: Verdicts, store: Path) -> list[View]:
     sides: dict[str, Any] = {}
     for path, _ in found.files:
         provenance = look(Path(path).stem)
-        facts = environment_facts(provenance) if provenance else {}
-        if facts and facts not in sides.values():
-            sides[Path(path).stem] = facts
+        known = environment_facts(provenance) if provenance else {}
+        if known and known not in sides.values():
+            sides[Path(path).stem] = known
     if not sides:
         return []
     facts = others.flat(next(iter(sides.values())))[:MOST_FACTS]

@@ -112,13 +112,13 @@ def judge(case: Case, found: Evidence, rule: Rule, questions: int, before: Verdi
     answers = [(one, decide(one.estimate, one.limit, rule, questions)) for one in asked]
     word = worst(answer.word for _, answer in answers)
     one, decision = next(pair for pair in answers if pair[1].word == word)
-    ends = sorted(one.show(x) for x in (decision.optimistic, decision.pessimistic))
-    look = Look(len(values), word, *ends)
+    low, high = sorted(one.show(x) for x in (decision.optimistic, decision.pessimistic))
+    look = Look(len(values), word, low, high)
     lost = found.missing.get(case.cell)
     if lost:
         note = "; ".join(filter(None, [note, f"not every launch measured it: {lost}"]))
     return Verdict(
-        case, word, one.show(one.estimate.difference), *ends, case.criterion.source != "contract",
+        case, word, one.show(one.estimate.difference), low, high, case.criterion.source != "contract",
         one.show(one.limit), values, (*looks, look), note,
     )  # fmt: skip
 

@@ -77,7 +77,7 @@ class Verdicts:
     def word(self) -> Word:
         """One for all: correctness too."""
         words: list[Word] = [verdict.word for verdict in self.verdicts]
-        words += [one.word for one in self.checked if one.word in ("FAIL", "ERROR")]  # type: ignore[misc]
+        words += [one.word for one in self.checked if one.word in ("FAIL", "ERROR")]
         words += ["ERROR" for one in self.incidents if one.failed]
         return worst(words)
 

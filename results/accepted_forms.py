@@ -61,7 +61,7 @@ def to_junit(found: Verdicts, strict: bool = False) -> str:
     cases = [
         JunitCase(
             f"omb-py.{found.suite}.correctness", one.name,
-            {"FAIL": "failure", "ERROR": "error", "SKIPPED": "skipped", "PASS": None}[one.word],  # type: ignore[arg-type]
+            {"FAIL": "failure", "ERROR": "error", "SKIPPED": "skipped", "PASS": None}[one.word],
             f"{one.word}: {one.note}",
         )
         for one in found.checked

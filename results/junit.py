@@ -58,9 +58,8 @@ def to_xml(suites: Sequence[JunitSuite]) -> str:
             "skipped": str(counts["skipped"]), "timestamp": suite.timestamp, "hostname": _clean(suite.hostname),
             "time": _seconds(suite.seconds),
         }  # fmt: skip
-        node = ElementTree.SubElement(
-            root, "testsuite", name=_clean(suite.name), **{k: v for k, v in told.items() if v}
-        )
+        node = ElementTree.SubElement(root, "testsuite", {"name": _clean(suite.name)})
+        node.attrib.update({name: value for name, value in told.items() if value})
         properties = ElementTree.SubElement(node, "properties")
         for name, value in suite.properties.items():
             ElementTree.SubElement(properties, "property", name=_clean(name), value=_clean(value))
@@ -74,8 +73,9 @@ def to_xml(suites: Sequence[JunitSuite]) -> str:
 
 
 def _case(suite: ElementTree.Element, case: JunitCase) -> None:
-    time = {"time": _seconds(case.seconds)} if case.seconds is not None else {}
-    node = ElementTree.SubElement(suite, "testcase", classname=_clean(case.classname), name=_clean(case.name), **time)
+    node = ElementTree.SubElement(suite, "testcase", classname=_clean(case.classname), name=_clean(case.name))
+    if case.seconds is not None:
+        node.set("time", _seconds(case.seconds))
     if case.outcome is not None:
         outcome = ElementTree.SubElement(node, case.outcome, message=_clean(case.message))
         outcome.text = _clean(case.detail) or None

@@ -14,7 +14,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar import parse_size, parse_sizes
 from omb_py.orchestrate.suitefile import Setting, Suite, Table, kind, nearest_key
 from omb_py.results.criteria import METRICS, Criterion, Range, Source
-from omb_py.results.decisions import UNDECIDED, Rule
+from omb_py.results.decisions import UNDECIDED, Rule, Undecided
 from omb_py.results.quantities import Quantity, parse_quantity, parse_share
 from omb_py.suites import find, names
 
@@ -68,9 +68,10 @@ def read_accepting(suite: Suite) -> Accepting:
     if most < launches:
         raise found["most-launches"].error(f"{most} is less than launches, {launches}")
     confidence = _get(found, "confidence", lambda s: parse_share(_text(s), 0.5, 0.9999), usual.confidence)
-    undecided = _get(found, "undecided", lambda s: _one_of(s, UNDECIDED), usual.undecided)
-    rule = Rule(launches, most, confidence, undecided)  # type: ignore[arg-type]
-    beside = _get(found, "beside", _job, ())
+    undecided = _get(found, "undecided", _undecided, usual.undecided)
+    rule = Rule(launches, most, confidence, undecided)
+    none: tuple[str, ...] = ()
+    beside = _get(found, "beside", _job, none)
     return Accepting(
         rule, _get(found, "nodes", lambda s: _whole(s, 1), None), _get(found, "allow-missing-nodes", _flag, False),
         _get(found, "baseline", _text, None), beside,
@@ -115,18 +116,21 @@ def _criterion(table: Table) -> Criterion:
         raise keys["tolerance"].error("belongs to a guideline: leave it out, the bound says it itself")
     ranges = _ranges(keys)
     metric = _metric(keys, benchmark, ranges, table)
-    sizes = _get(keys, "message-size", lambda s: _sizes(s, benchmark), ())
+    sizes: tuple[int, ...] = ()
+    sizes = _get(keys, "message-size", lambda s: _sizes(s, benchmark), sizes)
     if None not in ranges and ranges:
         if sizes:
             raise keys["message-size"].error(f"the sizes stand in {bounds[0]!r} already: leave one of them out")
         sizes = tuple(size for size in ranges if size is not None)
-    share, others = 0.0, ()
+    share = 0.0
+    others: tuple[str, ...] = ()
     source: Source = "contract"
     if bounds[0] in SHARES:
         source = SHARES[bounds[0]]
         share = _get(keys, bounds[0], lambda s: parse_share(_text(s), *_reach(source)), 0.0)
     elif bounds[0] == "guideline":
-        source, others = "guideline", _get(keys, "guideline", lambda s: _others(s, benchmark), ())
+        source = "guideline"
+        others = _get(keys, "guideline", lambda s: _others(s, benchmark), others)
         share = _get(keys, "tolerance", lambda s: parse_share(_text(s)), _TOLERANCE)
     at = f"{table.file}:{table.line}"
     return Criterion(
@@ -194,6 +198,11 @@ def _one_of(setting: Setting, words: tuple[str, ...]) -> str:
     return word
 
 
+def _undecided(setting: Setting) -> Undecided:
+    word = _one_of(setting, UNDECIDED)
+    return next(known for known in UNDECIDED if known == word)
+
+
 def _job(setting: Setting) -> tuple[str, ...]:
     """The words of a benchmark's command line."""
     try:
@@ -244,7 +253,8 @@ def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:
 
 def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
     """The bounds of a contract by size, both ends checked against each other."""
-    ends = {key: _get(keys, key, _quantities, {}) for key in ("max", "min") if key in keys}
+    none: dict[int | None, Quantity] = {}
+    ends = {key: _get(keys, key, _quantities, none) for key in ("max", "min") if key in keys}
     if len(ends) == 2 and set(ends["max"]) != set(ends["min"]):
         raise keys["min"].error("other sizes than 'max': give both ends of each range")
     kinds = {q.kind for bounds in ends.values() for q in bounds.values()}

@@ -19,7 +19,7 @@ def test_it_runs_until_it_is_told_to_end() -> None:
 @pytest.mark.faults
 def test_one_that_cannot_begin_says_why() -> None:
     with (
-        pytest.raises(EnvironmentProblem, match="the other job .*has ended: .*barrier needs"),
+        pytest.raises(EnvironmentProblem, match=r"the other job .*has ended: .*barrier needs"),
         other_job((*WORDS[:3], "-n", "1"), 60.0),
     ):
         raise AssertionError
