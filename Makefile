@@ -21,7 +21,7 @@ run: $(VENV)/.run
 test: $(VENV)/.test
 	$(BIN)/python -m pytest tests -m "not mpi" -n auto --dist loadfile -p no:benchmark
 	@# real ranks need the cores for themselves
-	$(BIN)/python -m pytest tests -m mpi
+	$(BIN)/python -m pytest tests -m mpi --durations 20 --durations-min 3
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

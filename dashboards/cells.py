@@ -9,43 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
 from omb_py.dashboards.view import listed, plural
+from omb_py.results import schema
+from omb_py.results.keys import COMPARED
+from omb_py.results.naming import WORDS
+from omb_py.results.series import WHO
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PANEL = ("benchmark", "metric", "unit")
 """Rows with equal values can stand on one axis."""
-IDENTITY = (
-    "backend",
-    "library",
-    "library_version",
-    "binding",
-    "device",
-    "device_name",
-    "buffer",
-    "dtype",
-    "op",
-    "in_place",
-    "root",
-    "process_sync",
-    "timing",
-    "cache",
-    "thread_level",
-    "window",
-    "threads",
-    "datatype_layout",
-    "batch",
-    "nodes",
-    "ranks",
-    "devices",
-    "parameters",
-    "tags",
-)
+_MORE = ("library_version", "device_name", "thread_level", "devices", "parameters", "tags")
+_APART = {*WHO, *COMPARED, *_MORE} - {*PANEL, "size_bytes"}
+IDENTITY = tuple(name for name in schema.NAMES if name in _APART)
 """Rows with equal values are one line; a label names those that differ."""
 NEEDED = (
     "run_id",
     "launch_id",
     "started_at",
+    "family",
     *PANEL,
     *IDENTITY,
     "size_bytes",
@@ -68,7 +50,7 @@ NEEDED = (
     "date",
 )
 """Columns that the figures of a whole store need; the lists of samples are read for single cells."""
-LISTS = ("samples_us", "rank_mean_us", "slowest_rank_share", "hosts")
+LISTS = (*(name for name in schema.FLOAT_LISTS if name != "samples_avg_us"), "hosts")
 MOST_LINES = 6
 """In one figure: colour, dash and marker are told apart."""
 _SPLIT_BY = (
@@ -87,19 +69,6 @@ _SPLIT_BY = (
     "backend",
     "tags",
 )
-_WORDS = {
-    "ranks": "{} ranks",
-    "nodes": "{} nodes",
-    "window": "window {}",
-    "threads": "{} threads",
-    "batch": "batch {}",
-    "in_place": "in place {}",
-    "root": "root {}",
-    "devices": "{} devices",
-    "process_sync": "sync {}",
-    "thread_level": "level {}",
-    "cache": "cache {}",
-}
 
 
 @dataclass(frozen=True)
@@ -165,7 +134,7 @@ def word(column: str, value: Any) -> str:
         return f"no {column}"
     if column == "tags":
         return str(value)
-    return _WORDS.get(column, "{}").format(value)
+    return WORDS.get(column, "{}").format(value)
 
 
 def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = ()) -> list[Line]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
+from omb_py.results.commandline import COLUMNS, measuring
 from omb_py.results.lookup import provenance_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Commands:
     def _of_run(self, run: str, part: pd.DataFrame) -> str:
         if run not in self._known:
             self._known[run] = self._recorded(str(part["launch_id"].iloc[0]))
-        return self._known[run] or from_columns(part)
+        rows: Any = part.reindex(columns=COLUMNS).to_dict("records")
+        return self._known[run] or measuring(rows, int(part["launch_id"].nunique()))
 
     def _recorded(self, launch: str) -> str:
         found = self._provenance(launch)
@@ -64,28 +66,6 @@ def recorded(words: Sequence[str]) -> str:
         elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in _VALUED)):
             kept.append(word)
     return shlex.join(["omb-py", *kept]) if kept else ""
-
-
-def from_columns(part: pd.DataFrame) -> str:
-    """A command from what the rows say: benchmark, backend, binding, ranks, type, sizes."""
-    row = part.iloc[0]
-    sizes = sorted({int(s) for s in part["size_bytes"].dropna() if s > 0})
-    words = ["omb-py", str(row["benchmark"]), "--backend", str(row["backend"])]
-    for name, option in (
-        ("binding", "--binding"),
-        ("buffer", "--buffer"),
-        ("ranks", "-n"),
-        ("dtype", "-T"),
-        ("op", "--op"),
-        ("window", "-W"),
-    ):
-        value = _word(row.get(name))
-        if value and not (name == "dtype" and value == "char"):
-            words += [option, value]
-    if sizes:
-        words += ["-m", ",".join(str(s) for s in sizes) if len(sizes) > 1 else f"{sizes[0]}:{sizes[0]}"]
-    launches = part["launch_id"].nunique()
-    return shlex.join([*words, *(["--launches", str(launches)] if launches > 1 else [])])
 
 
 def _word(value: Any) -> str:

@@ -23,11 +23,13 @@ def title(series: Series) -> str:
 
 
 def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
-    """What was measured, in words: benchmark, sizes, ranks, who."""
+    """What was measured, in words: benchmark, sizes, ranks, who; of imported rows that they are means, and whose."""
     sizes = [size_text(size) for size in measured if size is not None]
     shown = "" if not sizes else sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]}"
     ranks = f"{facts['ranks']} ranks" if facts.get("ranks") else ""
     words = [facts["benchmark"], shown, ranks, *(facts.get(n) for n in ("backend", "library", "binding", "dtype"))]
+    if facts.get("statistic") == "mean":
+        words.append(f"means of {facts['source']}")
     return " · ".join(str(word) for word in words if word)
 
 
@@ -36,7 +38,7 @@ def history_table(found: History) -> Group:
     table = Table(box=box.SIMPLE_HEAD)
     for head in ("from (UTC)", "first launch", "version"):
         table.add_column(head, no_wrap=True)
-    for head in ("launches", "median µs", "spread", "change", "p"):
+    for head in ("launches", f"{found.series.facts['statistic']} µs", "spread", "change", "p"):
         table.add_column(head, justify="right", no_wrap=True)
     for number, level in enumerate(found.levels):
         table.add_row(*map(Text, _cells(level, found.steps[number - 1] if number else None)))
@@ -59,7 +61,7 @@ def _cells(level: Level, step: Step | None) -> list[str]:
     change = ["", ""] if step is None else [_percent(step.ratio), f"{step.p:.3f}"]
     return [
         level.first.started_at[:16].replace("T", " "), level.first.launch_id, versions, str(level.launches),
-        f"{level.median_us:.3f}", f"{100 * level.spread:.1f} %", *change,
+        f"{level.time_us:.3f}", f"{100 * level.spread:.1f} %", *change,
     ]  # fmt: skip
 
 

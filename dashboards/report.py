@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import board, cells, commands, curves, findings, others, ranks, spread, style
+from omb_py.dashboards import board, cells, commands, curves, findings, others, promises, ranks, spread, style
 from omb_py.dashboards.findings import Finding
 from omb_py.dashboards.selection import Selection
 from omb_py.dashboards.view import View, listed, plural, records, table
@@ -70,8 +70,12 @@ def report(
     frame = load(
         store, columns=columns, on_skip=lambda path, why: skipped.append((str(path), why)), **selection.columns
     )
-    frame = cells.prepared(selection.apply(frame))
-    made = Report(str(store), selection.words(), skipped, _summary(frame))
+    guidelines, frame = promises.split(selection.apply(frame))
+    checked, frame = promises.views(guidelines), cells.prepared(frame)
+    made = Report(str(store), selection.words(), skipped, _summary(frame if len(frame) else guidelines))
+    if not len(frame) and checked:
+        made.measured = checked
+        return made
     if not len(frame):
         made.problem = _nothing(store, selection, skipped)
         return made
@@ -82,6 +86,7 @@ def report(
     made.measured.append(_overview(frame))
     for name, rows in panels:
         made.measured += [v.with_commands(again.of(rows)) for v in _of_panel(name, rows, bounds)]
+    made.measured += checked
     made.measured += _scalings(frame, again) + _histories(frame, again) + _environments(store, frame)
     return made
 

@@ -22,6 +22,9 @@ _TITLES = (
 """Sections of a provenance -> the word in front of a fact; the most telling first, as a report lists them."""
 _REPEATED = ("library_string", "library_version", "software.library", "launch.launcher")
 """Say the library's version once more."""
+_IMPORTED = "imported."
+_TOOL = (f"{_IMPORTED}tool", f"{_IMPORTED}tool_version")
+"""What of an imported file is about how was measured; the rest names the file."""
 _ASKED = "config"
 """In the section of the launch: what a comparison asked for on this side, which is no part of the environment key."""
 _SHOWN = 3
@@ -85,6 +88,8 @@ def _facts(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
     out: dict[str, set[str]] = {}
     for facts in distinct.values():
         for name, value in _flat(facts, ""):
+            if name.startswith(_IMPORTED) and name not in _TOOL:
+                continue
             out.setdefault(name, set()).add(value)
     return out
 

@@ -14,6 +14,7 @@ from omb_py.errors import UsageError
 from omb_py.results.changepoints import DELTA, LEAST, MOST, change_points
 from omb_py.results.differences import Difference, differences
 from omb_py.results.series import Point, Series, by_version
+from omb_py.results.statistic import FIELD
 
 Provenance = Callable[[str], Mapping[str, Any]]
 """Launch id -> its provenance; empty when it has none."""
@@ -26,8 +27,9 @@ class Level:
     first: Point
     last: Point
     launches: int
-    median_us: float
-    """Median of the launch medians in µs; of a band relative, in the geometric mean of its sizes."""
+    time_us: float
+    """Median over the launches of their medians, or of their printed means, in µs; of a band relative, in the geometric
+    mean of its sizes."""
     spread: float
     """Relative: 1.4826 times the median absolute deviation of the logs."""
     versions: tuple[str, ...]
@@ -76,7 +78,7 @@ def history(
         raise UsageError(f"{len(series.points)} launches are too few for a history: {LEAST} are needed")
     newest = series.points[-MOST:]
     points = by_version(newest) if versions else list(newest)
-    logs = np.array([point.log_median for point in points])
+    logs = np.array([point.log_time for point in points])
     changes = change_points(logs, delta=delta, seed=seed)
     bounds = [0, *(change.at for change in changes), len(points)]
     levels = [_level(points[a:b], logs[a:b]) for a, b in itertools.pairwise(bounds)]
@@ -90,19 +92,20 @@ def history(
 
 
 def as_json(found: History) -> dict[str, Any]:
-    """A history as JSON can hold it."""
+    """A history as JSON can hold it; times are ``median_us``, of imported rows ``mean_us``."""
+    time = f"{found.series.facts[FIELD]}_us"
     return {
         "series": {name: value for name, value in found.series.facts.items() if value is not None},
         "sizes": list(found.series.sizes),
         "launches": [
             {"launch_id": p.launch_id, "started_at": p.started_at, "library_version": p.library_version,
-             "environment_key": p.environment_key, "median_us": math.exp(p.log_median)}
+             "environment_key": p.environment_key, time: math.exp(p.log_time)}
             for p in found.series.points
         ],
         "left_out": found.left_out,
         "levels": [
             {"from": level.first.launch_id, "to": level.last.launch_id, "launches": level.launches,
-             "median_us": level.median_us, "spread": level.spread, "library_versions": list(level.versions)}
+             time: level.time_us, "spread": level.spread, "library_versions": list(level.versions)}
             for level in found.levels
         ],
         "changes": [

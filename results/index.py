@@ -8,10 +8,10 @@ ever added and merged, so the index is made incrementally, and it may be removed
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,7 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.results import schema
+from omb_py.results import excerpt, schema
+from omb_py.results.excerpt import COLUMNS, layout
 from omb_py.results.filters import DATE
 from omb_py.results.folder import SUFFIX, Entry, OnSkip, wait_for_lock
 from omb_py.results.launchfile import launches, why_not
@@ -33,7 +34,6 @@ WORTH = 64
 """Files from which on a store is indexed."""
 FILE, ROW = "_file", "_row"
 """Columns of a part: number of the file in the part's list, number of the row in the file."""
-COLUMNS: tuple[str, ...] = tuple(c.name for c in schema.COLUMNS if c.kind != "floats")
 
 _KEY = b"omb_py.index"
 _NEW = 16
@@ -44,6 +44,8 @@ _YOUNG_NS = 2_000_000_000
 """A file that changed within 2 s may change again without another time: it is not indexed yet."""
 _BATCH = 256
 """Files whose rows are sorted together."""
+_AHEAD = 2
+"""Batches that are being read at a time."""
 _ROW_GROUP = 8192
 _PATIENCE_S = 60.0
 """Seconds for which another process that is indexing this store is waited for."""
@@ -153,9 +155,8 @@ def discard(root: Path) -> None:
 def _schema() -> pa.Schema:
     import pyarrow as pa
 
-    fields = [pa.field(name, schema.arrow_type(schema.BY_NAME[name].kind)) for name in COLUMNS]
     more = [pa.field(DATE, pa.string()), pa.field(FILE, pa.int32()), pa.field(ROW, pa.int32())]
-    return pa.schema(fields + more)
+    return pa.schema([*excerpt.columns_schema(), *more])
 
 
 def _schema_of(names: Sequence[str]) -> pa.Schema:
@@ -167,11 +168,6 @@ def _fields(names: tuple[str, ...]) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema([_schema().field(name) for name in names])
-
-
-def _layout() -> str:
-    """Changes when the columns do: parts of another omb-py are then made anew."""
-    return hashlib.sha256(repr([(c.name, c.kind) for c in schema.COLUMNS]).encode()).hexdigest()[:16]
 
 
 def _known(root: Path, entries: Sequence[Entry]) -> Index:
@@ -196,7 +192,7 @@ def _parts(folder: Path) -> list[Part]:
     for path in sorted(folder.glob("[0-9]*" + SUFFIX)):
         try:
             said = json.loads((pq.read_metadata(path).metadata or {})[_KEY])
-            if said["layout"] == _layout():
+            if said["layout"] == layout():
                 files = tuple((r, s, c, tuple(held)) for r, s, c, held in said["files"])
                 found.append(Part(path, files, {r: tuple(v) for r, v in said["bad"].items()}))
         except (OSError, KeyError, ValueError, TypeError, pa.ArrowException):
@@ -228,34 +224,58 @@ def _update(root: Path, index: Index, entries: Sequence[Entry], before: int) -> 
 
 
 Batch = tuple[list[tuple[str, int, int, tuple[str, ...]]], dict[str, tuple[int, int, str]], "pa.Table | None"]
+Read = tuple["list[pa.RecordBatch] | None", tuple[str, ...], str]
+"""A file's rows without lists of samples, and its launches when it is merged; or None and why, "" when it went."""
 
 
 def _rows_of(entries: Sequence[Entry]) -> Iterator[Batch]:
+    chosen = [entries[start : start + _BATCH] for start in range(0, len(entries), _BATCH)]
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        ahead = deque(pool.map(_read_file, some) for some in chosen[:_AHEAD])
+        for number, some in enumerate(chosen):
+            # the next files are read while the caller writes these
+            found = list(ahead.popleft())
+            ahead.extend(pool.map(_read_file, more) for more in chosen[number + _AHEAD : number + _AHEAD + 1])
+            yield _joined(some, found)
+
+
+def _joined(entries: Sequence[Entry], found: Sequence[Read]) -> Batch:
+    import numpy as np
     import pyarrow as pa
 
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for start in range(0, len(entries), _BATCH):
-            files: list[tuple[str, int, int, tuple[str, ...]]] = []
-            bad: dict[str, tuple[int, int, str]] = {}
-            tables = []
-            chosen = entries[start : start + _BATCH]
-            for entry, (table, held, why) in zip(chosen, pool.map(_read_file, chosen), strict=True):
-                if table is None:
-                    if why:
-                        bad[entry.relative] = (entry.size, entry.changed_ns, why)
-                    continue
-                tables.append((table, len(files)))
-                files.append((entry.relative, entry.size, entry.changed_ns, held))
-            yield files, bad, pa.concat_tables([_numbered(t, n) for t, n in tables]) if tables else None
+    files: list[tuple[str, int, int, tuple[str, ...]]] = []
+    bad: dict[str, tuple[int, int, str]] = {}
+    batches: list[pa.RecordBatch] = []
+    rows: list[int] = []
+    days: list[str | None] = []
+    for entry, (of_file, held, why) in zip(entries, found, strict=True):
+        if of_file is None:
+            if why:
+                bad[entry.relative] = (entry.size, entry.changed_ns, why)
+            continue
+        batches += of_file
+        rows.append(sum(batch.num_rows for batch in of_file))
+        files.append((entry.relative, entry.size, entry.changed_ns, held))
+        folder = entry.path.parent.name
+        days.append(folder.removeprefix(f"{DATE}=") if folder.startswith(f"{DATE}=") else None)
+    if not files:
+        return files, bad, None
+    numbers = pa.array(np.repeat(np.arange(len(files), dtype=np.int32), rows))
+    table = pa.Table.from_batches(batches, excerpt.columns_schema())
+    columns = [*table.columns, pa.array(days, pa.string()).take(numbers), numbers,
+               pa.array(np.concatenate([np.arange(count, dtype=np.int32) for count in rows]))]  # fmt: skip
+    return files, bad, pa.table(columns, schema=_schema())
 
 
-def _read_file(entry: Entry) -> tuple[pa.Table | None, tuple[str, ...], str]:
-    """A file's rows without lists of samples, and its launches when it is merged; or None and why, "" when it went."""
+def _read_file(entry: Entry) -> Read:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(entry.path) as file:
+        copied = excerpt.read(entry.path)
+        if copied is not None:
+            return [copied], (), ""
+        with pq.ParquetFile(entry.path, pre_buffer=False) as file:
             found = file.schema_arrow
             why = why_not(found)
             if why:
@@ -266,21 +286,10 @@ def _read_file(entry: Entry) -> tuple[pa.Table | None, tuple[str, ...], str]:
         return None, (), ""
     except (OSError, pa.ArrowException) as error:
         return None, (), f"not a readable Parquet file ({first_line(error)})"
-    rows = table.num_rows
     has = dict(zip(table.column_names, table.columns, strict=True))
-    columns = [has[f.name] if f.name in has else pa.nulls(rows, f.type) for f in _schema_of(COLUMNS)]
-    day = entry.path.parent.name.removeprefix(f"{DATE}=") if entry.path.parent.name.startswith(f"{DATE}=") else None
-    day_column = pa.array([day] * rows, pa.string())
-    numbers = pa.array(range(rows), pa.int32())
-    made = pa.table([*columns, day_column, pa.nulls(rows, pa.int32()), numbers], schema=_schema())
-    return made, tuple(launches(found.metadata)), ""
-
-
-def _numbered(table: pa.Table, number: int) -> pa.Table:
-    import pyarrow as pa
-
-    at = table.schema.get_field_index(FILE)
-    return table.set_column(at, FILE, pa.array([number] * table.num_rows, pa.int32()))
+    wanted = excerpt.columns_schema()
+    columns = [has[f.name] if f.name in has else pa.nulls(table.num_rows, f.type) for f in wanted]
+    return pa.table(columns, schema=wanted).to_batches(), tuple(launches(found.metadata)), ""
 
 
 def _rows_again(index: Index, parts: Sequence[int]) -> Iterator[Batch]:
@@ -318,7 +327,7 @@ def _write(folder: Path, batches: Iterator[Batch]) -> None:
                     table = table.set_column(at, FILE, moved).combine_chunks().sort_by(_ORDER)
                     writer.write_table(table, row_group_size=_ROW_GROUP)
                 files += some
-            said = {"layout": _layout(), "files": files, "bad": bad}
+            said = {"layout": layout(), "files": files, "bad": bad}
             writer.add_key_value_metadata({_KEY: json.dumps(said).encode()})
         with temporary.open("rb") as handle:
             os.fsync(handle.fileno())

@@ -15,7 +15,7 @@ import json
 import os
 import shlex
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -98,11 +98,16 @@ class Journal:
             EnvironmentProblem: it could not be written; what was appended before is still there.
             ValueError: the row does not fit the schema.
         """
-        complete = schema.checked(row)
-        if complete["launch_id"] != self.launch_id:
-            raise ValueError(f"a row of launch {complete['launch_id']} in the journal of {self.launch_id}")
-        self._line({"row": encode_row(complete)})
-        self.rows.append(complete)
+        self.extend([row])
+
+    def extend(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep cells that were finished at once: one write for all of them. Raises as :meth:`append`."""
+        complete = [schema.checked(row) for row in rows]
+        other = next((row["launch_id"] for row in complete if row["launch_id"] != self.launch_id), None)
+        if other is not None:
+            raise ValueError(f"a row of launch {other} in the journal of {self.launch_id}")
+        self._lines([{"row": encode_row(row)} for row in complete])
+        self.rows += complete
 
     def provenance(self, facts: Mapping[str, Any]) -> None:
         """Replace the provenance of the header. Raises EnvironmentProblem when it cannot be written."""
@@ -149,9 +154,12 @@ class Journal:
         return f"{cells} kept in {self.path}: make room, then run: {recover_command(self.store)}"
 
     def _line(self, value: Mapping[str, Any]) -> None:
+        self._lines([value])
+
+    def _lines(self, values: Sequence[Mapping[str, Any]]) -> None:
         if self._broken or self._handle < 0:
             raise EnvironmentProblem(f"the journal is closed; {self._kept()}")
-        data = json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
+        data = b"".join(json.dumps(v, separators=(",", ":"), default=_plain).encode() + b"\n" for v in values)
         try:
             written = os.write(self._handle, data)
             if written < len(data):

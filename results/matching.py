@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from omb_py.results.family import MOST_LOOKS
 from omb_py.results.keys import COMPARED
+from omb_py.results.statistic import FIELD, OURS, statistic_of, time_of
 from omb_py.results.verdicts import Launched, Look
 
 Row = Mapping[str, Any]
@@ -19,16 +20,20 @@ LOOK_TAG = "compare_look"
 LOOKS_TAG = "compare_looks"
 """How many looks were declared."""
 SIDE_TAG = "compare_side"
+SOURCE = "source"
+_KEY = "comparability_key"
 PROGRAM = "program or placement"
 """Instead of a column: keys differ where columns do not, so the benchmark has changed or ranks were put elsewhere."""
-_COMPARED_SIDES = ("backend", "binding", "thread_level", "parameters")
-"""Columns that may be what a comparison is about, or tell two cells of one side from each other."""
+_WHO = ("backend", "binding")
+_HOW = ("thread_level", "parameters")
+"""Columns that may be what a comparison is about, or tell two cells of one side from each other: the first where any
+benchmark of a side has several, the others where a cell has."""
 _NOT_WHAT = frozenset({"pass"})
 """Parameters that number repetitions."""
 COLUMNS = (
     "run_id", "launch_id", "launch_index", "started_at", "benchmark", "family", "library", "library_version", "metric",
     "unit", "value", "median_us", "mean_us", "p99_us", "sync_limited", "validated", "comparability_key",
-    "environment_key", "tags", "hosts", "source", *_COMPARED_SIDES, *COMPARED,
+    "environment_key", "tags", "hosts", "source", *_WHO, *_HOW, *COMPARED,
 )  # fmt: skip
 """What a comparison reads of a store; some twice, which :func:`wanted` puts right."""
 
@@ -41,8 +46,8 @@ class Cell:
     """One row of BASE, for what the cell is called."""
     new: Row
     looks: tuple[Look, ...]
-    by_value: bool = False
-    """A side has no samples (imported): the printed numbers are compared."""
+    statistic: str = "median"
+    """Of imported rows, which have no samples, ``mean``: the printed numbers are compared."""
     limited: bool = False
     """Some launch measured mostly the synchronisation (``sync_limited``)."""
 
@@ -79,13 +84,19 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
         base: rows with the columns of :func:`wanted`, of any number of launches.
         new: the same of the other side.
     """
-    telling = _telling(base, new)
-    sides = {"BASE": _grouped(base, telling), "NEW": _grouped(new, telling)}
+    sides = _grouped(base, new)
     found = Matched()
+    mixed: set[Any] = set()
     for identity, rows in sides["BASE"].items():
-        if identity in sides["NEW"]:
-            found.cells.append(_cell(rows, sides["NEW"][identity]))
+        others = sides["NEW"].get(identity)
+        if others is None:
+            continue
+        if len({statistic_of(row) for row in (*rows, *others)} - {None}) > 1:
+            mixed.add(identity)
+        else:
+            found.cells.append(_cell(rows, others))
     found.cells.sort(key=lambda cell: _place(cell.base))
+    found.incomparable = [_mixed(sides["BASE"][identity], sides["NEW"][identity]) for identity in mixed]
     left: dict[Side, list[Row]] = {
         side: sorted((rows[0] for identity, rows in sides[side].items() if identity not in sides[other]), key=_place)
         for side, other in zip(SIDES, reversed(SIDES), strict=True)
@@ -98,15 +109,31 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
             found.only["BASE"].append(row)
             continue
         left["NEW"].remove(partner)
-        found.incomparable.append(Incomparable(row, partner, differing(row, partner)))
+        found.incomparable.append(Incomparable(_named(row), _named(partner), differing(row, partner)))
+    found.incomparable.sort(key=lambda one: _place(one.base))
     found.only["NEW"] = left["NEW"]
     return found
 
 
 def differing(one: Row, other: Row) -> tuple[str, ...]:
-    """Columns of the comparability key in which two rows differ; :data:`PROGRAM` where the keys alone do."""
-    fields = tuple(name for name in COMPARED if one.get(name) != other.get(name))
-    return fields or (() if one["comparability_key"] == other["comparability_key"] else (PROGRAM,))
+    """Why two rows are not compared: who measured, which statistic there is, columns of the comparability key;
+    :data:`PROGRAM` where the keys alone differ."""
+    one, other = _named(one), _named(other)
+    fields = tuple(name for name in (SOURCE, FIELD, *COMPARED) if one.get(name) != other.get(name))
+    if fields or one[_KEY] != other[_KEY]:
+        return fields or (PROGRAM,)
+    return tuple(name for name in (*_WHO, *_HOW) if _hashable(one.get(name)) != _hashable(other.get(name)))
+
+
+def _named(row: Row) -> Row:
+    """The row with the name of its statistic, which is no column."""
+    return {**row, FIELD: statistic_of(row)}
+
+
+def _mixed(base: Sequence[Row], new: Sequence[Row]) -> Incomparable:
+    """A cell of which there are medians and means."""
+    said = [" and ".join(sorted({found for row in rows if (found := statistic_of(row))})) for rows in (base, new)]
+    return Incomparable({**base[0], FIELD: said[0]}, {**new[0], FIELD: said[1]}, (FIELD,))
 
 
 def order(rows: Iterable[Row]) -> list[Row]:
@@ -124,7 +151,7 @@ def _same_place(one: Row, other: Row) -> bool:
     return bool(one["benchmark"] == other["benchmark"] and one.get("size_bytes") == other.get("size_bytes"))
 
 
-def _telling(base: Sequence[Row], new: Sequence[Row]) -> tuple[str, ...]:
+def _telling(base: Sequence[Row], new: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
     """The columns that tell cells of one side apart. Where each side has one value, the two may differ."""
 
     def values(rows: Sequence[Row], name: str) -> set[Any]:
@@ -132,16 +159,31 @@ def _telling(base: Sequence[Row], new: Sequence[Row]) -> tuple[str, ...]:
 
     return tuple(
         name
-        for name in _COMPARED_SIDES
+        for name in names
         if not len(values(base, name)) == len(values(new, name)) == 1 or values(base, name) == values(new, name)
     )
 
 
-def _grouped(rows: Sequence[Row], telling: Sequence[str]) -> dict[Any, list[Row]]:
-    grouped: dict[Any, list[Row]] = {}
+Rows = dict[Any, list[Row]]
+
+
+def _grouped(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
+    """The rows of either side by cell; equal identities are the same cell."""
+    who = _telling(base, new, _WHO)
+    by_key = {side: _by(rows, (_KEY,)) for side, rows in zip(SIDES, (base, new), strict=True)}
+    found: dict[Side, Rows] = {side: {} for side in SIDES}
+    for key in {**by_key["BASE"], **by_key["NEW"]}:
+        alike = [by_key[side].get(key, []) for side in SIDES]
+        telling = _telling(alike[0], alike[1], _HOW)
+        for side, rows in zip(SIDES, alike, strict=True):
+            found[side] |= _by(rows, (_KEY, *who, *telling))
+    return found
+
+
+def _by(rows: Iterable[Row], names: Sequence[str]) -> Rows:
+    grouped: Rows = {}
     for row in rows:
-        identity = (row["comparability_key"], *(_hashable(row.get(name)) for name in telling))
-        grouped.setdefault(identity, []).append(row)
+        grouped.setdefault(tuple(_hashable(row.get(name)) for name in names), []).append(row)
     return grouped
 
 
@@ -152,17 +194,22 @@ def _hashable(value: Any) -> Any:
 
 
 def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
-    by_value = any(row.get("median_us") is None for row in (*base, *new))
+    statistic = next((found for row in (*base, *new) if (found := statistic_of(row))), "median")
     looks = []
     for number in sorted({look_of(row) for row in base} & {look_of(row) for row in new}):
         launches = {
-            side: _launches([row for row in rows if look_of(row) == number], by_value)
+            side: _launches([row for row in rows if look_of(row) == number])
             for side, rows in zip(SIDES, (base, new), strict=True)
         }
         if all(launches.values()):
-            looks.append(_ordered(launches["BASE"], launches["NEW"]))
+            looks.append(_ordered(launches["BASE"], launches["NEW"], may_pair=_all_ours((*base, *new))))
     limited = any(row.get("sync_limited") for row in (*base, *new))
-    return Cell(base[0], new[0], tuple(looks), by_value, limited)
+    return Cell(base[0], new[0], tuple(looks), statistic, limited)
+
+
+def _all_ours(rows: Sequence[Row]) -> bool:
+    """Of imported launches the times at which they started are not known well enough to say which took turns."""
+    return all(row.get(SOURCE) == OURS for row in rows)
 
 
 def look_of(row: Row) -> int:
@@ -183,39 +230,31 @@ def _counted(row: Row, tag: str) -> int:
 Dated = dict[tuple[str, str, int], Launched]
 
 
-def _launches(rows: Sequence[Row], by_value: bool) -> Dated:
+def _launches(rows: Sequence[Row]) -> Dated:
     """One number a launch; of a cell that a launch has several times (a soak) the first, which is no average."""
     found: Dated = {}
     for row in order(rows):
         key = (str(row["started_at"]), str(row["run_id"]), int(row["launch_index"]))
-        launched = from_row(row, by_value)
+        launched = from_row(row)
         if launched is not None:
             found.setdefault(key, launched)
     return found
 
 
-def from_row(row: Row, by_value: bool = False) -> Launched | None:
-    """What a row says of its cell; None where it says no time.
-
-    Args:
-        row: of the store.
-        by_value: take the printed number instead of the samples: as a time, so of a bandwidth its inverse.
-    """
-    if by_value:
-        value = row.get("value")
-        if not value or value <= 0:
-            return None
-        time = value if row.get("unit") == "us" else 1.0 / value
-        return Launched(time, time)
-    median, mean, p99 = row.get("median_us"), row.get("mean_us"), row.get("p99_us")
-    if not median or median <= 0:
+def from_row(row: Row) -> Launched | None:
+    """What a row of the store says of its cell; None where it says no time."""
+    time = time_of(row)
+    if time is None:
         return None
-    return Launched(median, mean if mean and mean > 0 else median, p99 if p99 and p99 > 0 else None)
+    if statistic_of(row) == "mean":
+        return Launched(None, time)
+    mean, p99 = row.get("mean_us"), row.get("p99_us")
+    return Launched(time, mean if mean and mean > 0 else time, p99 if p99 and p99 > 0 else None)
 
 
-def _ordered(base: Dated, new: Dated) -> Look:
+def _ordered(base: Dated, new: Dated, may_pair: bool) -> Look:
     """A look: paired where, in order of time, each two launches are one of either side."""
     in_time = sorted([(key, "BASE") for key in base] + [(key, "NEW") for key in new])
     couples = [{side for _, side in in_time[k : k + 2]} for k in range(0, len(in_time), 2)]
-    interleaved = len(base) == len(new) and all(len(couple) == 2 for couple in couples)
+    interleaved = may_pair and len(base) == len(new) and all(len(couple) == 2 for couple in couples)
     return Look(tuple(base[k] for k in sorted(base)), tuple(new[k] for k in sorted(new)), paired=interleaved)

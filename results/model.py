@@ -14,11 +14,11 @@ from omb_py.results.bounds import lower_bound_us
 from omb_py.results.fit import LEAST, Curve, fit
 from omb_py.results.keys import COMPARED
 from omb_py.results.scaling import Prediction, predict
-from omb_py.results.series import WHO
+from omb_py.results.series import MEASURED
 
 Row = Mapping[str, Any]
 
-ALIKE = (*WHO, *(name for name in COMPARED if name != "size_bytes"))
+ALIKE = (*MEASURED, *(name for name in COMPARED if name != "size_bytes"))
 """Columns that are equal within a model."""
 _SCALED = ("ranks", "nodes", "ranks_per_node")
 OFFLOAD = 1.1
@@ -74,7 +74,7 @@ def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[Model]:
     """A model of each group of rows that are alike, those with most sizes first.
 
     Args:
-        rows: cells of one benchmark: :data:`ALIKE`, size_bytes, median_us, launch_id, bytes_total, bw_formula.
+        rows: cells of one benchmark: :data:`ALIKE`, size_bytes, time_us, launch_id, bytes_total, bw_formula.
         messages: cells of `latency` of the same store, for the lower bounds.
 
     Raises:
@@ -159,7 +159,7 @@ def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | N
 
     None where `messages`, cells of `latency`, hold no size of at most 64 B or none of 64 KiB or more.
     """
-    same = (*WHO, "device", "buffer")
+    same = (*MEASURED, "device", "buffer")
     alike = [row for row in messages if all(row[name] == facts[name] for name in same) and row["metric"] == "latency"]
     small = [row for row in alike if (row["size_bytes"] or 0) <= SMALL]
     large = [row for row in alike if (row["size_bytes"] or 0) >= LARGE]
@@ -171,10 +171,10 @@ def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | N
 
 
 def _time(rows: Sequence[Row]) -> tuple[float, int]:
-    """(median over launches of the launch medians in µs, how many launches)."""
+    """(median over launches of what each says in µs, how many launches)."""
     launches: dict[str, list[float]] = {}
     for row in rows:
-        launches.setdefault(row["launch_id"], []).append(math.log(row["median_us"]))
+        launches.setdefault(row["launch_id"], []).append(math.log(row["time_us"]))
     return math.exp(float(np.median([np.mean(logs) for logs in launches.values()]))), len(launches)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from omb_py.errors import INCONCLUSIVE, NEGATIVE, OK
+from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.differences import Difference, differences, say
 from omb_py.results.matching import SIDES, Cell, Matched, Row, match
+from omb_py.results.naming import namer
 from omb_py.results.sides import Launches
-from omb_py.results.units import size_text
+from omb_py.results.statistic import OURS
 from omb_py.results.verdicts import WORDS, Judged, Rules, judge
 
 COMPARE, AA = "compare", "aa"
@@ -36,6 +37,15 @@ class Report:
     seed: int | None = None
     site: str = ""
     """The false-alarm rate on this site, as a sentence."""
+    failed: list[str] = field(default_factory=list)
+    """Of a suite what could not be measured on both sides, with the reasons."""
+
+    @property
+    def named(self) -> Callable[[Row], str]:
+        """What each cell is called."""
+        matched = self.matched
+        rows = [*(cell.base for cell in matched.cells), *(one.base for one in matched.incomparable)]
+        return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
 
     @property
     def words(self) -> Counter[str]:
@@ -66,10 +76,13 @@ def report_of(base: Launches, new: Launches, rules: Rules, kind: str = COMPARE) 
 
 
 def exit_code(report: Report, strict: bool = False) -> int:
-    """1 where anything is SLOWER or did not validate; 4 under `strict` where anything is not settled or comparable."""
+    """1 where anything is SLOWER or did not validate; 3 where a part of a suite could not be measured; 4 under `strict`
+    where anything is not settled or comparable."""
     words = report.words
     if words["SLOWER"] or wrong_rows(report):
         return NEGATIVE
+    if report.failed:
+        return ENVIRONMENT
     return INCONCLUSIVE if strict and (words["UNCLEAR"] or words["NOT COMPARABLE"]) else OK
 
 
@@ -78,6 +91,19 @@ def headline(report: Report) -> str:
     words = report.words
     parts = [f"{words[word]} {word.lower()}" for word in WORDS if words[word] or word == "SLOWER"]
     return ", ".join(parts)
+
+
+def by_benchmark(report: Report) -> list[str]:
+    """Of several benchmarks a line each: ``bcast: 2 slower, 6 same``."""
+    found: dict[str, Counter[str]] = {}
+    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+        found.setdefault(str(cell.base["benchmark"]), Counter())[overall(judged)] += 1
+    for one in report.matched.incomparable:
+        found.setdefault(str(one.base["benchmark"]), Counter())["NOT COMPARABLE"] += 1
+    if len(found) < 2:
+        return []
+    return [f"{what}: " + ", ".join(f"{words[word]} {word.lower()}" for word in WORDS if words[word])
+            for what, words in found.items()]  # fmt: skip
 
 
 def side_text(side: Launches) -> str:
@@ -95,6 +121,8 @@ def preamble(report: Report) -> list[str]:
     """The lines before the table: the sides, what differs between them, and what could be found at all."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     lines.append(f"differs: {say(report.differences)}")
+    if any(row.get("source") != OURS for side in (report.base, report.new) for row in side.rows):
+        lines.append("imported launches say little of their environment: what else differs is not known")
     seen = [a.detectable for one in report.judged if (a := one.answers.get("median")) and math.isfinite(a.detectable)]
     if seen:
         low, high = percent(min(seen)), percent(max(seen))
@@ -110,6 +138,7 @@ def closing(report: Report) -> list[str]:
     paired = {answer.paired for one in report.judged for answer in one.answers.values()}
     lines = [
         headline(report),
+        *(f"  {line}" for line in by_benchmark(report)),
         f"NEW over BASE in time, {rules.level:.0%} intervals; a change is one of {rules.delta:.0%} or more (tail "
         f"{rules.tail_delta:.0%}); Holm over {report.questions} questions at {rules.alpha:.0%}{looks}",
     ]
@@ -120,30 +149,24 @@ def closing(report: Report) -> list[str]:
         )
     if any(cell.limited for cell in matched.cells):
         lines.append("* mostly the skew of the synchronisation was measured: try --process-sync roundtime")
-    if any(cell.by_value for cell in matched.cells):
-        lines.append("where a side has no samples, the printed numbers are compared")
-    lines += [f"not comparable: {name(one.base)}: {fields_text(one.base, one.new, one.fields)}"
+    if any(cell.statistic == "mean" for cell in matched.cells):
+        lines.append("mean: imported cells have no samples, so the printed means are compared, and no tail is known")
+    named = report.named
+    lines += [f"not comparable: {named(one.base)}: {fields_text(one.base, one.new, one.fields)}"
               for one in matched.incomparable]  # fmt: skip
     for side, rows in matched.only.items():
         if rows:
-            shown = ", ".join(map(name, rows[:4])) + (f" and {len(rows) - 4} more" if len(rows) > 4 else "")
+            shown = ", ".join(map(named, rows[:4])) + (f" and {len(rows) - 4} more" if len(rows) > 4 else "")
             lines.append(f"only in {side}: {shown}")
     if wrong := wrong_rows(report):
         lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
+    lines += [f"not measured: {told}" for told in report.failed]
     return [*lines, report.site] if report.site else lines
 
 
 def wrong_rows(report: Report) -> int:
     """Rows with wrong bytes."""
     return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
-
-
-def name(row: Row) -> str:
-    """``allreduce 1 KiB``; a benchmark without a size by its name."""
-    size = row.get("size_bytes")
-    if not size:
-        return str(row["benchmark"])
-    return f"{row['benchmark']} {size_text(size)}"
 
 
 def fields_text(base: Row, new: Row, fields: Sequence[str]) -> str:
@@ -178,7 +201,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "differences": [asdict(d) for d in report.differences],
         "verdicts": {word: count for word, count in report.words.items() if count}, "cells": cells,
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
-        "site": report.site or None,
+        "failed": report.failed, "site": report.site or None,
     }  # fmt: skip
     whole = finite(told)
     assert isinstance(whole, dict)
@@ -193,7 +216,7 @@ def _identity(row: Row) -> dict[str, Any]:
 def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
     answers: dict[str, Any] = {str(question): asdict(answer) for question, answer in judged.answers.items()}
     return {**_identity(cell.base), "verdict": overall(judged), "sync_limited": cell.limited,
-            "by_value": cell.by_value, **answers}  # fmt: skip
+            "statistic": cell.statistic, **answers}  # fmt: skip
 
 
 def finite(value: Any) -> Any:

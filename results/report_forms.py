@@ -7,31 +7,44 @@ from collections.abc import Callable, Mapping
 
 from omb_py.results.junit import JunitCase, JunitSuite, Outcome, to_xml
 from omb_py.results.matching import Row
-from omb_py.results.report import Report, as_dict, closing, fields_text, headline, name, overall, percent, preamble
+from omb_py.results.report import Report, as_dict, closing, fields_text, headline, overall, percent, preamble
 from omb_py.results.verdicts import Answer, Judged
 
-HEADS = ("cell", "BASE µs", "NEW µs", "ratio", "interval", "verdict", "tail", "tail ratio", "tail verdict", "launches",
-         "detectable")  # fmt: skip
+HEADS = ("cell", "of", "BASE µs", "NEW µs", "ratio", "interval", "verdict", "tail", "tail ratio", "tail verdict",
+         "launches", "detectable")  # fmt: skip
+"""``of`` says what the times are of where that is not the median."""
 
 
 def table(report: Report) -> list[tuple[str, ...]]:
     """The rows of the table, a text for each of :data:`HEADS`, in BASE's order."""
+    return [row for _, row in grouped(report)]
+
+
+def grouped(report: Report) -> list[tuple[str, tuple[str, ...]]]:
+    """The rows of :func:`table`, each with its benchmark; those of a benchmark stand together."""
+    named = report.named
     rows = []
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
         mark = "*" if cell.limited else ""
-        rows.append((name(cell.base) + mark, *_answers(judged)))
-    blank = ("",) * (len(HEADS) - 6)
-    rows += [(name(one.base), "", "", "", "", "NOT COMPARABLE", *blank) for one in report.matched.incomparable]
-    return rows
+        of = "" if cell.statistic == "median" else cell.statistic
+        rows.append((str(cell.base["benchmark"]), (named(cell.base) + mark, of, *_answers(judged))))
+    before = HEADS.index("verdict") - 1
+    after = len(HEADS) - before - 2
+    rows += [
+        (str(one.base["benchmark"]), (named(one.base), *("",) * before, "NOT COMPARABLE", *("",) * after))
+        for one in report.matched.incomparable
+    ]
+    return sorted(rows, key=lambda row: row[0])
 
 
 def _answers(judged: Judged) -> tuple[str, ...]:
     median, tail = judged.answers.get("median"), judged.answers.get("tail")
-    if median is None or tail is None:
+    if median is None:
         return ("",) * 4 + ("UNCLEAR",) + ("",) * 3 + ("0", "")
     return (
         f"{median.base_us:.2f}", f"{median.new_us:.2f}", f"{median.ratio:.3f}", interval(median), verdict(median),
-        tail.statistic, f"{tail.ratio:.3f}", verdict(tail), _launches(median), percent(median.detectable),
+        *(("",) * 3 if tail is None else (tail.statistic, f"{tail.ratio:.3f}", verdict(tail))),
+        _launches(median), percent(median.detectable),
     )  # fmt: skip
 
 
@@ -77,24 +90,24 @@ def to_junit(report: Report, strict: bool = False) -> str:
     cases = []
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
         word = overall(judged)
-        told = "; ".join(_sentence(question, answer) for question, answer in judged.answers.items())
-        cases.append(JunitCase(*_case_name(cell.base), kinds.get(word), f"{word}: {told}"))
+        told = "; ".join(map(_sentence, judged.answers.values()))
+        cases.append(JunitCase(*_case_name(cell.base, report), kinds.get(word), f"{word}: {told}"))
     for one in report.matched.incomparable:
         text = f"NOT COMPARABLE: {fields_text(one.base, one.new, one.fields)}"
-        cases.append(JunitCase(*_case_name(one.base), "error", text))
+        cases.append(JunitCase(*_case_name(one.base, report), "error", text))
     properties = {f"line{number}": line for number, line in enumerate(preamble(report), 1)}
     return to_xml([JunitSuite("omb-py compare", cases, properties)])
 
 
-def _case_name(row: Row) -> tuple[str, str]:
-    return f"{row['backend']}.{row['benchmark']}", name(row)
+def _case_name(row: Row, report: Report) -> tuple[str, str]:
+    return f"{row['backend']}.{row['benchmark']}", report.named(row)
 
 
-def _sentence(question: str, answer: Answer) -> str:
-    what = answer.statistic if question == "tail" else "median"
+def _sentence(answer: Answer) -> str:
     return (
-        f"{what} {answer.base_us:.2f} -> {answer.new_us:.2f} us, ratio {answer.ratio:.3f} ({interval(answer)}), "
-        f"{verdict(answer)}, launches {_launches(answer)}, detectable {percent(answer.detectable)}"
+        f"{answer.statistic} {answer.base_us:.2f} -> {answer.new_us:.2f} us, "
+        f"ratio {answer.ratio:.3f} ({interval(answer)}), {verdict(answer)}, "
+        f"launches {_launches(answer)}, detectable {percent(answer.detectable)}"
     )
 
 

@@ -15,6 +15,8 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.folder import OnSkip
 from omb_py.results.keys import COMPARED
 from omb_py.results.reading import load_table, to_rows
+from omb_py.results.statistic import COLUMNS as STATISTIC_COLUMNS
+from omb_py.results.statistic import FIELD, statistic_of, time_of
 
 BANDS: Mapping[str, tuple[int, float]] = {
     "small": (0, 4 * 2**10),
@@ -24,11 +26,13 @@ BANDS: Mapping[str, tuple[int, float]] = {
 """Smallest and largest size in bytes."""
 
 WHO = ("backend", "binding", "library")
+MEASURED = (*WHO, "source", FIELD)
+"""Who made the numbers, and what they are: medians of samples, or, of imported rows, the printed means."""
 _ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
-_COLUMNS = (
-    "run_id", "launch_id", "started_at", "library_version", "environment_key", "comparability_key", "median_us",
-    "bytes_total", "bw_formula", *WHO, *COMPARED,
-)  # fmt: skip
+_COLUMNS = tuple(dict.fromkeys((
+    "run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key", "comparability_key",
+    "bytes_total", "bw_formula", *STATISTIC_COLUMNS, *WHO, *COMPARED,
+)))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,9 @@ class Point:
     started_at: str
     library_version: str
     environment_key: str
-    log_median: float
-    """Of the median in µs; of a band the mean over its sizes of the distances from each size's own mean, plus the mean
-    of those."""
+    log_time: float
+    """Of the median (or the printed mean) in µs; of a band the mean over its sizes of the distances from each size's
+    own mean, plus the mean of those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Series:
     """What is alike in all launches, and the launches in order of time."""
 
     facts: Mapping[str, Any]
-    """The columns :data:`WHO` and :data:`~omb_py.results.keys.COMPARED`; size_bytes is None for a band of sizes."""
+    """:data:`MEASURED` and :data:`~omb_py.results.keys.COMPARED`; size_bytes is None for a band of sizes."""
     sizes: tuple[int | None, ...]
     points: tuple[Point, ...]
 
@@ -64,13 +68,13 @@ def band(name: str) -> tuple[int, float]:
 def rows_of(
     store: str | Path, benchmark: str, filters: Mapping[str, Any], on_skip: OnSkip | None = None
 ) -> list[dict[str, Any]]:
-    """The cells of a benchmark that were timed.
+    """The cells of a benchmark that were timed, each with ``time_us`` and the ``statistic`` that it is.
 
     Raises UsageError when there is none, with the nearest that there is and what to type.
     """
     place = str(store)
     rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
-    timed = [row for row in rows if row["median_us"] is not None and row["median_us"] > 0]
+    timed = [{**row, FIELD: statistic_of(row), "time_us": time} for row in rows if (time := time_of(row))]
     if timed:
         return timed
     measure = f"measure with omb-py {benchmark} --store {place}"
@@ -94,14 +98,14 @@ def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[
     grouped: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         apart = () if whole_band else (row["size_bytes"], row["comparability_key"])
-        grouped.setdefault((*(row[name] for name in (*WHO, *_ALIKE)), *apart), []).append(row)
+        grouped.setdefault((*(row[name] for name in (*MEASURED, *_ALIKE)), *apart), []).append(row)
     found = [_series(alike, whole_band) for alike in grouped.values()]
     return sorted(found, key=lambda one: (-len(one.points), one.sizes[0] or 0))
 
 
 def by_version(points: Sequence[Point]) -> list[Point]:
     """The launches by version of the library, older versions first, and by time within one."""
-    return sorted(points, key=lambda point: (version_key(point.library_version), point.started_at, point.launch_id))
+    return sorted(points, key=lambda point: version_key(point.library_version))
 
 
 def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
@@ -116,7 +120,7 @@ def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
 
 def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
     cells = [(row["size_bytes"], row["comparability_key"]) for row in rows]
-    logs = np.log([row["median_us"] for row in rows])
+    logs = np.log([row["time_us"] for row in rows])
     by_cell: dict[Any, list[int]] = {}
     for position, cell in enumerate(cells):
         by_cell.setdefault(cell, []).append(position)
@@ -124,8 +128,12 @@ def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
     middle = float(np.mean(list(means.values())))
     distances = np.array([log - means[cell] for log, cell in zip(logs, cells, strict=True)])
     launches: dict[str, list[int]] = {}
-    for position, row in enumerate(rows):
-        launches.setdefault(row["launch_id"], []).append(position)
+    # launches of an imported file have one time of start: there the order within the file counts
+    in_time = sorted(
+        range(len(rows)), key=lambda i: (rows[i]["started_at"], rows[i]["run_id"], rows[i]["launch_index"])
+    )
+    for position in in_time:
+        launches.setdefault(rows[position]["launch_id"], []).append(position)
     points = [
         Point(
             name, rows[where[0]]["started_at"], rows[where[0]]["library_version"] or "unknown",
@@ -133,9 +141,9 @@ def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
         )
         for name, where in launches.items()
     ]  # fmt: skip
-    facts = {name: rows[0][name] for name in (*WHO, *COMPARED)} | ({"size_bytes": None} if whole_band else {})
+    facts = {name: rows[0][name] for name in (*MEASURED, *COMPARED)} | ({"size_bytes": None} if whole_band else {})
     sizes = tuple(sorted({size for size, _ in cells}, key=lambda size: size or 0))
-    return Series(facts, sizes, tuple(sorted(points, key=lambda point: (point.started_at, point.launch_id))))
+    return Series(facts, sizes, tuple(points))
 
 
 def _said(filters: Mapping[str, Any]) -> str:

@@ -81,6 +81,11 @@ def check_apart(base: Launches, new: Launches) -> None:
 
 def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[dict[str, Any]]]:
     name, equals, value = word.partition("=")
+    if not equals and Path(word).is_file():
+        raise UsageError(
+            f"{word} is a file: omb-py results import {word} --tag file={Path(word).name} --store {store}, and "
+            f"compare tag=file={Path(word).name}"
+        )
     if not equals and _is_store(word, store):
         return Path(word), _load(Path(word), more)
     if not store.is_dir():

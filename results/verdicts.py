@@ -54,7 +54,8 @@ class Rules:
 class Launched:
     """What one launch says of one cell, µs."""
 
-    median_us: float
+    median_us: float | None
+    """None where only a mean is known, as of imported rows: that answers the first question, and no tail is asked."""
     mean_us: float
     p99_us: float | None = None
     """None under 100 samples."""
@@ -137,7 +138,7 @@ def judge(cells: Sequence[Sequence[Look]], rules: Rules) -> list[Judged]:
     """
     spent = spending(rules.alpha, rules.looks)
     judged = [Judged() for _ in cells]
-    open_questions = [(i, q) for i, looks in enumerate(cells) if looks for q in QUESTIONS]
+    open_questions = [(i, q) for i, looks in enumerate(cells) if looks for q in _questions(looks[0])]
     for number, alpha in enumerate(spent, 1):
         family = {(i, q): cells[i][number - 1] for i, q in open_questions if len(cells[i]) >= number}
         more = number < rules.looks
@@ -161,8 +162,16 @@ def _answers(family: Mapping[Key, Look], rules: Rules, number: int, alpha: float
     }
 
 
+def _has_medians(look: Look) -> bool:
+    return all(launch.median_us is not None for launch in (*look.base, *look.new))
+
+
+def _questions(look: Look) -> tuple[Question, ...]:
+    return QUESTIONS if _has_medians(look) else ("median",)
+
+
 def _estimate(look: Look, question: Question) -> tuple[str, Estimate]:
-    statistic = "median"
+    statistic = "median" if _has_medians(look) else "mean"
     if question == "tail":
         whole = all(launch.p99_us is not None for launch in (*look.base, *look.new))
         statistic = "p99" if whole else "mean"

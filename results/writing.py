@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.results import schema, sealing
+from omb_py.results import excerpt, schema, sealing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,7 +143,8 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
     Args:
         table: with the metadata of :func:`to_table`.
         merged: of many launches. Pages are then long, and every column is compressed; in the file of one launch the
-            numbers are not, since opening a compressed page costs more than reading its few hundred values.
+            numbers are not, since opening a compressed page costs more than reading its few hundred values, and the
+            footer has an excerpt (:mod:`omb_py.results.excerpt`).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -158,7 +159,8 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
         write_statistics=[c.name for c in schema.COLUMNS if c.name in schema.SCALARS],
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP)
-        writer.add_key_value_metadata({sealing.KEY: sealing.BLANK})
+        copied = {} if merged else {excerpt.KEY: excerpt.made(table, sink.tell())}
+        writer.add_key_value_metadata({**copied, sealing.KEY: sealing.BLANK})
     data = bytearray(sink.getvalue())
     sealing.seal(data)
     return memoryview(data)

@@ -12,6 +12,7 @@ from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.suites import (
     collective,
     congestion,
+    guidelines,
     host,
     neighborhood,
     one_sided,
@@ -72,7 +73,7 @@ def find(name: str) -> Benchmark:
         EnvironmentProblem: another package has it, but it cannot be loaded.
     """
     short = name.lower().removeprefix("osu_")
-    found = BENCHMARKS.get(short) or _third_party().get(short)
+    found = BENCHMARKS.get(short) or guidelines.BENCHMARKS.get(short) or _third_party().get(short)
     if found is None and short in BROKEN:
         raise EnvironmentProblem(f"benchmark {short} cannot be loaded: {BROKEN[short]}")
     if found is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.orchestrate.faultlab import ROOT_OK
+from tests.support.mpi import AS_ROOT
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -38,7 +38,7 @@ def test_runs_as_written(command: str, folder: Path) -> None:
     told = subprocess.run(
         shlex.split(command),
         cwd=folder,
-        env={**os.environ, **ROOT_OK, "PATH": f"{BIN}:{os.environ['PATH']}"},
+        env={**os.environ, **AS_ROOT, "PATH": f"{BIN}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=110,

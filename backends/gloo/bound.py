@@ -10,7 +10,6 @@ import torch.distributed as dist
 
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names, flip_in, index_of
-from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem
@@ -53,7 +52,7 @@ def function_of(op: str) -> Any:
 class Renderer:
     """Renders the steps of one cell as Python statements."""
 
-    def __init__(self, rank: int, size: int, memory: HostMemory, program: Program) -> None:
+    def __init__(self, rank: int, size: int, memory: Any, program: Program) -> None:
         self.rank, self.size, self.memory = rank, size, memory
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.buffers import TORCH_PIP
+from omb_py.engine.devices import GPU_KINDS
 from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program import Step, walk
 from omb_py.engine.steps import base
@@ -43,6 +44,7 @@ def probe() -> Probe:
     """Is PyTorch there? Its metadata says so; whether it was built with Gloo shows when ranks start."""
     from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
 
+    from omb_py.engine.devices.gpu import no_gpu
     from omb_py.engine.session import Probe
 
     reason, number = missing(), ""
@@ -51,10 +53,9 @@ def probe() -> Probe:
             number = version("torch")
         except PackageNotFoundError:  # a build without metadata
             number = "of unknown version"
-    no_device = "CUDA tensors over Gloo are not in this version of omb-py"
     return Probe(
         "gloo", not reason, reason, FIX if reason else "", LIBRARY, number, {BINDING: reason},
-        {"cpu": "", "cuda": no_device, "rocm": no_device}, BUFFERS, {"interfaces": ", ".join(interfaces())},
+        {"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}}, BUFFERS, {"interfaces": ", ".join(interfaces())},
     )  # fmt: skip
 
 

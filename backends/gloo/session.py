@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from omb_py.backends.gloo.errors import first_line, peers_speak_first
 from omb_py.backends.gloo.meeting import WORKING, place, store
 from omb_py.backends.gloo.offer import FIX, LIBRARY, interfaces
-from omb_py.backends.mpi.runners import BoundRunner
 from omb_py.backends.mpi.skew import measured_skew
 from omb_py.backends.mpi.start import process_start_ns
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.flat import Loop
+from omb_py.engine.devices import Device, local_rank, open_device, place_of
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Program, Step
-from omb_py.engine.session import OneRank, StepFailed
+from omb_py.engine.session import OneRank
 from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from omb_py.backends.gloo.runner import GlooRunner
 
 
 def load() -> Any:
@@ -48,6 +50,8 @@ class GlooSession(OneRank):
 
         self.torch = torch
         self.rank, self.size = place(os.environ, int(spec.get("ranks") or 1))
+        kind = str(spec.get("device") or "cpu")
+        device = open_device(kind, local_rank(), bool(spec.get("share_device"))) if kind != "cpu" else None
         began = time.perf_counter_ns()
         self._join(spec)
         init_us = (time.perf_counter_ns() - began) / 1000
@@ -64,7 +68,21 @@ class GlooSession(OneRank):
         self.binding = "torch"
         self.binding_version = f"torch {torch.__version__}"
         self._memory: dict[str, HostMemory] = {}
+        self.buffers: Any = self._on(device, str(spec.get("placement") or "")) if device else None
+        """Of a launch on a device its buffers."""
         self._runner: GlooRunner | None = None
+
+    def _on(self, device: Device, placement: str) -> Any:
+        """What holds buffers on a device, and the map of the devices of all ranks."""
+        from omb_py.backends.gloo.devices import check_torch
+        from omb_py.engine.devices.buffers import DeviceBuffers
+        from omb_py.engine.devices.placement import place_of_rank
+
+        check_torch(device)
+        self.device_name = device.name
+        self.places: list[dict[str, Any]] = self.share(self.gather(place_of(device, self.rank, socket.gethostname())))
+        self.device_note = "Gloo moves what is on a device through host memory: copies are part of the time"
+        return DeviceBuffers(device, False, placement, place_of_rank(placement, self.rank, self.size))
 
     def _join(self, spec: Mapping[str, Any]) -> None:
         meeting = store(self.rank, self.size, spec, os.environ)
@@ -80,6 +98,9 @@ class GlooSession(OneRank):
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
+        if self.buffers:
+            self.buffers.reserve(kind, sizes)
+            return
         if kind not in self._memory:
             self._memory[kind] = HostMemory(kind)
         for name, nbytes in sizes.items():
@@ -89,7 +110,14 @@ class GlooSession(OneRank):
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
-        self._runner = GlooRunner(self, program, self._memory[cell.buffer])
+        if self.buffers:
+            from omb_py.backends.gloo.devices import GlooDeviceRunner
+
+            self._runner = GlooDeviceRunner(self, program, self.buffers, cell)
+        else:
+            from omb_py.backends.gloo.runner import GlooRunner
+
+            self._runner = GlooRunner(self, program, self._memory[cell.buffer])
         return self._runner
 
     def comm_of(self, step: Step) -> Any:
@@ -127,6 +155,8 @@ class GlooSession(OneRank):
         A group's threads live as long as anything refers to it. One that lets go of a finished operation's tensor while
         the interpreter is ending would abort the process, so nothing may refer to a group after this.
         """
+        if self.buffers:
+            self.buffers.close()
         self._runner = None
         self.comm.group = None
         self.dist.destroy_process_group()
@@ -171,26 +201,3 @@ class Traffic:
         box = self.torch.zeros(1, dtype=self.torch.int64)
         self.dist.recv(box, source, self.group, tag)
         return int(box[0])
-
-
-class GlooRunner(BoundRunner):
-    """A flat Python loop of torch.distributed calls."""
-
-    def __init__(self, session: Any, program: Program, memory: HostMemory) -> None:
-        if program.window is not None:
-            raise EnvironmentProblem("Gloo has no one-sided operations: use --backend mpi")
-        super().__init__(session, program, memory)
-
-    def begin(self) -> None:
-        """New request slots for a stage."""
-        from omb_py.backends.gloo.bound import Renderer
-
-        self.renderer = Renderer(self.session.rank, self.session.size, self.memory_, self.program)  # type: ignore[assignment]
-
-    def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
-        """Run a loop in this thread. Raises StepFailed."""
-        try:
-            with peers_speak_first():
-                return loop.run(first, iterations)
-        except (RuntimeError, ValueError) as error:
-            raise StepFailed(loop.failed_step(error), 0, first_line(error)) from error

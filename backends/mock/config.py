@@ -33,6 +33,10 @@ class Config:
     """Each launch is slower than the one before by this share."""
     straggler: tuple[tuple[int, float], ...] = ()
     """(rank, ns): added to each timed collective call of the rank."""
+    slow: tuple[tuple[int, float], ...] = ()
+    """(rank, factor): messages from and to the rank take so many times as long."""
+    link: tuple[tuple[int, int, float], ...] = ()
+    """(rank, rank, factor): messages between the two do."""
     series: tuple[tuple[float, ...], ...] = ()
     """Times in ns of timed operations by iteration, one list for every rank or one a rank."""
     nodes: int = 1
@@ -49,15 +53,17 @@ class Config:
 
     def ranks_named(self) -> tuple[int, ...]:
         """Ranks that the text names."""
-        return tuple(f.rank for f in (*self.flip, *self.hang, *self.die)) + tuple(r for r, _ in self.straggler)
+        faults = tuple(f.rank for f in (*self.flip, *self.hang, *self.die))
+        ends = tuple(rank for a, b, _ in self.link for rank in (a, b))
+        return faults + tuple(rank for rank, _ in (*self.straggler, *self.slow)) + ends
 
 
 def parse(text: str) -> Config:
     """Read a configuration.
 
     Args:
-        text: ``KEY=VALUE`` separated by commas; "" for the default machine. `flip`, `hang`, `die` and `straggler`
-            may come several times.
+        text: ``KEY=VALUE`` separated by commas; "" for the default machine. `flip`, `hang`, `die`, `straggler`,
+            `slow` and `link` may come several times.
 
     Raises:
         UsageError: an unknown key (with the nearest one), a key given twice, or a bad value (with the rule).
@@ -141,6 +147,19 @@ def _straggler(text: str) -> tuple[int, float]:
     return _natural(rank), _time(delay)
 
 
+def _slow(text: str) -> tuple[int, float]:
+    rank, _, factor = text.partition(":")
+    return _natural(rank), _number(factor)
+
+
+def _link(text: str) -> tuple[int, int, float]:
+    ends, _, factor = text.partition(":")
+    a, _, b = ends.partition("-")
+    if _natural(a) == _natural(b):
+        raise ValueError(text)
+    return _natural(a), _natural(b), _number(factor)
+
+
 def _series(text: str) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(_time(item) for item in row.split("/")) for row in text.split(":"))
 
@@ -171,6 +190,8 @@ _TABLE: Final[tuple[tuple[str, Callable[[str], Any], str], ...]] = (
     ("spike", _spike, "SHARE:FACTOR, as 0.03:10"),
     ("drift", _signed, "SHARE a launch, as 0.01"),
     ("straggler", _straggler, "RANK:TIME, as 3:2us"),
+    ("slow", _slow, "RANK:FACTOR, as 3:1.06"),
+    ("link", _link, "RANK-RANK:FACTOR, as 2-5:3"),
     ("series", _series, "TIME/TIME/…, one list or one a rank with ':' between, as 10us/12us:20us/22us"),
     ("nodes", _nodes, "COUNT of 1 or more"),
     ("eager", _size, "BYTES, as 64K"),
@@ -183,4 +204,4 @@ _TABLE: Final[tuple[tuple[str, Callable[[str], Any], str], ...]] = (
 )
 _PARSERS: Final = {key: parser for key, parser, _ in _TABLE}
 _FORMS: Final = {key: form for key, _, form in _TABLE}
-_REPEATED: Final = frozenset({"flip", "hang", "die", "straggler"})
+_REPEATED: Final = frozenset({"flip", "hang", "die", "straggler", "slow", "link"})

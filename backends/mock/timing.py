@@ -27,6 +27,8 @@ class Timing:
         self._delay = np.zeros(ranks, np.int64)
         for rank, ns in self._delays.items():
             self._delay[rank] = ns
+        self._slow = dict(config.slow)
+        self._links = {frozenset((a, b)): factor for a, b, factor in config.link}
         self._series_row: NDArray[Any] = np.arange(ranks) % max(1, len(config.series))
 
     def message(self, rank: int, op: Op, iteration: int) -> tuple[int, int]:
@@ -34,6 +36,10 @@ class Timing:
         cost, wire = op.cost, op.wire
         if self._series and op.timed:
             cost, wire = self._from_series(rank, iteration), 0.0
+        if self._slow or self._links:
+            slower = self._slow.get(rank, 1.0) * self._slow.get(op.peer, 1.0)
+            slower *= self._links.get(frozenset((rank, op.peer)), 1.0)
+            cost, wire = cost * slower, wire * slower
         if self.noise.active:
             factor = self.noise.draw(rank)
             return round(cost * factor), round(wire * factor)

@@ -189,19 +189,12 @@ def find_mpiexec(library: MPILibrary, environ: Mapping[str, str], python: str = 
     )
 
 
-def _no_gpu(kind: str) -> str:
-    from omb_py.engine.devices.gpu import count_gpus
-
-    try:
-        return "" if count_gpus(kind) else f"no {kind} GPU is visible"
-    except EnvironmentProblem as problem:
-        return str(problem)
-
-
 def probe() -> Probe:
     """What MPI can do here; asks a child process, so it never raises and a broken library harms nobody."""
+    from omb_py.engine.devices.gpu import no_gpu
+
     library = mpi_library()
-    devices = {"cpu": "", **{kind: _no_gpu(kind) for kind in GPU_KINDS}}
+    devices = {"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}}
     if not library.available:
         none = {"native": library.reason, "mpi4py": library.reason}
         return Probe("mpi", False, library.reason, library.fix, bindings=none, devices=devices, buffers=BUFFERS)

@@ -22,6 +22,8 @@ from omb_py.engine.program import Edges, Program, Step
 from omb_py.engine.session import OneRank
 from omb_py.engine.sync import START, START_BYTES
 
+_NAP_S = 5e-4
+
 
 class MpiSession(OneRank):
     """The world communicator, one rank a process."""
@@ -57,7 +59,7 @@ class MpiSession(OneRank):
         self.binding = "native"
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
-        self.buffers: Any = self._on(device) if device else None
+        self.buffers: Any = self._on(device, str(spec.get("placement") or "")) if device else None
         """Of a launch on a device its buffers."""
         self._machine: Any = None
         self._graphs: dict[Edges, Any] = {}
@@ -65,22 +67,25 @@ class MpiSession(OneRank):
         """How long this rank took to make the communicator of a graph."""
         self._runner: NativeRunner | BoundRunner | None = None
 
-    def _on(self, device: Device) -> Any:
+    def _on(self, device: Device, placement: str) -> Any:
         """What holds buffers on a device, and the map of the devices of all ranks."""
         from omb_py.backends.mpi.aware import confirmed, declared
-        from omb_py.backends.mpi.devices import DeviceBuffers
+        from omb_py.engine.devices.buffers import DeviceBuffers
+        from omb_py.engine.devices.placement import place_of_rank
 
         support = declared(self.mpi, self.library, device.kind)
-        support = self.share(confirmed(device.kind, support) if self.rank == 0 else None)
+        self.support = support = self.share(confirmed(device.kind, support) if self.rank == 0 else None)
         self.device_name = device.name
         self.places: list[dict[str, Any]] = self.share(self.gather(place_of(device, self.rank, socket.gethostname())))
         self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
-        return DeviceBuffers(device, support)
+        return DeviceBuffers(device, support.aware, placement, place_of_rank(placement, self.rank, self.size))
 
     def check_cells(self, cells: list[Cell], benchmarks: Mapping[str, Any]) -> None:
         """Raises EnvironmentProblem, on every rank alike, for what cannot be done on the launch's device."""
         if self.buffers:
-            self.buffers.check(cells)
+            from omb_py.backends.mpi.devices import check
+
+            check(cells, self.support)
 
     @property
     def machine(self) -> Any:
@@ -95,7 +100,7 @@ class MpiSession(OneRank):
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
         if self.buffers:
-            self.buffers.reserve(sizes)
+            self.buffers.reserve(kind, sizes)
             return
         if kind not in self._memory:  # objects are made of bytes that lie in arrays
             self._memory[kind] = HostMemory("numpy" if kind == OBJECT else kind)
@@ -110,7 +115,7 @@ class MpiSession(OneRank):
         if self.buffers:
             from omb_py.backends.mpi.devices import DeviceRunner
 
-            self._runner = DeviceRunner(self, program, self.buffers)
+            self._runner = DeviceRunner(self, program, self.buffers, cell)
             return self._runner
         memory = self._memory[cell.buffer]
         if cell.buffer == OBJECT:
@@ -147,6 +152,12 @@ class MpiSession(OneRank):
     def barrier(self) -> None:
         """Wait for all ranks."""
         self.comm.Barrier()
+
+    def rest(self) -> None:
+        """As :meth:`barrier`, but sleeping: for ranks that have long to wait and would take a core from the others."""
+        request = self.comm.Ibarrier()
+        while not request.Test():
+            time.sleep(_NAP_S)
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Element-wise maximum over ranks."""

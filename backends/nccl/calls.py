@@ -8,12 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from omb_py.backends.nccl.library import Library
-from omb_py.engine.devices import FUNCTIONS, Device
+from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.native import Arg, Call
-from omb_py.engine.program import Region, Step
-from omb_py.engine.timing import OTHER_STREAM
+from omb_py.engine.program import Region, Result, Step
 from omb_py.errors import EnvironmentProblem
 
 TYPES: Final = {
@@ -69,6 +68,8 @@ class Resolver:
         self.library, self.comm, self.memory, self.size, self.handles = library, comm, memory, size, handles
         self.device: Device = memory.device
         self._other = 0
+        self.results: Mapping[tuple[str, str], float] = {}
+        """Laps of earlier stages."""
 
     def __call__(self, step: Step) -> Call:
         """The C call of a step. Raises EnvironmentProblem when the library lacks the function."""
@@ -105,6 +106,9 @@ class Resolver:
             return Arg(self._slot(step) - self.handles.itemsize, load=8)
         if word in ("graph", "executable"):
             return Arg(self._slot(step))
+        if word == "ns":
+            ns: Result | int = step["ns"]
+            return Arg(ns.of(self.results) if isinstance(ns, Result) else int(ns))
         if word in _NUMBERS:
             return Arg(_NUMBERS[word](step, self.size))
         constants = {"one": 1, "char": TYPES["char"], "max": OPS["max"], "comm": self.comm, "mask": 0xFFFFFFFF}

@@ -80,7 +80,8 @@ class Lowering:
     def _step(self, step: Step) -> Iterator[Step]:
         op = steps.base(step.op) if step.op.startswith("i") and "request" in step.operands else step.op
         if op == "synchronise":
-            self._pending = self._blocking = False
+            if "stream" not in step.operands:  # another stream's is no wait for what was enqueued here
+                self._pending = self._blocking = False
             yield step
         elif op == "enqueued":
             return
@@ -91,7 +92,7 @@ class Lowering:
             self._pending = True
             yield from self._synchronised("barrier")
         elif op in _OWN:
-            self._pending |= op in FUNCTIONS and op not in ("begin_capture", "end_capture", "instantiate")
+            self._pending |= op in FUNCTIONS and op not in ("begin_capture", "end_capture", "instantiate", "spin")
             yield step
         else:
             self._pending = True

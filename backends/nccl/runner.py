@@ -61,6 +61,7 @@ class NcclRunner:
             self._execute(stage, self._assemble(stage, {}), 0, 1)
 
     def _assemble(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Table:
+        self._resolver.results = results
         return assemble(stage, self._resolver, self._resolver.byte, results)
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:

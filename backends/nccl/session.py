@@ -21,6 +21,7 @@ from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.devices import local_rank, open_device, place_of
+from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.native import Machine
 from omb_py.engine.program import Program, Step, walk
@@ -109,12 +110,13 @@ class NcclSession(OneRank):
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> NcclRunner:
         """Allocate, lower and translate the program of this rank."""
-        program = programs[self.rank]
+        program = on_device(programs[self.rank], cell.filler)
         self.reserve("", {buffer.name: buffer.nbytes for buffer in program.buffers})
         made, grouped = lowered(program, World(self.rank, self.size, self.hosts), self.nccl.has)
         if cell.timing == "graph":
             made = replace(made, stages=tuple(captured(stage) for stage in made.stages))
-        marks = {"timing_mode": cell.timing or "isolated", "ranks_per_device": str(self.ranks_per_device)}
+        filler = {} if cell.filler == "cpu" else {"filler": cell.filler}
+        marks = filler | {"timing_mode": cell.timing or "isolated", "ranks_per_device": str(self.ranks_per_device)}
         if grouped:
             marks["calls"] = "grouped ncclSend and ncclRecv"
         self._runner = NcclRunner(self, made, marks)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from omb_py.cli.batch import submitting
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
 from omb_py.cli.suites import SuiteName, suite_options
@@ -41,7 +42,7 @@ _EXAMPLES = (
 def command() -> click.Command:
     """``omb-py accept``."""
     heading, output = "How it is judged", "Output"
-    return Page(
+    page = Page(
         "accept",
         params=[
             click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"),
@@ -69,6 +70,7 @@ def command() -> click.Command:
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
     )  # fmt: skip
+    return submitting(page)
 
 
 def _here(param: click.Parameter) -> bool:

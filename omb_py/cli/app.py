@@ -21,6 +21,8 @@ TOOLS = {
     "accept": "is this machine as good as promised? a suite with criteria, judged",
     "compare": "is NEW slower than BASE? a verdict on two sets of launches",
     "aa": "a library against itself: the false-alarm rate here",
+    "links": "every pair of nodes: slow links and slow nodes, found and named",
+    "guidelines": "is a collective slower than others that do the same? no reference needed",
     "results": "list, show, import, export, recover, compact, prune and verify results",
     "history": "a cell over time or versions: its changes, and what changed around it",
     "model": "latency and bandwidth fitted to a curve, lower bounds, more ranks",

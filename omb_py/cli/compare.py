@@ -11,7 +11,7 @@ import click
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
 from omb_py.cli.words import Parsed, whole, word
-from omb_py.errors import INCONCLUSIVE, OK, UsageError, nearest
+from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, nearest
 from omb_py.grammar import parse_fraction
 from omb_py.orchestrate.request import DEFAULT_STORE, Request
 
@@ -28,6 +28,7 @@ _EXAMPLES = (
     "omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2 -m 8:1024:8 --launches 6",
     "omb-py compare --set NEW:UCX_TLS=tcp latency",
     "omb-py compare --option NEW:binding=mpi4py latency -m 8:8",
+    "omb-py compare --env NEW=v2 quick             every cell of a suite, or of a suite's file",
 )
 
 
@@ -37,7 +38,8 @@ def command() -> click.Command:
     return Page(
         "compare",
         params=[
-            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="BASE NEW | BENCHMARK [OPTIONS]"),
+            click.Argument(["words"], nargs=-1, type=Parsed("word", str),
+                           metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"),
             _several(heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"),
             _several(heading, "--module", "SIDE=NAME", "Module that a side loads, as NEW=openmpi/5.0.7.", "none"),
             _several(heading, "--set", "SIDE:K=V", "Variable that a side sets, as NEW:UCX_TLS=tcp.", "none"),
@@ -48,7 +50,7 @@ def command() -> click.Command:
         callback=run_compare,
         context_settings=_SPREAD,
         help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
-        "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark with its "
+        "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
         "options, which is then measured on both sides in turn (ABBA), with flagged cells measured again.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         options_metavar="[OPTIONS]",
@@ -61,7 +63,7 @@ def aa_command() -> click.Command:
     return Page(
         "aa",
         params=[
-            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="BENCHMARK [OPTIONS]"),
+            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="BENCHMARK|SUITE [OPTIONS]"),
             Grouped(["--reports"], heading="How often", metavar="N", type=whole("reports", 1), default=1,
                     help="Comparisons with itself, on launches of their own. (default: 1)"),
             *_design(), *_output(), store_option(), debug_option(),
@@ -123,7 +125,7 @@ def run_compare(
     sides = parse_sides(envs, modules, sets, options)
     _check_files(given["output"])
     differ = any(spec.words() for spec in sides.values())
-    measures = differ or (words and _is_benchmark(words[0]))
+    measures = differ or (words and (_is_benchmark(words[0]) or _is_suite(words[0])))
     return _shown(_measured(words, sides, given) if measures else _stored(words, given), given)
 
 
@@ -147,10 +149,10 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
     sides = {}
     for side in SIDES:
         try:
-            request = _request([*words, *specs[side].options], given)
+            requests = _requests([*words, *specs[side].options], given)
         except UsageError as error:
             raise UsageError(f"{side}: {error}" if specs[side].options else str(error)) from None
-        sides[side] = SideRun(side, request, where_of(side, specs[side]), specs[side].words())
+        sides[side] = SideRun(side, requests, where_of(side, specs[side]), specs[side].words())
     return compare(sides, _rules(given), given["launches"])
 
 
@@ -191,15 +193,12 @@ def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
     from omb_py.results.siterate import keep
 
     _check_files(given["output"])
-    if not words or not _is_benchmark(words[0]):
-        from omb_py.suites import names
-
-        told = f"unknown benchmark {words[0]!r}: {nearest(words[0], names())}" if words else "which benchmark?"
-        raise UsageError(f"{told} as omb-py aa allreduce -n 2")
+    if not words:
+        raise UsageError("which benchmark? as omb-py aa allreduce -n 2")
     code = OK
     for number in range(reports):
         seed = None if given["seed"] is None else given["seed"] + number
-        report = against_itself(_request(words, {**given, "seed": seed}), _rules(given), given["launches"])
+        report = against_itself(_requests(words, {**given, "seed": seed}), _rules(given), given["launches"])
         found = exit_code(report, given["strict"])
         if reports > 1 and given["form"] == "table" and found == OK and number < reports - 1:
             keep(report, given["store"] or DEFAULT_STORE)  # the last and those with an alarm are shown whole
@@ -226,28 +225,66 @@ def _rules(given: dict[str, Any], looks: int | None = None) -> Any:
     return Rules(delta=given["delta"], tail_delta=given["tail_delta"], looks=looks)
 
 
-def _request(words: Sequence[str], given: dict[str, Any]) -> Request:
-    """The request of a benchmark's own command line, with what belongs to the comparison put in."""
+def _is_suite(word: str) -> bool:
+    """A suite that comes with omb-py, or a file; a word with a slash and another ending is a store."""
+    from omb_py.suites.shipped import shipped
+
+    return word in shipped() or word.endswith(".toml")
+
+
+def _unknown(word: str) -> str:
+    from omb_py.suites import names
+    from omb_py.suites.shipped import shipped
+
+    return f"unknown benchmark {word!r}: {nearest(word, [*names(), *shipped()])}"
+
+
+def _requests(words: Sequence[str], given: dict[str, Any]) -> tuple[Request, ...]:
+    """The requests of a benchmark's own command line, or of a suite's, with what belongs to the comparison put in."""
     from dataclasses import replace
 
+    if words[0].startswith("-"):
+        raise UsageError(f"the benchmark comes before its options: omb-py compare … allreduce {' '.join(words[:2])}")
+    if not (_is_benchmark(words[0]) or _is_suite(words[0])):
+        raise UsageError(_unknown(words[0]))
+    found = _of_suite(words) if _is_suite(words[0]) else (_of_benchmark(words),)
+    store = given["store"] or found[0].store
+    return tuple(replace(one, store=store, seed=given["seed"], quiet=given["quiet"]) for one in found)
+
+
+_STORED = "a comparison stores its launches, so that it can be looked at again: leave --no-store out"
+
+
+def _of_suite(words: Sequence[str]) -> tuple[Request, ...]:
+    from omb_py.cli.suites import expanded_suite, run_command
+    from omb_py.orchestrate.suiterun import say_skipped
+
+    with run_command().make_context("run", list(words), parent=click.get_current_context()) as ctx:
+        values = dict(ctx.params)
+        if values["no_store"]:
+            raise UsageError(_STORED)
+        if values["resume"] or values["run"]:
+            raise UsageError(f"{values['run'] or '--resume'}: a comparison is not gone on with: leave it out")
+        _, made = expanded_suite(values["suite"], values["ranks"])
+    say_skipped(made.skips)
+    if not made.requests:
+        raise EnvironmentProblem("nothing of this suite can be measured here")
+    return tuple(made.requests)
+
+
+def _of_benchmark(words: Sequence[str]) -> Request:
     from omb_py.cli import measure
     from omb_py.orchestrate.choices import offers_of
     from omb_py.orchestrate.plan import check
     from omb_py.suites import find
 
-    if words[0].startswith("-"):
-        raise UsageError(f"the benchmark comes before its options: omb-py compare … allreduce {' '.join(words[:2])}")
     benchmark = find(words[0])
     parent = click.get_current_context()
     with measure.command(benchmark).make_context(benchmark.name, list(words[1:]), parent=parent) as ctx:
         values = dict(ctx.params)
         if values.pop("no_store"):
-            raise UsageError(
-                "a comparison stores its launches, so that it can be looked at again: leave --no-store out"
-            )
+            raise UsageError(_STORED)
         request = measure.request_of(benchmark, {**values, "no_store": False})
-    store = given["store"] or request.store
-    request = replace(request, store=store, seed=given["seed"], quiet=given["quiet"])
     check(request, offers_of(request.backends))
     return request
 

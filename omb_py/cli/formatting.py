@@ -7,16 +7,20 @@ from typing import Any
 
 import click
 
+from omb_py import errors
 from omb_py.cli.glued import Glued, unglue
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
+RAW = "omb_py.words"
+"""In a context: the words of the command as they were typed."""
 EXIT_CODES = (
-    ("0", "fine"),
-    ("1", "a negative verdict: a validation failed"),
-    ("2", "bad input: one line with the rule or the nearest valid choice"),
-    ("3", "the environment cannot do it: what to install or set, or which rank died"),
-    ("130", "interrupted"),
+    (str(errors.OK), "fine"),
+    (str(errors.NEGATIVE), "a negative verdict: a validation failed"),
+    (str(errors.USAGE), "bad input: one line with the rule or the nearest valid choice"),
+    (str(errors.ENVIRONMENT), "the environment cannot do it: what to install or set, or which rank died"),
+    (str(errors.INCONCLUSIVE), "inconclusive, under --strict of a command that has it"),
+    (str(errors.INTERRUPTED), "interrupted"),
 )
 
 ENVIRONMENT = (
@@ -60,6 +64,7 @@ class Page(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Rewrite glued values, then parse as usual."""
+        ctx.meta[RAW] = list(args)
         valued: set[str] = set()
         glued: dict[str, Glued] = {}
         for param in self.params:

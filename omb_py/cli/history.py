@@ -89,6 +89,7 @@ def run_history(
     from omb_py.results.changepoints import LEAST
     from omb_py.results.history import as_json, history
     from omb_py.results.lookup import provenance_of
+    from omb_py.results.statistic import OURS
 
     place, name = store or DEFAULT_STORE, name.lower().removeprefix("osu_")
     wanted = filters(where)
@@ -109,6 +110,11 @@ def run_history(
         most = every[0]
         more = LEAST - len(most.points)
         one_size = "" if most.sizes[0] is None else f" -m {most.sizes[0]}:{most.sizes[-1]}"
+        if most.facts["source"] != OURS:
+            raise UsageError(
+                f"too few launches: {len(most.points)} of {name}, {LEAST} are needed; import {more} more of "
+                f"{most.facts['source']}: omb-py results import FILE… --store {place}"
+            )
         ranks = f" -n {most.facts['ranks']}" if most.facts.get("ranks") else ""
         raise UsageError(
             f"too few launches: {len(most.points)} of {name}, {LEAST} are needed; measure more with omb-py {name}"

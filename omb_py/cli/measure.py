@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from omb_py.cli.formatting import EXIT_CODES, Page
-from omb_py.cli.options import measuring_options
+from omb_py.cli.options import MANAGED, measuring_options
 from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.devices.placement import PLACES, is_managed
 from omb_py.engine.dtypes import OMB_ALL, parse_dtype
-from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError, nearest
+from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError
 from omb_py.grammar import parse_tags
 from omb_py.orchestrate.choices import GPUS, device_problem, gpu_here, offers_of
 from omb_py.orchestrate.joining import joined_environment
@@ -21,14 +22,12 @@ from omb_py.orchestrate.request import Request
 from omb_py.orchestrate.several import narrowed
 from omb_py.results.titles import origin
 
-_PLACES = ("H", "D", "M", "MD", "MH")
-
 
 def command(benchmark: Benchmark) -> click.Command:
     """The click command of a benchmark."""
     params = measuring_options(benchmark)
     if benchmark.family == "pt2pt":
-        params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[H H|D D]"))
+        params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[SRC DST]"))
     return Page(
         benchmark.name,
         params=params,
@@ -60,7 +59,7 @@ def _examples(b: Benchmark) -> list[str]:
 def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
     """A request from click's parsed values, of which None and () mean: not given. Raises UsageError."""
     values = dict(values)
-    device = _device_of(values.pop("places", ()))
+    device, placement = _where(values.pop("device", None), values.pop("places", ()))
     given: dict[str, Any] = {"benchmark": benchmark.name}
     if values.pop("no_store"):
         if click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE:
@@ -75,9 +74,9 @@ def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
         given["validation_log"] = validation if isinstance(validation, Path) else None
     renamed = {"backend": "backends", "binding": "bindings"}
     given.update({renamed.get(name, name): value for name, value in values.items() if value not in (None, ())})
-    if device is not None:
-        given.setdefault("device", device)
-    return Request(**given)
+    if device:
+        given["device"] = device
+    return Request(**given, placement=placement)
 
 
 def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -87,25 +86,30 @@ def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _device_of(places: tuple[str, ...]) -> str | None:
-    """The device of OMB's positional ``H H`` or ``D D``: where the sender's and the receiver's buffers live."""
+def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str]:
+    """(device, placement) of ``-d`` and of OMB's positional ``SOURCE DESTINATION``, as a request has them.
+
+    Without ``-d`` places other than ``H H`` are on the GPU that is here. Raises UsageError, EnvironmentProblem.
+    """
+    places = tuple(place.upper() for place in places)
     for place in places:
-        if place.upper() not in _PLACES:
-            raise UsageError(f"unknown word {place!r}: buffer places are H H or D D: {nearest(place, _PLACES)}")
+        if place not in PLACES:
+            raise UsageError(f"unknown word {place!r}: a buffer place is one of {', '.join(PLACES)}, twice")
     if len(places) not in (0, 2):
-        raise UsageError(f"buffer places come in twos, sender and receiver, as H H: got {' '.join(places)}")
-    kinds = {place.upper() for place in places}
-    if not kinds or kinds == {"H"}:
-        return None
-    if kinds != {"D"}:
-        raise EnvironmentProblem(
-            f"buffers {' '.join(places)}: managed and mixed buffers are not in this version of omb-py: write H H or D D"
-        )
-    found = next((device for device in GPUS if gpu_here(device)), None)
-    if found is None:
-        reason, _ = device_problem(next(iter(GPUS)), "mpi")
-        raise EnvironmentProblem(f"buffers {' '.join(places)} need a GPU: {reason}: use H H")
-    return found
+        raise UsageError(f"buffer places come in twos, sender and receiver, as H D: got {' '.join(places)}")
+    if device == MANAGED:
+        if places and not all(map(is_managed, places)):
+            raise UsageError(f"-d {MANAGED} and buffers {' '.join(places)} exclude each other: leave one of them out")
+        places = places or ("M", "M")
+    if set(places) <= {"H"}:
+        return None if places else device, ""
+    text = " ".join(places)
+    if device in (None, MANAGED):
+        device = next((kind for kind in GPUS if gpu_here(kind)), None)
+        if device is None:
+            reason, _ = device_problem(next(iter(GPUS)), "mpi")
+            raise EnvironmentProblem(f"buffers {text} need a GPU: {reason}: use H H")
+    return device, "" if set(places) == {"D"} else text
 
 
 def rank_0_speaks() -> bool:

@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from omb_py.cli.formatting import GluedOption, Grouped, debug_option
-from omb_py.cli.words import Parsed, comma_list, whole, word
+from omb_py.cli.words import Parsed, comma_list, joined, whole, word
 from omb_py.engine.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
-from omb_py.engine.buffers import BUFFERS, OBJECTS
+from omb_py.engine.buffers import BUFFERS, OBJECTS, ON_DEVICE
+from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.dtypes import DTYPES, OMB_NAMES, OPS
 from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.engine.rotate import CACHES
@@ -36,6 +37,8 @@ from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, GRAPHS, LAUNCHERS, Request
 from omb_py.suites.pt2pt import MOST_IN_TURN
 
+MANAGED = "managed"
+"""OMB's word for a GPU with all buffers in managed memory."""
 VALIDATION_LOG = "validation_output"
 """Folder of a bare ``-clog``, as in OMB."""
 BARE_PERCENTILES = ",".join(map(str, DEFAULT_PERCENTILES))
@@ -172,6 +175,10 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             cell.cache, word("cache", CACHES), hidden=not takes(b, "cache"),
         ),
         _option(
+            heading, "-r --cuda-target", "KIND", f"What computes meanwhile: {', '.join(FILLERS)} (both of them).",
+            cell.filler, word("filler", FILLERS), name="filler", hidden=not takes(b, "tests"),
+        ),
+        _option(
             heading, "--timing", "MODE",
             f"With --backend nccl, where calls return before they are done: {', '.join(MODES)}.", "isolated",
             word("timing", MODES), hidden=b.family != "collective",
@@ -224,8 +231,9 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
             f"{DEFAULT_RANKS}, or what the launcher around it started", whole("ranks", 1),
         ),
         _option(
-            heading, "-d --device", "DEVICE", f"Where buffers live: {', '.join(DEVICES)}.", request.device,
-            word("device", DEVICES),
+            heading, "-d --device", "LIST",
+            f"Where buffers live: {', '.join(DEVICES)}; managed is managed memory of the GPU. Several take turns.",
+            request.device, joined("device", (*DEVICES, MANAGED)),
         ),
         _flag(heading, "--share-device", "Let several ranks use one device; rows are labelled."),
         _option(
@@ -234,8 +242,9 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
             request.staging, word("staging", STAGINGS),
         ),
         _option(
-            heading, "--buffer", "KIND", f"What holds the bytes: {', '.join(BUFFERS)} (pickled).", request.buffer,
-            word("buffer", BUFFERS),
+            heading, "--buffer", "KIND",
+            f"What holds the bytes: {', '.join(BUFFERS)} (pickled); on a device also {', '.join(ON_DEVICE)}.",
+            request.buffer, word("buffer", tuple(dict.fromkeys((*BUFFERS, *ON_DEVICE)))),
         ),
         _option(
             heading, "--object", "KIND", f"With --buffer object: what is pickled: {', '.join(OBJECTS)}.", OBJECTS[0],

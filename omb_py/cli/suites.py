@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from omb_py.cli.batch import submitting
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option
 from omb_py.cli.measure import rank_0_speaks
 from omb_py.cli.options import measuring_options
@@ -86,7 +87,7 @@ def run_command() -> click.Command:
         help="Go on with a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
         "Cells that are in the store are not measured again. (default: a new run)",
     )  # fmt: skip
-    return Page(
+    page = Page(
         "run",
         params=[_suite_argument(), _word_after_resume(), *suite_options(of_the_line=True), resume],
         callback=run_suite_command,
@@ -98,6 +99,7 @@ def run_command() -> click.Command:
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", EXIT_CODES)),
     )
+    return submitting(page)
 
 
 _EXAMPLES = (
@@ -119,7 +121,7 @@ def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: in
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to go on with a run")
     try:
-        _, expanded = _expanded(suite, ranks)
+        _, expanded = expanded_suite(suite, ranks)
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code
@@ -132,7 +134,7 @@ def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: in
         return ENVIRONMENT  # half a table has been read: not a success, and nothing can be printed
 
 
-def _expanded(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
+def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
     """The suite, and what the command line and this place make of it."""
     from omb_py.orchestrate.suiterun import ranks_here
 
@@ -182,7 +184,7 @@ def run_show(suite: str, ranks: int | None, **values: Any) -> int:
     from omb_py.orchestrate.suiterun import plan_suite
     from omb_py.orchestrate.suiteshow import describe_suite
 
-    read, expanded = _expanded(suite, ranks)
+    read, expanded = expanded_suite(suite, ranks)
     click.echo(describe_suite(read, plan_suite(expanded.requests), expanded.skips))
     return OK
 

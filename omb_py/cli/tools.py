@@ -51,6 +51,14 @@ def find(name: str) -> click.Command:
         from omb_py.cli import dashboard, report
 
         return report.command() if name == "report" else dashboard.command()
+    if name == "links":
+        from omb_py.cli import links
+
+        return links.command()
+    if name == "guidelines":
+        from omb_py.cli import guidelines
+
+        return guidelines.command()
     if name in ("compare", "aa"):
         from omb_py.cli import compare
 

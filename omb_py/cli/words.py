@@ -59,6 +59,12 @@ def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) 
     return Parsed(what, parse, choices)
 
 
+def joined(what: str, choices: Sequence[str]) -> Parsed:
+    """As :func:`comma_list`, as one text."""
+    words = comma_list(what, choices)
+    return Parsed(what, lambda text: ",".join(words.parse(text)), choices)
+
+
 def whole(what: str, smallest: int) -> Parsed:
     """A whole number of at least `smallest`."""
 

@@ -9,7 +9,9 @@ from typing import Any, Literal
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Program
 
-Family = Literal["pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup", "host"]
+Family = Literal[
+    "pt2pt", "collective", "non-blocking", "persistent", "neighborhood", "one-sided", "startup", "host", "guideline"
+]
 
 Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
 """``first half``: the senders of pairs i, i + ranks/2; ``first node``: the ranks on the host of rank 0."""
@@ -87,6 +89,10 @@ class Cell:
     """Calls that a sample times together."""
     staging: str = ""
     """``staged``: what is on a device travels through host memory (:mod:`omb_py.engine.devices.staging`)."""
+    placement: str = ""
+    """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
+    filler: str = "cpu"
+    """What computes beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
     cache: str = "hot"
     """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.rotate`)."""
     iterations: int = 1000
@@ -99,6 +105,8 @@ class Cell:
     validate: bool = False
     distinct: bool = False
     """Validation runs the same body with a buffer of its own for every slot of a window."""
+    pairs: str = ""
+    """Measured between every pair of ranks: a schedule (:mod:`omb_py.engine.circle`); empty: by ranks 0 and 1."""
     sweep: int = 0
     """Which request of the run this cell is of: a size that fails ends its sweep, not those of others."""
 
@@ -161,6 +169,8 @@ class Metric:
     """The same from the hosts of the ranks, where it depends on them."""
     derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
     """Further columns of the text, from each lap's means over the timed ranks in µs."""
+    apart: tuple[str, ...] = ()
+    """Laps that are samples of their own: each becomes a row, marked with its name as `side`."""
 
     def parts_of(self, cell: Cell) -> int:
         """What a lap of a cell is divided by."""
@@ -180,6 +190,8 @@ class Needs:
     """The local rank chooses the device before the library starts."""
     share_device: bool = False
     """Several ranks may use one device."""
+    placement: str = ""
+    """Of a launch on devices: where each end has its buffers (``Cell.placement``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ MEMORY: Final = ("numpy", "bytearray", "array", "torch")
 OBJECT: Final = "object"
 """No memory: Python objects that mpi4py's lower-case methods pickle, send and make again."""
 BUFFERS: Final = (*MEMORY, OBJECT)
+ON_DEVICE: Final = ("cupy", "torch", "numba")
+"""What a program may hold on a device (:mod:`omb_py.engine.devices.arrays`); ``numpy`` there is memory of no array."""
 TORCH_PIP: Final = "pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 
 OBJECT_ITEM_BYTES: Final = {"bytes": 1, "ndarray": 1, "list": 8, "dict": 8, "dataclass": 16}

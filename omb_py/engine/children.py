@@ -6,13 +6,12 @@ They never outlive their rank, however it ends: the kernel kills them when the t
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import warnings
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
+from omb_py.engine.parent import die_with_parent
 
 
 class Children:
@@ -26,7 +25,6 @@ class Children:
         """Fork them. Nothing where one process holds all ranks: in a simulation."""
         if len(session.local) != 1:
             return
-        prctl = ctypes.CDLL(None).prctl  # looked up before: a child of a process with threads may do little
         parent = os.getpid()
         for _ in range(self.count):
             with warnings.catch_warnings():
@@ -34,7 +32,7 @@ class Children:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 pid = os.fork()
             if pid == 0:
-                _sleep(prctl, parent)
+                _sleep(parent)
             self.pids.append(pid)
 
     def end(self, session: Any) -> None:
@@ -48,11 +46,10 @@ class Children:
         self.pids.clear()
 
 
-def _sleep(prctl: Any, parent: int) -> None:
+def _sleep(parent: int) -> None:
     """The life of a child: it holds none of its parent's files, sleeps, and never returns."""
     try:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() == parent:  # else it ended before the kernel was asked
+        if die_with_parent(parent):
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             os.closerange(0, os.sysconf("SC_OPEN_MAX"))

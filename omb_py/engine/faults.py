@@ -57,8 +57,8 @@ def _busy(text: str, numbers: list[str]) -> Fault:
     return Fault("busy", rank, nanoseconds=nanoseconds, every=every[0] if every else 1)
 
 
-def slowed(program: Program, fault: Fault) -> Program:
-    """The program that is busy for a while in its timed part, in one iteration of `every`.
+def slowed(program: Program, fault: Fault, lap: str = "") -> Program:
+    """The program that is busy for a while in its timed part, in one iteration of `every`; or in that of one `lap`.
 
     Its hash stays that of the original: a slowdown is planted to be found by a comparison, which compares only what is
     measured by the same program.
@@ -67,13 +67,13 @@ def slowed(program: Program, fault: Fault) -> Program:
     wait = compute(fault.nanoseconds)
     variants = stage.variants * fault.every
     # the same number of every variant waits, whichever they are
-    planted = tuple(_waiting(v, wait) if i // len(stage.variants) == 0 else v for i, v in enumerate(variants))
+    planted = tuple(_waiting(v, wait, lap) if i // len(stage.variants) == 0 else v for i, v in enumerate(variants))
     return replace(program, stages=(replace(stage, variants=planted), *program.stages[1:]), plain=program)
 
 
-def _waiting(variant: Body, wait: Step) -> Body:
-    """With the wait before the last reading of the clock; a rank that reads none waits first."""
-    laps = [k for k, node in enumerate(variant) if isinstance(node, Lap) and node.name is not None]
+def _waiting(variant: Body, wait: Step, lap: str) -> Body:
+    """With the wait before the last reading of the clock (of `lap`); a rank that reads none waits first."""
+    laps = [k for k, node in enumerate(variant) if isinstance(node, Lap) and node.name and lap in ("", node.name)]
     at = laps[-1] if laps else 0
     return (*variant[:at], wait, *variant[at:])
 
@@ -112,6 +112,8 @@ def with_fault(benchmark: Benchmark, fault: Fault | None) -> Benchmark:
         hit = world.rank == wanted.rank and wanted.size in (None, cell.size)
         if not hit:
             return made
-        return slowed(made, wanted) if wanted.kind == "busy" else spoil(made, wanted, world)
+        if wanted.kind == "busy":
+            return slowed(made, wanted, benchmark.metric.lap if benchmark.metric.apart else "")
+        return spoil(made, wanted, world)
 
     return replace(benchmark, program=program)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import signal
 import socket
 import threading
 import time
@@ -81,17 +80,6 @@ def start_ticks(pid: int | str = "self") -> int | None:
     except OSError:
         return None
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
-
-
-def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
-    """Ask the kernel to signal this process when its parent ends, even while it is stopped. Nothing where not Linux."""
-    import ctypes
-
-    PR_SET_PDEATHSIG = 1
-    try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal_number), 0, 0, 0)
-    except (OSError, AttributeError):
-        return
 
 
 def split_address(address: str) -> list[tuple[str, int]]:
@@ -177,8 +165,9 @@ class Link:
         spec = self._inbox.get()
         self._beat_s = float(spec.get("beat_s", DEFAULT_BEAT_S))
         if spec.get("follow_launcher"):
-            die_with_parent()
-            if os.getppid() != self._parent:  # it ended before the kernel was asked
+            from omb_py.engine.parent import die_with_parent
+
+            if not die_with_parent(self._parent):
                 self._lost()
         return spec
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,8 @@ from omb_py.errors import EnvironmentProblem
 
 Floats = NDArray[np.float64]
 
+SIDE = "side"
+"""The mark of a row that is one of several laps of its cell."""
 LATE = "late"
 """The slot in which a rank notes by how many ns it missed the start of a round (`--process-sync roundtime`)."""
 MOST_LATE = 0.05
@@ -297,6 +299,22 @@ def _reduce(session: Session, sampler: Sampler, stage: str, result: Measured) ->
         result.series[name] = {"max": slowest[:, column], "avg": average[:, column]}
         result.laps[name] = [means[column] for _, means, _ in everyone]
     result.slowest_rank_share = [part for _, _, part in everyone]
+
+
+def messages(measured: Measured, benchmark: Benchmark, encode: Callable[[Floats], Any]) -> Iterator[Mapping[str, Any]]:
+    """The messages of a finished cell: one, or one for each lap that is a sample of its own (:attr:`Metric.apart`)."""
+    whole = as_message(measured, encode)
+    for lap in benchmark.metric.apart:
+        primary = lap == benchmark.metric.lap
+        yield {
+            **whole,
+            "series": {lap: whole["series"][lap]},
+            "laps": {lap: whole["laps"][lap]},
+            "slowest_rank_share": measured.slowest_rank_share if primary else None,
+            "marks": {**measured.marks, SIDE: lap, "guideline": benchmark.summary},
+        }
+    if not benchmark.metric.apart:
+        yield whole
 
 
 def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[str, Any]:

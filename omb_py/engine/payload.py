@@ -240,7 +240,9 @@ def _unlike(nbytes: int, *key: int) -> Bytes:
 def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
-    if "window" in step.operands:
+    if op == "zero":
+        yield step["send"], partial(np.zeros, step["send"].nbytes, np.uint8)
+    elif "window" in step.operands:
         for place, before, _ in _window_parts(step, k, world, iteration):
             if before is not None:
                 yield place, before

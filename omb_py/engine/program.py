@@ -195,6 +195,9 @@ class Stage:
     There are as many variants, or a multiple."""
     copies: int = 1
     """Copies of each buffer that iterations use in turn (:mod:`omb_py.engine.rotate`)."""
+    check: tuple[Body, Body] | None = None
+    """Where the steps of the body do not each leave what they would by themselves, since one takes what another left:
+    the steps whose inputs are put, and those whose outputs must be there afterwards."""
 
     @property
     def laps(self) -> tuple[str, ...]:

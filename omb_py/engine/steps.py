@@ -228,6 +228,11 @@ def compute(nanoseconds: int | Result) -> Step:
     return Step("compute", {"ns": nanoseconds})
 
 
+def zero(buf: Region) -> Step:
+    """What a mock-up finds cleared: of :attr:`omb_py.engine.program.Stage.check` alone, nothing is done."""
+    return Step("zero", {"send": buf})
+
+
 def flip(buf: Region, iteration: int = -1) -> Step:
     """Invert the first byte of `buf`, in one iteration or in all (-1): an injected fault."""
     return Step("flip", {"recv": buf, "iteration": iteration})

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.devices import synchronise
+from omb_py.engine.devices import OTHER_STREAM, synchronise
 from omb_py.engine.program import Blocks, Body, Buffer, Lap, Node, Program, Region, Repeat, Stage, Stamp, Step, walk
 from omb_py.errors import UsageError
 
@@ -31,7 +31,6 @@ SLOTS: Final = 4
 START_EVENT, STOP_EVENT, GRAPH, EXECUTABLE = range(SLOTS)
 GATE: Final = "gate"
 """The buffer with the word that holds a stream back."""
-OTHER_STREAM: Final = -1
 TURN_BYTES: Final = 64 << 20
 """The calls of a batch use other memory in turn as long as all of it is no larger."""
 _ALIGNED: Final = 512

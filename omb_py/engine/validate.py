@@ -49,6 +49,9 @@ class Checker:
 
     def _parts(self, rank: int, stage: int, iteration: int, last: int) -> Expected:
         what = self.programs[rank].stages[stage]
+        if what.check is not None:
+            reads, leaves = (expectations(nodes, self.worlds[rank], iteration) for nodes in what.check)
+            return reads[0], leaves[1]
         variants = what.variants or ((),)
         return expectations(variants[last % len(variants)], self.worlds[rank], iteration, templates(what))
 

@@ -8,6 +8,7 @@ import selectors
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
+from omb_py.engine.parent import die_with_parent
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate import processes
 from omb_py.orchestrate.control import Output
@@ -15,6 +16,16 @@ from omb_py.orchestrate.control import Output
 _POLITE_S = 0.4
 """How long a launcher may take to end its ranks after SIGTERM."""
 _CERTAIN_S = 1.0
+
+
+def _with_parent(parent: int) -> Callable[[], None]:
+    """For ``Popen(preexec_fn=...)``: the child does not outlive this process."""
+
+    def follow() -> None:
+        if not die_with_parent(parent):
+            os._exit(1)
+
+    return follow
 
 
 class Child:
@@ -47,7 +58,7 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C on the terminal is the parent's to handle
-                preexec_fn=processes.with_parent(os.getpid()),
+                preexec_fn=_with_parent(os.getpid()),
             )
         except OSError as error:
             raise EnvironmentProblem(f"cannot start {command[0]}: {error.strerror}") from None

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from omb_py.backends.gloo import offer as gloo
 from omb_py.engine.benchmark import Benchmark, Cell
-from omb_py.engine.buffers import BUFFERS, TORCH_PIP
+from omb_py.engine.buffers import BUFFERS, ON_DEVICE, TORCH_PIP
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
+from omb_py.engine.devices.filler import FILLERS
+from omb_py.engine.devices.placement import PLACES
 from omb_py.engine.dtypes import OPS, parse_dtype
 from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.engine.rotate import CACHES
@@ -18,6 +20,7 @@ from omb_py.engine.sync import KINDS as SYNC_KINDS
 from omb_py.engine.timing import BATCHED, MODES
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.request import FORMATS, LAUNCHERS, NCCL_TESTS, SILENT, Request
+from omb_py.suites import find
 
 BINDINGS = ("native", "mpi4py")
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
@@ -25,6 +28,9 @@ BUFFER_NUMS = ("single", "multiple")
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
 """Device -> (maker, files that are there when its driver is)."""
 DEVICES = KINDS
+HOST_MEMORY = "cpu"
+ARRAYS_OF = ("mpi", "gloo")
+"""Backends that take buffers on a device as the arrays of a package."""
 STAGINGS = ("auto", "never")
 
 
@@ -66,6 +72,7 @@ OFFERS: Mapping[str, Offer] = {
     "gloo": Offer(
         (gloo.BINDING,), gloo.BUFFERS, lambda: f"{why}: {gloo.FIX}" if (why := gloo.missing()) else "",
         gloo.lacks, gloo.refuses, gloo.fitted, needs_mpi=False, bound=False, pass_names=("GLOO_SOCKET_IFNAME",),
+        devices=KINDS,
     ),
     "nccl": Offer(("native",), ("numpy",), devices=(*GPU_KINDS, SIMULATED)),
     "mock": Offer(("native",), ("numpy", "bytearray", "array")),
@@ -114,15 +121,15 @@ def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
         UsageError: they do not go together.
         EnvironmentProblem: a backend has no such buffers, or there is no GPU.
     """
-    for backend in request.backends:
-        if request.device not in offers[backend].devices:
+    for backend, device in request.sides:
+        if device not in offers[backend].devices:
             there = ", ".join(offers[backend].devices)
-            raise EnvironmentProblem(f"backend {backend} has no buffers on {request.device}: --device {there}")
+            raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: --device {there}")
+        if device in GPUS and not gpu_here(device):
+            reason, fix = device_problem(device, backend)
+            raise EnvironmentProblem(f"--device {device}: {reason}: {fix}")
         if backend == "nccl" and request.process_sync not in (None, "barrier", "none"):
             raise UsageError(f"backend nccl takes no --process-sync {request.process_sync}: barrier or none")
-    if request.device in GPUS and not gpu_here(request.device):
-        reason, fix = device_problem(request.device, request.backends[0])
-        raise EnvironmentProblem(f"--device {request.device}: {reason}: {fix}")
     if request.timing is not None and request.backends != ("nccl",):
         raise UsageError("--timing is for calls that return before they are done: leave it out, or --backend nccl")
     if request.batch is not None and request.timing not in BATCHED and request.format != NCCL_TESTS:
@@ -131,10 +138,33 @@ def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
         raise UsageError("--format nccl-tests is the text of rows measured as nccl-tests do: --backend nccl, or table")
     if request.format == NCCL_TESTS and request.timing not in (None, "pipelined"):
         raise UsageError(f"--format nccl-tests times pipelined, as nccl-tests do, not {request.timing}: leave one out")
-    if request.device == "cpu" and request.share_device:
+    on_device = [device for device in request.devices if device != HOST_MEMORY]
+    if not on_device and request.share_device:
         raise UsageError("--share-device is for ranks on devices: leave it out")
-    if request.device != "cpu" and request.buffer != "numpy":
-        raise UsageError(f"--buffer {request.buffer} lies on the host: leave it out with --device {request.device}")
+    if on_device and request.buffer not in ("numpy", *ON_DEVICE):
+        raise UsageError(f"--buffer {request.buffer} lies on the host: leave it out with --device {on_device[0]}")
+    if request.buffer == "numba" and "rocm" in on_device:
+        raise UsageError("--buffer numba is for NVIDIA GPUs: cupy or torch with --device rocm")
+    if not on_device and request.filler != FILLERS[0]:
+        raise UsageError(f"-r {request.filler} computes on a device: add --device, or leave it out")
+    if request.placement:
+        _check_placement(request, on_device)
+
+
+def _check_placement(request: Request, on_device: list[str]) -> None:
+    words = request.placement.split()
+    if request.buffer != "numpy":
+        raise UsageError(f"buffers {request.placement} are not of --buffer {request.buffer}: leave one of them out")
+    if len(words) != 2:
+        raise UsageError(f"buffer places come in twos, sender and receiver, as H D: got {request.placement}")
+    for word in words:
+        one_of("buffer place", word, PLACES)
+    if not on_device:
+        raise UsageError(f"buffers {request.placement} are on a device: add --device, or write H H")
+    if "nccl" in request.backends:
+        raise EnvironmentProblem("backend nccl has all buffers on the device: leave the places out, or --backend mpi")
+    if words[0] != words[1] and find(request.benchmark).family != "pt2pt":
+        raise UsageError(f"{request.benchmark} has buffers of one kind on all ranks, not {request.placement}")
 
 
 def one_of(what: str, word: str, choices: Iterable[str]) -> None:
@@ -164,18 +194,24 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
             asked = f"backend{'s' * (len(request.backends) > 1)} {', '.join(request.backends)}"
             raise UsageError(f"unknown binding {binding!r} for {asked}: {nearest(binding, known)}")
     for backend in request.backends:
-        if request.buffer not in offers[backend].buffers:
-            valid = nearest(request.buffer, offers[backend].buffers)
+        arrays = ON_DEVICE if HOST_MEMORY not in request.devices and backend in ARRAYS_OF else ()
+        kinds = (*offers[backend].buffers, *arrays)
+        if request.buffer not in kinds:
+            valid = nearest(request.buffer, kinds)
             raise UsageError(f"unknown buffer {request.buffer!r} for backend {backend}: {valid}")
         if why := offers[backend].missing():
             raise EnvironmentProblem(f"backend {backend}: {why}")
-    one_of("device", request.device, DEVICES)
+    for device in request.devices:
+        one_of("device", device, DEVICES)
+    if len(set(request.devices)) < len(request.devices):
+        raise UsageError(f"device list {request.device} has one twice")
     check_device(request, offers)
     for what, word, choices in (
         ("operation", request.op, OPS),
         ("process synchronisation", request.process_sync, SYNC_KINDS),
         ("timing", request.timing, MODES),
         ("staging", request.staging, STAGINGS),
+        ("filler", request.filler, FILLERS),
         ("number of buffers", request.buffer_num, BUFFER_NUMS),
         ("window kind", request.window_kind, tuple(WINDOWS)),
         ("synchronisation", request.sync, tuple(SYNCS)),
@@ -190,5 +226,5 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         parse_dtype(dtype)
     if request.process_sync == "roundtime" and "mock" in request.backends:
         raise UsageError("backend mock has one clock for all ranks, so it takes no --process-sync roundtime")
-    if request.buffer == "torch" and find_spec("torch") is None:
+    if request.buffer == "torch" and HOST_MEMORY in request.devices and find_spec("torch") is None:
         raise EnvironmentProblem(f"--buffer torch needs PyTorch, which is not installed: {TORCH_PIP}")

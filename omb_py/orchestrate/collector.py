@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem
+from omb_py.orchestrate.lastranks import LastRanks
+from omb_py.orchestrate.pairrows import pair_rows
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.printing import Printer
 from omb_py.orchestrate.request import Request
@@ -44,8 +46,12 @@ class Run:
     broken: bool = False
     """Results cannot be kept any more."""
     note: Callable[[str], None] = lambda text: None
+    on_round: Callable[[Mapping[str, Any], Sequence[str]], None] = lambda message, hosts: None
+    """Told every finished round of pairs (:func:`omb_py.engine.pairs.as_round`), and the hosts of all ranks."""
     later: list[str] = field(default_factory=list)
     """Notes that wait until the results are printed."""
+    last: LastRanks = field(default_factory=LastRanks)
+    """How often each rank was the last to finish."""
     where: Where = HERE
     """The Python and the environment of the ranks."""
 
@@ -89,6 +95,9 @@ class Collector:
     def cell(self, message: Mapping[str, Any]) -> None:
         """A finished cell: kept, then shown."""
         assert self.identity is not None, "rank 0 sends its facts before its cells"
+        if "pairs" in message:
+            self._round(message)
+            return
         row = make_row(self.identity, message)
         index = int(message["index"])
         cell = self.plan.cells[index]
@@ -103,12 +112,24 @@ class Collector:
         if row["validated"] is False:
             self.run.failed = True
             self.run.wrong.add(cell.sweep)
+        self.run.last.add(row)
         if line := self.drift.add(row):
             self.run.note(line)
         self.run.printer.row(row, request)
         if request.full and row["skew_us"] is not None:
             self._skew_of(row)
         self._overlap_of(row)
+
+    def _round(self, message: Mapping[str, Any]) -> None:
+        """A finished round of pairs: a row a pair, all kept at once, then handed on."""
+        assert self.identity is not None
+        if self.journal is not None:
+            with self._keeping():
+                self.journal.extend(pair_rows(self.identity, message))
+        self.run.on_round(message, self.identity.facts["hosts"])
+        if message["last"]:
+            self.run.cells += 1
+            self.run.finished[self.plan.index].add(int(message["index"]))
 
     def _skew_of(self, row: Mapping[str, Any]) -> None:
         """Once a launch: with what spread the ranks leave the synchronisation that the samples contain."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
@@ -14,7 +14,9 @@ from omb_py.orchestrate.conduct import Design, conduct
 from omb_py.orchestrate.execute import SIMULATED, new_run, start
 from omb_py.orchestrate.joining import joined_environment
 from omb_py.orchestrate.plan import LaunchPlan
+from omb_py.orchestrate.printing import Kept
 from omb_py.orchestrate.request import DEFAULT_RANKS, SILENT, Request
+from omb_py.orchestrate.suite import Skip
 from omb_py.orchestrate.suiterun import plan_suite
 from omb_py.orchestrate.where import Where
 from omb_py.results.matching import LOOK_TAG, LOOKS_TAG, SIDE_TAG, SIDES, Side, from_row
@@ -32,27 +34,14 @@ class SideRun:
     """One side, as it is to be measured."""
 
     side: Side
-    request: Request
+    requests: tuple[Request, ...]
+    """One for a benchmark, several for a suite; what holds for the whole run is that of the first."""
     where: Where
     words: str
     """What the command line says of it."""
 
     def __str__(self) -> str:
         return f"{self.side} ({self.words})" if self.words else self.side
-
-
-@dataclass(slots=True)
-class _Kept:
-    """A printer that prints nothing: it keeps the rows of a launch, and which of its cells each belongs to."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def row(self, row: Mapping[str, Any], request: Request | None = None) -> None:
-        """Keep all but the samples."""
-        self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"})
-
-    def close(self) -> None:
-        """Nothing is kept back."""
 
 
 class Measurer:
@@ -65,6 +54,8 @@ class Measurer:
         self.rows: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.index = 0
+        self.lost: dict[int, Skip] = {}
+        """Of a suite the sweeps that failed on a side: they are measured on neither any more."""
         groups = plans["BASE"]
         self.groups: list[list[int]] = []
         self._at: dict[int, tuple[int, int]] = {}
@@ -76,29 +67,70 @@ class Measurer:
         self._plans = plans
 
     def __call__(self, side: Side, cells: Sequence[int], look: int) -> dict[int, Launched]:
-        """One launch of one side."""
-        group = self._at[cells[0]][0]
-        whole = self._plans[side][group]
-        plan = replace(whole, cells=tuple(whole.cells[self._at[cell][1]] for cell in cells), index=self.index)
-        self.index += 1
-        spec, kept = self.sides[side], _Kept()
-        tags = {**spec.request.tags, SIDE_TAG: side, LOOK_TAG: str(look), LOOKS_TAG: str(self.looks)}
+        """One launch of one side; more where a part of a suite fails, which is then left out."""
+        whole = self._plans[side][self._at[cells[0]][0]]
+        found: dict[int, Launched] = {}
+        waiting = [list(cells)]
+        while waiting:
+            left = [cell for cell in waiting.pop() if self._sweep(whole, cell) not in self.lost]
+            if not left:
+                continue
+            plan = replace(whole, cells=tuple(whole.cells[self._at[cell][1]] for cell in left), index=self.index)
+            self.index += 1
+            run, kept = self._run(side, look)
+            try:
+                with _simulated_in(self.sides[side].where, plan.backend):
+                    start(run, plan)
+            except Interrupted:
+                raise
+            except OmbError as error:
+                if run.broken:
+                    raise
+                waiting += self._without(side, error, whole, left, run.finished.get(plan.index))
+            finally:
+                self.main.files += run.files
+                self._keep(side, run, kept)
+            # rows come in the order of the plan; a cell whose bytes were wrong ends its sweep, so some may be missing
+            done = sorted(run.finished.get(plan.index, ()))
+            launched = {left[place]: from_row(row) for place, row in zip(done, kept.rows, strict=True)}
+            found |= {cell: one for cell, one in launched.items() if one is not None}
+        return found
+
+    def _sweep(self, plan: LaunchPlan, cell: int) -> int:
+        return plan.cells[self._at[cell][1]].sweep
+
+    def _run(self, side: Side, look: int) -> tuple[Run, Kept]:
+        spec, kept = self.sides[side], Kept()
+        request = spec.requests[0]
+        tags = {**request.tags, SIDE_TAG: side, LOOK_TAG: str(look), LOOKS_TAG: str(self.looks)}
         run = Run(
-            self.main.run_id, self.main.seed, replace(spec.request, tags=tags), kept, self.main.tool,
+            self.main.run_id, self.main.seed, replace(request, tags=tags), kept, self.main.tool,
             note=self.main.note, later=self.main.later, where=spec.where,
         )  # fmt: skip
-        try:
-            with _simulated_in(spec.where, plan.backend):
-                start(run, plan)
-        finally:
-            self.main.files += run.files
-            self._keep(side, run, kept)
-        # rows come in the order of the plan; a cell whose bytes were wrong ends its sweep, so some may be missing
-        done = sorted(run.finished.get(plan.index, ()))
-        found = {cells[place]: from_row(row) for place, row in zip(done, kept.rows, strict=True)}
-        return {cell: launched for cell, launched in found.items() if launched is not None}
+        return run, kept
 
-    def _keep(self, side: Side, run: Run, kept: _Kept) -> None:
+    def _without(
+        self, side: Side, error: OmbError, plan: LaunchPlan, cells: Sequence[int], done: set[int] | None
+    ) -> list[list[int]]:
+        """What of a launch that failed is measured now, a list for each launch; the sweep that failed is lost.
+
+        Raises the error where that leaves nothing to compare, or where the ranks cannot be started at all.
+        """
+        left = [cell for place, cell in enumerate(cells) if place not in (done or ())]
+        sweeps = list(dict.fromkeys(self._sweep(plan, cell) for cell in left))
+        if done is None and len(sweeps) > 1:
+            if not isinstance(error, UsageError):
+                raise error
+            # refused before it began, such as for want of memory: which sweep it was shows when each is alone
+            return [[cell for cell in left if self._sweep(plan, cell) == sweep] for sweep in reversed(sweeps)]
+        every = {cell.sweep for group in self._plans["BASE"] for cell in group.cells}
+        if not every - set(self.lost) - set(sweeps[:1]):
+            raise error
+        benchmark = self.sides[side].requests[sweeps[0]].benchmark
+        self.lost[sweeps[0]] = Skip(f"{benchmark} on {side}", str(error), failed=True)
+        return [left]
+
+    def _keep(self, side: Side, run: Run, kept: Kept) -> None:
         from omb_py.results.reading import read_provenance
 
         self.rows[side] += kept.rows
@@ -144,12 +176,11 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
             f"--launches {launches}: one launch says nothing about the next, so a verdict needs {FEWEST} or more of "
             f"each side: --launches {DEFAULT_LAUNCHES}"
         )
-    requests = {side: _checked(spec) for side, spec in sides.items()}
-    plans = {side: plan_suite([request]) for side, request in requests.items()}
+    ready = {side: _checked(spec) for side, spec in sides.items()}
+    plans = {side: plan_suite(spec.requests) for side, spec in ready.items()}
     _same_cells(plans)
-    base = requests["BASE"]
-    run = new_run(base, plans["BASE"])
-    measurer = Measurer({s: replace(sides[s], request=requests[s]) for s in SIDES}, plans, run, rules.looks)
+    run = new_run(ready["BASE"].requests[0], plans["BASE"])
+    measurer = Measurer(ready, plans, run, rules.looks)
     design = Design(rules, launches, run.seed)
 
     def told(look: int, cells: Sequence[int]) -> None:
@@ -172,18 +203,24 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
         raise EnvironmentProblem(f"side {current} is broken: {error}. {_kept_text(measurer)}") from None
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules, kind)
     report.run_id, report.seed = run.run_id, run.seed
+    report.failed = [f"{skip.what}: {skip.reason}" for skip in measurer.lost.values()]
     run.note(f"stored as run {run.run_id}: omb-py compare {run.run_id} shows it again")
     return report
 
 
-def against_itself(request: Request, rules: Rules, launches: int) -> Report:
+def against_itself(requests: Sequence[Request], rules: Rules, launches: int) -> Report:
     """A against A: the whole of a comparison, of a library with itself. Raises as :func:`compare`."""
     where = Where()
-    return compare({side: SideRun(side, request, where, "") for side in SIDES}, rules, launches, AA)
+    return compare({side: SideRun(side, tuple(requests), where, "") for side in SIDES}, rules, launches, AA)
 
 
-def _checked(spec: SideRun) -> Request:
-    request = replace(spec.request, format=SILENT, launches=1, ranks=spec.request.ranks or DEFAULT_RANKS)
+def _checked(spec: SideRun) -> SideRun:
+    return replace(spec, requests=tuple(_checked_request(spec, request) for request in spec.requests))
+
+
+def _checked_request(spec: SideRun, request: Request) -> Request:
+    # the tags of a suite's rows are for going on with a run of it, and a comparison is none
+    request = replace(request, format=SILENT, launches=1, ranks=request.ranks or DEFAULT_RANKS, part=None)
     if request.store is None:
         raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
     if request.repeat_for is not None:
@@ -207,10 +244,10 @@ def _checked(spec: SideRun) -> Request:
 
 def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
     """Raises UsageError when the sides cannot be measured cell by cell."""
-    shapes = {side: [len(plan.cells) for plan in plans[side]] for side in SIDES}
+    shapes = {side: [[(c.benchmark, c.size) for c in plan.cells] for plan in plans[side]] for side in SIDES}
     if shapes["BASE"] == shapes["NEW"]:
         return
-    counts = " and ".join(f"{side} {sum(shapes[side])}" for side in SIDES)
+    counts = " and ".join(f"{side} {sum(map(len, shapes[side]))}" for side in SIDES)
     raise UsageError(
         f"the sides do not measure the same list of cells ({counts}): --option may change how a cell is measured, not "
         "which there are: give -m and -T without a side"
@@ -219,5 +256,5 @@ def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
 
 def _kept_text(measurer: Measurer) -> str:
     done = " and ".join(f"{len({r['launch_id'] for r in measurer.rows[s]})} launches of {s}" for s in SIDES)
-    store = measurer.sides["BASE"].request.store
+    store = measurer.sides["BASE"].requests[0].store
     return f"What was measured is kept in {store}, run {measurer.main.run_id}: {done}"

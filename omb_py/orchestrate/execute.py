@@ -8,18 +8,20 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem
-from omb_py.orchestrate.choices import offers_of
+from omb_py.orchestrate.allocation import allocation, ranks_for
+from omb_py.orchestrate.choices import HOST_MEMORY, offers_of
 from omb_py.orchestrate.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.joining import Joined, joined_environment
 from omb_py.orchestrate.plan import LaunchPlan, plan
 from omb_py.orchestrate.printing import printer_of
 from omb_py.orchestrate.request import DEFAULT_RANKS, Request
 from omb_py.results.store import check_writable
+from omb_py.suites import find
 
 SIMULATED = ("mock",)
 """Backends that run all ranks in this process."""
@@ -50,25 +52,28 @@ def execute_run(request: Request) -> RunOutcome:
 
         return run_joined([request], joined)
     request, skips = narrowed(request, offers, asked=True)
+    if request.ranks is None and not set(request.backends) <= set(SIMULATED):
+        request = replace(request, ranks=ranks_for(find(request.benchmark), allocation(os.environ)))
     plans = plan(request, request.ranks or DEFAULT_RANKS, offers)
     run = new_run(request, plans)
-    refused: dict[str, EnvironmentProblem] = {}
+    refused: dict[tuple[str, str], EnvironmentProblem] = {}
     try:
         for text in (*(f"skipped: {skip.what}: {skip.reason}" for skip in skips), *in_place_alone(request, offers)):
             run.note(text)
         for launch in plans:
-            if launch.backend in refused:
+            side = launch.backend, launch.needs.device
+            if side in refused:
                 continue
             if len(plans) > 1:
                 run.note(f"launch {launch.index + 1} of {len(plans)}: {words(launch)}")
             try:
                 start(run, launch)
             except EnvironmentProblem as problem:
-                if run.broken or launch.index in run.finished or len(request.backends) == 1:
+                if run.broken or launch.index in run.finished or len(request.sides) == 1:
                     raise
-                # its ranks never began: the other backends can still be measured
-                refused[launch.backend] = problem
-                run.note(f"skipped: {launch.backend}: {problem}")
+                # its ranks never began: the others can still be measured
+                refused[side] = problem
+                run.note(f"skipped: {' on '.join(side) if len(request.devices) > 1 else launch.backend}: {problem}")
             if run.failed:
                 break
     finally:
@@ -84,9 +89,9 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
         check_writable(request.store)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     seed = request.seed if request.seed is not None else random.SystemRandom().randrange(1 << 31)
-    sides: dict[str, set[tuple[str, str]]] = {}
+    sides: dict[str, set[tuple[str, str, str]]] = {}
     for cell in (cell for launch in plans for cell in launch.cells):
-        sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding))
+        sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding, cell.device))
     tables = max(map(len, sides.values()), default=1)
     note = _quiet if request.quiet else _to_stderr
     run_id = run_id or f"{stamp}-{secrets.token_hex(3)}"
@@ -96,7 +101,7 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
 def finish(run: Run) -> None:
     """Print what was kept back, and say where the rows are."""
     run.printer.close()
-    for text in run.later:
+    for text in (*run.later, *run.last.lines()):
         run.note(text)
     for path in run.files:
         run.note(f"stored in {path}")
@@ -113,6 +118,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "session": launch.needs.session,
         "device": launch.needs.device,
         "share_device": launch.needs.share_device,
+        "placement": launch.needs.placement,
         "launch_index": launch.index,
         "seed": run.seed,
         "mock": request.mock,
@@ -196,7 +202,7 @@ def supervise(
 
 def _simulate(run: Run, launch: LaunchPlan) -> None:
     """Run a launch of the simulated backend in this process."""
-    from omb_py.backends.registry import find
+    from omb_py.backends.registry import find as find_backend
     from omb_py.engine.link import LocalLink
     from omb_py.orchestrate.worker import Position, run_cells
 
@@ -210,7 +216,7 @@ def _simulate(run: Run, launch: LaunchPlan) -> None:
             collector.cell(message)
         return None
 
-    session = find(launch.backend).connect(spec)
+    session = find_backend(launch.backend).connect(spec)
     try:
         run_cells(session, spec, LocalLink(handle), Position())
     finally:
@@ -221,7 +227,8 @@ def _simulate(run: Run, launch: LaunchPlan) -> None:
 def words(launch: LaunchPlan) -> str:
     """A launch in words: ``mpi, native binding, 2 ranks``."""
     bindings = sorted({cell.binding for cell in launch.cells})
-    return f"{launch.backend}, {', '.join(bindings)} binding, {launch.ranks} ranks"
+    where = "" if launch.needs.device == HOST_MEMORY else f" on {launch.needs.device}"
+    return f"{launch.backend}{where}, {', '.join(bindings)} binding, {launch.ranks} ranks"
 
 
 def _to_stderr(text: str) -> None:

@@ -59,6 +59,13 @@ FAMILIES: tuple[Family, ...] = (
             and environ.get("SLURM_PROCID") == environ.get("PMI_RANK", environ.get("PMIX_RANK"))
         ),
     ),
+    Family(
+        "flux run",
+        ("FLUX_TASK_RANK",),
+        ("FLUX_JOB_SIZE",),
+        ("FLUX_TASK_LOCAL_ID",),
+        lambda environ: "MPI_LOCALNRANKS" not in environ,
+    ),
     Family("mpiexec (hydra)", ("PMI_RANK",), ("PMI_SIZE",), ("MPI_LOCALRANKID",)),
     Family("prterun", ("PMIX_RANK",), ("PMIX_SIZE",), ("PMIX_LOCAL_RANK",), lambda e: "PRTE_LAUNCHED" in e),
     Family("srun", ("SLURM_PROCID",), ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"), ("SLURM_LOCALID",), in_srun_step),

@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
 from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.orchestrate.allocation import allocation
 from omb_py.orchestrate.placement import Placement, Processors, bound_by_user, place, processors
 from omb_py.orchestrate.where import HERE, Where
 
@@ -143,9 +144,11 @@ def context_of(where: Where) -> Context | None:
 
 
 def choose(context: Context) -> str:
-    """The launcher that ``auto`` means: srun inside a Slurm allocation, else the MPI library's mpiexec."""
-    inside = "SLURM_JOB_ID" in context.environ and not LAUNCHERS["srun"].missing(context)
-    return "srun" if inside else "mpiexec"
+    """The launcher that ``auto`` means: that of the Slurm or Flux allocation around us, else the library's mpiexec."""
+    for sign, name in (("SLURM_JOB_ID", "srun"), ("FLUX_URI", "flux")):
+        if sign in context.environ and not LAUNCHERS[name].missing(context):
+            return name
+    return "mpiexec"
 
 
 def _which(name: str, context: Context) -> str | None:
@@ -174,10 +177,11 @@ def _is_local(wanted: Wanted, context: Context) -> bool:
 
 def _placement(wanted: Wanted, context: Context, local: bool) -> Placement:
     """Only this machine's cores are known; on other nodes each rank is given a core and the launcher complains."""
+    own = bound_by_user(wanted.extra, _BIND_WORDS)
     if not local:
-        return Placement("core" if wanted.bind else "none")
+        return Placement("default" if own else "core" if wanted.bind else "none")
     placed = place(wanted.ranks, context.here)
-    if bound_by_user(wanted.extra, _BIND_WORDS):
+    if own:
         return Placement("default", oversubscribed=placed.oversubscribed, notes=placed.notes)
     if not wanted.bind:
         return Placement("none", oversubscribed=placed.oversubscribed, notes=placed.notes)
@@ -187,7 +191,18 @@ def _placement(wanted: Wanted, context: Context, local: bool) -> Placement:
 # mpiexec
 
 
+def _in_allocation(wanted: Wanted, context: Context) -> Wanted:
+    """With the nodes that PBS or Flux gave to this job, of which an mpiexec need not know; Slurm's they all ask."""
+    if wanted.hosts or bound_by_user(wanted.extra, _HOST_WORDS) or "SLURM_JOB_ID" in context.environ:
+        return wanted
+    found = allocation(context.environ)
+    if found is None or len(found.nodes) < 2:
+        return wanted
+    return replace(wanted, hosts=found.hosts)
+
+
 def _mpiexec(wanted: Wanted, context: Context) -> LaunchCommand:
+    wanted = _in_allocation(wanted, context)
     library = context.ask(context.python)
     found = find_mpiexec(library, context.environ, context.python)
     if found.vendor == OPEN_MPI and context.root and any(context.environ.get(name) != "1" for name in _ROOT):
@@ -318,6 +333,24 @@ def _srun_types(srun: str, context: Context) -> list[str]:
     return list(dict.fromkeys(re.findall(r"\b(?:pmi2|pmix\w*|cray_shasta|none)\b", child.stdout + child.stderr)))
 
 
+def _flux(wanted: Wanted, context: Context) -> LaunchCommand:
+    options = ["-n", str(wanted.ranks)]
+    if wanted.hosts:
+        names = [host.split(":")[0] for host in wanted.hosts]
+        options += ["-N", str(len(names)), f"--requires=host:{','.join(names)}"]
+    library = context.ask(context.python)
+    if not bound_by_user(wanted.extra, ("o", "setopt")):
+        options.append(f"-ocpu-affinity={'per-task' if wanted.bind else 'off'}")
+        if library.vendor == OPEN_MPI:
+            options.append("-opmi=pmix")  # what the others speak Flux has by itself
+    words = (_which("flux", context) or "flux", "run", *options, *wanted.extra, *wanted.program)
+    return LaunchCommand("flux run", words, _environ(context), False, library=library)
+
+
+def _no_flux(context: Context) -> str:
+    return "" if _which("flux", context) else "flux not found in PATH: use --launcher mpiexec, or load Flux's module"
+
+
 def _torchrun(wanted: Wanted, context: Context) -> LaunchCommand:
     if wanted.hosts:
         raise UsageError("torchrun starts ranks on this machine only: start it on each host yourself, or use mpiexec")
@@ -355,6 +388,7 @@ LAUNCHERS: dict[str, Launcher] = {
     for launcher in (
         Launcher("mpiexec", "mpiexec of the MPI library that mpi4py loads", _no_mpiexec, _mpiexec),
         Launcher("srun", "Slurm's launcher, inside an allocation", _no_srun, _srun),
+        Launcher("flux", "Flux's launcher, inside an instance", _no_flux, _flux),
         Launcher("torchrun", "PyTorch's launcher, on one machine", _no_torch, _torchrun),
         Launcher("none", "no launcher: one rank", lambda context: "", _none),
     )

@@ -14,13 +14,14 @@ from typing import Any
 
 from omb_py.engine.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.buffers import OBJECT, OBJECT_ITEM_BYTES
+from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.engine.layouts import pieces_of
 from omb_py.engine.timing import BATCH, BATCHED
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar import parse_iterations, parse_sizes
 from omb_py.graphs import check_graph
-from omb_py.orchestrate.choices import OFFERS, Offer, check_choices
+from omb_py.orchestrate.choices import HOST_MEMORY, OFFERS, Offer, check_choices
 from omb_py.orchestrate.objects import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.request import DEFAULT_RANKS, NCCL_TESTS, Request
 from omb_py.suites import BENCHMARKS, find
@@ -171,12 +172,12 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
             check_reduction(reduction_dtype(dtype), request.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
-    cells = list(_cells(request, benchmark, request.backends[0], ""))
+    cells = list(_cells(request, benchmark, request.backends[0], "", request.devices[0]))
     refused = next((why for cell in cells if benchmark.refuses and (why := benchmark.refuses(cell))), "")
     if refused:
         raise UsageError(refused)
-    for backend in request.backends:
-        check_backend(backend, offers[backend], benchmark, cells)
+    for backend, device in request.sides:
+        check_backend(backend, offers[backend], benchmark, [replace(cell, device=device) for cell in cells])
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
         elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **_options(request)))
@@ -236,15 +237,17 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
     """
     groups: dict[tuple[str, int, Needs], list[Cell]] = {}
     for sweep, request in enumerate(requests):
-        benchmark = check(request, offers)
-        check_places(request, benchmark, request.ranks or DEFAULT_RANKS)
-        for backend in request.backends:
+        ranks = request.ranks or DEFAULT_RANKS
+        benchmark = check(replace(request, ranks=ranks), offers)
+        for backend, device in request.sides:
+            there = device != HOST_MEMORY
             for binding in bindings_of(request, offers[backend]):
                 level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
                 needs = replace(benchmark.needs, thread_level=level, session=request.session,  # type: ignore[arg-type]
-                                device=request.device, share_device=request.share_device)  # fmt: skip
-                cells = groups.setdefault((backend, request.ranks or DEFAULT_RANKS, needs), [])
-                made = _cells(request, benchmark, backend, binding)
+                                device=device, share_device=there and request.share_device,
+                                placement=request.placement if there else "")  # fmt: skip
+                cells = groups.setdefault((backend, ranks, needs), [])
+                made = _cells(request, benchmark, backend, binding, device)
                 cells += (replace(offers[backend].fitted(benchmark, cell), sweep=sweep) for cell in made)
     return [
         LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), tuple(requests), turn)
@@ -272,9 +275,9 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
     return [parse_dtype(word) for word in request.dtypes] or [benchmark.dtype]
 
 
-def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -> Iterator[Cell]:
+def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, device: str) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
-    extra = _options(request) | timing_of(request, benchmark, backend)
+    extra = _options(request) | timing_of(request, benchmark, backend, device)
     if request.format == NCCL_TESTS:
         counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
@@ -286,7 +289,7 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
             cell = benchmark.cell(
-                backend, binding, size, dtype=dtype, device=request.device, buffer=request.buffer,
+                backend, binding, size, dtype=dtype, device=device, buffer=request.buffer,
                 iterations=iterations, auto=auto,
                 warmup=_warmup(request, usual_warmup),
                 precision=request.precision, time_limit=request.time_limit, validate=request.validate, **extra,
@@ -299,14 +302,18 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str) -
                 yield replace(cell, in_place=True)
 
 
-def timing_of(request: Request, benchmark: Benchmark, backend: str) -> dict[str, Any]:
+def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str) -> dict[str, Any]:
     """How calls are timed and how data gets to a device: nothing to say where buffers are on the host."""
+    if device == HOST_MEMORY:
+        return {}
+    if request.filler != FILLERS[0] and not takes(benchmark, "tests"):
+        raise UsageError(f"{benchmark.name} computes nothing beside its call, so it takes no -r/--cuda-target")
     if backend != "nccl":
-        return {"staging": request.staging} if request.device != "cpu" else {}
+        return {"staging": request.staging, "placement": request.placement, "filler": request.filler}
     mode = request.timing or ("pipelined" if request.format == NCCL_TESTS else "isolated")
     if mode != "isolated" and benchmark.family != "collective":
         raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
-    return {"timing": mode, "batch": (request.batch or BATCH) if mode in BATCHED else 1}
+    return {"filler": request.filler, "timing": mode, "batch": (request.batch or BATCH) if mode in BATCHED else 1}
 
 
 def _warmup(request: Request, usual: int) -> int:

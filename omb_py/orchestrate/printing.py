@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.orchestrate.request import NCCL_TESTS, Request
@@ -25,6 +25,20 @@ class Printer(Protocol):
 
     def close(self) -> None:
         """No row will follow."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """A printer that prints nothing: it keeps the rows, in the order in which they were finished."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Keep all but the samples."""
+        self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"})
+
+    def close(self) -> None:
+        """Nothing is kept back."""
 
 
 class Osu:
@@ -166,7 +180,7 @@ class AtEnd:
             for row in self.rows:
                 tables.setdefault(row["benchmark"], []).append(row)
             for rows in tables.values() or [[]]:
-                if len({row["backend"] for row in rows}) > 1:
+                if len({(row["backend"], row.get("device")) for row in rows}) > 1:
                     rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
                 console.print(results_table(rows))
                 for text in sentences(rows):

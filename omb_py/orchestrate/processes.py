@@ -8,12 +8,11 @@ launcher does to process groups and sessions (MPICH and Open MPI give every rank
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from omb_py.engine.link import TOKEN_VARIABLE, start_ticks
@@ -21,9 +20,6 @@ from omb_py.errors import EnvironmentProblem
 
 Process: TypeAlias = tuple[int, int]
 """(pid, start time in clock ticks since boot)."""
-
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def identify(pid: int) -> Process | None:
@@ -102,20 +98,6 @@ def end(token: str, known: Iterable[Process], within: float) -> list[Process]:
         for process in left:
             kill(process)
         time.sleep(0.01)
-
-
-def with_parent(parent: int, signal_number: int = signal.SIGKILL) -> Callable[[], None]:
-    """For ``Popen(preexec_fn=...)``: the child is signalled when the thread that started it ends, even by -9.
-
-    SIGKILL by default: Intel MPI's mpiexec waits, after SIGTERM, for a stopped rank that never ends.
-    """
-
-    def follow() -> None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal_number), 0, 0, 0)
-        if os.getppid() != parent:  # it ended before the kernel was asked
-            os._exit(1)
-
-    return follow
 
 
 def allow_files(needed: int) -> None:

@@ -20,7 +20,7 @@ GRAPHS = ("tty",)
 """What ``--graph`` admits."""
 SILENT = "none"
 """The form of the Python API: nothing on stdout."""
-LAUNCHERS = ("auto", "mpiexec", "srun", "torchrun", "none")
+LAUNCHERS = ("auto", "mpiexec", "srun", "flux", "torchrun", "none")
 """What ``--launcher`` admits."""
 
 
@@ -49,7 +49,13 @@ class Request:
     bindings: tuple[str, ...] = ()
     """Codes that issue the calls; ``()`` is the first binding of each backend."""
     device: str = "cpu"
-    """Where buffers live."""
+    """Where buffers live; several with commas are measured one after the other."""
+    placement: str = ""
+    """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
+    filler: str = "cpu"
+    """What computes beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Of several backends and devices the pairs that cannot run here (:mod:`.several`)."""
     buffer: str = "numpy"
     """What holds the bytes, one of :data:`omb_py.engine.buffers.BUFFERS`."""
     object_kind: str | None = None
@@ -158,3 +164,13 @@ class Request:
     """Show tracebacks."""
     part: Part | None = None
     """Of which suite this is a part; None for a benchmark that is measured by itself."""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices, in the order in which they are measured."""
+        return tuple(self.device.split(","))
+
+    @property
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of backend and device that are measured, in order."""
+        return tuple((b, d) for b in self.backends for d in self.devices if (b, d) not in self.left_out)

@@ -74,7 +74,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         library=facts["library"], library_version=facts["library_version"],
         binding=cell["binding"], binding_version=facts["binding_version"],
         device=cell["device"], device_name=facts.get("device_name") or None,
-        buffer=cell["buffer"] if cell["device"] == "cpu" else "device", dtype=dtype,
+        buffer="device" if cell["device"] != "cpu" and cell["buffer"] == "numpy" else cell["buffer"], dtype=dtype,
         op=cell["op"] if "op" in benchmark.options else None,
         in_place=cell["in_place"], root=cell["root"] if benchmark.rooted and cell["root"] >= 0 else None,
         process_sync=cell["process_sync"] if "process_sync" in benchmark.options else "none",
@@ -114,7 +114,7 @@ def _timing(cell: Mapping[str, Any]) -> str:
     return str(cell["timing"])
 
 
-_APART = ("ranks_per_device", "staging")
+_APART = ("ranks_per_device", "staging", "placement", "filler", "side")
 """Marks of a row that make it another measurement."""
 
 

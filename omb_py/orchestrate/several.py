@@ -1,4 +1,4 @@
-"""Several backends in one command: those that can run do, of the others it is said why not."""
+"""Several backends and devices in one command: what can run does, of the rest it is said why not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from omb_py.engine.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.orchestrate.choices import Offer
+from omb_py.orchestrate.choices import HOST_MEMORY, Offer
 from omb_py.orchestrate.plan import check
 from omb_py.orchestrate.request import Request
 from omb_py.orchestrate.suite import Skip
@@ -16,7 +16,7 @@ from omb_py.suites import find
 
 
 def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = False) -> tuple[Request, list[Skip]]:
-    """The request for the backends that can run it here, and why the others cannot.
+    """The request for the backends and devices that can run it here, and why the others cannot.
 
     Args:
         request: what was asked for.
@@ -27,27 +27,44 @@ def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = Fal
         UsageError: as :func:`omb_py.orchestrate.plan.check`.
         EnvironmentProblem: none of the backends can.
     """
-    if len(request.backends) < 2:
+    if len(request.sides) < 2:
         check(request, offers)
         return request, []
-    able, skips, wrong = [], [], None
-    for backend in request.backends:
-        alone = replace(request, backends=(backend,), bindings=_of(request, offers.get(backend)))
+    able, skips, wrong = list[tuple[str, str]](), [], None
+    several = len(request.devices) > 1
+    for backend, device in request.sides:
         try:
-            check(alone, offers)
+            check(_alone(request, backend, device, offers), offers)
             _check_there(backend, asked)
-            able.append(backend)
+            able.append((backend, device))
         except EnvironmentProblem as problem:
-            skips.append(Skip(backend, re.sub(rf"^backend {re.escape(backend)}:? ", "", str(problem))))
+            reason = re.sub(rf"^backend {re.escape(backend)}:? ", "", str(problem))
+            skips.append(Skip(f"{backend} on {device}" if several else backend, reason))
         except UsageError as error:
             wrong = wrong or error
     if wrong:
         raise wrong
     if not able:
-        raise EnvironmentProblem("no backend can run this here: " + "; ".join(f"{s.what}: {s.reason}" for s in skips))
-    left = replace(request, backends=tuple(able))
+        what = "neither backend nor device" if several else "no backend"
+        raise EnvironmentProblem(f"{what} can run this here: " + "; ".join(f"{s.what}: {s.reason}" for s in skips))
+    left = replace(
+        request, backends=tuple(b for b in request.backends if any(b == backend for backend, _ in able)),
+        device=",".join(d for d in request.devices if any(d == device for _, device in able)),
+        left_out=request.left_out + tuple(side for side in request.sides if side not in able),
+    )  # fmt: skip
+    if len(left.sides) == len(left.backends) * len(left.devices):
+        left = replace(left, left_out=())
     check(left, offers)
     return left, skips
+
+
+def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Offer]) -> Request:
+    """The request for one backend on one device, without what means nothing there."""
+    bindings = _of(request, offers.get(backend))
+    alone = replace(request, backends=(backend,), bindings=bindings, device=device, left_out=())
+    if device == HOST_MEMORY and len(request.devices) > 1:
+        return replace(alone, share_device=False, placement="", filler="cpu")
+    return alone
 
 
 def _of(request: Request, offer: Offer | None) -> tuple[str, ...]:

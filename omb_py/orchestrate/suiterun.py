@@ -19,6 +19,7 @@ from omb_py.errors import (
     OmbError,
     UsageError,
 )
+from omb_py.orchestrate.allocation import allocation
 from omb_py.orchestrate.choices import offers_of
 from omb_py.orchestrate.collector import Run
 from omb_py.orchestrate.execute import SIMULATED, finish, new_run, start, words
@@ -45,6 +46,8 @@ def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ra
     if given is not None:
         return Ranks(given, given, given=True)
     told = next((int(environ[name]) for name in _ALLOCATED if environ.get(name, "").isdigit()), None)
+    if (found := allocation(environ)) is not None:
+        told = found.ranks
     if told is None:
         from omb_py.orchestrate.placement import processors
 

@@ -56,8 +56,9 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     """Measure the cells of a launch in order; the process with rank 0 streams each one when it is done."""
     from omb_py.engine.benchmark import cell_from
     from omb_py.engine.faults import parse_fault, with_fault
-    from omb_py.engine.measure import as_message, measure, worlds_of
+    from omb_py.engine.measure import measure, messages, worlds_of
     from omb_py.engine.needs import check_needs
+    from omb_py.engine.pairs import as_round, measure_pairs
     from omb_py.engine.validate import Log
     from omb_py.suites.registry import find
 
@@ -93,10 +94,16 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
                 def phase(what: str) -> None:
                     position.phase = what
 
+                if cell.pairs:
+                    for done in measure_pairs(session, benchmark, cell, phase):
+                        if root:
+                            channel.send("cell", index=index, skew_us=skews["barrier"], **as_round(done, encode))
+                    position.phase = "start"
+                    continue
                 measured = measure(session, benchmark, cell, phase, log)
                 if root:
-                    message = as_message(measured, encode)
-                    channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
+                    for message in messages(measured, benchmark, encode):
+                        channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
                 position.phase = "start"
                 if session.share(measured.validated) is False:
                     over = 0.0  # as OMB: a size that fails ends the sweep, and a soak with it

@@ -25,6 +25,8 @@ from omb_py.results.titles import TITLES, family
 SOURCE = "OMB"
 BINDING = "c"
 
+_SET_OUT = re.compile(r"\d+ {2,}\S")
+"""A number and a gap, as rows are set out: a damaged row then, and no line of something else in the log."""
 _VERDICTS = {"pass": True, "passed": True, "fail": False, "failed": False, "-": None}
 _INIT = re.compile(r"\s*nprocs: (\d+), min: (\d+)( ms)?, max: (\d+)(?: ms)?, avg: (\d+)(?: ms)?\s*")
 _HELLO = re.compile(r"\s*This is a test with (\d+) processes\s*")
@@ -129,7 +131,7 @@ class Building:
             return self._sentence(line)
         if self.windows:
             return self._varied(line, words)
-        if not self.columns or not words or line.text.lstrip().startswith("#") or not self._is_row(words):
+        if not self.columns or not words or line.text.lstrip().startswith("#") or not self._is_row(line.text, words):
             return False
         expected = self.columns
         if len(words) != len(expected) and (self.benchmark == "multi_lat" or (self.version or "").startswith("8.")):
@@ -141,10 +143,10 @@ class Building:
         self._add(dict(zip(expected, words, strict=True)))
         return True
 
-    def _is_row(self, words: list[str]) -> bool:
+    def _is_row(self, text: str, words: list[str]) -> bool:
         if self.columns[0] != "size":
             return all(is_numeric(word) for word in words)
-        return words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1]))
+        return words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1]) or _SET_OUT.match(text) is not None)
 
     def _add(self, cells: dict[str, str]) -> None:
         row = self._blank()
@@ -170,7 +172,9 @@ class Building:
         self.rows.append(row)
 
     def _varied(self, line: Line, words: list[str]) -> bool:
-        if not words or not words[0].isdecimal() or (len(words) > 1 and not is_numeric(words[1])):
+        if not words or not words[0].isdecimal():
+            return False
+        if len(words) > 1 and not is_numeric(words[1]) and not _SET_OUT.match(line.text):
             return False
         self.length = check_end(line, self.length)
         size, values, verdict = whole(words[0]), words[1:], None

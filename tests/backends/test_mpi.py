@@ -24,9 +24,9 @@ BINDINGS = ("native", "mpi4py")
 
 
 @cache
-def told(ranks: int, level: str = "funneled") -> dict[str, list[Any]]:
-    """What every rank of a launch said: check and binding -> one entry a rank."""
-    result: dict[str, list[Any]] = report("tests.support.mpi_session", ranks, 100, level)
+def told(ranks: int, level: str = "funneled", *checks: str) -> dict[str, list[Any]]:
+    """What every rank of a launch said: check (all where none is named) and binding -> one entry a rank."""
+    result: dict[str, list[Any]] = report("tests.support.mpi_session", ranks, 100, level, *checks)
     return result
 
 
@@ -43,7 +43,7 @@ def test_the_backend_is_there() -> None:
 
 @pytest.mark.parametrize("level", ["single", "multiple"])
 def test_what_a_session_says(level: str) -> None:
-    said = told(2, level)["facts native"]
+    said = told(2, level, "facts")["facts native"]
     host = socket.gethostname()
     assert [(s["rank"], s["size"], s["local"], s["hosts"]) for s in said] == [
         (0, 2, [0], [host, host]), (1, 2, [1], [host, host])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from omb_py.backends.gloo.offer import lacks, refuses
 from omb_py.backends.mpi import aware
 from omb_py.backends.mpi.aware import Support, confirmed, declared, fix_for
 from omb_py.engine.benchmark import World
+from omb_py.engine.buffers import ON_DEVICE
 from omb_py.engine.devices.staging import staged
 from omb_py.engine.program import Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import find
-from tests.support.mpi import report
+from tests.support.mpi import report, torchrun
+from tests.support.nccl_cells import OURS
 
 DELAY_US = 4000
 Cell = dict[str, Any]
@@ -28,34 +32,106 @@ CELLS: list[Cell] = [
     {"benchmark": "allreduce", "size": 64, "cache": "rotate"},
     *({"benchmark": name, "size": 70_000, "window": 4} for name in ("latency", "bw", "bibw")),
 ]
+LATENCY: Cell = {"benchmark": "latency", "size": 70_000}
+BESIDE: Cell = {"benchmark": "iallreduce", "size": 4096}
+PLACED = [
+    *({**LATENCY, "placement": placement} for placement in ("H D", "D H", "M D", "MD MH", "MH H")),
+    {"benchmark": "allreduce", "size": 64, "placement": "M M"},
+    {"benchmark": "bw", "size": 4096, "window": 4, "placement": "MD D"},
+]
+HELD = [{"benchmark": "allreduce", "size": 4096, "buffer": kind} for kind in ON_DEVICE]
+FILLED = [{**BESIDE, "filler": filler} for filler in ("gpu", "both")]
 SLOW: dict[str, Cell] = {
     "copied out": {"benchmark": "allreduce", "size": 64},
     "copied in": {"benchmark": "allreduce", "size": 64},
+    "filler": FILLED[0],
 }
+SETTLED: dict[str, Cell] = {"settled": {**LATENCY, "size": 64, "placement": "MD MD"}}
+"""Seen where the library reads the memory itself."""
+GLOO = [
+    *CELLS,
+    *({"benchmark": name, "size": 4096} for name in ("allgather", "reduce_scatter_block", "ialltoall")),
+    {"benchmark": "barrier"},
+    {**LATENCY, "placement": "H D"},
+    FILLED[0],
+]
 
 
 @cache
-def _measured(aware: str) -> list[dict[str, Any]]:
+def _measured(aware: str) -> list[list[dict[str, Any]]]:
     more = {"OMB_PY_GPU_AWARE": aware, "OMB_PY_SIM_DELAY_US": "50"}
-    found: list[dict[str, Any]] = report("tests.support.mpi_device_cells", 2, 60, CELLS, **more)
+    cells = [*CELLS, *PLACED, *HELD, *FILLED]
+    found: list[list[dict[str, Any]]] = report("tests.support.device_cells", 2, 100, cells, "mpi", **more)
     return found
+
+
+@cache
+def _over_gloo() -> list[list[dict[str, Any]]]:
+    cells = [cell for cell in GLOO if not refused_by_gloo(cell)]
+    found: list[list[dict[str, Any]]] = report(
+        "tests.support.device_cells", 2, 100, cells, "gloo", by=torchrun(2), OMB_PY_SIM_DELAY_US="50"
+    )
+    return found
+
+
+def refused_by_gloo(cell: Cell) -> str:
+    """Why Gloo does not do a cell; empty where it does."""
+    kind = find(cell["benchmark"])
+    made = kind.cell("gloo", "torch", cell.get("size", 0), **{n: v for n, v in cell.items() if n not in OURS})
+    return lacks(kind) or refuses(kind, made)
+
+
+def right(done: dict[str, Any], way: str, cell: Cell) -> bool:
+    """Every byte is right, nothing is left over, and the row says how it was done."""
+    marks = {"staging": way} | {name: cell[name] for name in ("placement", "filler") if name in cell}
+    return (done.get("wrong"), done["busy"], done["marks"]) in ((0, False, marks), (None, False, marks))
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(("aware", "way"), [("0", "staged"), ("1", "direct")])
 def test_every_byte_is_right_and_the_way_is_said(aware: str, way: str) -> None:
-    for cell, done in zip(CELLS, _measured(aware), strict=True):
-        assert (done.get("wrong"), done["busy"], done["marks"]) == (0, False, {"staging": way}), (cell, done)
+    for cell, both in zip([*CELLS, *PLACED, *HELD, *FILLED], _measured(aware), strict=True):
+        assert all(right(done, way, cell) and done["wrong"] == 0 for done in both), (cell, both)
 
 
 @pytest.mark.mpi
-def test_a_synchronise_that_is_left_out_is_found_missing() -> None:
-    cells = [*SLOW.values(), *({**cell, "without": why} for why, cell in SLOW.items())]
+def test_managed_memory_is_where_its_word_says() -> None:
+    seen = [[done["resides"] for done in both] for both in _measured("1")[len(CELLS) :]]
+    (h_d, _, m_d, md_mh, mh_h, *_) = seen
+    assert h_d == [[], []], "no managed memory on either end"
+    assert m_d == [[0], []] and md_mh == [[0], [-1]] and mh_h == [[-1], []]
+
+
+@pytest.mark.mpi
+def test_the_device_computes_as_long_as_the_call_took() -> None:
+    for cell, both in zip(FILLED, _measured("0")[-len(FILLED) :], strict=True):
+        means = both[0]["means"]
+        assert means["overlap.compute"] >= 0.9 * means["pure.time"], (cell, means)
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(150)
+@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'")
+def test_gloo_under_torchrun_is_staged_on_a_device_that_pytorch_does_not_know() -> None:
+    cells = [cell for cell in GLOO if not refused_by_gloo(cell)]
+    assert len(cells) >= 20
+    for cell, both in zip(cells, _over_gloo(), strict=True):
+        assert all(right(done, "staged", cell) for done in both), (cell, both)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("aware", "slow"), [("0", SLOW), ("1", SETTLED)])
+def test_a_synchronise_that_is_left_out_is_found_missing(aware: str, slow: dict[str, Cell]) -> None:
+    cells = [*slow.values(), *({**cell, "without": why} for why, cell in slow.items())]
     found = report(
-        "tests.support.mpi_device_cells", 2, 60, cells, OMB_PY_GPU_AWARE="0", OMB_PY_SIM_DELAY_US=str(DELAY_US)
+        "tests.support.device_cells", 2, 60, cells, "mpi", OMB_PY_GPU_AWARE=aware, OMB_PY_SIM_DELAY_US=str(DELAY_US)
     )  # fmt: skip
-    bad = [done["wrong"] > 0 or done["busy"] for done in found]  # wrong data, or the sample ended before its copy
-    assert bad == [False, False, True, True]
+    bad = []
+    for cell, (done, _) in zip(cells, found, strict=True):
+        means = done["means"]
+        idle = "filler" in cell and means["overlap.compute"] < 0.5 * means["pure.time"]
+        bad.append(done["wrong"] > 0 or done["busy"] or idle)
+    assert bad == [False] * len(slow) + [True] * len(slow)
 
 
 @pytest.mark.parametrize("name", ["allreduce_persistent", "put_latency", "partitioned_latency"])
@@ -75,6 +151,32 @@ def test_a_rank_copies_what_it_sends_and_what_it_gets(name: str, rank: int) -> N
     gets = name not in ("reduce", "gather") or rank == 0
     gets = gets and (name != "bcast" or rank != 0)
     assert (ops.count("copy_out"), ops.count("copy_in")) == (sends, gets)
+
+
+@pytest.mark.parametrize("name", ["bw", "bibw", "sendrecv", "iallreduce", "multi_lat"])
+def test_what_arrives_is_copied_in_after_the_wait_for_it(name: str) -> None:
+    benchmark = find(name)
+    for rank in (0, 1):
+        program = benchmark.program(World(rank, 2), benchmark.cell("mpi", "native", 64, window=3, iterations=1))
+        for stage in staged(program, World(rank, 2)).stages:
+            receiving: set[int] = set()
+            copied = awaited = 0
+            for node, k in walk(stage.variants[0]):
+                if not isinstance(node, Step):
+                    continue
+                if node.op in ("irecv", "iallreduce"):
+                    receiving.add(node["request"].index + k * node["request"].stride)
+                elif node.op == "waitall":
+                    waited = range(node["requests"].first, node["requests"].first + node["requests"].count)
+                    awaited += len(receiving & set(waited))
+                elif node.op == "wait":
+                    awaited += node["request"].index in receiving
+                elif node.op == "recv":
+                    awaited += 1
+                elif node.op == "copy_in":
+                    copied += 1
+                    assert copied <= awaited, f"rank {rank} copies in what has not come"
+            assert copied == awaited
 
 
 class TestProbe:

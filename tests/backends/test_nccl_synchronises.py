@@ -27,7 +27,7 @@ CASES: dict[str, dict[str, Any]] = {
 """What shows that a synchronise is missing. The gate is the last: what it breaks stays broken."""
 OF_MEMORY = {"handed over", "free"}
 """In tests/engine/test_devices.py."""
-OF_STAGING = {"copied out", "copied in"}
+OF_STAGING = {"copied out", "copied in", "settled", "filler"}
 """In tests/backends/test_mpi_staging.py."""
 PRIMARY = {"iallreduce": "pure.time"}
 

@@ -32,6 +32,8 @@ class Series:
     """Rows that it measures when asked to."""
     sizes: tuple[int, ...] = SIZES
     backend: str = "mpi"
+    seconds: float | None = None
+    """Of a cell: quads are run until they are over, where a call's time differs much between machines."""
 
 
 _MORE = ("bibw", "barrier", "allgather", "alltoall")
@@ -49,7 +51,9 @@ MPI4PY = tuple(
 )
 CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03, others=_MORE + FAMILIES),)
 LATE = (Series("late", ("late", "c", None), "funneled", 0.03, rows=("allreduce", "bcast"), others=_MORE[1:]),)
-GLOO = (Series("gloo", ("torch", "bare_torch", None), "funneled", 0.05, 0.5, rows=("allreduce",), backend="gloo"),)
+GLOO = (
+    Series("gloo", ("torch", "bare_torch", None), "funneled", 0.05, rows=("allreduce",), backend="gloo", seconds=4),
+)
 SERIES = {
     "native": NATIVE,
     "families": OF_FAMILIES,
@@ -97,11 +101,17 @@ def unit(row: str) -> str:
     return declared(row).metric.unit
 
 
-def counts(row: str, size: int) -> tuple[int, int, int]:
+MOST_QUADS = 200
+"""Of a cell that has seconds: it would have to be done in 20 ms a quad."""
+
+
+def counts(series: Series, row: str, size: int) -> tuple[int, int, int]:
     """(iterations, warm-ups, quads): OMB's counts where a block then takes milliseconds, else fewer.
 
-    Short blocks alternated often cancel drift better than long ones.
+    Short blocks alternated often cancel drift better than long ones. Gloo takes 0.3 to 1 ms a call.
     """
+    if series.backend == "gloo":
+        return (20, 3, MOST_QUADS) if size <= 8192 else (10, 2, MOST_QUADS)
     window = unit(row) == "MB/s"
     own = _COUNTS.get(row) or _COUNTS.get(declared(row).name)
     if own:
@@ -118,7 +128,8 @@ def plan(series: Series, rows: Sequence[str], sizes: Sequence[int], effort: floa
     cells = []
     for row in rows:
         for size in sizes if declared(row).sizes else (0,):
-            iterations, warmup, quads = counts(row, size)
+            iterations, warmup, quads = counts(series, row, size)
             quads = max(2, 2 * round(quads * effort * series.share / 2))
-            cells.append({"benchmark": row, "size": size, "iterations": iterations, "warmup": warmup, "quads": quads})
+            cell = {"benchmark": row, "size": size, "iterations": iterations, "warmup": warmup, "quads": quads}
+            cells.append(cell | ({"seconds": series.seconds * effort} if series.seconds else {}))
     return cells

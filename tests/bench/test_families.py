@@ -9,8 +9,8 @@ import pytest
 
 from omb_py.engine.benchmark import Family
 from tests.bench import fidelity
-from tests.bench.fidelity_plan import BENCHMARKS, LOOP, OF_FAMILIES, SERIES, Series, chosen, declared, plan
-from tests.bench.fidelity_rank import printed
+from tests.bench.fidelity_plan import BENCHMARKS, GLOO, LOOP, OF_FAMILIES, SERIES, Series, chosen, declared, plan
+from tests.bench.fidelity_rank import LEAST_QUADS, printed, quad_orders
 from tests.bench.reference import FAMILIES, NoCompiler, compile_reference, in_c
 
 (SERIES_OF_FAMILIES,) = OF_FAMILIES
@@ -28,6 +28,18 @@ def test_a_benchmark_without_a_size_is_measured_once() -> None:
         row: [0] if row == "comm_dup" else [8, 65536] for row in FAMILIES
     }
     assert all(c["iterations"] > c["warmup"] > 0 and c["quads"] % 2 == 0 for c in cells)
+
+
+def test_gloos_cells_end_when_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    (series,) = GLOO
+    cells = plan(series, series.rows, series.sizes, 0.5)
+    assert [(c["size"], c["seconds"]) for c in cells] == [(size, 2.0) for size in series.sizes]
+    now = iter(range(1000))
+    monkeypatch.setattr("tests.bench.fidelity_rank.time.monotonic", lambda: next(now))
+    session = SimpleNamespace(share=lambda value: value)
+    assert list(quad_orders(session, {"quads": 200, "seconds": 8})) == ["ABBA", "BAAB"] * 4
+    assert list(quad_orders(session, {"quads": 200, "seconds": 1})) == ["ABBA", "BAAB"] * (LEAST_QUADS // 2)
+    assert len(list(quad_orders(session, {"quads": 20}))) == 20
 
 
 def test_of_the_rows_asked_for_each_series_takes_its_own() -> None:

@@ -187,7 +187,7 @@ class TestRefusals:
         run("allgather --backend mock -m 8:8 --launches 3 --quiet --tag n=other")
         told = refused(run, "compare tag=n=2 tag=n=4")
         assert "not comparable: bcast 8 B was measured with ranks 2 against 4" in told
-        assert told.endswith("omb-py bcast --backend mock -n 2 -m 8:8 -T char --process-sync barrier --launches 10")
+        assert told.endswith("omb-py bcast --backend mock -n 2 -T char -m 8:8 --launches 10")
         told = refused(run, "compare tag=n=2 tag=n=other")
         assert "no cell in common: bcast against allgather: measure tag=n=other again with omb-py bcast" in told
         assert "did you mean tag=n=4?" in refused(run, "compare tag=n=2 tag=n=44")
@@ -218,3 +218,91 @@ def test_help_tells_all(capsys: pytest.CaptureFixture[str]) -> None:
         assert main([command, "--help"]) == 0
         out = capsys.readouterr().out
         assert all(word in out for word in words), command
+
+
+SUITE = """
+name = "two"
+description = "two benchmarks, one of them on several numbers of ranks"
+[defaults]
+backend = "mock"
+iterations = "100"
+[[entry]]
+benchmarks = ["allreduce"]
+ranks = [2, 4]
+message-size = "8:64:8"
+[[entry]]
+benchmarks = ["latency", "bcast"]
+ranks = 2
+message-size = "8:8"
+"""
+
+
+class TestSuites:
+    @pytest.fixture
+    def suite(self, tmp_path: Path) -> str:
+        path = tmp_path / "two.toml"
+        path.write_text(SUITE)
+        return str(path)
+
+    def test_all_cells_in_one_report(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
+        code, out, err = run(f"{sides(new=f'alpha=1.2us,{NOISE}')} {suite} --looks 1 --output {tmp_path / 'a.json'}")
+        assert code == 1 and "look 1 of at most 1: 6 cells" in err
+        cells = [line.split("  ")[1].strip() for line in out.splitlines() if " ranks " in line or line[:6] == "  bcas"]
+        assert cells[:4] == [f"allreduce {size} B, {n} ranks" for n in (2, 4) for size in (8, 64)]
+        assert "Holm over 12 questions" in out, "one family over all benchmarks"
+        assert "  allreduce: 4 slower" in out and "  latency: 1 slower" in out
+        report = json.loads((tmp_path / "a.json").read_text())
+        assert [cell["benchmark"] for cell in report["cells"]] == ["allreduce"] * 4 + ["bcast", "latency"]
+        assert report["failed"] == []
+        frame = load(tmp_path)
+        assert frame["run_id"].nunique() == 1 and not any("suite" in tags for tags in frame["tags"])
+        # what was stored gives the same report
+        _, again, _ = run(f"compare {run_of(tmp_path)} --format json")
+        assert json.loads(again)["cells"] == report["cells"]
+
+    def test_options_of_the_command_line_hold_for_all(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
+        run(f"{sides(new=OTHER)} {suite} --looks 1 --iterations 50 --quiet --tag why=test")
+        frame = load(tmp_path)
+        assert set(frame["iterations"]) == {50} and all(tags["why"] == "test" for tags in frame["tags"])
+
+    def test_a_benchmark_that_fails_on_a_side_is_left_out_and_named(
+        self, run, tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:  # type: ignore[no-untyped-def]
+        from omb_py.errors import UsageError
+        from omb_py.orchestrate import compare
+
+        real, tried = compare.start, []
+
+        def refusing(run, launch) -> None:  # type: ignore[no-untyped-def]
+            if run.request.tags[SIDE_TAG] == "NEW" and any(cell.benchmark == "latency" for cell in launch.cells):
+                tried.append({cell.benchmark for cell in launch.cells})
+                raise UsageError("no memory for it")
+            real(run, launch)
+
+        monkeypatch.setattr(compare, "start", refusing)
+        code, out, _ = run(f"{sides(new=OTHER)} {suite} --looks 1 --quiet")
+        assert code == 3 and "not measured: latency on NEW: no memory for it" in out
+        assert "5 same" in out and "bcast 8 B" in out
+        assert tried == [{"allreduce", "latency", "bcast"}, {"latency"}], "then it is tried no more"
+        frame = load(tmp_path)
+        assert len(frame[frame["benchmark"] == "latency"]) == 1, "the first launch of BASE"
+        # where one benchmark is all there is, the side is broken
+        code, _, err = run(f"{sides(new=OTHER)} latency --backend mock -n 2 -m 8:8 --quiet")
+        assert code == 3 and "side NEW" in err and "is broken: no memory for it" in err
+
+    def test_of_itself(self, run, suite: str) -> None:  # type: ignore[no-untyped-def]
+        code, out, _ = run(f"aa {suite} --mock {NOISE} --launches 3 --looks 1 --seed 1 --quiet")
+        assert code == 0 and "0 slower" in out
+        assert "of 6 cells" in out.splitlines()[-1]
+
+    def test_refusals(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
+        for line, told in (
+            (f"compare {suite}", "nothing differs between the sides"),
+            ("compare --set NEW:A=b ./none.toml", "none.toml"),
+            (f"compare --set NEW:A=b {suite} --no-store", "leave --no-store out"),
+            (f"compare --set NEW:A=b {suite} --resume", "a comparison is not gone on with"),
+            (f"compare --set NEW:A=b {suite} --oops", "no such option --oops"),
+            ("compare --set NEW:A=b quik", "did you mean quick?"),
+            ("aa quik", "unknown benchmark 'quik': did you mean quick?"),
+        ):
+            assert told in refused(run, line), line

@@ -79,7 +79,10 @@ Refuse = Callable[[str], tuple[int, str]]
         ("allreduce -j", "no such option -j"),
         ("allreduce --inplace", "no such option --inplace"),
         ("allreduce H H", "got unexpected extra arguments (H H): see omb-py allreduce --help"),
-        ("latency H", "buffer places come in twos, sender and receiver, as H H: got H"),
+        ("latency X D", "unknown word 'X': a buffer place is one of H, D, M, MD, MH, twice"),
+        ("latency -d managed H D", "-d managed and buffers H D exclude each other"),
+        ("bcast -d sim -r gpu", "bcast computes nothing beside its call"),
+        ("latency H", "buffer places come in twos, sender and receiver, as H D: got H"),
         ("latency H X", "unknown word 'X'"),
         ("explain", "missing argument 'BENCHMARK': see omb-py explain --help"),
         ("explain alreduce", "unknown benchmark 'alreduce': did you mean allreduce?"),
@@ -106,7 +109,7 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
     ("line", "says"),
     [
         ("latency --backend nccl", "backend nccl has no buffers on cpu: --device cuda, rocm, sim"),
-        ("latency M M", "managed and mixed buffers are not in this version"),
+        ("latency M M", "buffers M M need a GPU: "),
         ("put_latency --backend gloo", "backend gloo cannot do put_latency: Gloo has no one-sided operations: use --b"),
         ("allreduce --backend gloo --op land", "Gloo has no reduction land: it takes sum, prod, min, max, band, bor"),
         ("bcast --backend gloo -T complex64", "Gloo has no type complex64: it takes char, int8"),
@@ -116,7 +119,7 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
         ("allreduce -d cuda", "--device cuda: "),
         ("allreduce --device rocm", "use --device cpu"),
         ("latency D D", "buffers D D need a GPU: "),
-        ("bw MD H", "write H H or D D"),
+        ("bw MD H", "buffers MD H need a GPU: "),
     ],
 )
 def test_what_cannot_be_done_here(refusal: Refuse, line: str, says: str) -> None:

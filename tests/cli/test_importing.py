@@ -128,6 +128,15 @@ def test_good_tables_of_a_damaged_log_are_stored(run: Run) -> None:
     assert len(omb_py.load("store")) == 3
 
 
+def test_a_damaged_row_in_the_middle_is_no_line_of_something_else(run: Run) -> None:
+    rows = OMB["latency"].splitlines(keepends=True)
+    Path("bad.log").write_text("".join([*rows[:-1], "2                      4.5x\n"]))
+    code, _, err = run("import bad.log")
+    assert code == 2 and "'4.5x' is not a number with two decimals" in err and not Path("store").exists()
+    Path("fine.log").write_text("".join([*rows[:-1], "2 warnings\n", rows[-1]]))
+    assert run("import fine.log")[0] == 0
+
+
 def test_secrets_of_a_foreign_file_are_dropped(run: Run) -> None:
     code, out, err = run("import run.json")
     assert code == 0 and "hunter2" not in out + err

@@ -104,8 +104,16 @@ def test_store(request_of: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     assert request_of("bcast --no-store").store is None, "the option is stronger than the variable"
 
 
-def test_places(request_of: Parse) -> None:
+def test_places(request_of: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     assert request_of("latency H H") == Request("latency")
+    assert request_of("latency -d sim md h") == Request("latency", device="sim", placement="MD H")
+    assert request_of("latency -d sim D D") == Request("latency", device="sim")
+    assert request_of("latency -d sim H H") == Request("latency")
+    assert request_of("iallreduce -d cpu,sim -r both") == Request("iallreduce", device="cpu,sim", filler="both")
+    monkeypatch.setattr("omb_py.cli.measure.gpu_here", lambda kind: kind == "cuda")
+    monkeypatch.setattr("omb_py.orchestrate.choices.gpu_here", lambda kind: kind == "cuda")
+    assert request_of("bcast -d managed") == Request("bcast", device="cuda", placement="M M")
+    assert request_of("latency D M") == Request("latency", device="cuda", placement="D M")
     assert request_of("bw -c h h -m 8:8").sizes == "8:8"
 
 

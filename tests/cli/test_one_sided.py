@@ -1,4 +1,7 @@
-"""OMB's one-sided text: to the character on the simulation, and from real MPI; refusals in one line."""
+"""OMB's one-sided text: to the character on the simulation; refusals in one line.
+
+From real MPI: tests/cli/test_omb_text.py.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.suites.one_sided import BENCHMARKS
-from tests.cli.test_omb_text import run
 
 HEAD = """\
 # OSU MPI_{title} Test v7.5
@@ -113,13 +114,3 @@ def test_stored_tables_are_printed_as_they_were(tmp_path: Path, capsys: pytest.C
 def test_bad_input(refusal: Callable[[str], tuple[int, str]], line: str, said: str) -> None:
     code, text = refusal(line)
     assert code == 2 and text.startswith(said)
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("name", [b.name for b in BENCHMARKS])
-def test_from_real_mpi(name: str, tmp_path: Path) -> None:
-    sizes = () if name in ("cas_latency", "fop_latency") else ("-m", "8:8")
-    done = run(tmp_path, name, *sizes, "-c", "-i", "5", "-x", "1")
-    assert done.returncode == 0, done.stderr
-    (row,) = [line for line in done.stdout.splitlines() if line[:1].isdigit()]
-    assert re.fullmatch(rf"{'8' if sizes else '1'} +\d+\.\d\d +(Pass|passed)", row), done.stdout

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, chosen, local_rank, open_device
-from omb_py.engine.devices.gpu import SYMBOLS, count_gpus
+from omb_py.engine.buffers import ON_DEVICE
+from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, local_rank, open_device
+from omb_py.engine.devices.gpu import SPIN, SYMBOLS, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.errors import EnvironmentProblem
@@ -92,6 +97,76 @@ class TestSimulated:
             device.call("synchronise", 9)
 
 
+class TestArrays:
+    """Packages that need a GPU are stood in for; the simulated device has arrays of its own."""
+
+    @pytest.mark.parametrize("kind", ON_DEVICE)
+    def test_a_package_is_asked_for_bytes_on_the_device(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[Any] = []
+
+        def made(*words: Any, **more: Any) -> Any:
+            asked.append((words[0], str(more.get("device", ""))))
+            return SimpleNamespace(__cuda_array_interface__={"data": (4096, False)})
+
+        there = SimpleNamespace(
+            empty=made, device_array=made, uint8="u1", select_device=asked.append,
+            cuda=SimpleNamespace(Device=lambda index: nullcontext(asked.append(index))),
+        )  # fmt: skip
+        monkeypatch.setattr(arrays, "import_module", lambda name: there)
+        device: Any = SimpleNamespace(kind="cuda", index=3, name="a GPU")
+        assert arrays.address_of(arrays.array(kind, device, 100)) == 4096
+        assert asked in ([3, (100, "")], [(100, "cuda:3")])
+
+    @pytest.mark.parametrize(
+        ("error", "says"), [(ImportError("no x"), "needs a package"), (MemoryError(), "no 9 B on")]
+    )
+    def test_what_is_missing_is_said(self, error: Exception, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(name: str) -> None:
+            raise error
+
+        monkeypatch.setattr(arrays, "import_module", refuse)
+        with pytest.raises(EnvironmentProblem, match=says):
+            arrays.array("numba", SimpleNamespace(kind="cuda", index=0, name="a GPU"), 9)  # type: ignore[arg-type]
+
+    def test_memory_of_arrays_grows_and_is_given_back(self, device: SimulatedDevice) -> None:
+        memory, left = DeviceMemory(device, array="cupy"), device.memory_left()
+        memory.reserve("send", 64)
+        memory.reserve("send", 128)
+        assert device.memory_left() == left - 128
+        memory.view("send", 128)[:] = 5
+        memory.hand_over()
+        memory.host.view("send", 128)[:] = 0
+        assert (memory.view("send", 128) == 5).all()
+        memory.close()
+        assert device.memory_left() == left
+
+
+class TestManaged:
+    def test_pages_travel_and_are_wrong_until_they_are_there(self, device: SimulatedDevice) -> None:
+        memory = DeviceMemory(device, managed=True)
+        memory.reserve("send", 64)
+        there = memory.address("send")
+        for where in (-1, 0):
+            device.call("prefetch", there, 64, where, device.stream)
+            assert (np.ctypeslib.as_array((ctypes.c_uint8 * 64).from_address(there)) != 1).all()
+            device.call("synchronise", device.stream)
+            assert (np.ctypeslib.as_array((ctypes.c_uint8 * 64).from_address(there)) == 1).all()
+            assert device.resides == {there: where}
+        memory.close()
+        assert device.resides == {}
+
+    def test_other_memory_does_not_travel(self, device: SimulatedDevice) -> None:
+        with pytest.raises(EnvironmentProblem, match="only managed memory"):
+            device.call("prefetch", device.allocate(8), 8, -1, device.stream)
+
+    def test_the_device_computes_for_a_while(self, device: SimulatedDevice) -> None:
+        stream, began = device.new_stream(), time.monotonic()
+        device.call("spin", 20_000_000, stream)
+        assert time.monotonic() - began < 0.02
+        device.call("synchronise", stream)
+        assert time.monotonic() - began >= 0.02
+
+
 class TestMemory:
     def test_what_is_written_on_the_host_arrives_and_comes_back(self, device: SimulatedDevice) -> None:
         memory = DeviceMemory(device)
@@ -162,7 +237,7 @@ def test_the_host_does_everything_at_once() -> None:
 
 def test_every_kind_of_gpu_has_every_function() -> None:
     for kind in GPU_KINDS:
-        assert set(SYMBOLS[kind]) == set(FUNCTIONS)
+        assert {*SYMBOLS[kind], SPIN} == set(FUNCTIONS)
 
 
 def test_without_a_driver_it_is_said_what_is_missing() -> None:

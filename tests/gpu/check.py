@@ -1,81 +1,116 @@
-"""NCCL on one GPU, and MPI on its memory, every byte checked: ``make gpu-check``, or ``pytest -m gpu``.
+"""NCCL, MPI and Gloo on the memory of one GPU, every byte checked: ``make gpu-check``, or ``pytest -m gpu``.
 
 Needs a machine with a GPU, its driver, CuPy, an NCCL library (of CuPy's or torch's wheels, or in OMB_PY_NCCL), mpi4py
-and an MPI library. Prints one table and writes Parquet. With another device (``python -m tests.gpu.check sim``, and the
-stand-in library in OMB_PY_NCCL) it tries itself.
+and an MPI library; PyTorch for Gloo. Prints one table and writes Parquet. With another device (``python -m
+tests.gpu.check sim``, and the stand-in library in OMB_PY_NCCL) it tries itself. What is run is in :mod:`.parts`.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 import omb_py
+from omb_py.backends.mpi.library import mpi_library
 from omb_py.dashboards.terminal import results_table
+from tests.gpu.parts import COLLECTIVES, RANKS, Part, parts, suite_text
 from tests.support.mpi import ROOT, environment
 
-RANKS = 2
-"""On one GPU: NCCL admits about two."""
-COLLECTIVES = (
-    "allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", "alltoall", "gather", "scatter", "sendrecv",
-)  # fmt: skip
-POINT_TO_POINT = ("latency", "bw", "bibw")
-MODES = ("isolated", "pipelined", "graph", "event", "spin-gated")
-SIZES = "8:1M:8"
+LONGEST_S = 600
 
 
-def commands(device: str, store: Path) -> list[list[str]]:
-    """What is run, as the command line of omb-py."""
-    common = ["-d", device, "-n", str(RANKS), "-m", SIZES, "-c", "-i", "50", "--format", "table", "--store", str(store)]
-    nccl = ["--backend", "nccl", "--share-device", *common]
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A device, and how much is measured on it."""
+
+    device: str
+    store: Path
+    sizes: str = "8,1K,64K,1M"
+    iterations: int = 50
+
+    def words(self, part: Part) -> list[str]:
+        """The command line of a part, after ``omb-py``. Writes its suite into the store's folder."""
+        if part.command:
+            where = ["-d", self.device, "--share-device", "-n", str(RANKS), "-m", self.sizes]
+            counts = ["-i", str(self.iterations), "-c", "--format", "table"]
+            return [part.command[0], *where, *counts, "--store", str(self.store), *part.command[1:]]
+        self.store.mkdir(parents=True, exist_ok=True)
+        file = self.store / f"{part.name.replace(' ', '-')}.toml"
+        file.write_text(suite_text(part, self.device, self.sizes, self.iterations))
+        return ["run", str(file), "--store", str(self.store)]
+
+    def run(self, part: Part) -> str:
+        """Run a part; returns what failed, or nothing."""
+        words = self.words(part)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "omb_py", *words], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S,
+                env=environment(**part.environ), stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return f"not done within {LONGEST_S} s"
+        skipped = [line for line in done.stderr.splitlines() if "skipped" in line]
+        if done.returncode:
+            return f"exit status {done.returncode}: {done.stderr[-1000:]}"
+        return f"exit status 0, but {skipped}" if skipped else ""
+
+
+def alone(part: Part) -> list[Part]:
+    """Each benchmark of a part by itself: which of them is it that fails?"""
     return [
-        *([name, *nccl] for name in (*COLLECTIVES, *POINT_TO_POINT)),
-        *(["allreduce", *nccl, "--timing", mode] for mode in MODES[1:]),
-        ["allreduce", *nccl, "-T", "float16,bfloat16,float64"],
-        *([name, "--share-device", *common] for name in ("allreduce", "latency", "bw")),
-    ]
+        replace(part, name=f"{part.name} {name} {number}", suite=({**entry, "benchmarks": [name]},))
+        for number, entry in enumerate(part.suite, 1) for name in entry["benchmarks"]
+    ]  # fmt: skip
 
 
-def one_rank(device: str) -> bool:
-    """NCCL with a single rank, which the command line does not start."""
-    import json
-
+def one_rank(device: str) -> str:
+    """NCCL with a single rank, which the command line does not start; returns what failed, or nothing."""
     cells = json.dumps([{"benchmark": name, "size": 65536} for name in COLLECTIVES])
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.nccl_cells", cells], cwd=ROOT, capture_output=True, text=True,
         env=environment(OMB_PY_TEST_DEVICE=device), stdin=subprocess.DEVNULL, timeout=300,
     )  # fmt: skip
-    print(f"one rank: exit status {done.returncode}\n{done.stdout}{done.stderr[-2000:]}")
-    return done.returncode == 0 and all(cell.get("wrong") == 0 for cell in json.loads(done.stdout))
+    if done.returncode:
+        return f"exit status {done.returncode}: {done.stderr[-2000:]}"
+    bad = [
+        f"{name}: {cell}"
+        for name, cell in zip(COLLECTIVES, json.loads(done.stdout), strict=True)
+        if cell.get("wrong") != 0
+    ]
+    return "; ".join(bad)
 
 
-def check(device: str, store: Path) -> list[str]:
-    """Run everything; returns what failed."""
-    failed = [] if one_rank(device) else ["one rank"]
-    for words in commands(device, store):
-        done = subprocess.run(
-            [sys.executable, "-m", "omb_py", *words], cwd=ROOT, capture_output=True, text=True, timeout=300,
-            env=environment(), stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        if done.returncode:
-            failed.append(f"omb-py {' '.join(words)}: {done.returncode}: {done.stderr[-1000:]}")
-    rows = omb_py.load(store).to_dict("records") if any(store.rglob("*.parquet")) else []
-    Console(width=200).print(results_table(rows))
-    return failed
+def run_all(check: Check, chosen: Sequence[Part] | None = None) -> dict[str, str]:
+    """Run everything, print the table; returns what failed by name, and what was left out with its reason."""
+    told = {"nccl with one rank": one_rank(check.device)}
+    vendor = mpi_library().vendor
+    for part in parts(check.device) if chosen is None else chosen:
+        if why := part.applies(check.device, vendor):
+            print(f"left out: {part.name}: {why}")
+            continue
+        told[part.name] = check.run(part)
+        if told[part.name] and part.suite and len(alone(part)) > 1:
+            told |= {single.name: check.run(single) for single in alone(part)}
+    rows = omb_py.load(check.store).to_dict("records") if any(check.store.rglob("*.parquet")) else []
+    Console(width=240).print(results_table(rows))
+    return {name: text for name, text in told.items() if text}
 
 
 def main() -> int:
     """Exit status 1 when anything failed."""
     device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
-    store = Path(tempfile.mkdtemp(prefix="omb-gpu-check-"))
-    failed = check(device, store)
-    print(f"rows are in {store}")
-    for text in failed:
-        print(f"FAILED {text}")
+    check = Check(device, Path(tempfile.mkdtemp(prefix="omb-gpu-check-")))
+    failed = run_all(check)
+    print(f"rows are in {check.store}")
+    for name, text in failed.items():
+        print(f"FAILED {name}: {text}")
     return int(bool(failed))
 
 

@@ -1,29 +1,101 @@
-"""The whole check on a real GPU; and its commands, which are right on machines without one too."""
+"""The whole check on a real GPU; and on the simulated device, so that the check itself is known to work."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+import omb_py
+from omb_py.cli import main
 from omb_py.cli.measure import command, request_of
-from omb_py.orchestrate.choices import OFFERS, gpu_here
+from omb_py.orchestrate.choices import gpu_here
 from omb_py.orchestrate.plan import plan
 from omb_py.suites.registry import find
-from tests.gpu.check import check, commands
+from tests.gpu import check
+from tests.gpu.parts import COLLECTIVES, MODES, POINT_TO_POINT, Part, every, parts
+from tests.support.standin import COMPILER, library
+
+SMALL = {"sizes": "64", "iterations": 3}
 
 
 @pytest.mark.gpu
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not gpu_here("cuda"), reason="no NVIDIA GPU here")
 def test_everything_on_one_gpu(tmp_path: Path) -> None:
-    assert check("cuda", tmp_path) == []
+    assert check.run_all(check.Check("cuda", tmp_path)) == {}
 
 
-@pytest.mark.parametrize("number", range(len(commands("sim", Path("x")))))
-def test_its_commands_can_be_planned(number: int, tmp_path: Path) -> None:
-    name, *words = commands("sim", tmp_path)[number]
-    benchmark = find(name)
-    with command(benchmark).make_context(name, words) as context:
-        request = request_of(benchmark, dict(context.params))
-        assert plan(request, request.ranks or 2, OFFERS)
+@pytest.mark.mpi
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'")
+def test_everything_on_the_simulated_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OMB_PY_NCCL", str(library()))
+    monkeypatch.setenv("OMB_PY_SIM_DELAY_US", "50")
+    # of each entry its first and last benchmark: the others are tried where the device is (tests/backends)
+    few = [
+        replace(
+            part,
+            suite=tuple(
+                {**entry, "benchmarks": entry["benchmarks"][:: len(entry["benchmarks"]) - 1 or 1]}
+                for entry in part.suite
+            ),
+        )
+        for part in parts("sim")
+    ]
+    assert check.run_all(check.Check("sim", tmp_path, **SMALL), few) == {}
+    rows = omb_py.load(tmp_path).to_dict("records")
+    assert all(row["validated"] and row["device"] == "sim" for row in rows)
+    ways = {(row["backend"], dict(row["parameters"]).get("staging")) for row in rows}
+    assert ways == {("nccl", None), ("mpi", "staged"), ("mpi", "direct"), ("gloo", "staged")}
+    assert {row["timing"] for row in rows} == {"local_max", *MODES}
+    assert {row["benchmark"] for row in rows if row["backend"] == "nccl"} >= {COLLECTIVES[0], POINT_TO_POINT[-1]}
+    assert {dict(row["parameters"]).get("placement") for row in rows} == {None, "MD MH", "H D"}
+    assert {dict(row["parameters"]).get("filler") for row in rows} == {None, "gpu", "both"}
+    assert "gloo" in capsys.readouterr().out
+
+
+def test_what_fails_is_named_and_what_does_not_apply_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check, "one_rank", lambda device: "")
+    there = Part(
+        "mock",
+        (every("allreduce", device="cpu", share_device=False), every("latency", device="cpu", share_device=False)),
+    )
+    gone = Part("nccl", (every("allreduce"),))
+    other = Part("mpi direct", (every("bcast"),), mpi="a library that nobody has")
+    failed = check.run_all(check.Check("cuda", tmp_path, **SMALL), [there, gone, other])
+    assert list(failed) == ["nccl"] and "exit status" in failed["nccl"]
+    told = capsys.readouterr().out
+    assert "left out: mpi direct: the MPI library is " in told and "allreduce" in told and "latency" in told
+
+
+@pytest.mark.parametrize("number", range(len(parts("sim"))))
+def test_every_word_of_every_part_is_right(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("omb_py.orchestrate.choices.find_spec", lambda name: True)
+    words = check.Check("sim", tmp_path).words(parts("sim")[number])
+    if words[0] != "run":
+        name, *more = words
+        with command(find(name)).make_context(name, more) as context:
+            assert plan(request_of(find(name), dict(context.params)), 2)
+        return
+    assert main(["suite", "show", words[1]]) == 0
+    told = capsys.readouterr().out
+    assert "skipped" not in told and all(
+        name in told for entry in parts("sim")[number].suite for name in entry["benchmarks"]
+    )
+
+
+@pytest.mark.parametrize("device", ["sim", "cuda", "rocm"])
+def test_every_part_has_its_own_name_and_one_way_to_run(device: str) -> None:
+    all_parts = parts(device)
+    assert len({part.name for part in all_parts}) == len(all_parts)
+    assert all(bool(part.suite) != bool(part.command) for part in all_parts)

@@ -12,8 +12,9 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.mpi import AS_ROOT
+
 MARK = "OMB_PY_FAULT_MARK"
-ROOT_OK = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class Victim:
@@ -52,7 +53,7 @@ class Run:
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, **ROOT_OK, MARK: self.mark, **(env or {})},
+            env={**os.environ, **AS_ROOT, MARK: self.mark, **(env or {})},
         )
 
     def processes(self) -> Iterator[Victim]:

@@ -63,6 +63,13 @@ def test_devices(device: str, maker: str, monkeypatch: pytest.MonkeyPatch) -> No
         ({"format": "nccl-tests"}, "--backend nccl, or table"),
         ({"share_device": True}, "--share-device is for ranks on devices"),
         ({"device": "sim", "buffer": "bytearray"}, "lies on the host"),
+        ({"filler": "gpu"}, "-r gpu computes on a device: add --device"),
+        ({"filler": "gpus", "device": "sim"}, "unknown filler 'gpus': did you mean gpu?"),
+        ({"placement": "H D"}, "buffers H D are on a device: add --device"),
+        ({"placement": "H D", "device": "sim"}, "allreduce has buffers of one kind on all ranks, not H D"),
+        ({"placement": "M MX", "device": "sim"}, "unknown buffer place 'MX'"),
+        ({"placement": "M M", "device": "sim", "buffer": "cupy"}, "are not of --buffer cupy"),
+        ({"buffer": "cupy"}, "unknown buffer 'cupy' for backend mpi"),
         ({"staging": "nver", "device": "sim"}, "unknown staging 'nver': did you mean never?"),
     ],
 )

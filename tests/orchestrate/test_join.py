@@ -12,7 +12,7 @@ import pytest
 from omb_py.orchestrate.join import _fitting
 from omb_py.orchestrate.plan import plan
 from omb_py.orchestrate.request import Request
-from tests.orchestrate.faultlab import ROOT_OK
+from tests.support.mpi import AS_ROOT
 
 OVERSUBSCRIBE = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 """Open MPI starts no more ranks than cores without being asked to."""
@@ -24,7 +24,7 @@ def under_mpiexec(
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [MPIEXEC, "-n", str(ranks), sys.executable, *python, *words],
-        capture_output=True, text=True, timeout=60, env={**os.environ, **ROOT_OK, **OVERSUBSCRIBE}, check=False,
+        capture_output=True, text=True, timeout=60, env={**os.environ, **AS_ROOT, **OVERSUBSCRIBE}, check=False,
     )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
     env = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
     told = subprocess.run(
         [sys.executable, "-m", "omb_py", "allreduce", "--store", str(tmp_path)],
-        capture_output=True, text=True, timeout=60, env={**os.environ, **ROOT_OK, **env}, check=False,
+        capture_output=True, text=True, timeout=60, env={**os.environ, **AS_ROOT, **env}, check=False,
     )  # fmt: skip
     assert told.returncode == 3
     assert "did not join one world" in told.stderr.splitlines()[-1]

@@ -14,6 +14,7 @@ OPEN_MPI = {
 HYDRA = {"PMI_RANK": "2", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"}
 SRUN = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_LOCALID": "1"}
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "x", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}
+FLUX = {"FLUX_TASK_RANK": "3", "FLUX_JOB_SIZE": "4", "FLUX_TASK_LOCAL_ID": "1", "PMI_RANK": "3", "PMI_SIZE": "4"}
 PRTE = {"PRTE_LAUNCHED": "1", "PMIX_RANK": "1"}
 
 
@@ -31,6 +32,8 @@ PRTE = {"PRTE_LAUNCHED": "1", "PMIX_RANK": "1"}
         (SRUN | {"PMIX_RANK": "5"}, Joined("srun", 5, 6, 1)),
         (TORCHRUN, Joined("torchrun", 1, 2, 1)),
         (PRTE, Joined("prterun", 1, None, None)),
+        (FLUX, Joined("flux run", 3, 4, 1)),
+        (FLUX | HYDRA, Joined("mpiexec (hydra)", 2, 4, 0)),
         ({"PMIX_RANK": "4"}, Joined("a PMIx launcher", 4, None, None)),
     ],
 )

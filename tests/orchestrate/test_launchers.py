@@ -155,6 +155,28 @@ def test_a_batch_system_may_spread_the_ranks(tmp_path: Path) -> None:
     assert not command_for("mpiexec", PROGRAM, 2, context=context(tmp_path, MPICH, PBS_NODEFILE="/x")).local
 
 
+def test_mpiexec_gets_the_nodes_of_pbs(tmp_path: Path) -> None:
+    file = tmp_path / "nodes"
+    file.write_text("n1\nn1\nn2\nn2\n")
+    there = context(tmp_path, MPICH, PBS_JOBID="4.pbs", PBS_NODEFILE=str(file))
+    command = command_for("auto", PROGRAM, 4, context=there)
+    assert "-hosts n1:2,n2:2" in options(command) and not command.local
+    assert "-hosts n3:4" in options(command_for("mpiexec", PROGRAM, 4, hosts=["n3"], context=there))
+    assert "-hosts" not in options(command_for("mpiexec", PROGRAM, 4, extra=["-f", "mine"], context=there))
+
+
+@pytest.mark.parametrize(("vendor", "more"), [(MPICH, ""), (OPEN_MPI, " -opmi=pmix")])
+def test_auto_is_flux_inside_an_instance(tmp_path: Path, vendor: str, more: str) -> None:
+    inside = context(tmp_path, vendor, FLUX_URI="local:///run/flux/local")
+    assert command_for("auto", PROGRAM, 2, context=inside).name.startswith("mpiexec"), "no flux there"
+    program(tmp_path / "flux", "")
+    command = command_for("auto", PROGRAM, 2, context=inside)
+    assert command.name == "flux run" and not command.local
+    assert options(command) == f"run -n 2 -ocpu-affinity=per-task{more}"
+    named = command_for("flux", PROGRAM, 4, hosts=["a", "b:2"], bind=False, context=inside)
+    assert options(named) == f"run -n 4 -N 2 --requires=host:a,b -ocpu-affinity=off{more}"
+
+
 # Slurm
 
 OFFERS = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n"
@@ -254,7 +276,7 @@ def test_an_unknown_launcher_gets_the_nearest(tmp_path: Path) -> None:
 def test_the_report_for_doctor_says_why_not(tmp_path: Path) -> None:
     program(tmp_path / "python", "", status=1)
     report = launcher_report(context(tmp_path, OPEN_MPI, root=True))
-    assert list(report) == ["mpiexec", "srun", "torchrun", "none"]
+    assert list(report) == ["mpiexec", "srun", "flux", "torchrun", "none"]
     assert "as root" in report["mpiexec"] and "not found" in report["srun"] and report["none"] == ""
 
 

@@ -80,6 +80,33 @@ def test_gloo_reduces_in_place_and_says_so_beside_mpi() -> None:
         assert in_place_alone(quiet, THERE) == []
 
 
+def test_several_devices_stand_in_one_table() -> None:
+    asked = request("allreduce", "mpi", "gloo", "nccl", device="cpu,sim", share_device=True, sizes="8:8")
+    left, skips = narrowed(asked, THERE)
+    assert [skip.what for skip in skips] == ["nccl on cpu"] and "no buffers on cpu" in skips[0].reason
+    needs = [(launch.backend, launch.needs.device, launch.needs.share_device) for launch in plan(left, 2, THERE)]
+    assert needs == [
+        ("mpi", "cpu", False), ("mpi", "sim", True), ("gloo", "cpu", False), ("gloo", "sim", True),
+        ("nccl", "sim", True),
+    ]  # fmt: skip
+    assert {(c.device, c.staging) for launch in plan(left, 2, THERE) for c in launch.cells if c.backend == "mpi"} == {
+        ("cpu", ""), ("sim", "auto")
+    }  # fmt: skip
+    assert narrowed(replace(left), THERE) == (left, []), "what was left out is not told twice"
+
+
+def test_a_device_that_nobody_has_is_left_out() -> None:
+    left, skips = narrowed(request("put_latency", "mpi", "mock", device="cpu,sim", sizes="8:8"), THERE)
+    assert left.sides == (("mpi", "cpu"), ("mpi", "sim"), ("mock", "cpu"))
+    assert [skip.what for skip in skips] == ["mock on sim"]
+    left, _ = narrowed(request("allreduce", "nccl", device="cpu,sim"), THERE)
+    assert (left.device, left.left_out) == ("sim", ())
+    with pytest.raises(EnvironmentProblem, match="neither backend nor device can run this here: mock on sim: "):
+        narrowed(request("allreduce", "mock", device="sim,rocm"), {**THERE})
+    with pytest.raises(UsageError, match="has one twice"):
+        narrowed(request("allreduce", "mpi", device="cpu,cpu"), THERE)
+
+
 def test_a_launch_that_cannot_start_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -188,7 +188,7 @@ def test_a_full_disk(store, monkeypatch) -> None:
 
 def test_an_index_of_other_columns_is_made_anew(store, monkeypatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(index, "_layout", lambda: "older")
+        patch.setattr(index, "layout", lambda: "older")
         load(store, columns=["value"])
     check(store, monkeypatch)
     assert len(parts(store)) == 1

@@ -106,14 +106,36 @@ def test_nothing(row: Make) -> None:
 
 
 def test_imported_rows_have_values_only(row: Make) -> None:
-    imported = {"median_us": None, "mean_us": None, "p99_us": None}
-    (cell,) = match([row(0, value=9.0)], [row(1, value=12.0, **imported)]).cells
-    assert cell.by_value
-    assert (cell.looks[0].base[0].median_us, cell.looks[0].new[0].median_us) == (9.0, 12.0)
-    bandwidth = from_row(row(0, value=4.0, unit="MB/s"), by_value=True)
-    assert bandwidth is not None and bandwidth.median_us == 0.25, "more bandwidth is less time"
-    assert from_row(row(0, value=None), by_value=True) is None
-    assert from_row(row(0, median_us=None)) is None
+    imported = {"median_us": None, "mean_us": None, "p99_us": None, "source": "OMB"}
+    (cell,) = match([row(0, value=9.0, **imported)], [row(1, value=12.0, **imported)]).cells
+    assert cell.statistic == "mean" and not cell.looks[0].paired
+    assert [(one.median_us, one.mean_us) for one in (*cell.looks[0].base, *cell.looks[0].new)] == [
+        (None, 9.0),
+        (None, 12.0),
+    ]
+    bandwidth = from_row(row(0, value=4.0, unit="MB/s", **imported))
+    assert bandwidth is not None and bandwidth.mean_us == 2.0, "8 bytes at 4 MB/s: more bandwidth is less time"
+    assert from_row(row(0, **imported | {"value": None})) is None
+    assert from_row(row(0, median_us=None)) is None, "a row of ours without samples timed nothing"
+
+
+def test_medians_and_means_are_never_mixed(row: Make) -> None:
+    imported = {"median_us": None, "mean_us": None, "p99_us": None, "source": "OMB", "value": 9.0}
+    found = match([row(0), row(2)], [row(m, **imported) for m in (1, 3)])
+    (one,) = found.incomparable
+    assert not found.cells and one.fields == ("statistic",)
+    assert (one.base["statistic"], one.new["statistic"]) == ("median", "mean")
+    # also within a side
+    found = match([row(0), row(2, **imported)], [row(1), row(3)])
+    assert not found.cells and found.incomparable[0].base["statistic"] == "mean and median"
+    # and where the keys differ too, the reasons that a reader understands are named
+    assert differing(row(0), row(1, program="q", **imported)) == ("source", "statistic")
+
+
+def test_the_thread_level_may_differ_in_some_cells_only(row: Make) -> None:
+    base = [row(m, size_bytes=s, thread_level="single" if s == 8 else "multiple") for m in (0, 3) for s in (8, 64)]
+    new = [row(m, size_bytes=s, thread_level="multiple", binding="mpi4py") for m in (1, 2) for s in (8, 64)]
+    assert len(match(base, new).cells) == 2
 
 
 def test_limited_by_synchronisation(row: Make) -> None:

@@ -22,7 +22,8 @@ def row(median: float, launch: int = 0, **more: Any) -> dict[str, Any]:
         "binding": "native", "dtype": "int32", "op": "sum", "unit": "us", "median_us": median, "mean_us": median * 1.1,
         "min_us": median, "p99_us": None, "comparability_key": "k", "library": "mock",
         "bw_formula": "nccl-tests:all_reduce",
-        "bytes_total": 8, "device": "cpu", "buffer": "numpy", "metric": "latency", "value": median, **more,
+        "bytes_total": 8, "device": "cpu", "buffer": "numpy", "metric": "latency", "value": median,
+        "source": "omb-py", **more,
     }  # fmt: skip
 
 

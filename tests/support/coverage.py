@@ -29,7 +29,7 @@ Only here: {only}.
 Left out, with the reason:
 - `-P` (PAPI counters): another tool's work; `perf stat` around a launch gives them without a build against PAPI.
 - `-p` (number of pairs of mbw_mr): OMB 7.5 parses it and then uses half of the ranks whatever it says.
-- `-a`, `-r`, `-d openacc`, `-d sycl`: they are about GPU kernels and accelerators.
+- `-a`, `-d openacc`, `-d sycl`: the size of OMB's dummy kernel, and other ways to program a GPU.
 - `-G` (graphs by gnuplot and ImageMagick): every sample is in the store; figures come from there.
 - OpenSHMEM, UPC, UPC++: other programming models than message passing.
 - OMB-J (Java) and OMB-Py: the same benchmarks in other languages; OMB-Py's are the ones here with `--binding mpi4py`.

@@ -32,6 +32,10 @@ from tests.support.conformance import VARIED, complaints
 LARGE = 70_008
 ENOUGH = ("bcast", "allreduce", "ialltoallv")
 """Where little is tried: the benchmarks in which a fault must be found."""
+ALL_TYPES = ("bcast", "latency", "reduce_scatter", "alltoallv")
+"""One of each way in which a tensor is made of a buffer: whole, of a message, in a list, with splits.
+
+Allreduce is tried with every type and reduction."""
 SYNCS = ("dissemination", "none")
 
 
@@ -51,7 +55,7 @@ def cells(kind: Benchmark, ranks: int, few: bool) -> Iterator[Cell]:
     if checkable(kind):
         (large,) = kind.sizes_for(kind.dtype, (LARGE,))
         tried.append(replace(usual, size=large, buffer="torch"))
-        if "type" in kind.options and kind.family in ("pt2pt", "collective") and not few:
+        if kind.name in ALL_TYPES and not few:
             tried += [replace(usual, dtype=dtype, size=large) for dtype in TYPES]
     if kind.name == "allreduce" and not few:
         for dtype in TYPES:

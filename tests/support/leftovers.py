@@ -14,9 +14,14 @@ MARK = "OMB_PY_TEST_MARK"
 
 def processes_marked(mark: str, patience_s: float = 0.0) -> dict[int, str]:
     """Other living processes with this mark, number -> command line; asked again until `patience_s` have passed."""
+    return processes_with(f"{MARK}={mark}", patience_s)
+
+
+def processes_with(variable: str, patience_s: float = 0.0) -> dict[int, str]:
+    """The same by any variable, as ``NAME=VALUE``."""
     deadline = time.monotonic() + patience_s
     while True:
-        found = dict(_marked(f"{MARK}={mark}".encode()))
+        found = dict(_marked(variable.encode()))
         if not found or time.monotonic() >= deadline:
             return found
         time.sleep(0.05)

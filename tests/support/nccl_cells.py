@@ -18,6 +18,7 @@ from omb_py.engine import validate
 from omb_py.engine.measure import measure, worlds_of
 from omb_py.engine.session import StepFailed
 from omb_py.errors import OmbError
+from omb_py.orchestrate.choices import OFFERS
 from omb_py.orchestrate.worker import arranged, reserve
 from omb_py.suites.registry import find
 from tests.support.synchronises import left_out
@@ -32,7 +33,8 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
     given |= {"timing": "isolated"} if session.backend == "nccl" else {}
     benchmark = find(words["benchmark"])
     options = {name: value for name, value in words.items() if name not in OURS}
-    cell = benchmark.cell(session.backend, "native", words.get("size", 0), **(given | options))
+    cell = benchmark.cell(session.backend, session.binding, words.get("size", 0), **(given | options))
+    cell = OFFERS[session.backend].fitted(benchmark, cell)
     busy = []
     run = runner.run
     device = getattr(session, "buffers", session).device
@@ -46,7 +48,8 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
     runner.run = watched
     try:
         with left_out(words.get("without", ""), resolver):
-            session.check_cells([cell], {benchmark.name: arranged(benchmark)})
+            if hasattr(session, "check_cells"):
+                session.check_cells([cell], {benchmark.name: arranged(benchmark)})
             reserve(session, [cell], worlds_of(session))
             done = measure(session, arranged(benchmark), cell)
     except OmbError as error:

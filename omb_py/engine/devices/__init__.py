@@ -30,8 +30,15 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "write_value": "stream address value flags",
     "wait_value": "stream address value flags mask",
     "launch_host": "stream function argument",
+    "prefetch": "device nbytes where stream",
+    "spin": "ns stream",
 }
-"""Name -> operands. Each returns 0, or an error code of the device's own library."""
+"""Name -> operands. Each returns 0, or an error code of the device's own library.
+
+``prefetch`` brings managed memory to device `where`, or to the host (-1); ``spin`` computes on the device for so long.
+"""
+OTHER_STREAM: Final = -1
+"""In a step's operand `stream`: not the stream of this rank but a second one."""
 
 SYNCHRONISES: Final[Mapping[str, str]] = {
     "result": "a call is done before its sample ends",
@@ -43,6 +50,8 @@ SYNCHRONISES: Final[Mapping[str, str]] = {
     "read": "bytes have come from the device before the host reads them",
     "handed over": "bytes have gone to the device before the host writes others",
     "free": "nothing uses memory that is given back",
+    "settled": "managed memory is where it is wanted before the next iteration begins",
+    "filler": "the device has computed as long as it should",
     "copied out": "staged: bytes have come before MPI sends them",
     "copied in": "staged: bytes have gone before MPI receives others, and before the sample ends",
 }
@@ -71,6 +80,9 @@ class Device(Protocol):
 
     def allocate(self, nbytes: int) -> int:
         """Memory on the device. Raises EnvironmentProblem when there is not enough."""
+
+    def allocate_managed(self, nbytes: int) -> int:
+        """Memory that host and device both use. Raises EnvironmentProblem when there is none to be had."""
 
     def free(self, address: int) -> None:
         """Give memory back."""

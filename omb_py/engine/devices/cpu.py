@@ -36,6 +36,10 @@ class CpuDevice:
         self._memory[memory.ctypes.data] = memory
         return int(memory.ctypes.data)
 
+    def allocate_managed(self, nbytes: int) -> int:
+        """The same."""
+        return self.allocate(nbytes)
+
     def free(self, address: int) -> None:
         """Give memory back."""
         del self._memory[address]

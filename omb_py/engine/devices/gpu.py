@@ -11,8 +11,11 @@ from importlib import import_module
 from typing import Any, Final
 
 from omb_py.engine.devices import FUNCTIONS
+from omb_py.engine.devices.callbacks import Callbacks
 from omb_py.errors import EnvironmentProblem
 
+SPIN: Final = "spin"
+"""The one function that is no function of the driver."""
 LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "cuda": ("libcuda.so.1",),
     "rocm": ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"),
@@ -31,6 +34,7 @@ SYMBOLS: Final[Mapping[str, Mapping[str, str]]] = {
         "write_value": "cuStreamWriteValue32_v2",
         "wait_value": "cuStreamWaitValue32_v2",
         "launch_host": "cuLaunchHostFunc",
+        "prefetch": "cuMemPrefetchAsync",
     },
     "rocm": {
         "synchronise": "hipStreamSynchronize",
@@ -45,9 +49,27 @@ SYMBOLS: Final[Mapping[str, Mapping[str, str]]] = {
         "write_value": "hipStreamWriteValue32",
         "wait_value": "hipStreamWaitValue32",
         "launch_host": "hipLaunchHostFunc",
+        "prefetch": "hipMemPrefetchAsync",
     },
 }
 """Our names -> the driver's. Their operands are in the same order (:data:`~omb_py.engine.devices.FUNCTIONS`)."""
+_TICKS: Final = {
+    "cuda": """
+__device__ long long now() { long long t; asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t)); return t; }""",
+    "rocm": "__device__ long long now() { return wall_clock64() * 10; }",  # it counts 100 MHz
+}
+_SPIN: Final = """
+extern "C" __global__ void spin(long long ns, float *keep) {
+    long long until = now() + ns;
+    float x = threadIdx.x;
+    while (now() < until) for (int i = 0; i < 64; i++) x = x * 0.999f + 1.0f;
+    if (x < 0) *keep = x;
+}
+"""
+"""Keeps each multiprocessor busy in additions until a time is over; what it computes is never written."""
+_SPIN_THREADS: Final = 256
+_GLOBAL: Final = 1
+"""cudaMemAttachGlobal."""
 _PACKAGES: Final = {"cuda": "pip install cupy-cuda13x (or cupy-cuda12x)", "rocm": "pip install cupy-rocm-7-0"}
 _CLOCKS: Final = {"clock": 13, "memory_clock": 36}
 """cudaDeviceAttr numbers, in kHz."""
@@ -88,6 +110,14 @@ def count_gpus(kind: str) -> int:
         ) from None
 
 
+def no_gpu(kind: str) -> str:
+    """Why no GPU of a kind can be used; empty where one can."""
+    try:
+        return "" if count_gpus(kind) else f"no {kind} GPU is visible"
+    except EnvironmentProblem as problem:
+        return str(problem)
+
+
 class Gpu:
     """A GPU, made current for this process."""
 
@@ -102,6 +132,7 @@ class Gpu:
         self._streams: list[int] = []
         self._events: list[int] = []
         self.stream = self.new_stream()
+        self._callbacks: Callbacks | None = None
 
     def allocate(self, nbytes: int) -> int:
         """Memory on the GPU. Raises EnvironmentProblem when there is not enough."""
@@ -109,6 +140,15 @@ class Gpu:
             return int(self._runtime.malloc(max(1, nbytes)))
         except Exception as error:
             raise EnvironmentProblem(f"{self.name}: no {nbytes} B to be had ({error}): choose a smaller -m") from None
+
+    def allocate_managed(self, nbytes: int) -> int:
+        """Memory that the host uses too. Raises EnvironmentProblem when there is none to be had."""
+        try:
+            return int(self._runtime.mallocManaged(max(1, nbytes), _GLOBAL))
+        except Exception as error:
+            raise EnvironmentProblem(
+                f"{self.name}: no {nbytes} B of managed memory to be had ({error}): choose a smaller -m, or buffers D"
+            ) from None
 
     def free(self, address: int) -> None:
         """Give memory back."""
@@ -151,7 +191,25 @@ class Gpu:
 
     def function(self, name: str) -> int:
         """Address of the driver's function. Raises EnvironmentProblem when it has none."""
+        if name == SPIN:
+            return self._spinner().address(name, self.kind)
         return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
+
+    def _spinner(self) -> Callbacks:
+        """The kernel that computes, as a function that generated code can call; compiled when first asked for."""
+        if self._callbacks is None:
+            cupy = load_cupy(self.kind)
+            kernel = cupy.RawKernel(_TICKS[self.kind] + _SPIN, SPIN)
+            keep = cupy.zeros(1, cupy.float32)
+            blocks = int(self._runtime.getDeviceProperties(self.index)["multiProcessorCount"])
+            kernel.compile()
+
+            def spin(ns: int, stream: int) -> None:
+                with cupy.cuda.ExternalStream(stream, self.index):
+                    kernel((blocks,), (_SPIN_THREADS,), (cupy.int64(ns), keep))
+
+            self._callbacks = Callbacks(spin=spin)
+        return self._callbacks
 
     def _function(self, name: str) -> Any:
         try:
@@ -163,6 +221,9 @@ class Gpu:
 
     def call(self, name: str, *operands: int) -> None:
         """Call the driver's function. Raises EnvironmentProblem when it fails."""
+        if name == SPIN:
+            self._spinner().call(name, self.kind, operands)
+            return
         function = self._function(name)
         kinds = [ctypes.c_int64] * len(FUNCTIONS[name].split())
         code = int(function(*(kind(value) for kind, value in zip(kinds, operands, strict=True))))

@@ -6,10 +6,13 @@ host, :meth:`DeviceMemory.hand_over` takes what was handed out back to the devic
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.devices import Device
+from omb_py.engine.devices.arrays import PlainArray, address_of, array
 from omb_py.engine.memory import HostMemory
 
 
@@ -17,9 +20,14 @@ class DeviceMemory:
     """Buffers that grow and are reused over a sweep, as :class:`~omb_py.engine.memory.HostMemory` does on the host."""
 
     kind = "device"
+    """Args of the constructor: the device; managed: host and device both use it; array: whose arrays hold the buffers,
+    one of :data:`omb_py.engine.buffers.ON_DEVICE`, or empty."""
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, managed: bool = False, array: str = "") -> None:
+        self.device, self._array = device, array
+        self._managed = managed
+        self._owners: dict[str, Any] = {}
+        """The arrays that hold the buffers, where they are arrays."""
         self.host = HostMemory("numpy")
         """The mirrors; of staged communication the memory that the library sees."""
         self._places: dict[str, tuple[int, int]] = {}
@@ -33,11 +41,22 @@ class DeviceMemory:
             if there >= nbytes:
                 return
             self._synchronise("free")
-            self.device.free(address)
+            self._free(name, address)
         self.host.reserve(name, nbytes)
-        self._places[name] = self.device.allocate(nbytes), nbytes
+        self._places[name] = self._allocate(name, nbytes), nbytes
         self._held[name] = nbytes
         self.hand_over()
+
+    def _allocate(self, name: str, nbytes: int) -> int:
+        if self._array:
+            self._owners[name] = array(self._array, self.device, nbytes)
+            return address_of(self._owners[name])
+        return self.device.allocate_managed(nbytes) if self._managed else self.device.allocate(nbytes)
+
+    def _free(self, name: str, address: int) -> None:
+        owner = self._owners.pop(name, None)
+        if owner is None or isinstance(owner, PlainArray):
+            self.device.free(address)
 
     def address(self, name: str) -> int:
         """Where the buffer starts on the device."""
@@ -71,6 +90,6 @@ class DeviceMemory:
 
     def close(self) -> None:
         """Free all buffers."""
-        for address, _ in self._places.values():
-            self.device.free(address)
+        for name, (address, _) in self._places.items():
+            self._free(name, address)
         self._places.clear()

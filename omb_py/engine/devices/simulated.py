@@ -122,6 +122,8 @@ class SimulatedDevice:
         self._events: list[int] = []
         self._graphs: list[list[Job]] = []
         self._memory: dict[int, NDArray[np.uint8]] = {}
+        self.resides: dict[int, int] = {}
+        """Managed memory -> the device where it is, -1: on the host."""
         self._callbacks = Callbacks(
             synchronise=lambda stream: self._at(stream).synchronise(),
             copy_in=self._copy, copy_out=self._copy, fill=self._fill, record=self._record,
@@ -129,6 +131,7 @@ class SimulatedDevice:
             instantiate=lambda where, graph, flags: _store(where, graph),
             launch=lambda graph, stream: self._at(stream).put(*self._graphs[graph - 1]),
             write_value=self._write, wait_value=self._wait, launch_host=self._launch_host,
+            prefetch=self._prefetch, spin=lambda ns, stream: self._at(stream).put(lambda: time.sleep(ns / 1e9)),
         )  # fmt: skip
         self.stream = self.new_stream()
 
@@ -140,6 +143,12 @@ class SimulatedDevice:
         self._memory[memory.ctypes.data] = memory
         return int(memory.ctypes.data)
 
+    def allocate_managed(self, nbytes: int) -> int:
+        """Memory that the host uses too. Raises EnvironmentProblem when there is not enough."""
+        address = self.allocate(nbytes)
+        self.resides[address] = self.index
+        return address
+
     def free(self, address: int) -> None:
         """Give memory back. Raises EnvironmentProblem while work is enqueued, which may use it."""
         if self.busy():
@@ -147,6 +156,7 @@ class SimulatedDevice:
                 "device sim: memory is given back while work is enqueued: a synchronise is missing"
             )
         del self._memory[address]
+        self.resides.pop(address, None)
 
     def busy(self) -> bool:
         """Whether anything is enqueued on any stream."""
@@ -215,6 +225,23 @@ class SimulatedDevice:
 
     def _fill(self, to: int, value: int, nbytes: int, stream: int) -> None:
         self._at(stream).put(lambda: ctypes.memset(to, value, nbytes))
+
+    def _prefetch(self, there: int, nbytes: int, where: int, stream: int) -> None:
+        """While pages travel nobody can read them: whoever does not wait finds other bytes."""
+        if there not in self.resides:
+            raise ValueError("only managed memory can be brought elsewhere")
+        kept = ctypes.create_string_buffer(nbytes)
+
+        def leave() -> None:
+            ctypes.memmove(kept, there, nbytes)
+            ctypes.memset(there, 0xA5, nbytes)
+
+        def arrive() -> None:
+            ctypes.memmove(there, kept, nbytes)
+            self.resides[there] = where
+
+        leave()
+        self._at(stream).put(arrive)
 
     def _record(self, event: int, stream: int) -> None:
         def record() -> None:

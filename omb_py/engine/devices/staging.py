@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from omb_py.engine.benchmark import World
 from omb_py.engine.devices import synchronise
-from omb_py.engine.program import Blocks, Body, Node, Program, Region, Repeat, Step, walk
+from omb_py.engine.program import Blocks, Body, Node, Program, Region, Repeat, Request, Requests, Step, walk
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem
 
@@ -34,21 +34,36 @@ def staged(program: Program, world: World) -> Program:
 
 def _body(nodes: Body, world: World) -> Body:
     out: list[Node] = []
-    posted: list[Node] = []
+    posted: list[tuple[set[int], list[Node]]] = []
     for node in nodes:
         before = _copies("copy_out", node, world)
         after = _copies("copy_in", node, world)
         if before:
             out += (*before, synchronise("copied out"))
         out.append(node)
+        done = _slots(node)
         if _posts(node):
-            posted += after
+            posted.append((done, after))
             continue
-        if isinstance(node, Step) and node.op in ("wait", "waitall"):
-            after, posted = [*posted, *after], []
+        # sends may be waited for before receives: what is copied in is what this wait is about
+        ready = [(slots, copies) for slots, copies in posted if slots <= done]
+        posted = [one for one in posted if one not in ready]
+        after = [*(copy for _, copies in ready for copy in copies), *after]
         if after:
             out += (*after, synchronise("copied in"))
     return tuple(out)
+
+
+def _slots(node: Node) -> set[int]:
+    """The request slots that a node begins or waits for."""
+    found: set[int] = set()
+    for step, k in walk((node,)):
+        for operand in step.operands.values() if isinstance(step, Step) else ():
+            if isinstance(operand, Request):
+                found.add(operand.index + k * operand.stride)
+            elif isinstance(operand, Requests):
+                found |= set(range(operand.first, operand.first + operand.count))
+    return found
 
 
 def _posts(node: Node) -> bool:

@@ -1,0 +1,115 @@
+"""Gloo on device buffers. Its messages always travel through the host; who copies is said in each row.
+
+``staging=torch``: PyTorch takes CUDA tensors and copies by itself; its calls return when they are enqueued, so a
+synchronise stands behind each. ``staging=staged``: omb-py copies, as for an MPI that takes no device buffers; so it is
+where PyTorch has no such call (send and receive) or does not know the device (the simulated one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import torch
+
+from omb_py.backends.gloo.runner import GlooRunner
+from omb_py.engine.benchmark import Cell, World
+from omb_py.engine.devices import GPU_KINDS, Device, synchronise
+from omb_py.engine.devices.arrays import PlainArray
+from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer
+from omb_py.engine.devices.filler import on_device
+from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.flat import Render
+from omb_py.engine.program import Body, Node, Program, Repeat, Step, walk
+from omb_py.errors import EnvironmentProblem
+
+POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
+"""Of CUDA tensors over Gloo torch.distributed has collectives only."""
+_WITHOUT: Final = frozenset({"barrier", "test", "compute", "flip", "spin", "synchronise"})
+"""Steps behind which nothing is left on the stream."""
+
+
+def check_torch(device: Device) -> None:
+    """Let PyTorch use this device and stream. Raises EnvironmentProblem when its build does not know the GPU."""
+    if device.kind not in GPU_KINDS:
+        return
+    built = {"cuda": torch.version.cuda, "rocm": torch.version.hip}[device.kind]
+    if not built or not torch.cuda.is_available():
+        which = f"is built for {'CUDA ' + built if device.kind == 'cuda' else 'HIP ' + built}" if built else "is not"
+        raise EnvironmentProblem(
+            f"--device {device.kind}: this PyTorch ({torch.__version__}, which {which}) sees no such GPU: pip install "
+            f"torch=={torch.__version__.partition('+')[0]} with the GPU's libraries (pytorch.org says from where), or "
+            "--device cpu"
+        )
+    torch.cuda.set_device(device.index)
+    stream: Any = torch.cuda.ExternalStream
+    torch.cuda.set_stream(stream(device.stream, device=device.index))
+
+
+def by_torch(program: Program, kind: str) -> bool:
+    """Whether PyTorch copies by itself for every step of a program."""
+    ops = {
+        node.op
+        for stage in program.stages
+        for body in stage.variants
+        for node, _ in walk(body)
+        if isinstance(node, Step)
+    }
+    return kind in GPU_KINDS and not ops & POINT_TO_POINT
+
+
+def waited(program: Program) -> Program:
+    """The program with a synchronise behind each call that PyTorch enqueues and behind each wait."""
+    stages = tuple(replace(stage, variants=tuple(map(_waited, stage.variants))) for stage in program.stages)
+    return replace(program, stages=stages)
+
+
+def _waited(nodes: Body) -> Body:
+    out: list[Node] = []
+    for node in nodes:
+        out.append(replace(node, body=_waited(node.body)) if isinstance(node, Repeat) else node)
+        if not isinstance(node, Step) or node.op in _WITHOUT:
+            continue
+        if node.op in ("wait", "waitall"):
+            out.append(synchronise("wait"))
+        elif "request" not in node.operands:
+            out.append(synchronise("lap"))
+    return tuple(out)
+
+
+class OnGpu:
+    """Device memory as tensors, without a copy; what a renderer of :mod:`.bound` asks of a memory."""
+
+    kind = "torch"
+
+    def __init__(self, memory: DeviceMemory, nbytes: Mapping[str, int]) -> None:
+        self.memory, self.nbytes = memory, nbytes
+
+    def owner(self, name: str) -> torch.Tensor:
+        """The tensor of a buffer's bytes."""
+        whole = PlainArray(self.memory.address(name), self.nbytes[name])
+        return torch.as_tensor(whole, device=f"cuda:{self.memory.device.index}")
+
+    def view(self, name: str, nbytes: int) -> Any:
+        """Raises EnvironmentProblem: the host cannot invert a byte that lies on a device."""
+        raise EnvironmentProblem("faults are injected into host memory only: --device cpu")
+
+
+class GlooDeviceRunner(OnDevice, GlooRunner):
+    """A flat loop of torch.distributed calls on device buffers, or with copies around each call."""
+
+    def __init__(self, session: Any, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
+        self.buffers = buffers
+        if by_torch(program, buffers.device.kind):
+            nbytes = {b.name: b.nbytes for b in program.buffers}
+            self.marks = buffers.marks("torch", cell)
+            super().__init__(session, on_device(waited(program), cell.filler), OnGpu(buffers.memory, nbytes))
+        else:
+            self.marks = buffers.marks("staged", cell)
+            world = World(session.rank, session.size, session.hosts)
+            super().__init__(session, buffers.prepared(program, world, cell.filler), buffers.seen)
+
+    def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
+        """How steps become source."""
+        return Renderer(self.buffers, self.renderer, results)

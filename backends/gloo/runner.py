@@ -1,0 +1,37 @@
+"""A cell of the gloo backend, ready to run as a flat Python loop of torch.distributed calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.backends.gloo.bound import Renderer
+from omb_py.backends.gloo.errors import first_line, peers_speak_first
+from omb_py.engine.flat import Loop
+from omb_py.engine.program import Program
+from omb_py.engine.runners import FlatRunner
+from omb_py.engine.session import StepFailed
+from omb_py.errors import EnvironmentProblem
+
+
+class GlooRunner(FlatRunner):
+    """Implements :class:`omb_py.engine.session.Runner`."""
+
+    def __init__(self, session: Any, program: Program, memory: Any) -> None:
+        if program.window is not None:
+            raise EnvironmentProblem("Gloo has no one-sided operations: use --backend mpi")
+        super().__init__(session, program, memory)
+
+    def begin(self) -> None:
+        """New request slots for a stage."""
+        self.renderer = Renderer(self.session.rank, self.session.size, self.memory_, self.program)
+
+    def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+        """Run a loop in this thread. Raises StepFailed."""
+        try:
+            with peers_speak_first():
+                return loop.run(first, iterations)
+        except (RuntimeError, ValueError) as error:
+            raise StepFailed(loop.failed_step(error), 0, first_line(error)) from error

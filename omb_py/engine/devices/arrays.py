@@ -1,0 +1,81 @@
+"""Device memory as the user's program would hold it: arrays of CuPy, PyTorch or Numba, seen through one interface.
+
+All three show their address as ``__cuda_array_interface__`` does (CuPy and PyTorch on AMD GPUs, too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from omb_py.engine.devices import SIMULATED, Device
+from omb_py.errors import EnvironmentProblem
+
+_PIP: Final = {
+    "cupy": "pip install cupy-cuda13x (or cupy-cuda12x, cupy-rocm-7-0)",
+    "torch": "PyTorch with the GPU's libraries (pytorch.org says from where)",
+    "numba": "pip install numba-cuda",
+}
+
+
+class PlainArray:
+    """Bytes at an address of a device as an array of a GPU shows itself (version 3 of the interface)."""
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None,
+        }  # fmt: skip
+
+
+def _cupy(nbytes: int, index: int) -> Any:
+    cupy = import_module("cupy")
+    with cupy.cuda.Device(index):
+        return cupy.empty(nbytes, cupy.uint8)
+
+
+def _torch(nbytes: int, index: int) -> Any:
+    torch = import_module("torch")
+    return torch.empty(nbytes, dtype=torch.uint8, device=f"cuda:{index}")
+
+
+def _numba(nbytes: int, index: int) -> Any:
+    cuda = import_module("numba.cuda")
+    cuda.select_device(index)
+    return cuda.device_array(nbytes, np.uint8)
+
+
+_MAKERS: Final[Mapping[str, Callable[[int, int], Any]]] = {"cupy": _cupy, "torch": _torch, "numba": _numba}
+
+
+def array(kind: str, device: Device, nbytes: int) -> Any:
+    """An array of `nbytes` bytes on a device.
+
+    Args:
+        kind: one of :data:`omb_py.engine.buffers.ON_DEVICE`.
+        device: where.
+        nbytes: how large, at least 1.
+
+    Raises:
+        EnvironmentProblem: the package is missing, does not know the device, or there is not enough memory.
+    """
+    if device.kind == SIMULATED:
+        return PlainArray(device.allocate(nbytes), nbytes)
+    try:
+        made = _MAKERS[kind](nbytes, device.index)
+        address_of(made)
+    except ImportError as error:
+        raise EnvironmentProblem(f"--buffer {kind} needs a package ({error}): {_PIP[kind]}") from None
+    except Exception as error:  # each package has classes of its own
+        raise EnvironmentProblem(
+            f"--buffer {kind}: no {nbytes} B on {device.name} ({type(error).__name__}: {error}): "
+            f"a smaller -m, or {_PIP[kind]}"
+        ) from None
+    return made
+
+
+def address_of(made: Any) -> int:
+    """Where an array starts on its device."""
+    return int(made.__cuda_array_interface__["data"][0])

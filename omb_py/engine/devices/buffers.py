@@ -1,0 +1,164 @@
+"""What a session holds for buffers on a device, and how steps of the device are done, for either kind of loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.benchmark import Cell, World
+from omb_py.engine.buffers import ON_DEVICE
+from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
+from omb_py.engine.devices.filler import on_device
+from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.placement import DEVICE, HOST, is_managed, settled
+from omb_py.engine.devices.staging import staged
+from omb_py.engine.flat import Names, Render
+from omb_py.engine.memory import HostMemory
+from omb_py.engine.native import Arg, Call, Resolve
+from omb_py.engine.program import Program, Region, Result, Step
+from omb_py.engine.runners import CellRunner
+
+Results = Mapping[tuple[str, str], float]
+
+
+class HereMemory(HostMemory):
+    """Of a rank whose end of a mixed placement is the host: nothing has to be brought anywhere."""
+
+    def hand_over(self) -> None:
+        """It is there."""
+
+    def close(self) -> None:
+        """Left to Python."""
+
+
+class DeviceBuffers:
+    """Buffers at one end of a placement.
+
+    Args:
+        device: where they live.
+        direct: the library takes addresses of the device.
+        placement: ``SOURCE DESTINATION`` as given, or empty: all on the device.
+        place: this rank's word.
+    """
+
+    def __init__(self, device: Device, direct: bool, placement: str = "", place: str = DEVICE) -> None:
+        self.device, self.placement, self.place = device, placement, place
+        self.direct = direct or place == HOST
+        self._kinds: dict[str, Any] = {}
+        self.memory = self._of("")
+        """What holds the buffers that were reserved last."""
+        self.stage = HostMemory("numpy")
+        """Of staged communication what the library reads and writes."""
+        self._other = 0
+
+    @property
+    def seen(self) -> Any:
+        """The memory that the library is given."""
+        return self.memory if self.direct else self.stage
+
+    def _of(self, kind: str) -> Any:
+        """The memory of a kind of arrays, or of none."""
+        kind = kind if kind in ON_DEVICE else ""
+        if kind not in self._kinds:
+            here = self.place == HOST
+            self._kinds[kind] = HereMemory("numpy") if here else DeviceMemory(self.device, is_managed(self.place), kind)
+        return self._kinds[kind]
+
+    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
+        """Allocate buffers for a whole sweep, held by arrays of a kind (:data:`omb_py.engine.buffers.ON_DEVICE`)."""
+        self.memory = self._of(kind)
+        for name, nbytes in sizes.items():
+            self.memory.reserve(name, nbytes)
+            if not self.direct:
+                self.stage.reserve(name, nbytes)
+
+    def prepared(self, program: Program, world: World, filler: str) -> Program:
+        """The program as it is done with these buffers. Raises EnvironmentProblem for what has no such form."""
+        made = program if self.direct else staged(program, world)
+        return settled(on_device(made, filler), self.placement, self.place, self.device.index)
+
+    def marks(self, staging: str, cell: Cell) -> dict[str, str]:
+        """What is to be said of the rows of these buffers: how they travel, where they lie, what computes."""
+        more = {"placement": self.placement, "filler": "" if cell.filler == "cpu" else cell.filler}
+        return {"staging": staging} | {name: word for name, word in more.items() if word}
+
+    def operands(self, step: Step, results: Results) -> tuple[Arg, ...]:
+        """The operands of a step of the device, in the order of :data:`~omb_py.engine.devices.FUNCTIONS`."""
+        return tuple(self._operand(word, step, results) for word in FUNCTIONS[step.op].split())
+
+    def _operand(self, word: str, step: Step, results: Results) -> Arg:
+        if word == "stream":
+            return Arg(self._stream(step))
+        if word == "ns":
+            ns: Result | int = step["ns"]
+            return Arg(ns.of(results) if isinstance(ns, Result) else int(ns))
+        if word == "where":
+            return Arg(int(step["where"]))
+        region: Region = step["region"]
+        if word == "nbytes":
+            return Arg(region.nbytes)
+        memory: Any = self.stage if word == "host" else self.memory
+        return Arg(memory.address(region.buffer) + region.offset, region.stride, turn=region.turn)
+
+    def _stream(self, step: Step) -> int:
+        if step.operands.get("stream") != OTHER_STREAM:
+            return self.device.stream
+        self._other = self._other or self.device.new_stream()
+        return self._other
+
+    def close(self) -> None:
+        """Free buffers and device."""
+        for memory in self._kinds.values():
+            memory.close()
+        self.device.close()
+
+
+class Resolver:
+    """For generated code: steps of the device by the device's functions, the others by the library's resolver."""
+
+    def __init__(self, buffers: DeviceBuffers, library: Resolve, results: Results) -> None:
+        self.buffers, self.library, self.results = buffers, library, results
+
+    def __call__(self, step: Step) -> Call:
+        """The C call of a step."""
+        if step.op not in FUNCTIONS:
+            return self.library(step)
+        return Call(self.buffers.device.function(step.op), self.buffers.operands(step, self.results))
+
+
+class Renderer:
+    """The same for a flat loop: one statement for each step."""
+
+    def __init__(self, buffers: DeviceBuffers, library: Render, results: Results) -> None:
+        self.buffers, self.library, self.results = buffers, library, results
+
+    def __call__(self, step: Step, names: Names, k: str) -> str:
+        """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
+        if step.op not in FUNCTIONS:
+            return self.library(step, names, k)
+        words = [repr(step.op), *(_source(arg, k) for arg in self.buffers.operands(step, self.results))]
+        return f"{names.bind(self.buffers.device.call, 'device')}({', '.join(words)})"
+
+
+def _source(arg: Arg, k: str) -> str:
+    """An operand as Python."""
+    moved = f" + {k} * {arg.stride}" if k and arg.stride else ""
+    return f"{arg.base}{moved}" + (f" + c * {arg.turn}" if arg.turn else "")
+
+
+class OnDevice(CellRunner):
+    """What a runner does for buffers on a device: the bytes that a check sees are their mirrors."""
+
+    buffers: DeviceBuffers
+
+    def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
+        """The bytes of a buffer on the host, until the next run."""
+        found: NDArray[np.uint8] = self.buffers.memory.view(buffer, self._nbytes[buffer])
+        return found
+
+    def ready(self) -> None:
+        """Bring to the device what a check wrote."""
+        self.buffers.memory.hand_over()

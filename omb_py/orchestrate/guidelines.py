@@ -1,0 +1,115 @@
+"""Checking guidelines: all chosen ones in every launch, launches one after the other, then verdicts."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
+from omb_py.orchestrate.choices import Offer, offers_of
+from omb_py.orchestrate.collector import Run
+from omb_py.orchestrate.execute import SIMULATED, new_run, start
+from omb_py.orchestrate.joining import joined_environment
+from omb_py.orchestrate.plan import check, plan_all
+from omb_py.orchestrate.printing import Kept
+from omb_py.orchestrate.request import DEFAULT_RANKS, SILENT, Request
+from omb_py.results.guideline_forms import Report, report_of
+from omb_py.results.guidelines import Rules
+from omb_py.suites.guidelines import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
+
+DEFAULT_LAUNCHES = 10
+FEWEST = 2
+GROUPS: Mapping[str, tuple[Guideline, ...]] = {"patterns": PATTERNS, "monotony": MONOTONY, "split": SPLIT}
+
+
+def chosen(words: Sequence[str]) -> list[Guideline]:
+    """The guidelines that words name: a group, a collective, a number as ``gl5``, or a whole name; all without words.
+
+    Raises UsageError with the nearest word.
+    """
+    found: dict[str, Guideline] = {}
+    known = list(dict.fromkeys((*GROUPS, *(g.left for g in PATTERNS), *map(_number, PATTERNS), *GUIDELINES)))
+    for word in words:
+        fits = [g for g in GUIDELINES.values() if word in (g.name, g.left, _number(g)) or g in GROUPS.get(word, ())]
+        if not fits:
+            raise UsageError(f"no guideline {word!r}: {nearest(word, known)}")
+        found |= {g.name: g for g in fits}
+    return list(found.values()) if words else list(GUIDELINES.values())
+
+
+def _number(guideline: Guideline) -> str:
+    return guideline.name.partition("_")[0]
+
+
+def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Guideline], list[tuple[str, str]]]:
+    """Those that a request's backend can do, and why it cannot do the others.
+
+    Raises:
+        UsageError: the request itself is wrong.
+        EnvironmentProblem: the backend can do none of them.
+    """
+    (backend,), offers = request.backends, offers_of(request.backends)
+    fit, skipped = [], []
+    for guideline in guidelines:
+        why = guideline.lacks.get(backend) or offers.get(backend, Offer()).lacks(guideline.benchmark)
+        if why:
+            skipped.append((guideline.name, why))
+        else:
+            check(replace(request, benchmark=guideline.name), offers)
+            fit.append(guideline)
+    if not fit:
+        raise EnvironmentProblem(f"backend {backend} can do none of these: {skipped[0][0]}: {skipped[0][1]}")
+    return fit, skipped
+
+
+def check_guidelines(request: Request, words: Sequence[str], rules: Rules) -> Report:
+    """Measure and judge; every launch is stored, under one run.
+
+    Args:
+        request: what the launches share; its benchmark is not looked at.
+        words: which guidelines (:func:`chosen`).
+        rules: declared here, before the first launch.
+
+    Raises:
+        UsageError: an unknown word; too few launches.
+        EnvironmentProblem, Interrupted: what was measured is kept, and the message says where.
+    """
+    if request.launches < FEWEST:
+        raise UsageError(
+            f"--launches {request.launches}: one launch says nothing about the next: --launches {DEFAULT_LAUNCHES}"
+        )
+    if len(request.backends) > 1:
+        raise UsageError(f"guidelines are checked on one backend at a time, not {', '.join(request.backends)}")
+    joined = joined_environment(os.environ)
+    if joined is not None and not set(request.backends) <= set(SIMULATED):
+        raise UsageError(
+            f"{joined.launcher} has started this process, but omb-py guidelines starts ranks itself: leave it out"
+        )
+    fit, skipped = able(chosen(words), request)
+    shared = replace(request, format=SILENT, ranks=request.ranks or DEFAULT_RANKS)
+    requests = [replace(shared, benchmark=guideline.name) for guideline in fit]
+    plans = plan_all(requests, offers_of(request.backends))
+    kept = Kept()
+    run = replace(new_run(shared, plans), printer=kept)
+    run.note(f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {request.launches} launches")
+    order = random.Random(run.seed)
+    for plan in plans:
+        cells = list(plan.cells)
+        order.shuffle(cells)  # a cell may inherit from the one before
+        try:
+            start(run, replace(plan, cells=tuple(cells)))
+        except Interrupted as error:
+            raise Interrupted(f"{error}: {_kept_text(run)}") from None
+        except OmbError as error:
+            raise EnvironmentProblem(f"{error}. {_kept_text(run)}") from None
+    return replace(report_of(kept.rows, rules), skipped=skipped, run_id=run.run_id, seed=run.seed)
+
+
+def _kept_text(run: Run) -> str:
+    if not run.cells:
+        return "Nothing was measured"
+    if run.request.store is None:
+        return "Nothing is stored, because of --no-store"
+    return f"What was measured is kept in {run.request.store}, run {run.run_id}"

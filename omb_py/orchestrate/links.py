@@ -1,0 +1,259 @@
+"""``omb-py links``: every pair of nodes measured in one launch, the suspects once more in another."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.benchmark import Cell
+from omb_py.engine.circle import DIRECTIONS, Schedule, parse_schedule
+from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
+from omb_py.orchestrate.choices import offers_of
+from omb_py.orchestrate.collector import Run
+from omb_py.orchestrate.execute import SIMULATED, finish, new_run, start
+from omb_py.orchestrate.joining import joined_environment
+from omb_py.orchestrate.pairrows import samples_of
+from omb_py.orchestrate.plan import LaunchPlan, bindings_of, check
+from omb_py.orchestrate.request import SILENT, Request
+from omb_py.results import links
+from omb_py.suites.registry import find
+
+Floats = NDArray[np.float64]
+
+METRICS = tuple(links.DELTAS)
+ANSWER_S = 15.0
+"""How long a host may take to start a process that does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What is measured between two ranks, and how often."""
+
+    small: int = 8
+    """Bytes of the message whose latency is measured."""
+    large: int = 1 << 20
+    """Bytes of the messages of a window, for bandwidth."""
+    iterations: int = 100
+    """Of latency in a pass; its tenth is the tail."""
+    windows: int = 10
+    """Windows of the bandwidth in a pass and direction."""
+    window: int = 8
+    passes: int = 5
+    rounds: str = "parallel"
+
+
+@dataclass
+class Table:
+    """What one launch measured: a few numbers for each pair and pass."""
+
+    members: tuple[int, ...]
+    """The ranks of the launch that took part."""
+    passes: int
+    values: dict[str, Floats] = field(default_factory=dict)
+    """metric -> logs of µs, shape (passes, pairs); of bandwidth the slower direction."""
+    directions: dict[str, Floats] = field(default_factory=dict)
+    """direction -> log of the µs of a window, shape (passes, pairs)."""
+    hosts: Sequence[str] = ()
+    """Of all ranks of the launch."""
+    window_bytes: float = math.nan
+
+    def __post_init__(self) -> None:
+        shape = self.passes, len(self.members) * (len(self.members) - 1) // 2
+        self.values = {metric: np.full(shape, np.nan) for metric in METRICS}
+        self.directions = {direction: np.full(shape, np.nan) for direction in DIRECTIONS}
+        self._place = {rank: k for k, rank in enumerate(self.members)}
+
+    def take(self, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
+        """Take in a finished round."""
+        self.hosts, cell, samples = hosts, message["cell"], samples_of(message)
+        place, n, turn = self._place, len(self.members), int(cell["sweep"])
+        columns = [links.column_of(n, place[a], place[b]) for a, b in message["pairs"]]
+        if cell["benchmark"] == "latency":
+            self.values["latency"][turn, columns] = np.log(np.median(samples, axis=1))
+            self.values["tail"][turn, columns] = np.log(links.tail(samples))
+            return
+        means = np.log(samples.mean(axis=1))
+        self.directions[parse_schedule(cell["pairs"]).direction][turn, columns] = means
+        self.values["bandwidth"][turn, columns] = np.fmax(self.values["bandwidth"][turn, columns], means)
+        self.window_bytes = float(message["bytes_moved"])
+
+    def typical(self, metric: str) -> Floats:
+        """Median over the passes of each pair: µs, or MB/s of the slower direction."""
+        middle = np.exp(np.median(self.values[metric], axis=0))
+        return self.window_bytes / middle if metric == "bandwidth" else middle
+
+    def rate(self, direction: str) -> Floats:
+        """MB/s of each pair in a direction."""
+        rate: Floats = self.window_bytes / np.exp(np.median(self.directions[direction], axis=0))
+        return rate
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How a sweep ended."""
+
+    run_id: str
+    names: tuple[str, ...]
+    """Of each endpoint: its host, with the number on the host where there are several."""
+    first: Table
+    suspects: tuple[links.Suspect, ...]
+    repeat: Table | None
+    said: Mapping[links.Suspect, links.Suspect | None]
+    """What the repeat says of the suspects: slow again, or None where it cleared them."""
+
+    @property
+    def confirmed(self) -> list[links.Suspect]:
+        """Those that were slow twice, by what the repeat found."""
+        return [again for again in self.said.values() if again is not None]
+
+    def state(self, suspect: links.Suspect) -> str:
+        """``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
+        if suspect not in self.said:
+            return "suspect"
+        return "cleared" if self.said[suspect] is None else "confirmed"
+
+    def name(self, suspect: links.Suspect) -> str:
+        """``node3``, ``node1 - node2``."""
+        return " - ".join(self.names[end] for end in suspect.ends)
+
+
+def sweep(request: Request, design: Design) -> Found:
+    """Measure every pair of `request.ranks` ranks, judge, and measure suspects again.
+
+    Args:
+        request: where and how; its benchmark and sizes do not matter.
+        design: what.
+
+    Raises:
+        UsageError: fewer than :data:`~omb_py.results.links.LEAST` ranks, or a word that is wrong.
+        LaunchFailed: hosts did not answer, or a rank was lost; says which. What was measured is stored.
+    """
+    checked(request)
+    ranks = request.ranks or 0
+    request = replace(request, benchmark="latency", format=SILENT)
+    run = new_run(request, [])
+    members = tuple(range(ranks))
+    try:
+        first = _measured(run, request, design, members, 0)
+        suspects = tuple(links.suspects(first.values, ranks))
+        repeat, said = None, {}
+        if suspects:
+            effects = [links.take_apart(np.median(v, axis=0), ranks) for v in first.values.values()]
+            members = links.again(suspects, effects)
+            nodes = f"{len(members)} of {ranks} nodes" if len(members) < ranks else f"all {ranks} nodes"
+            run.note(f"{_counted(suspects)} measured again, in a launch of its own, among {nodes}")
+            repeat = _measured(run, request, design, members, 1)
+            said = links.confirm(suspects, repeat.values, members)
+    finally:
+        finish(run)
+    return Found(run.run_id, _names(first), first, suspects, repeat, said)
+
+
+def _counted(suspects: Sequence[links.Suspect]) -> str:
+    count = len({(one.kind, one.ends) for one in suspects})
+    return "1 suspect is" if count == 1 else f"{count} suspects are"
+
+
+def checked(request: Request) -> None:
+    """Raises UsageError or EnvironmentProblem for a request that cannot be swept."""
+    joined = joined_environment(os.environ)
+    if joined is not None and not set(request.backends) <= set(SIMULATED):
+        raise UsageError(
+            f"{joined.launcher} has started this process, but links starts its launches itself: "
+            "run it outside, with --hosts A,B,C,D, or inside a batch job without a launcher"
+        )
+    check(replace(request, benchmark="latency", ranks=None), offers_of(request.backends))
+    if len(request.backends) > 1 or len(request.bindings) > 1:
+        raise UsageError("links takes one backend and one binding: run it once for each")
+    twice = [host for host, count in Counter(request.hosts).items() if count > 1]
+    if twice:
+        raise UsageError(f"host {twice[0]} is named twice: --per-node says how many ranks each has")
+    if request.ranks is None:
+        raise UsageError("which nodes? name them with --hosts A,B,C,D, or say with -n how many ranks")
+    if request.ranks < links.LEAST:
+        raise UsageError(
+            f"links needs {links.LEAST} ranks or more, not {request.ranks}: with fewer a slow node looks like slow "
+            "links"
+        )
+
+
+def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: int) -> tuple[Cell, ...]:
+    """The cells of a launch: in every pass latency, and bandwidth in both directions, over all rounds."""
+    backend = request.backends[0]
+    offer = offers_of(request.backends)[backend]
+    (binding, *_) = bindings_of(request, offer)
+    whole = () if len(members) == request.ranks else members
+    common = {"device": request.device, "buffer": request.buffer, "auto": False}
+    cells = []
+    for turn in range(design.passes):
+        plan = [("latency", "forward"), *(("bw", direction) for direction in DIRECTIONS)]
+        for name, direction in plan:
+            large = name == "bw"
+            benchmark = find(name)
+            pairs = Schedule(seed * 1009 + turn, design.rounds, direction, whole).text()
+            count = design.windows if large else design.iterations
+            cell = benchmark.cell(
+                backend, binding, design.large if large else design.small, iterations=count,
+                warmup=max(1, count // 10), window=design.window, pairs=pairs, sweep=turn, **common,
+            )  # fmt: skip
+            cells.append(offer.fitted(benchmark, cell))
+    return tuple(cells)
+
+
+def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], look: int) -> Table:
+    """One launch. Raises LaunchFailed, with the hosts that do not answer."""
+    cells = cells_of(request, design, members, run.seed + look)
+    needs = replace(find("latency").needs, device=request.device, share_device=request.share_device)
+    if request.thread_level:
+        needs = replace(needs, thread_level=request.thread_level)  # type: ignore[arg-type]
+    table = Table(members, design.passes)
+    run.on_round = table.take
+    plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, look, cells)
+    try:
+        start(run, plan)
+    except LaunchFailed as error:
+        if look in run.finished:
+            raise
+        silent = silent_hosts(request)
+        if not silent:
+            raise
+        hosts = ", ".join(silent)
+        raise LaunchFailed(f"no answer from {hosts}: look at {hosts}, or leave it out of --hosts. {error}") from error
+    if any(np.isnan(values).any() for values in table.values.values()):
+        raise EnvironmentProblem("some pairs were not measured: run it again, and report this")
+    return table
+
+
+def silent_hosts(request: Request) -> list[str]:
+    """The hosts of a request on which nothing can be started, each tried by itself."""
+    from omb_py.orchestrate.launchers import command_for
+
+    def answers(host: str) -> bool:
+        try:
+            command = command_for(request.launcher, ["true"], 1, hosts=[host], extra=request.launcher_args)
+            done = subprocess.run(
+                command.words, env=dict(command.environ), stdin=subprocess.DEVNULL, capture_output=True,
+                timeout=ANSWER_S, check=False,
+            )  # fmt: skip
+        except (subprocess.TimeoutExpired, EnvironmentProblem):
+            return False
+        return done.returncode == 0
+
+    with ThreadPoolExecutor(16) as several:
+        return [host for host, fine in zip(request.hosts, several.map(answers, request.hosts), strict=True) if not fine]
+
+
+def _names(table: Table) -> tuple[str, ...]:
+    hosts = list(table.hosts)
+    if len(set(hosts)) == len(hosts):
+        return tuple(hosts)
+    return tuple(f"{host}:{hosts[:rank].count(host)}" for rank, host in enumerate(hosts))

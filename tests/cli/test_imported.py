@@ -1,0 +1,151 @@
+"""What can be done with imported launches: compare, history, model; their means are never mixed with medians."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omb_py.cli import main
+
+Run = Callable[[str], tuple[int, str, str]]
+SIZES = [1 << k for k in range(0, 21, 2)]
+
+
+def omb(launches: int, seed: int, factor: float = 1.0, version: str = "7.5", head: str = "Avg Latency(us)") -> str:
+    """A log with so many starts of osu_latency (or osu_bw)."""
+    rng = np.random.default_rng(seed)
+    text = []
+    for _ in range(launches):
+        text.append(
+            f"# OSU MPI {'Bandwidth' if 'MB/s' in head else 'Latency'} Test v{version}\n# Datatype: MPI_CHAR.\n"
+        )
+        text.append(f"# Size       {head}\n")
+        for size in SIZES:
+            time = factor * (2 + size / 1000) * rng.lognormal(0, 0.005)
+            value = size / time if "MB/s" in head else time
+            text.append(f"{size:<10} {value:>20.2f}\n")
+    return "".join(text)
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def call(line: str) -> tuple[int, str, str]:
+        code = main([*line.split(), "--store", "store"])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def put(run: Run, name: str, text: str, more: str = "", at: int = 1_790_000_000) -> None:
+    Path(name).write_text(text)
+    os.utime(name, (at, at))
+    code, _, err = run(f"results import {name} --tag file={name} {more}")
+    assert code == 0, err
+
+
+def test_two_logs_of_several_launches_are_compared_by_their_means(run: Run) -> None:
+    put(run, "a.log", omb(6, 1))
+    put(run, "b.log", omb(6, 2, factor=1.2))
+    code, out, _ = run("compare tag=file=a.log tag=file=b.log --format json")
+    told = json.loads(out)
+    assert code == 1 and {cell["verdict"] for cell in told["cells"]} == {"SLOWER"} and len(told["cells"]) == len(SIZES)
+    one = told["cells"][0]
+    assert one["statistic"] == "mean" and one["median"]["statistic"] == "mean" and "tail" not in one
+    assert one["median"]["launches"] == [6, 6] and not one["median"]["paired"]
+    assert 1.17 < one["median"]["ratio"] < 1.23
+    _, out, _ = run("compare tag=file=a.log tag=file=b.log")
+    head = next(line for line in out.splitlines() if "BASE µs" in line)
+    assert head.split()[:2] == ["cell", "of"] and "tail" not in head
+    assert out.count("  mean  ") == len(SIZES)
+    assert "the printed means are compared, and no tail is known" in out
+    assert f"Holm over {len(SIZES)} questions" in out
+    assert "differs: nothing that is recorded" in out and "what else differs is not known" in out
+    assert "BASE OMB, c, 6 launches (tag=file=a.log)" in out
+
+
+def test_a_log_against_itself_measured_again_is_the_same(run: Run) -> None:
+    put(run, "a.log", omb(8, 1))
+    put(run, "b.log", omb(8, 2))
+    code, out, _ = run("compare tag=file=a.log tag=file=b.log")
+    assert code == 0 and "0 slower" in out and f"{len(SIZES)} same" in out
+
+
+def test_more_bandwidth_is_faster(run: Run) -> None:
+    put(run, "a.log", omb(6, 1, head="Bandwidth (MB/s)"))
+    put(run, "b.log", omb(6, 2, factor=0.8, head="Bandwidth (MB/s)"))
+    _, out, _ = run("compare tag=file=a.log tag=file=b.log --format json")
+    cells = [cell for cell in json.loads(out)["cells"] if cell["size_bytes"] >= 1024]
+    assert {cell["verdict"] for cell in cells} == {"FASTER"}
+    assert cells[0]["median"]["base_us"] == pytest.approx(2 + 1.024, rel=0.02), "the time of a message"
+
+
+def test_what_is_not_comparable_and_what_to_do(run: Run) -> None:
+    put(run, "a.log", omb(3, 1))
+    put(run, "old.log", omb(3, 1, version="5.9"))
+    put(run, "one.log", omb(1, 5))
+    assert run("latency --backend mock -n 2 -m 1:64 -i 20 --launches 3 --quiet --tag file=ours")[0] == 0
+    for line, *told in (
+        ("tag=file=a.log tag=file=ours", "source OMB against omb-py, statistic mean against median",
+         "import a file of OMB for tag=file=ours too: omb-py results import FILE…"),
+        ("tag=file=ours tag=file=a.log", "statistic median against mean",
+         "measure tag=file=a.log again with omb-py latency --backend mock"),
+        ("tag=file=a.log tag=file=old.log", "another version of OMB, or with other options"),
+        ("tag=file=a.log tag=file=one.log", "is one launch", "import the output of more starts of OMB"),
+        ("a.log one.log", "a.log is a file: omb-py results import a.log --tag file=a.log --store store"),
+    ):  # fmt: skip
+        code, out, err = run(f"compare {line}")
+        assert code == 2 and out == "" and err.count("\n") == 1, err
+        assert all(text in err for text in told), err
+
+
+def test_history_over_imported_files(run: Run) -> None:
+    for day in range(6):
+        put(run, f"{day}.log", omb(3, day, factor=1.0 if day < 3 else 1.3), at=1_790_000_000 + 86_400 * day)
+    code, out, err = run("history latency -m 1024 --format json")
+    assert code == 0, err
+    (found,) = json.loads(out)
+    assert (found["series"]["statistic"], found["series"]["source"]) == ("mean", "OMB")
+    assert [level["launches"] for level in found["levels"]] == [9, 9] and len(found["changes"]) == 1
+    assert found["changes"][0]["ratio"] == pytest.approx(1.3, rel=0.02)
+    assert "mean_us" in found["levels"][0] and "median_us" not in found["launches"][0]
+    _, out, _ = run("history latency -m 1024")
+    assert "means of OMB" in out and "mean µs" in out and "median µs" not in out
+
+
+def test_too_few_imported_launches(run: Run) -> None:
+    put(run, "a.log", omb(3, 1))
+    code, _, err = run("history latency")
+    assert code == 2 and "3 of latency, 10 are needed; import 7 more of OMB: omb-py results import FILE…" in err
+
+
+def test_the_launches_of_one_file_are_in_its_order(run: Run) -> None:
+    put(run, "a.log", omb(12, 1) + omb(12, 2, factor=1.3))
+    (found,) = json.loads(run("history latency -m 1024 --format json")[1])
+    assert [level["launches"] for level in found["levels"]] == [12, 12], "the tenth launch is behind the second"
+
+
+def test_medians_of_ours_are_a_series_of_their_own(run: Run) -> None:
+    put(run, "a.log", omb(12, 1))
+    assert run("latency --backend mock -n 2 -m 1:16:4 -i 20 --launches 11 --quiet")[0] == 0
+    found = json.loads(run("history latency -m 4 --format json")[1])
+    assert sorted(one["series"]["statistic"] for one in found) == ["mean", "median"]
+    found = json.loads(run("history latency --band small --format json")[1])
+    assert sorted(one["series"]["statistic"] for one in found) == ["mean", "median"]
+
+
+def test_a_model_of_imported_times(run: Run) -> None:
+    put(run, "a.log", omb(3, 1))
+    code, out, err = run("model latency --format json")
+    assert code == 0, err
+    (found,) = json.loads(out)
+    assert found["facts"]["statistic"] == "mean" and found["facts"]["source"] == "OMB"
+    (segment,) = found["segments"]
+    assert segment["alpha_us"] == pytest.approx(2, rel=0.05) and segment["beta_us"] == pytest.approx(1e-3, rel=0.05)
+    assert "means of OMB" in run("model latency")[1]

@@ -1,0 +1,84 @@
+"""What the check on a GPU runs, as data: one entry is one run of omb-py, with everything that shares its processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+RANKS = 2
+"""On one GPU: NCCL admits about two."""
+COLLECTIVES = (
+    "allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", "alltoall", "gather", "scatter", "sendrecv",
+)  # fmt: skip
+POINT_TO_POINT = ("latency", "bw", "bibw")
+MODES = ("pipelined", "graph", "event", "spin-gated")
+INTEL = {"I_MPI_OFFLOAD": "1", "I_MPI_OFFLOAD_MODE": "cuda", "I_MPI_OFFLOAD_CUDA_LIBRARY": "libcuda.so.1"}
+"""By which the Intel MPI of PyPI (impi-rt) takes device buffers."""
+STAGED, DIRECT = {"OMB_PY_GPU_AWARE": "0"}, {"OMB_PY_GPU_AWARE": "1"}
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A suite of entries, or one command."""
+
+    name: str
+    suite: tuple[Entry, ...] = ()
+    """As ``[[entry]]`` of a suite (docs/suites.md)."""
+    command: tuple[str, ...] = ()
+    """Words of omb-py instead, where a suite has no words for it."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    mpi: str = ""
+    """It is for this MPI library alone, on a GPU."""
+
+    def applies(self, device: str, mpi: str) -> str:
+        """Why it is left out; empty where it is not."""
+        if self.mpi and device != "sim" and mpi != self.mpi:
+            return f"the MPI library is {mpi or 'missing'}, not {self.mpi}"
+        return ""
+
+
+def every(*names: str, **options: Any) -> Entry:
+    """An entry of a suite."""
+    return {"benchmarks": list(names), **{name.replace("_", "-"): value for name, value in options.items()}}
+
+
+def parts(device: str) -> tuple[Part, ...]:
+    """Everything, on a kind of device. A further binding is a further entry."""
+    direct = DIRECT if device == "sim" else INTEL
+    of_mpi = (every(*COLLECTIVES, *POINT_TO_POINT), every("allreduce", in_place=True))
+    return (
+        Part(
+            "nccl",
+            (
+                every(*COLLECTIVES, *POINT_TO_POINT),
+                every("allreduce", "allgather", in_place=True),
+                every("allreduce", timing=list(MODES)),
+                every("allreduce", type=["float16", "bfloat16", "float64"]),
+                every("iallreduce", cuda_target=["cpu", "gpu", "both"]),
+            ),
+        ),
+        Part("mpi staged", (*of_mpi, every("iallreduce", cuda_target=["cpu", "gpu", "both"])), environ=STAGED),
+        Part("mpi direct", of_mpi, environ=direct, mpi="Intel MPI"),
+        Part("gloo", of_mpi),
+        Part("mpi managed", command=("latency", "--backend", "mpi", "MD", "MH"), environ=STAGED),
+        Part("mpi mixed", command=("bw", "--backend", "mpi", "H", "D"), environ=STAGED),
+    )
+
+
+def suite_text(part: Part, device: str, sizes: str, iterations: int) -> str:
+    """A part as a suite. JSON's texts, numbers and lists are TOML's, too."""
+    common = {
+        "backend": part.name.partition(" ")[0], "device": device, "share-device": True, "message-size": sizes,
+        "validation": True, "iterations": iterations, "ranks": RANKS,
+    }  # fmt: skip
+    lines = [f'name = "gpu-{part.name.replace(" ", "-")}"', f'description = "{part.name}"']
+    for entry in part.suite:
+        lines += ["", "[[entry]]", *_lines({**common, **entry})]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(values: Mapping[str, Any]) -> Sequence[str]:
+    return [f"{name} = {json.dumps(value)}" for name, value in values.items()]

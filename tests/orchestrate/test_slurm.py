@@ -1,0 +1,70 @@
+"""A real Slurm on this machine: srun, an allocation without srun, and jobs that omb-py submits itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from omb_py.backends.mpi.library import MPICH, mpi_library
+from omb_py.results import load
+from tests.support import slurm
+from tests.support.slurm import Slurm
+
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing()),
+]
+OMB = (sys.executable, "-m", "omb_py")
+TINY = ("-m", "8:8", "-i", "5", "-x", "1", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Slurm]:
+    """Two nodes of two cores."""
+    if mpi_library(sys.executable).vendor != MPICH:
+        pytest.skip("Debian's Slurm has pmi2, which MPICH speaks; its pmix plugin finds no PMIx library")
+    with slurm.cluster() as made:
+        yield made
+
+
+def test_srun_starts_the_ranks(cluster: Slurm) -> None:
+    done = cluster.run("srun", "--mpi=pmi2", "-N", "2", "-n", "2", *OMB, "allreduce", *TINY, "--store", "joined")
+    assert done.returncode == 0, done.stderr + cluster.logs()
+    assert "# OSU MPI Allreduce Latency Test" in done.stdout
+    (row,) = load(cluster.folder / "joined").to_dict("records")
+    assert row["ranks"] == 2
+
+
+def test_an_allocation_says_how_many_ranks(cluster: Slurm) -> None:
+    """omb-py starts srun itself, with the tasks that the user asked salloc for; latency takes its two."""
+    told = f"{sys.executable} -m omb_py"
+    script = f"{told} allreduce {' '.join(TINY)} --store taken && {told} latency {' '.join(TINY)} --store taken"
+    done = cluster.run("salloc", "-n", "3", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr + cluster.logs()
+    frame = load(cluster.folder / "taken")
+    assert dict(zip(frame["benchmark"], frame["ranks"], strict=True)) == {"allreduce": 3, "latency": 2}
+
+
+def test_a_submitted_array_is_collected(cluster: Slurm) -> None:
+    """Two jobs alike, each on nodes of its own, in one store."""
+    suite = cluster.folder / "tiny.toml"
+    suite.write_text(
+        'name = "tiny"\ndescription = "one"\n[[entry]]\nbenchmarks = ["allreduce"]\nmessage-size = "8:8"\n'
+    )
+    words = ("run", "./tiny.toml", "-n", "2", "-i", "5", "--submit", "slurm", "--nodes", "1", "--array", "2")
+    done = cluster.run(*OMB, *words, "--store", "batched")
+    assert done.returncode == 0, done.stdout + done.stderr + cluster.logs()
+    assert done.stdout.count("# OSU MPI Allreduce") == 2 and "# job " in done.stdout
+    frame = load(cluster.folder / "batched")
+    assert frame["run_id"].nunique() == 2 and set(frame["ranks"]) == {2}
+    assert "submitted job" in done.stderr and "has ended with 0" in done.stderr
+
+
+def test_a_job_that_fails_says_why(cluster: Slurm) -> None:
+    done = cluster.run(*OMB, "run", "nowhere.toml", "--submit", "slurm")
+    assert done.returncode == 2, done.stderr
+    refused = cluster.run(*OMB, "run", "quick", "--submit", "slurm", "--subset", "node9")
+    assert refused.returncode == 3 and "node" in refused.stderr.splitlines()[-1].lower()

@@ -1,0 +1,127 @@
+"""Verdicts on guidelines: the test, the family, rows that belong together, and the forms of a report."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from omb_py.results import guideline_forms as forms
+from omb_py.results.guidelines import Pair, Rules, beyond, judge, pairs_of
+from omb_py.results.knobs import advice
+from omb_py.results.ttest import paired
+
+times = st.floats(0.5, 500).map(lambda x: round(x, 6))
+
+
+def pair(ratio: float, launches: int = 8, spread: float = 0.02, seed: int = 1, **more: Any) -> Pair:
+    draw = np.random.default_rng(seed).normal(math.log(ratio), spread, launches)
+    right = (10.0,) * launches
+    return Pair("gl5_allreduce", "allreduce ≤ reduce + bcast", 8, tuple(10 * np.exp(draw)), right, **more)
+
+
+def row(launch: int, side: str, us: float, **more: Any) -> dict[str, Any]:
+    usual = {
+        "family": "guideline", "launch_id": f"r-{launch}", "benchmark": "gl9_bcast", "size_bytes": 64, "ranks": 4,
+        "nodes": 1, "library": "Open MPI", "library_version": "5.0.11", "backend": "mpi", "median_us": us,
+        "parameters": {"side": side, "guideline": "bcast ≤ scatter + allgather"},
+    }  # fmt: skip
+    return {**usual, **more}
+
+
+@given(st.lists(st.tuples(times, times), min_size=2, max_size=20), st.floats(0.01, 0.5))
+def test_the_test_is_scipys(launches: list[tuple[float, float]], delta: float) -> None:
+    logs = np.log(launches)
+    difference = logs[:, 0] - logs[:, 1]
+    assume(np.std(difference) > 1e-3)
+    found = beyond(paired(list(logs[:, 1]), list(logs[:, 0])), delta)
+    known = stats.ttest_1samp(difference, math.log1p(delta), alternative="greater").pvalue
+    assert found == pytest.approx(known, rel=1e-6, abs=1e-12)
+
+
+def test_verdicts() -> None:
+    found = judge([pair(1.5), pair(0.9), pair(1.1), pair(3.0, wrong=True)], Rules())
+    assert [one.verdict for one in found] == ["VIOLATED", "HOLDS", "UNCLEAR", "WRONG"]
+    assert found[0].lost_us == pytest.approx(5, abs=0.5) and found[1].lost_us == 0
+    assert found[0].low < found[0].ratio < found[0].high
+
+
+def test_one_launch_says_nothing_and_no_spread_says_all() -> None:
+    (one,) = judge([pair(9.0, launches=1)], Rules())
+    assert (one.verdict, one.p) == ("UNCLEAR", 1.0)
+    alike, at_the_limit = judge([pair(1.5, spread=0), pair(1.1, spread=0)], Rules(delta=0.2))
+    assert (alike.verdict, at_the_limit.verdict) == ("VIOLATED", "HOLDS")
+
+
+def test_a_family_at_the_limit_is_seldom_called_violated() -> None:
+    """Ratios of exactly 1 + delta, forty at once: some report in a hundred may call one."""
+    alarms = 0
+    for report in range(200):
+        family = [pair(1.1, launches=5, spread=0.05, seed=1000 * report + k) for k in range(40)]
+        alarms += any(one.verdict == "VIOLATED" for one in judge(family, Rules()))
+    assert alarms <= stats.binom.ppf(0.999, 200, 0.01)
+
+
+def test_rows_of_a_launch_belong_together() -> None:
+    rows = [row(1, "right", 5), row(0, "left", 20), row(0, "right", 10), row(1, "left", 21), row(2, "left", 9),
+            row(0, "left", 7, ranks=8), row(0, "right", 7, ranks=8), row(0, "x", 1),
+            {"family": "collective"}]  # fmt: skip
+    one, other = pairs_of(rows)
+    assert (one.left_us, one.right_us, one.text) == ((21.0, 20.0), (5.0, 10.0), "bcast ≤ scatter + allgather")
+    assert other.left_us == (7.0,) and other.row["ranks"] == 8
+    assert pairs_of([row(0, "left", 1, validated=False), row(0, "right", 1)])[0].wrong
+
+
+def report() -> forms.Report:
+    rows = [
+        row(k, side, us * (1 + 0.01 * k)) for k in range(8) for side, us in (("left", 20.0), ("right", 10.0 + k / 9))
+    ]
+    rows += [row(k, s, 5.0, benchmark="gl10_bcast", validated=k != 3) for k in range(8) for s in ("left", "right")]
+    rows += [row(k, s, 5.0, benchmark="gl4_allgather") for k in range(8) for s in ("left", "right")]
+    made = forms.report_of(rows, Rules())
+    made.skipped = [("gl7_allreduce", "Gloo has no allgatherv")]
+    return made
+
+
+def test_what_every_form_says() -> None:
+    found = report()
+    assert [one.pair.name for one in found.judged] == ["gl4_allgather", "gl9_bcast", "gl10_bcast"]
+    assert forms.exit_code(found) == 1 and forms.headline(found) == "1 with wrong bytes, 1 violated, 0 unclear, 1 hold"
+    closing = "\n".join(forms.closing(found))
+    assert "bcast ≤ scatter + allgather, 64 B is violated: 2.0" in closing or "is violated: 1.9" in closing
+    assert "OMPI_MCA_coll_tuned_bcast_algorithm=8" in closing and "not checked: gl7_allreduce: Gloo has" in closing
+    assert forms.table(found)[0][6] == "WRONG" and forms.table(found)[1][6] == "VIOLATED"
+    told = json.loads(forms.to_json(found))
+    assert told["verdicts"] == {"WRONG": 1, "VIOLATED": 1, "HOLDS": 1} and len(told["cells"]) == 3
+    suite = ElementTree.fromstring(forms.to_junit(found)).find("testsuite")
+    assert suite is not None
+    assert [suite.get(n) for n in ("tests", "failures", "errors", "skipped")] == ["4", "1", "1", "1"]
+    kinds = [child.tag for case in suite.iter("testcase") for child in case]
+    assert kinds == ["system-out", "failure", "error", "skipped"]
+    assert forms.to_markdown(found).count("\n| ") == 4
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "says"),
+    [
+        ("Open MPI", "gl5_allreduce", "coll_tuned_allreduce_algorithm=2 "),
+        ("Open MPI", "gl12_gather", "try the values of OMPI_MCA_coll_tuned_use_dynamic_rules=1"),
+        ("MPICH", "gl9_bcast", "try MPIR_CVAR_BCAST_INTRA_ALGORITHM=scatter_ring_allgather"),
+        ("MPICH", "gl17_reduce_scatter_block", "try the values of MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM"),
+        ("Intel MPI", "gl5_allreduce", "try I_MPI_ADJUST_ALLREDUCE=3"),
+        ("NCCL", "gl1_allgather", "NCCL_ALGO"),
+    ],
+)
+def test_what_to_try(library: str, name: str, says: str) -> None:
+    assert says in advice(library, name)
+
+
+def test_nothing_is_advised_for_a_library_without_settings() -> None:
+    assert advice("torch gloo", "gl5_allreduce") == ""

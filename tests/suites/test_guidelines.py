@@ -1,0 +1,75 @@
+"""Guidelines as benchmarks: both sides leave the same bytes, in turn, in one loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.engine.benchmark import World
+from omb_py.engine.program import Lap, Step
+from omb_py.errors import UsageError
+from omb_py.orchestrate.plan import check
+from omb_py.orchestrate.request import Request
+from omb_py.suites import mockups as m
+from omb_py.suites import names
+from omb_py.suites.guidelines import BENCHMARKS, GUIDELINES, LEFT, PATTERNS, RIGHT, Guideline
+from tests.support.simulated import cell, checked, measured
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+@pytest.mark.parametrize("name", list(GUIDELINES))
+def test_both_sides_leave_the_right_bytes(name: str, ranks: int) -> None:
+    """Of 7 elements, which no number of ranks here divides."""
+    done = measured(name, ranks, size=28, iterations=2, validate=True)
+    assert (done.validated, done.wrong_bytes) == (True, 0)
+    assert set(done.series) == {LEFT, RIGHT} and all(len(s["max"]) == 2 for s in done.series.values())
+
+
+@pytest.mark.parametrize("name", ["gl3_allgather", "gl5_allreduce", "gl13_gather", "gl17_reduce_scatter_block"])
+def test_a_library_that_reduces_in_place(name: str) -> None:
+    done = measured(name, 3, size=28, iterations=2, validate=True, in_place=True)
+    assert (done.validated, done.wrong_bytes) == (True, 0)
+
+
+def test_a_mock_up_that_forgets_a_step_is_found() -> None:
+    def half(c: m.Calls) -> m.Side:
+        whole = m.reduce_bcast(c)
+        return m.Side(whole.body[:1], whole.reads, whole.leaves)
+
+    broken = Guideline("gl5_allreduce", "", "allreduce", half)
+    assert checked(broken.benchmark, 3, cell("gl5_allreduce", 64)) > 0
+    assert checked(GUIDELINES["gl5_allreduce"].benchmark, 3, cell("gl5_allreduce", 64)) == 0
+
+
+def test_sides_take_turns_and_a_barrier_follows_each() -> None:
+    (stage,) = BENCHMARKS["gl9_bcast"].program(World(0, 4), cell("gl9_bcast", 64)).stages
+    told = [[node.name if isinstance(node, Lap) else node.op for node in body if isinstance(node, Lap | Step)]
+            for body in stage.variants]  # fmt: skip
+    left, right = [None, "bcast", LEFT, "barrier"], [None, "scatter", "allgather", RIGHT, "barrier"]
+    assert told == [left + right, right + left]
+
+
+def test_a_wait_is_planted_in_the_left_side_alone() -> None:
+    from omb_py.engine.faults import parse_fault, with_fault
+
+    slow = with_fault(BENCHMARKS["gl5_allreduce"], parse_fault("busy:0:5000"))
+    (stage,) = slow.program(World(0, 2), cell("gl5_allreduce", 8)).stages
+    for body in stage.variants:
+        (at,) = [k for k, node in enumerate(body) if isinstance(node, Step) and node.op == "compute"]
+        assert body[at + 1] == Lap(LEFT)
+
+
+def test_the_catalogue() -> None:
+    numbers = [int(g.name.partition("_")[0].removeprefix("gl")) for g in PATTERNS]
+    assert numbers == sorted(set(range(1, 24)) - {21})
+    assert not set(GUIDELINES) & set(names()), "they are no commands"
+    for g in GUIDELINES.values():
+        assert g.text.startswith(g.left) and "≤" in g.text
+
+
+def test_what_a_guideline_refuses() -> None:
+    for request, text in (
+        (Request("gl5_allreduce", process_sync="roundtime"), "leave --process-sync out"),
+        (Request("gl5_allreduce", cache="rotate"), "leave --cache out"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            check(request)

@@ -1,0 +1,49 @@
+"""``omb-py links`` on hosts of :mod:`tests.support.nodes`, with what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.support.mpi import ROOT, environment
+from tests.support.nodes import OVER_TCP, Hosts, hosts
+
+QUICK = ("--rounds", "serial", "-i", "40", "--windows", "3", "-W", "4", "--large", "256K")
+YIELD = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1", **OVER_TCP}
+"""There are more ranks than cores: those that wait must let others run."""
+
+FAULTS: Mapping[str, tuple[Callable[[Hosts], None], set[str]]] = {
+    "nothing": (lambda cluster: None, set()),
+    "a link of 1 Gbit/s": (lambda cluster: cluster.limit(0, 2, "1gbit"), {"node0 - node2"}),
+    "a node 200 us late": (lambda cluster: cluster.delay(1, 200), {"node1"}),
+    "a link that loses 5 %": (lambda cluster: cluster.lose(1, 3, 0.05), {"node1 - node3"}),
+}
+"""What is wrong, and what must be named."""
+
+
+def command(cluster: Hosts, folder: Path, *words: str) -> list[str]:
+    """The command line of ``omb-py`` on all hosts, one rank each."""
+    launcher = " ".join(cluster.agent(folder))
+    where = ["--hosts", ",".join(cluster.names), "--launcher-args", launcher]
+    return [sys.executable, "-m", "omb_py", words[0], *where, *words[1:]]
+
+
+def swept(nodes: int, fault: str, *more: str, timeout_s: float = 300) -> tuple[int, dict[str, Any], str]:
+    """(exit code, JSON, stderr) of a sweep over so many hosts."""
+    break_it, _ = FAULTS[fault]
+    with tempfile.TemporaryDirectory() as folder, hosts(nodes) as cluster:
+        break_it(cluster)
+        words = command(cluster, Path(folder), "links", *QUICK, "--format", "json", "--no-store", *more)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT,
+                              env=environment(**YIELD), check=False)  # fmt: skip
+    return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+
+
+def named(found: Mapping[str, Any]) -> set[str]:
+    """Nodes and links that are confirmed slow."""
+    return {one["name"] for one in found.get("found", ()) if one["state"] == "confirmed"}

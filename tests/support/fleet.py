@@ -1,0 +1,59 @@
+"""Simulated fleets: what a sweep over all pairs of many nodes would have measured, drawn at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.results import links
+
+Floats = NDArray[np.float64]
+METRICS = ("latency", "tail", "bandwidth")
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Nodes that differ for good by `spread`, and pairs that are measured with `noise`, both in logs."""
+
+    nodes: int
+    spread: float = 0.008
+    noise: float = 0.015
+    passes: int = 1
+    slow: Mapping[int, float] = field(default_factory=dict)
+    """Node -> how many times as long its messages take."""
+    links: Mapping[tuple[int, int], float] = field(default_factory=dict)
+
+
+def sweep(fleet: Fleet, seed: int, members: Sequence[int] = (), passes: int = 0, look: int = 0) -> dict[str, Floats]:
+    """metric -> logs of times of every pair of `members`; nodes keep their own effect from look to look."""
+    own = np.random.default_rng([seed, 1])
+    noise = np.random.default_rng([seed, 2, look])
+    chosen = np.array(members or range(fleet.nodes))
+    first, second = links.pair_ends(len(chosen))
+    made = {}
+    for metric in METRICS:
+        node = own.normal(0, fleet.spread, fleet.nodes)
+        for slow, factor in fleet.slow.items():
+            node[slow] += math.log(factor)
+        mean = node[chosen][first] + node[chosen][second]
+        for (a, b), factor in fleet.links.items():
+            mean = mean + math.log(factor) * ((chosen[first] == min(a, b)) & (chosen[second] == max(a, b)))
+        made[metric] = mean + noise.normal(0, fleet.noise, (passes or fleet.passes, len(first)))
+    return made
+
+
+def found_in(fleet: Fleet, seed: int, passes: int = 5) -> list[links.Suspect]:
+    """What a sweep and its repeat confirm, each (kind, ends) once."""
+    first = sweep(fleet, seed)
+    found = links.suspects(first, fleet.nodes)
+    if not found:
+        return []
+    effects = [links.take_apart(np.median(p, axis=0), fleet.nodes) for p in first.values()]
+    members = links.again(found, effects)
+    said = links.confirm(found, sweep(fleet, seed, members, passes, look=1), members)
+    kept = {(one.kind, one.ends): one for one in said.values() if one is not None}
+    return list(kept.values())

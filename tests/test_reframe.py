@@ -1,0 +1,73 @@
+"""The ReFrame test class: ReFrame itself runs it, and its figures are those of the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("reframe", reason="ReFrame is not installed: pip install reframe-hpc")
+ROOT = Path(__file__).resolve().parent.parent
+
+CHECK = """
+import sys
+import reframe as rfm
+from omb_py.reframe import OmbPyTest
+
+@rfm.simple_test
+class Tiny(OmbPyTest):
+    suite = {suite!r}
+    options = ["--backend", "mock", "-n", "4", "--launches", "3", "--mock", {mock!r}, "-c"]
+    command = f"{{sys.executable}} -m omb_py"
+    reference = {{"*": {{"allreduce 8 B": (2.0, -0.2, 0.2, "us")}}}}
+"""
+SUITE = """name = "tiny"
+description = "one"
+[[entry]]
+benchmarks = ["allreduce"]
+message-size = "8:64:8"
+iterations = 5
+"""
+
+
+def run(folder: Path, mock: str) -> tuple[int, str, dict]:  # type: ignore[type-arg]
+    """(exit code, what it prints, its report) of ReFrame."""
+    (folder / "tiny.toml").write_text(SUITE)
+    (folder / "check.py").write_text(CHECK.format(suite=str(folder / "tiny.toml"), mock=mock))
+    report = folder / "report.json"
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "reframe"), "-c", str(folder / "check.py"), "-r", "--prefix", str(folder),
+         "--report-file", str(report), "--performance-report", "--keep-stage-files"],
+        capture_output=True, text=True, timeout=100, cwd=folder, check=False,
+        env={**os.environ, "HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"},
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr, json.loads(report.read_text()) if report.exists() else {}
+
+
+def test_reframe_reads_the_figures_of_a_store(tmp_path: Path) -> None:
+    from omb_py.reframe import STORE, figures
+    from omb_py.results import load
+
+    code, said, report = run(tmp_path, "noise=0.01")
+    assert code == 0, said
+    (case,) = report["runs"][0]["testcases"]
+    assert case["result"] == "pass"
+    told = {key.split(":")[-1]: value for key, value in case["perfvalues"].items()}
+    (store,) = tmp_path.rglob(STORE)
+    frame = load(store)
+    assert frame["launch_id"].nunique() == 3 and frame["validated"].all()
+    wanted = figures(frame.to_dict("records"))
+    assert set(wanted) == set(told) == {"allreduce 8 B", "allreduce 64 B"}
+    for name, (value, unit) in wanted.items():
+        assert told[name][0] == pytest.approx(value) and told[name][4] == unit
+
+
+def test_reframe_fails_where_a_byte_is_wrong(tmp_path: Path) -> None:
+    code, said, report = run(tmp_path, "flip=1")
+    assert code == 1, said
+    (case,) = report["runs"][0]["testcases"]
+    assert case["result"] == "fail" and "omb-py ended with 1" in said
