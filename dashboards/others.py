@@ -351,11 +351,11 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
     Args:
         sides: name → the facts that its environment key is made of (:func:`omb_py.results.keys.environment_facts`).
     """
-    flat = {name: dict(_flat(facts)) for name, facts in sides.items()}
-    names = list(dict.fromkeys(key for facts in flat.values() for key in facts))
+    known = {name: dict(flat(facts)) for name, facts in sides.items()}
+    names = list(dict.fromkeys(key for facts in known.values() for key in facts))
     rows = []
     for name in names:
-        values = [facts.get(name, "-") for facts in flat.values()]
+        values = [facts.get(name, "-") for facts in known.values()]
         if len(set(values)) > 1:
             group, _, rest = name.partition(".")
             rows.append((group, rest or group, *values))
@@ -388,11 +388,12 @@ def environments(rows: pd.DataFrame, provenance: Callable[[str], Mapping[str, An
     return environment(sides) if len(sides) > 1 else None
 
 
-def _flat(value: Any, path: str = "") -> list[tuple[str, str]]:
+def flat(value: Any, path: str = "") -> list[tuple[str, str]]:
+    """The facts of a provenance as (path with dots, text)."""
     if isinstance(value, Mapping):
-        return [pair for key, inner in value.items() for pair in _flat(inner, f"{path}.{key}" if path else str(key))]
+        return [pair for key, inner in value.items() for pair in flat(inner, f"{path}.{key}" if path else str(key))]
     if isinstance(value, (list, tuple)) and any(isinstance(v, Mapping) for v in value):
         return [
-            pair for i, inner in enumerate(value) for pair in _flat(inner, f"{path}[{i}]" if len(value) > 1 else path)
+            pair for i, inner in enumerate(value) for pair in flat(inner, f"{path}[{i}]" if len(value) > 1 else path)
         ]
     return [(path, value if isinstance(value, str) else json.dumps(value, default=str))]

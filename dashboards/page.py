@@ -6,6 +6,7 @@ import html
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
@@ -25,20 +26,66 @@ _POLICY = (
 """Content-Security-Policy: the page may load nothing, whatever is in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page. Texts are plain."""
+
+    name: str
+    """Of its anchor; the link to it says the same."""
+    title: str
+    texts: Sequence[str] = ()
+    views: Sequence[View] = ()
+    as_list: bool = False
+
+
 def page(report: Report, made: datetime | None = None) -> str:
     """The whole file. Raises EnvironmentProblem where plotly, which holds the script, is not installed."""
-    views = report.views
-    places = {id(view): number for number, view in enumerate(views)}
-    body = [_head(report, made or datetime.now(UTC))]
-    if report.problem:
-        body.append(f'<p class="problem">{_text(report.problem)}</p>')
-    else:
-        body.append(_section("slower", "What is slower", [report.slower_text], report.slower, places))
+    sections = []
+    if not report.problem:
         odd = report.odd or ["Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late."]
-        body.append(_section("odd", "What is odd", odd, report.odd_views, places, as_list=bool(report.odd)))
-        body.append(_section("measured", "What was measured", [], report.measured, places))
-    body.append(_skipped(report))
-    return _html(f"omb-py report: {_text(report.summary)}", body, views)
+        sections = [
+            Section("slower", "What is slower", [report.slower_text], report.slower),
+            Section("odd", "What is odd", odd, report.odd_views, as_list=bool(report.odd)),
+            Section("measured", "What was measured", [], report.measured),
+        ]
+    what = f" · {report.selection}" if report.selection else ""
+    below = f"{report.store}{what}"
+    return document(report.summary, below, sections, made, problem=report.problem, extra=_skipped(report))
+
+
+def document(
+    summary: str,
+    below: str,
+    sections: Sequence[Section],
+    made: datetime | None = None,
+    *,
+    kind: str = "report",
+    problem: str = "",
+    extra: str = "",
+) -> str:
+    """A self-contained file of sections.
+
+    Args:
+        summary: its heading.
+        below: a line under that.
+        sections: in order.
+        made: when.
+        kind: what it is, for the window's title.
+        problem: why there is nothing to show.
+        extra: HTML behind the sections.
+
+    Raises EnvironmentProblem where plotly, which holds the script, is not installed.
+    """
+    views = [view for section in sections for view in section.views]
+    body = [_head(summary, below, sections, made or datetime.now(UTC))]
+    if problem:
+        body.append(f'<p class="problem">{_text(problem)}</p>')
+    first = 0
+    for section in sections:
+        body.append(_section(section, first))
+        first += len(section.views)
+    body.append(extra)
+    return _html(f"omb-py {_text(kind)}: {_text(summary)}", body, views)
 
 
 def alone(view: View) -> str:
@@ -108,27 +155,23 @@ def _text(value: object) -> str:
     return html.escape(str(value))
 
 
-def _head(report: Report, made: datetime) -> str:
-    what = f" · {_text(report.selection)}" if report.selection else ""
-    links = (
-        "" if report.problem else ('<a href="#slower">slower</a><a href="#odd">odd</a><a href="#measured">measured</a>')
-    )
+def _head(summary: str, below: str, sections: Sequence[Section], made: datetime) -> str:
+    links = "".join(f'<a href="#{_text(section.name)}">{_text(section.name)}</a>' for section in sections)
     return (
-        f"<header><h1>{_text(report.summary[:1].upper() + report.summary[1:])}</h1>"
-        f'<p class="soft">{_text(report.store)}{what} · omb-py {_text(__version__)} · {made:%Y-%m-%d %H:%M} UTC</p>'
+        f"<header><h1>{_text(summary[:1].upper() + summary[1:])}</h1>"
+        f'<p class="soft">{_text(below)} · omb-py {_text(__version__)} · {made:%Y-%m-%d %H:%M} UTC</p>'
         f'<nav>{links}<button id="theme" type="button">dark</button></nav></header>'
     )
 
 
-def _section(
-    name: str, title: str, texts: Sequence[str], views: Sequence[View], places: dict[int, int], as_list: bool = False
-) -> str:
-    if as_list:
-        said = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in texts) + "</ul>"
+def _section(section: Section, first: int) -> str:
+    """`first` is the number of its first view on the page."""
+    if section.as_list:
+        said = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in section.texts) + "</ul>"
     else:
-        said = "".join(f"<p>{_text(text)}</p>" for text in texts if text)
-    figures = "".join("".join(_figure(view, places[id(view)])) for view in views)
-    return f'<main id="{name}"><h2>{_text(title)}</h2>{said}{figures}</main>'
+        said = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
+    figures = "".join("".join(_figure(view, place)) for place, view in enumerate(section.views, first))
+    return f'<main id="{_text(section.name)}"><h2>{_text(section.title)}</h2>{said}{figures}</main>'
 
 
 def _drawn(view: View, place: int) -> Iterator[str]:

@@ -23,6 +23,10 @@ VERDICT_COLOURS: Mapping[str, str] = {
     "SAME": "#009E73",
     "UNCLEAR": "#E69F00",
     "NOT COMPARABLE": GREY,
+    "FAIL": "#D55E00",
+    "ERROR": GREY,
+    "MARGINAL": "#E69F00",
+    "PASS": "#009E73",
 }
 VERDICT_MARKERS: Mapping[str, str] = {
     "SLOWER": "triangle-up",
@@ -30,6 +34,10 @@ VERDICT_MARKERS: Mapping[str, str] = {
     "SAME": "circle",
     "UNCLEAR": "diamond-open",
     "NOT COMPARABLE": "x",
+    "FAIL": "triangle-up",
+    "ERROR": "x",
+    "MARGINAL": "diamond-open",
+    "PASS": "circle",
 }
 DIVERGING = ((0.0, "#B35806"), (0.25, "#F1A340"), (0.5, "#F7F7F7"), (0.75, "#998EC3"), (1.0, "#542788"))
 """Orange to purple, ColorBrewer's PuOr: read alike by people who do not see red and green apart."""

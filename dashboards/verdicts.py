@@ -1,4 +1,4 @@
-"""The verdicts of a comparison for a terminal: a pure function from a report to a :class:`rich.table.Table`."""
+"""Verdicts for a terminal: pure functions from a report to a :class:`rich.table.Table`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from omb_py.results import guideline_forms
+from omb_py.results import accepted_forms, guideline_forms
+from omb_py.results.accepted import Verdicts
 from omb_py.results.report import Report
 from omb_py.results.report_forms import HEADS, grouped
 
 _STYLES = {"SLOWER": "bold red", "FASTER": "bold green", "UNCLEAR": "yellow", "NOT COMPARABLE": "magenta",
-           "VIOLATED": "bold red", "WRONG": "bold red"}  # fmt: skip
-_LEFT = ("cell", "of", "verdict", "tail", "tail verdict", "guideline")
+           "VIOLATED": "bold red", "WRONG": "bold red",
+           "FAIL": "bold red", "ERROR": "magenta", "MARGINAL": "yellow"}  # fmt: skip
+_LEFT = ("cell", "of", "verdict", "tail", "tail verdict", "guideline", "criterion", "source", "bound", "note")
 
 
 def verdict_table(report: Report) -> Table:
     """A line a cell, a group a benchmark; columns that are empty everywhere are left out."""
     return _table(HEADS, grouped(report))
+
+
+def accepted_table(found: Verdicts) -> Table:
+    """A line a verdict of an acceptance, in the suite's order."""
+    return _table(accepted_forms.HEADS, [("", row) for row in accepted_forms.table(found)])
 
 
 def guideline_table(report: guideline_forms.Report) -> Table:

@@ -23,7 +23,7 @@ ALIKE = (*MEASURED, *(name for name in COMPARED if name != "size_bytes"))
 _SCALED = ("ranks", "nodes", "ranks_per_node")
 OFFLOAD = 1.1
 """Efficiency from which on a bound is not just met but beaten: something other than messages between ranks did it."""
-_SMALL, _LARGE = 64, 64 * 1024
+SMALL, LARGE = 64, 64 * 1024
 """Sizes up to which the latency of a message is looked up, and from which on its bandwidth."""
 
 
@@ -166,8 +166,8 @@ def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | N
     """
     same = (*MEASURED, "device", "buffer")
     alike = [row for row in messages if all(row[name] == facts[name] for name in same) and row["metric"] == "latency"]
-    small = [row for row in alike if (row["size_bytes"] or 0) <= _SMALL]
-    large = [row for row in alike if (row["size_bytes"] or 0) >= _LARGE]
+    small = [row for row in alike if (row["size_bytes"] or 0) <= SMALL]
+    large = [row for row in alike if (row["size_bytes"] or 0) >= LARGE]
     if not small or not large:
         return None
     alpha = min(_time(rows)[0] for rows in _grouped(small, ("size_bytes",)))

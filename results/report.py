@@ -203,9 +203,9 @@ def as_dict(report: Report) -> dict[str, Any]:
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
         "failed": report.failed, "site": report.site or None,
     }  # fmt: skip
-    finite = _finite(told)
-    assert isinstance(finite, dict)
-    return finite
+    whole = finite(told)
+    assert isinstance(whole, dict)
+    return whole
 
 
 def _identity(row: Row) -> dict[str, Any]:
@@ -219,9 +219,10 @@ def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
             "statistic": cell.statistic, **answers}  # fmt: skip
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The value with None for numbers that JSON cannot hold."""
     if isinstance(value, Mapping):
-        return {k: _finite(v) for k, v in value.items()}
+        return {k: finite(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
+        return [finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from xml.etree import ElementTree
 
+from omb_py.results.junit import JunitCase, JunitSuite, Outcome, to_xml
+from omb_py.results.matching import Row
 from omb_py.results.report import Report, as_dict, closing, fields_text, headline, overall, percent, preamble
 from omb_py.results.verdicts import Answer, Judged
 
@@ -85,35 +86,21 @@ def _escaped(text: str) -> str:
 def to_junit(report: Report, strict: bool = False) -> str:
     """JUnit's XML: a test a cell; SLOWER is a failure, UNCLEAR is skipped (a failure under `strict`), NOT COMPARABLE an
     error."""
-    words = report.words
-    failures = words["SLOWER"] + (words["UNCLEAR"] if strict else 0)
-    suite = ElementTree.Element(
-        "testsuite", name="omb-py compare", tests=str(sum(words.values())), failures=str(failures),
-        errors=str(words["NOT COMPARABLE"]), skipped=str(0 if strict else words["UNCLEAR"]),
-    )  # fmt: skip
-    properties = ElementTree.SubElement(suite, "properties")
-    for number, line in enumerate(preamble(report)):
-        ElementTree.SubElement(properties, "property", name=f"line{number + 1}", value=line)
-    named = report.named
+    kinds: Mapping[str, Outcome] = {"SLOWER": "failure", "UNCLEAR": "failure" if strict else "skipped"}
+    cases = []
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=f"{cell.base['backend']}.{cell.base['benchmark']}", name=named(cell.base)
-        )
         word = overall(judged)
         told = "; ".join(map(_sentence, judged.answers.values()))
-        kind = {"SLOWER": "failure", "UNCLEAR": "failure" if strict else "skipped"}.get(word)
-        if kind:
-            ElementTree.SubElement(case, kind, message=f"{word}: {told}")
-        else:
-            ElementTree.SubElement(case, "system-out").text = f"{word}: {told}"
+        cases.append(JunitCase(*_case_name(cell.base, report), kinds.get(word), f"{word}: {told}"))
     for one in report.matched.incomparable:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=f"{one.base['backend']}.{one.base['benchmark']}", name=named(one.base)
-        )
         text = f"NOT COMPARABLE: {fields_text(one.base, one.new, one.fields)}"
-        ElementTree.SubElement(case, "error", message=text)
-    ElementTree.indent(suite)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+        cases.append(JunitCase(*_case_name(one.base, report), "error", text))
+    properties = {f"line{number}": line for number, line in enumerate(preamble(report), 1)}
+    return to_xml([JunitSuite("omb-py compare", cases, properties)])
+
+
+def _case_name(row: Row, report: Report) -> tuple[str, str]:
+    return f"{row['backend']}.{row['benchmark']}", report.named(row)
 
 
 def _sentence(answer: Answer) -> str:

@@ -32,18 +32,19 @@ class Launches:
         return len({row["launch_id"] for row in self.rows})
 
 
-def read_side(word: str, store: Path) -> Launches:
+def read_side(word: str, store: Path, more: Sequence[str] = ()) -> Launches:
     """The launches of one side.
 
     Args:
         word: a run's id, the beginning of it, or ``last``; ``tag=K=V``; ``COLUMN=VALUE`` as ``library_version=5.0.2``;
             or the folder of a store, all of it.
         store: where all but a folder is looked for.
+        more: columns beside those that a comparison needs.
 
     Raises:
         UsageError: nothing is meant by the word, with the nearest thing that is there.
     """
-    place, rows = _rows(word, store)
+    place, rows = _rows(word, store, more)
     if not rows:
         raise UsageError(f"no launch in {str(place)!r} with {word}: {_there(word, place)}")
     return Launches(word, rows, _provenances(place, rows))
@@ -78,7 +79,7 @@ def check_apart(base: Launches, new: Launches) -> None:
             )
 
 
-def _rows(word: str, store: Path) -> tuple[Path, list[dict[str, Any]]]:
+def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[dict[str, Any]]]:
     name, equals, value = word.partition("=")
     if not equals and Path(word).is_file():
         raise UsageError(
@@ -86,19 +87,19 @@ def _rows(word: str, store: Path) -> tuple[Path, list[dict[str, Any]]]:
             f"compare tag=file={Path(word).name}"
         )
     if not equals and _is_store(word, store):
-        return Path(word), _load(Path(word))
+        return Path(word), _load(Path(word), more)
     if not store.is_dir():
         raise UsageError(f"no store at {str(store)!r}: measure first, or name it with --store DIR")
     if not equals:
-        return store, _load(store, run_id=find_run(store, word, on_skip=_ignore).run_id)
+        return store, _load(store, more, run_id=find_run(store, word, on_skip=_ignore).run_id)
     if not value:
         raise UsageError(f"{word!r} has no value: write {name}=VALUE, or tag=K=V")
     if name != TAG:
-        return store, _load(store, **{name: value})
+        return store, _load(store, more, **{name: value})
     key, equals, value = value.partition("=")
     if not equals:
         raise UsageError(f"{word!r} is not tag=K=V, as tag={key or 'cluster'}=VALUE")
-    return store, [row for row in _load(store) if dict(row["tags"] or {}).get(key) == value]
+    return store, [row for row in _load(store, more) if dict(row["tags"] or {}).get(key) == value]
 
 
 def _is_store(word: str, store: Path) -> bool:
@@ -106,8 +107,9 @@ def _is_store(word: str, store: Path) -> bool:
     return "/" in word or (Path(word).is_dir() and any(Path(word).rglob("*.parquet")))
 
 
-def _load(store: Path, **filters: Any) -> list[dict[str, Any]]:
-    return to_rows(load_table(store, columns=(*wanted(), DATE), **filters))
+def _load(store: Path, more: Sequence[str] = (), **filters: Any) -> list[dict[str, Any]]:
+    columns = dict.fromkeys((*wanted(), DATE, *more))
+    return to_rows(load_table(store, columns=tuple(columns), **filters))
 
 
 def _there(word: str, place: Path) -> str:

@@ -26,6 +26,12 @@ def size_text(size_bytes: Any) -> str:
     return f"{size} B"
 
 
+def counted(count: int, word: str) -> str:
+    """``1 launch``, ``3 launches``."""
+    ending = "es" if word.endswith(("ch", "s", "x")) else "s"
+    return f"{count} {word if count == 1 else word + ending}"
+
+
 def number_of(value: Any) -> float:
     """NaN for None and for pandas' NA."""
     found = plain(value)

@@ -13,6 +13,7 @@ from omb_py.suites import (
     collective,
     congestion,
     guidelines,
+    host,
     neighborhood,
     one_sided,
     pairs,
@@ -30,7 +31,7 @@ ENTRY_POINTS = "omb_py.benchmarks"
 
 _FAMILIES = (
     pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, ring, neighborhood,
-    one_sided, startup, workloads,
+    one_sided, startup, host, workloads,
 )  # fmt: skip
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(

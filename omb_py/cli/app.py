@@ -19,6 +19,7 @@ TOOLS = {
     "run": "measure a suite of benchmarks",
     "workloads": "what a training or inference step asks of the network: calls, formula, source",
     "suite": "list, show and check suites",
+    "accept": "is this machine as good as promised? a suite with criteria, judged",
     "compare": "is NEW slower than BASE? a verdict on two sets of launches",
     "aa": "a library against itself: the false-alarm rate here",
     "links": "every pair of nodes: slow links and slow nodes, found and named",
@@ -40,6 +41,7 @@ FAMILIES = {
     "one-sided": "One-sided benchmarks",
     "startup": "Start-up benchmarks",
     "workload": "Workloads: what a training or inference step asks of the network",
+    "host": "The host itself",
 }
 
 EXAMPLES = (

@@ -22,6 +22,7 @@ from omb_py.orchestrate.resume import NEWEST
 from omb_py.orchestrate.suite import Expanded, expand, load_suite
 from omb_py.orchestrate.suitefile import Suite
 
+_MANY = {"criterion": "criteria"}
 _DEFAULT = re.compile(r"\(default: (.*)\)$", re.S)
 _STRONGER = "Options given here are stronger than the suite's [defaults] and weaker than what its entries say."
 
@@ -44,7 +45,7 @@ def _suite_argument() -> click.Argument:
     return click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE")
 
 
-def _options(of_the_line: bool) -> list[click.Parameter]:
+def suite_options(of_the_line: bool) -> list[click.Parameter]:
     """Every option of every benchmark, once, none hidden that any of them takes; with those of the line, or without."""
     from omb_py.suites import find, names
 
@@ -88,7 +89,7 @@ def run_command() -> click.Command:
     )  # fmt: skip
     page = Page(
         "run",
-        params=[_suite_argument(), _word_after_resume(), *_options(of_the_line=True), resume],
+        params=[_suite_argument(), _word_after_resume(), *suite_options(of_the_line=True), resume],
         callback=run_suite_command,
         help="Measure a suite: one that comes with omb-py (omb-py suite list), or a file in TOML (docs/suites.md). "
         "Benchmarks with equal needs share a start of the ranks; all rows are stored under one run.\n\n"
@@ -149,7 +150,7 @@ def group() -> click.Command:
     verbs = (
         Page("list", params=[debug_option()], callback=run_list, help="The suites that come with omb-py.",
              sections=(("Exit codes", EXIT_CODES),)),
-        Page("show", params=[_suite_argument(), *_options(of_the_line=False), debug_option()], callback=run_show,
+        Page("show", params=[_suite_argument(), *suite_options(of_the_line=False), debug_option()], callback=run_show,
              help=f"What a suite says, and which launches are planned for it here.\n\n{_STRONGER}",
              sections=(("Examples", [("omb-py suite show quick", ""), ("omb-py suite show osu -n 4", "")]),
                        ("Exit codes", EXIT_CODES))),
@@ -190,10 +191,14 @@ def run_show(suite: str, ranks: int | None, **values: Any) -> int:
 
 def run_check(suite: str) -> int:
     """Say that the suite is right; what is wrong is raised as an error."""
+    from omb_py.orchestrate.accept import check_suite
+
     read = load_suite(suite)
-    requests = expand(read, CommandLine()).requests
+    expanded = expand(read, CommandLine())
+    requests = expanded.requests
+    criteria = check_suite(read, expanded)
     measured = len({request.benchmark for request in requests})
-    counts = ((measured, "benchmark"), (len(requests), "sweep"))
-    told = (f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
+    counts = ((measured, "benchmark"), (len(requests), "sweep"), *(((criteria, "criterion"),) if criteria else ()))
+    told = (f"{count} {word if count == 1 else _MANY.get(word, f'{word}s')}" for count, word in counts)
     click.echo(f"{read.file}: fine: suite {read.name}, {', '.join(told)}")
     return OK

@@ -47,6 +47,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli import suites
 
         return suites.run_command() if name == "run" else suites.group()
+    if name == "accept":
+        from omb_py.cli import accept
+
+        return accept.command()
     if name in ("report", "dashboard"):
         from omb_py.cli import dashboard, report
 

@@ -17,6 +17,7 @@ Family = Literal[
     "neighborhood",
     "one-sided",
     "startup",
+    "host",
     "guideline",
     "workload",
 ]

@@ -20,6 +20,11 @@ from omb_py.results.keys import digest
 
 DEFAULTS = "defaults"
 ENTRY = "entry"
+ACCEPT = "accept"
+CRITERION = "criterion"
+_TOP = ("name", "description", DEFAULTS, ENTRY, ACCEPT, CRITERION)
+_OF_VERDICTS = ("description", ACCEPT, CRITERION)
+"""What says nothing about what is measured."""
 MOST = "max"
 """Instead of a number of ranks: as many as there are (docs/suites.md)."""
 Ranks = int | Literal["max"]
@@ -70,6 +75,21 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the file as it stands there: what its keys mean is for others to say."""
+
+    place: str
+    """``[accept]`` or ``[criterion 2]``."""
+    file: str
+    line: int
+    settings: tuple[Setting, ...]
+
+    def error(self, text: str) -> UsageError:
+        """An error about the table as a whole, in one line."""
+        return UsageError(f"{self.file}:{self.line}: {self.place}: {text}")
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
     """A list of benchmarks with options."""
 
@@ -81,7 +101,11 @@ class Suite:
     """Of entries that give none; ``()``: what ``-n`` or the launcher say."""
     entries: tuple[Entry, ...]
     digest: str
-    """Hash of all that is said but the description."""
+    """Hash of all that is measured: not of the description, nor of criteria."""
+    accept: Table | None = None
+    """How verdicts are made (:mod:`omb_py.orchestrate.criteriafile`)."""
+    criteria: tuple[Table, ...] = ()
+    """What ``omb-py accept`` asks of the results; ``omb-py run`` passes them over."""
 
 
 def read_suite(path: Path, shown: str | None = None) -> Suite:
@@ -128,12 +152,9 @@ class _Reader:
 
     def suite(self) -> Suite:
         for key in self.data:
-            if key not in ("name", "description", DEFAULTS, ENTRY):
+            if key not in _TOP:
                 what = "table" if isinstance(self.data[key], dict) else "key"
-                raise UsageError(
-                    f"{self.file}:{self._line((key,))}: {what} {key!r}: "
-                    + nearest_key(key, ("name", "description", DEFAULTS, ENTRY))
-                )
+                raise UsageError(f"{self.file}:{self._line((key,))}: {what} {key!r}: " + nearest_key(key, _TOP))
         name = self._text("name")
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
             raise self._top("name", f"expected letters, digits and . _ -, got {name!r}")
@@ -148,9 +169,28 @@ class _Reader:
         settings = self._settings((DEFAULTS,), defaults, f"[{DEFAULTS}]")
         ranks = next((_ranks(s) for s in settings if s.key == "ranks"), ())
         entries = tuple(self._entry(index, entry) for index, entry in enumerate(found))
-        said = {key: value for key, value in self.data.items() if key != "description"}
+        said = {key: value for key, value in self.data.items() if key not in _OF_VERDICTS}
         rest = tuple(s for s in settings if s.key != "ranks")
-        return Suite(name, description, self.file, rest, ranks, entries, digest(said)[:12])
+        verdicts = self._accept(), self._criteria()
+        return Suite(name, description, self.file, rest, ranks, entries, digest(said)[:12], *verdicts)
+
+    def _accept(self) -> Table | None:
+        table = self.data.get(ACCEPT)
+        if table is None:
+            return None
+        if not isinstance(table, dict):
+            raise self._top(ACCEPT, f"expected a table [{ACCEPT}], got {kind(table)}")
+        return self._table((ACCEPT,), table, f"[{ACCEPT}]")
+
+    def _criteria(self) -> tuple[Table, ...]:
+        tables = self.data.get(CRITERION, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self._top(CRITERION, f"expected tables [[{CRITERION}]], got {kind(tables)}")
+        shown = enumerate(tables, 1)
+        return tuple(self._table((CRITERION, n - 1), table, f"[{CRITERION} {n}]") for n, table in shown)
+
+    def _table(self, place: Place, table: Mapping[str, Any], shown: str) -> Table:
+        return Table(shown, self.file, self._line(place), self._settings(place, table, shown))
 
     def _entry(self, index: int, table: Mapping[str, Any]) -> Entry:
         place: Place = (ENTRY, index)

@@ -86,7 +86,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
         raise EnvironmentProblem("nothing of this suite can be measured here")
     run = begin(requests, launches, left, known)
     try:
-        _launches(run, left, skips)
+        make_launches(run, left, skips)
     finally:
         if left or requests[0].format in ("csv", "json"):
             finish(run)
@@ -145,8 +145,12 @@ def say_skipped(skips: Sequence[Skip]) -> None:
         print(f"omb-py: {word}: {', '.join(what)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
-def _launches(run: Run, launches: Sequence[LaunchPlan], skips: list[Skip]) -> None:
-    """Make the launches; one that fails is made again without the sweep that it failed in."""
+def make_launches(run: Run, launches: Sequence[LaunchPlan], skips: list[Skip]) -> int:
+    """Make the launches; one that fails is made again without the sweep that it failed in.
+
+    What was given up is added to `skips`. Returns the largest number of a launch that was made or tried. Raises
+    Interrupted, and what keeps results from being stored.
+    """
     queue = deque(launches)
     number = max((launch.index for launch in launches), default=0)
     while queue:
@@ -168,6 +172,7 @@ def _launches(run: Run, launches: Sequence[LaunchPlan], skips: list[Skip]) -> No
             for part in rest:
                 number += 1
                 queue.append(replace(part, index=number))
+    return number
 
 
 def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPlan], list[Skip]]:
@@ -181,23 +186,23 @@ def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPla
         # refused before it began, such as for want of memory: which sweep it was shows when each is alone
         return [_part(launch, left, {sweep}) for sweep in (first, *others)], []
     if done is None:
-        return [], [Skip(_named(launch, sweep), str(error)) for sweep in (first, *others)]
+        return [], [Skip(sweep_name(launch, sweep), str(error)) for sweep in (first, *others)]
     rest = [_part(launch, left, set(others))] if others else []
-    return rest, [Skip(_named(launch, first), str(error), isinstance(error, LaunchFailed))]
+    return rest, [Skip(sweep_name(launch, first), str(error), isinstance(error, LaunchFailed))]
 
 
 def unmeasured(launch: LaunchPlan, run: Run, reason: str) -> list[Skip]:
     """The sweeps of a launch that were not measured to their end."""
     done = run.finished.get(launch.index, ())
     left = (c.sweep for i, c in enumerate(launch.cells) if i not in done and c.sweep not in run.wrong)
-    return [Skip(_named(launch, sweep), reason) for sweep in dict.fromkeys(left)]
+    return [Skip(sweep_name(launch, sweep), reason) for sweep in dict.fromkeys(left)]
 
 
 def _part(launch: LaunchPlan, cells: Sequence[Cell], sweeps: set[int]) -> LaunchPlan:
     return replace(launch, cells=tuple(cell for cell in cells if cell.sweep in sweeps))
 
 
-def _named(launch: LaunchPlan, sweep: int) -> str:
+def sweep_name(launch: LaunchPlan, sweep: int) -> str:
     """A sweep in words: ``allreduce (ranks: 4)``."""
     request = launch.requests[sweep]
     varies = request.part.varies if request.part else {}

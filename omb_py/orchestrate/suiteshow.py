@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from omb_py.orchestrate.criteriafile import read_criteria
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.suite import Skip
 from omb_py.orchestrate.suitefile import Setting, Suite, kind
+from omb_py.results.criteria import METRICS, Criterion
+from omb_py.results.units import counted, size_text
 
 
 def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence[Skip]) -> str:
@@ -27,18 +30,27 @@ def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence
         ranks = f"ranks {_texts(entry.ranks)}" if entry.ranks else ""
         told = "; ".join(filter(None, [ranks, *map(_setting, entry.options)]))
         lines.append(f"entry {entry.number}   {names}" + (f" × {told}" if told else ""))
+    lines += [f"criterion {c.id}: {c.benchmark}: {_asked(c)}" for c in read_criteria(suite)]
     lines += ["", *map(_launch, launches)]
     cells = sum(len(launch.cells) for launch in launches)
-    lines.append(f"in all     {_count(len(launches), 'launch', 'launches')}, {_count(cells, 'cell', 'cells')}")
+    lines.append(f"in all     {counted(len(launches), 'launch')}, {counted(cells, 'cell')}")
     lines += [f"skipped    {skip.what}: {skip.reason}" for skip in skips]
     return "\n".join(lines)
+
+
+def _asked(criterion: Criterion) -> str:
+    if criterion.source != "contract":
+        return criterion.bound_text(0)
+    dimension = METRICS[criterion.metric].dimension
+    told = [(bound.text(dimension), size) for size, bound in criterion.ranges.items()]
+    return "; ".join(text if size is None else f"{text} at {size_text(size)}" for text, size in told)
 
 
 def _launch(launch: LaunchPlan) -> str:
     per_benchmark = Counter(cell.benchmark for cell in launch.cells)
     told = ", ".join(f"{name} {number}" for name, number in per_benchmark.items())
-    where = f"{launch.backend}, {launch.thread_level}, {_count(launch.ranks, 'rank', 'ranks')}"
-    return f"launch {launch.index + 1}   {where}, {_count(len(launch.cells), 'cell', 'cells')}: {told}"
+    where = f"{launch.backend}, {launch.thread_level}, {counted(launch.ranks, 'rank')}"
+    return f"launch {launch.index + 1}   {where}, {counted(len(launch.cells), 'cell')}: {told}"
 
 
 def _setting(setting: Setting) -> str:
@@ -53,7 +65,3 @@ def _texts(values: Sequence[object], between: str = " | ") -> str:
             yield value if isinstance(value, str) else kind(value)
 
     return between.join(told())
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

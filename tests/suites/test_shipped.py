@@ -8,10 +8,13 @@ from itertools import pairwise
 import pytest
 
 from omb_py.cli.vocabulary import LINE_ONLY, RUN_WIDE, CommandLine
+from omb_py.orchestrate.accept import check_suite
+from omb_py.orchestrate.criteriafile import CRITERION_KEYS, RULE_KEYS
 from omb_py.orchestrate.plan import plan_all
 from omb_py.orchestrate.request import Request
 from omb_py.orchestrate.suite import Ranks, expand, load_suite
 from omb_py.orchestrate.suitefile import parse_suite
+from omb_py.results.criteria import METRICS
 from omb_py.results.titles import TITLES
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped
@@ -23,7 +26,7 @@ def requests(name: str, ranks: int = 4) -> list[Request]:
 
 
 def test_which() -> None:
-    assert {"quick", "osu"} <= set(shipped())
+    assert {"quick", "osu", "acceptance", "nightly", "stability", "interference"} <= set(shipped())
     for name in shipped():
         assert load_suite(name).name == name
 
@@ -80,3 +83,20 @@ def test_the_example_of_the_documentation_is_a_suite() -> None:
     assert [r.ranks for r in made if r.benchmark == "allreduce"] == [2, 4, 8, 2, 4, 8], "3 × 2 sweeps"
     for key in (*RUN_WIDE, *(LINE_ONLY - {"debug", "inject", "no-store"})):
         assert f"`{key}`" in text, key
+
+
+@pytest.mark.parametrize("name", ["acceptance", "nightly", "stability", "interference"])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_criteria_are_about_what_is_measured(name: str, ranks: int) -> None:
+    suite = load_suite(name)
+    made = expand(suite, CommandLine(), {}, Ranks(ranks, ranks, given=True))
+    assert check_suite(suite, made) >= 2 and made.skips == []
+
+
+def test_the_example_of_acceptance_is_a_suite() -> None:
+    text = (ROOT / "docs" / "accept.md").read_text()
+    example = parse_suite(text.partition("```toml\n")[2].partition("```")[0], "docs/accept.md")
+    assert check_suite(example, expand(example, CommandLine(), {}, Ranks(2, 8))) == 5
+    for key in (*RULE_KEYS, *CRITERION_KEYS):
+        assert f"`{key}`" in text or f"\n{key} = " in text, key
+    assert all(f"`{name}`" in text for name in METRICS)

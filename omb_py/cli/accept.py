@@ -1,0 +1,155 @@
+"""``omb-py accept``: a suite with criteria, and its verdicts in every form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.batch import submitting
+from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.options import store_option
+from omb_py.cli.suites import SuiteName, suite_options
+from omb_py.cli.vocabulary import LINE_ONLY, RANKS, CommandLine, given
+from omb_py.cli.words import Parsed, word
+from omb_py.errors import UsageError, nearest
+from omb_py.orchestrate.request import DEFAULT_STORE
+from omb_py.orchestrate.suite import load_suite
+
+FORMS = ("table", "json", "markdown", "junit")
+ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit", ".html": "html"}
+"""Of a file's name -> the form that is written to it."""
+_NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat"})
+"""Options that the suite's criteria, or the form of the report, say instead."""
+_CODES = (
+    ("0", "every criterion is met, or MARGINAL without --strict"),
+    ("1", "a criterion is missed, or a byte was wrong"),
+    *EXIT_CODES[2:3],
+    ("3", "something could not be measured: a criterion without a measurement, ranks that died, a missing node"),
+    ("4", "with --strict: a criterion is MARGINAL after the last launch"),
+    *EXIT_CODES[-1:],
+)
+_EXAMPLES = (
+    "omb-py accept acceptance -n 4 --output acceptance.html --output acceptance.xml",
+    "omb-py accept nightly --baseline tag=baseline=spring",
+    "omb-py accept ./contract.toml --hosts n1,n2,n3,n4 -n 8 --strict",
+)
+
+
+def command() -> click.Command:
+    """``omb-py accept``."""
+    heading, output = "How it is judged", "Output"
+    page = Page(
+        "accept",
+        params=[
+            click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"),
+            Grouped(["--baseline"], heading=heading, metavar="SIDE", type=Parsed("side", str),
+                    help="For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
+                    "COLUMN=VALUE; or the folder of a store. (default: the suite's)"),
+            Grouped(["--no-correctness", "no_correctness"], heading=heading, is_flag=True,
+                    help="Do not check every byte before anything is timed; the report says so. (default: off)"),
+            Grouped(["--strict"], heading=heading, is_flag=True,
+                    help="Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)"),
+            *(param for param in suite_options(of_the_line=False) if _here(param)),
+            Grouped(["--format", "form"], heading=output, metavar="FORM", type=word("format", FORMS), default="table",
+                    help=f"{', '.join(FORMS)}. (default: table)"),
+            Grouped(["--output"], heading=output, metavar="FILE", type=Parsed("file", Path), multiple=True,
+                    help="Write the report to a file too: .html, .xml (JUnit), .json or .md. Repeat it. "
+                    "(default: none)"),
+            Grouped(["--quiet"], heading=output, is_flag=True,
+                    help="No progress and no notes on stderr. (default: off)"),
+            store_option(), debug_option(),
+        ],
+        callback=run_accept,
+        help="Is this machine as good as promised? Measures a suite that has criteria (docs/accept.md): every byte is "
+        "checked first, then launches are made until each criterion is PASS or FAIL, or MARGINAL after the suite's "
+        "maximum. All launches count. What cannot be measured is an ERROR, never a PASS.",
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+    )  # fmt: skip
+    return submitting(page)
+
+
+def _here(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and not any(opt.removeprefix("--") in _NOT_HERE for opt in param.opts)
+
+
+def run_accept(
+    suite: str, ranks: int | None, baseline: str | None, no_correctness: bool, strict: bool, form: str,
+    output: Sequence[Path], quiet: bool, store: Path | None, **values: Any,
+) -> int:  # fmt: skip
+    """Accept."""
+    check_files(output)
+    from omb_py.orchestrate.accept import AcceptRequest, accept
+
+    options = given(click.get_current_context())
+    own = {"baseline", "no-correctness", "strict", "output", RANKS} | LINE_ONLY
+    asked = AcceptRequest(
+        CommandLine(), {name: value for name, value in options.items() if name not in own}, ranks, baseline,
+        correctness=not no_correctness, quiet=quiet, command=f"omb-py {' '.join(_words())}",
+    )  # fmt: skip
+    found = accept(load_suite(suite), asked, store or DEFAULT_STORE)
+    return show(found, form, output, strict)
+
+
+def show(found: Any, form: str = "table", output: Sequence[Path] = (), strict: bool = False) -> int:
+    """Write and print verdicts; returns the exit code.
+
+    Args:
+        found: :class:`omb_py.results.accepted.Verdicts`.
+        form: one of :data:`FORMS`, for stdout.
+        output: files, each of a form by its ending.
+        strict: MARGINAL is not good enough.
+    """
+    from omb_py.cli.results import write_file
+    from omb_py.results.accepted import exit_code
+
+    for path in output:
+        write_file(path, text_of(found, ENDINGS[path.suffix], strict))
+    if form == "table":
+        _print_table(found)
+    else:
+        click.echo(text_of(found, form, strict), nl=False)
+    return exit_code(found, strict)
+
+
+def text_of(found: Any, form: str, strict: bool = False) -> str:
+    """Verdicts as text: json, markdown, junit or html."""
+    from omb_py.results.accepted_forms import FORMS as WRITERS
+    from omb_py.results.accepted_forms import to_junit
+
+    if form == "html":
+        from omb_py.dashboards.acceptance import acceptance_page
+
+        return acceptance_page(found)
+    return to_junit(found, strict) if form == "junit" else WRITERS[form](found)
+
+
+def check_files(paths: Sequence[Path]) -> None:
+    """Raises UsageError on a file whose ending says no form, before anything is measured."""
+    for path in paths:
+        if path.suffix not in ENDINGS:
+            raise UsageError(f"--output {path}: the ending says the form: {nearest(path.suffix, ENDINGS)}")
+
+
+def _print_table(found: Any) -> None:
+    from rich.console import Console
+
+    from omb_py.dashboards.verdicts import accepted_table
+    from omb_py.results.accepted import closing, preamble
+
+    click.echo("\n".join(preamble(found)))
+    Console(width=None if sys.stdout.isatty() else 1000).print(accepted_table(found))
+    click.echo("\n".join(closing(found)))
+
+
+def _words() -> list[str]:
+    """The command line, as it may be shown."""
+    import shlex
+
+    from omb_py.results.redact import redact_words
+
+    return [shlex.quote(text) for text in redact_words(sys.argv[1:])]

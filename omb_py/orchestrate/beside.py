@@ -1,0 +1,81 @@
+"""Another job at the same time: a process of its own that measures again and again until it is told to end."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from omb_py.errors import EnvironmentProblem
+
+FOREVER = ("--no-store", "--format", "osu", "--repeat-for", "100h")
+_PATIENCE_S = 20.0
+
+
+@contextlib.contextmanager
+def other_job(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str]]:
+    """Run ``omb-py WORDS`` beside what is done inside the block.
+
+    Args:
+        words: a benchmark and its options.
+        timeout: seconds within which it must have measured its first cell.
+
+    Yields:
+        A function that says why the job has ended; empty while it runs.
+
+    Raises:
+        EnvironmentProblem: it has not begun.
+    """
+    command = [sys.executable, "-m", "omb_py", *words, *FOREVER]
+    job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    begun, errors = threading.Event(), list[str]()
+    assert job.stdout is not None and job.stderr is not None
+    readers = (
+        threading.Thread(target=_read, args=(job.stdout, lambda line: None if line[:1] in "#\n" else begun.set())),
+        threading.Thread(target=_read, args=(job.stderr, errors.append)),
+    )
+    for reader in readers:
+        reader.daemon = True
+        reader.start()
+
+    def ended() -> str:
+        if job.poll() is None:
+            return ""
+        readers[1].join(timeout=5)
+        return errors[-1].strip() if errors else f"exit code {job.returncode}"
+
+    try:
+        waited = 0.0
+        while not begun.wait(0.1):
+            waited += 0.1
+            if why := ended():
+                raise EnvironmentProblem(f"the other job ({' '.join(words)}) has ended: {why}")
+            if waited > timeout:
+                raise EnvironmentProblem(f"the other job ({' '.join(words)}) has measured nothing for {timeout:.0f} s")
+        yield ended
+    finally:
+        _end(job)
+        for reader in readers:
+            reader.join(timeout=5)
+        job.stdout.close()
+        job.stderr.close()
+
+
+def _read(stream: object, take: Callable[[str], object]) -> None:
+    with contextlib.suppress(ValueError):  # closed under our hands
+        for line in stream:  # type: ignore[attr-defined]
+            take(line)
+
+
+def _end(job: subprocess.Popen[str]) -> None:
+    """SIGTERM, by which omb-py ends its ranks; SIGKILL when it does not."""
+    if job.poll() is not None:
+        return
+    job.terminate()
+    try:
+        job.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        job.wait()

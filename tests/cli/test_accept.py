@@ -1,0 +1,73 @@
+"""``omb-py accept``: forms, files, exit codes, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import junitparser
+import pytest
+
+from omb_py.cli import main
+from tests.support.accepting import ENTRY, HEAD, criterion
+from tests.support.jenkins import violations
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.toml"
+    file.write_text(HEAD + ENTRY + criterion('benchmark = "latency"\nmax = "5 us"'))
+    return file
+
+
+def test_every_form(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [f"a.{ending}" for ending in ("xml", "json", "md", "html")]
+    words = [word for file in files for word in ("--output", file)]
+    assert main(["accept", "mine.toml", "--quiet", *words]) == 0
+    out, err = capsys.readouterr()
+    assert "PASS: 2 pass of 2 verdicts; correctness: 2 of 2 right" in out and err == ""
+    xml = Path("a.xml").read_text()
+    assert violations(xml) == [] and junitparser.JUnitXml.fromfile("a.xml").tests == 4
+    told = json.loads(Path("a.json").read_text())
+    assert told["verdict"] == "PASS" and told["command"].startswith("omb-py ")
+    assert "| a, 8 B | contract | at most 5 us |" in Path("a.md").read_text()
+    assert '<main id="cover">' in Path("a.html").read_text()
+
+
+@pytest.mark.parametrize(("form", "begins"), [("json", "{"), ("markdown", "**FAIL"), ("junit", "<?xml")])
+def test_stdout_and_a_missed_criterion(suite: Path, form: str, begins: str, capsys: pytest.CaptureFixture[str]) -> None:
+    suite.write_text(suite.read_text().replace("5 us", "1 ns"))
+    assert main(["accept", "mine.toml", "--quiet", "--format", form, "--no-correctness"]) == 1
+    assert capsys.readouterr().out.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("mine.toml --output a.pdf", "--output a.pdf: the ending says the form: "),
+        ("quick", "no [[criterion]], so nothing can be accepted: omb-py run quick measures it"),
+        ("acceptanze", "no suite 'acceptanze'"), ("mine.toml --baseline last", "leave --baseline out"),
+        ("mine.toml --format pdf", "unknown format 'pdf'"), ("mine.toml --launches 3", "no such option --launches"),
+        ("nightly", "needs a baseline: --baseline RUN"),
+    ],
+)  # fmt: skip
+def test_refused(suite: Path, words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["accept", *words.split(), "--quiet"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and said in err and err.count("\n") == 1
+
+
+def test_check_and_show_know_criteria(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suite", "check", "mine.toml"]) == 0
+    assert "2 benchmarks, 2 sweeps, 1 criterion" in capsys.readouterr().out
+    assert main(["suite", "show", "mine.toml"]) == 0
+    assert "criterion a: latency: at most 5 us" in capsys.readouterr().out
+    suite.write_text(suite.read_text().replace('benchmark = "latency"', 'benchmark = "bcast"'))
+    assert main(["suite", "check", "mine.toml"]) == 2
+    assert "no entry of the suite measures bcast" in capsys.readouterr().err
+
+
+def test_run_passes_criteria_over(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite.write_text(suite.read_text().replace("5 us", "1 ns"))
+    assert main(["run", "mine.toml", "--quiet"]) == 0

@@ -1,0 +1,76 @@
+"""Criteria against a plan, before anything is measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.cli.vocabulary import CommandLine
+from omb_py.errors import UsageError
+from omb_py.orchestrate.cases import cases_of, needed, planned
+from omb_py.orchestrate.criteriafile import read_criteria
+from omb_py.orchestrate.suite import Ranks, expand
+from omb_py.orchestrate.suitefile import parse_suite
+from omb_py.orchestrate.suiterun import plan_suite
+from omb_py.results.criteria import Case
+from tests.support.accepting import HEAD, criterion
+
+SUITE = (
+    HEAD
+    + """
+[[entry]]
+benchmarks = ["latency"]
+ranks = 2
+message-size = "8,1K"
+[[entry]]
+benchmarks = ["allreduce", "reduce", "bcast"]
+ranks = [2, 4]
+message-size = "8,64K"
+"""
+)
+
+
+def cases(lines: str, ranks: int = 2) -> list[Case]:
+    suite = parse_suite(SUITE + criterion(lines), "f.toml")
+    made = expand(suite, CommandLine(), {}, Ranks(ranks, ranks, given=True))
+    return cases_of(read_criteria(suite), planned(plan_suite(made.requests)), made.skips)
+
+
+def test_a_case_for_each_cell() -> None:
+    found = cases('benchmark = "allreduce"\nmax = "5 us"')
+    names = ["a, 8 B, 2 ranks", "a, 64 KiB, 2 ranks", "a, 8 B, 4 ranks", "a, 64 KiB, 4 ranks"]
+    assert [case.name for case in found] == names
+    assert len({case.cell for case in found}) == 4
+    assert [case.name for case in cases('benchmark = "allreduce"\nranks = 4\nmax = "5 us"')] == ["a, 8 B", "a, 64 KiB"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('benchmark = "alltoall"\nmax = "5 us"', "no entry of the suite measures alltoall: it has latency, allreduce"),
+        ('benchmark = "latency"\nmessage-size = "16"\nmax = "5 us"', "latency of 16 B: its sizes are 8 B, 1 KiB"),
+        ('benchmark = "latency"\nranks = 4\nmax = "5 us"', "no entry measures latency with ranks 4"),
+        ('benchmark = "allreduce"\nefficiency = "5%"', "a lower bound needs latency at up to 64 B and from 64 KiB on"),
+        ('benchmark = "allreduce"\nguideline = "gather"', "no entry of the suite measures gather"),
+    ],
+)  # fmt: skip
+def test_a_criterion_about_nothing_is_refused(lines: str, said: str) -> None:
+    with pytest.raises(UsageError, match=r"^f\.toml:\d+: ") as caught:
+        cases(lines)
+    assert said in str(caught.value)
+
+
+def test_what_cannot_be_measured_here_is_left_for_an_error() -> None:
+    text = HEAD + '[[entry]]\nbenchmarks = ["latency", "bcast"]\n' + criterion('benchmark = "latency"\nmax = "5 us"')
+    suite = parse_suite(text, "f.toml")
+    made = expand(suite, CommandLine(), {}, Ranks(3, 3, given=True))
+    (case,) = cases_of(read_criteria(suite), planned(plan_suite(made.requests)), made.skips)
+    assert case.name == "a" and case.cell == "none of a"
+
+
+def test_a_guideline_needs_its_partners() -> None:
+    suite = parse_suite(SUITE + criterion('benchmark = "allreduce"\nranks = 4\nguideline = "reduce + bcast"'), "f.toml")
+    cells = planned(plan_suite(expand(suite, CommandLine(), {}, Ranks(2, 2)).requests))
+    found = cases_of(read_criteria(suite), cells, [])
+    wanted = needed(found[:1], cells)
+    told = {(c.cell.benchmark, c.cell.size, c.plan.ranks) for c in cells if c.key in wanted}
+    assert told == {("allreduce", 8, 4), ("reduce", 8, 4), ("bcast", 8, 4)}
