@@ -323,7 +323,7 @@ def beside_counts(
     )
 
 
-def _short(name: str, most: int = 22) -> str:
+def _short(name: str, most: int = 16) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 

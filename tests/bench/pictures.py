@@ -37,7 +37,8 @@ def shot(driver: Any, path: Path, height: int) -> list[str]:
     wrong = [*driver.execute_script(OVERLAPS), *errors(driver)]
     width = driver.execute_script("return window.innerWidth")
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-    made = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    beyond = height > driver.execute_script("return window.innerHeight")
+    made = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": beyond})
     path.write_bytes(base64.b64decode(made["data"]))
     print(f"{path}: {'; '.join(wrong) or 'fine'}", flush=True)
     return wrong
