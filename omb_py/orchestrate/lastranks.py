@@ -21,7 +21,9 @@ class LastRanks:
     def add(self, row: Mapping[str, Any]) -> None:
         """Take in a row."""
         benchmark = find(row["benchmark"])
-        if benchmark.timed != "all" or benchmark.rooted or benchmark.once or benchmark.family == "pt2pt":
+        # a guideline has roots on either side, and shares of one side only
+        apart = benchmark.rooted or benchmark.once or benchmark.family in ("pt2pt", "guideline")
+        if benchmark.timed != "all" or apart:
             return
         trials = min(float(row["iterations"]), float(row["ess"] or 0))
         key = benchmark.name, tuple(row["hosts"])
