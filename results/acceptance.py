@@ -13,6 +13,7 @@ from omb_py.results.drift import drift
 from omb_py.results.matching import differing
 from omb_py.results.model import OFFLOAD, message_of
 from omb_py.results.report import fields_text
+from omb_py.results.series import timed
 from omb_py.results.ttest import Estimate, paired, welch
 from omb_py.results.units import counted
 
@@ -235,9 +236,11 @@ def _baseline(case: Case, found: Evidence) -> _Asked:
 
 def _lower_bound(case: Case, found: Evidence) -> _Asked:
     times = _rows(case, found.alone)
-    mine = next(iter(times.values()))[0]
+    mine = next(iter(timed([next(iter(times.values()))[0]])), None)
+    if mine is None:
+        raise CannotJudge("nothing was timed")
     everything = [row for turns in found.alone.values() for rows in turns.values() for row in rows]
-    message = message_of(mine, [row for row in everything if row["benchmark"] == "latency"])
+    message = message_of(mine, timed(row for row in everything if row["benchmark"] == "latency"))
     if message is None:
         raise CannotJudge("no lower bound: latency was not measured at up to 64 B and from 64 KiB on")
     bound = lower_bound_us(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,9 +74,9 @@ def rows_of(
     """
     place = str(store)
     rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
-    timed = [{**row, FIELD: statistic_of(row), "time_us": time} for row in rows if (time := time_of(row))]
-    if timed:
-        return timed
+    found = timed(rows)
+    if found:
+        return found
     measure = f"measure with omb-py {benchmark} --store {place}"
     known = load_table(store, columns=("benchmark",), on_skip=lambda path, why: None)["benchmark"].unique().to_pylist()
     if not known:
@@ -86,6 +86,11 @@ def rows_of(
     if rows:
         raise UsageError(f"no cell of {benchmark} in {place!r} was timed: {measure}")
     raise UsageError(f"no cell of {benchmark} with {_said(filters)} in {place!r}: {_near(store, benchmark, filters)}")
+
+
+def timed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that say a time, each with ``time_us`` and the ``statistic`` that it is."""
+    return [{**row, FIELD: statistic_of(row), "time_us": time} for row in rows if (time := time_of(row))]
 
 
 def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[Series]:
