@@ -189,5 +189,6 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     **dict.fromkeys(SYNCHRONISATIONS, _synchronise),
     EXPOSED: _exposed,
     "compute": _compute,
+    "zero": lambda step: f"zero {_operand(step['send'])}",
     "flip": _flip,
 }

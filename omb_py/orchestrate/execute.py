@@ -103,7 +103,7 @@ def finish(run: Run) -> None:
     try:
         run.printer.close()
     finally:
-        for text in run.later:
+        for text in (*run.later, *run.last.lines()):
             run.note(text)
         for path in run.files:
             run.note(f"stored in {path}")

@@ -68,6 +68,7 @@ TEXTS: dict[str, tuple[Step, str]] = {
     "comm_create": (steps.comm_create(), "comm_create of all ranks"),
     "comm_free": (steps.comm_free(), "comm_free"),
     "compute": (steps.compute(12_500), "compute 12.5 us"),
+    "zero": (steps.zero(A), "zero 8 B of a"),
     "flip": (steps.flip(A, 7), "flip a byte of a in iteration 7"),
 }
 """By the name of the step."""
