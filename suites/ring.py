@@ -21,20 +21,20 @@ def sendrecv(world: World, cell: Cell) -> Program:
 def hypercube(world: World, cell: Cell) -> Program:
     """With each neighbor in turn twice as much: 1, 2, 4, … blocks of `size` bytes, as an allgather by doubling does.
 
-    What a step sends does not come from what an earlier one received, so that every byte can be checked.
+    What a step sends has a place of its own, not among what an earlier one sent or received, so that every byte can be
+    checked.
     """
     size, me, n = message_bytes(cell), world.rank, world.size
     nodes: list[Node] = []
     for dimension in range(n.bit_length() - 1):
         held = 1 << dimension
-        mine, theirs = me // held * held, (me ^ held) // held * held
-        back = Region("recv", theirs * size, held * size)
+        back = Region("recv", (me ^ held) // held * held * size, held * size)
         nodes.append(irecv(back, me ^ held, cell.dtype, Request(0)))
-        nodes.append(isend(Region("send", mine * size, held * size), me ^ held, cell.dtype, Request(1)))
+        nodes.append(isend(Region("send", (held - 1) * size, held * size), me ^ held, cell.dtype, Request(1)))
         nodes.append(waitall(Requests(0, 2)))
     after = (barrier(),) if cell.process_sync == "barrier" else ()
     loop = body(Lap(), *nodes, Lap("time"), *after)
-    return Program((Buffer("send", n * size), Buffer("recv", n * size)), (Stage(loop),))
+    return Program((Buffer("send", (n - 1) * size), Buffer("recv", n * size)), (Stage(loop),))
 
 
 BENCHMARKS = (

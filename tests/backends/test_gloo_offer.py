@@ -28,6 +28,7 @@ HAS = {
         )
     ),
     "step",
+    "noise",
 }  # fmt: skip
 
 

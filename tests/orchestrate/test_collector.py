@@ -19,7 +19,7 @@ def notes(*rows: dict[str, Any]) -> list[str]:
 
 def row(name: str, overlap: float | None, tests: str = "0") -> dict[str, Any]:
     metrics = {} if overlap is None else {"overlap_pct": overlap}
-    return {"benchmark": name, "metrics": metrics, "parameters": {"tests": tests}}
+    return {"benchmark": name, "family": "non-blocking", "metrics": metrics, "parameters": {"tests": tests}}
 
 
 def test_an_overlap_of_nothing_is_explained_once_a_benchmark() -> None:

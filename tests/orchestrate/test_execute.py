@@ -76,7 +76,7 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "benchmark_name", [n for n, b in BENCHMARKS.items() if "validation" in b.options and not b.one_element]
+    "benchmark_name", [n for n, b in BENCHMARKS.items() if "validation" in b.options and b.sizes]
 )
 def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
     benchmark_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
