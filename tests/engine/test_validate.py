@@ -24,7 +24,9 @@ from tests.support.simulated import cell, checked, measured, session, with_step
 
 Change = Callable[[Step], Step]
 
-CHECKABLE = [name for name, b in BENCHMARKS.items() if checkable(b) and not b.ranks.over_nodes and b.family != "workload"]
+CHECKABLE = [
+    name for name, b in BENCHMARKS.items() if checkable(b) and not b.ranks.over_nodes and b.family != "workload"
+]
 """What needs several nodes is looked at in tests/suites/test_congestion.py, workloads in tests/suites/workloads."""
 
 AT_ROOT = ("reduce", "gather", "gatherv", "get_latency", "get_bw", "rget_latency")

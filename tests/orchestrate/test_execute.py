@@ -75,9 +75,7 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
     assert first["comparability_key"][0] == second["comparability_key"][0]
 
 
-@pytest.mark.parametrize(
-    "benchmark_name", [n for n, b in BENCHMARKS.items() if "validation" in b.options and b.sizes]
-)
+@pytest.mark.parametrize("benchmark_name", [n for n, b in BENCHMARKS.items() if "validation" in b.options and b.sizes])
 def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
     benchmark_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
