@@ -145,7 +145,9 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
     for name in frame.columns:
         column = frame[name]
         if name not in LISTS and (isinstance(column.dtype, pd.StringDtype) or column.dtype == object):
-            made[name] = column.astype("category")
+            known = column.astype("category").cat
+            # pandas is slower by a fifth with categories of Arrow text, one of which is taken at a time
+            made[name] = known.rename_categories(pd.Index(known.categories.to_numpy(dtype=object), dtype=object))
     return frame.assign(**made)
 
 
@@ -252,17 +254,35 @@ def _telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
 _MEDIANS = ("value", "median_us", "min_us", "p25_us", "p75_us", "p99_us", "algbw_gbps", "busbw_gbps")
 
 
-def over_launches(rows: pd.DataFrame) -> pd.DataFrame:
+def over_launches(rows: pd.DataFrame, by: Sequence[str] = ("size_bytes",)) -> pd.DataFrame:
     """Medians over the launches of each size: the launch is the sample, samples of launches are never pooled."""
     medians = [name for name in _MEDIANS if name in rows]
-    needed = ["size_bytes", *medians, "launch_id", "iterations", "sync_limited"]
-    grouped = rows[needed].groupby("size_bytes", sort=True, dropna=False)
+    needed = [*by, *medians, "launch_id", "iterations", "sync_limited"]
+    grouped = rows[needed].groupby(list(by), sort=True, dropna=False)
     made = grouped[medians].median()
     made["value_low"], made["value_high"] = grouped["value"].min(), grouped["value"].max()
     made["launches"], made["samples"] = grouped["launch_id"].nunique(), grouped["iterations"].sum()
     made["limited"] = grouped["sync_limited"].max()
     found: pd.DataFrame = made.reset_index()
     return found
+
+
+def take_together(found: Sequence[Line]) -> None:
+    """Compute :attr:`Line.over` of many series at once, which takes a fraction of the time of one after the other.
+
+    Args:
+        found: series of the same columns.
+    """
+    import numpy as np
+    import pandas as pd
+
+    if not found:
+        return
+    number = np.repeat(np.arange(len(found)), [len(one.cells) for one in found])
+    needed = [n for n in ("size_bytes", *_MEDIANS, "launch_id", "iterations", "sync_limited") if n in found[0].cells]
+    every = pd.concat([one.cells[needed] for one in found], ignore_index=True).assign(series=number)
+    for at, part in over_launches(every, ("series", "size_bytes")).groupby("series"):
+        found[int(at)].__dict__["over"] = part.drop(columns="series").reset_index(drop=True)
 
 
 def common(rows: pd.DataFrame) -> str:

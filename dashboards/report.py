@@ -98,6 +98,7 @@ def report(store: Path, selection: Selection) -> Report:
     provenance = provenance_of(store)
     again = commands.Commands(provenance)
     panels = [(name, rows, cells.lines(rows)) for name, rows in cells.panels(frame)]
+    cells.take_together([line for _, _, found in panels for line in found])
     wanted = set(frame["comparability_key"].dropna().unique()) if selection else None
     _add_slower(made, panels, judged.comparisons(store, wanted, skip), store, again)
     _add_odd(made, store, frame, again)
