@@ -42,6 +42,8 @@ VARIED: dict[str, tuple[Any, ...]] = {
 """Options beyond their defaults, each tried alone with one type and size."""
 NOT_EVERYWHERE = ("float16", "bfloat16")
 """Types that a library may lack; MPICH 5 has them."""
+NOT_OF_MPI = tuple(name for name, dtype in DTYPES.items() if dtype.kind == "fp8")
+"""NCCL has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,9 @@ def check(session: Any, backend: str, what: Combination, crowded: bool = False) 
     if over_nodes and not over_nodes(session.hosts):
         return []  # tests/suites/test_congestion.py has nodes
     tried = cells(backend, what, session.size, crowded)
-    if session.library not in ("MPICH", "mock"):
-        tried = (cell for cell in tried if cell.dtype not in NOT_EVERYWHERE)
+    if session.library != "mock":
+        lacking = NOT_OF_MPI if session.library == "MPICH" else (*NOT_OF_MPI, *NOT_EVERYWHERE)
+        tried = (cell for cell in tried if cell.dtype not in lacking)
     return [text for cell in tried for text in complaints(session, cell)]
 
 
