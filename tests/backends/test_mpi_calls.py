@@ -156,6 +156,7 @@ EXPECTED: dict[str, list[Said]] = {
 ELSEWHERE = {
     "init": "tests/backends/test_conformance.py", "hello": "tests/backends/test_conformance.py",
     "bw_fan_in": "tests/backends/test_mpi_nodes.py", "bw_fan_out": "tests/backends/test_mpi_nodes.py",
+    "noise": "tests/suites/test_host.py", "step": "tests/backends/test_workloads.py",
 }  # fmt: skip
 """Those without calls of their own, and those that need several nodes, with the test that has them."""
 
