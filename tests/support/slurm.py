@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -70,6 +71,8 @@ def _configuration(folder: Path, nodes: int, cpus: int) -> str:
         "SwitchType": "switch/none", "JobAcctGatherType": "jobacct_gather/none",
         "AccountingStorageType": "accounting_storage/none", "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core", "SlurmdParameters": "config_overrides", "ReturnToService": 2,
+        # MPICH names its shared memory by the job: that of a killed one of another cluster here must not be met
+        "FirstJobId": random.randrange(1000, 60_000_000),
         "KillWait": 2, "MinJobAge": 300, "SchedulerParameters": "sched_interval=1,batch_sched_delay=0",
     }  # fmt: skip
     made = [f"{key}={value}" for key, value in lines.items()]
