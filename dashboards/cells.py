@@ -281,8 +281,9 @@ def take_together(found: Sequence[Line]) -> None:
     number = np.repeat(np.arange(len(found)), [len(one.cells) for one in found])
     needed = [n for n in ("size_bytes", *_MEDIANS, "launch_id", "iterations", "sync_limited") if n in found[0].cells]
     every = pd.concat([one.cells[needed] for one in found], ignore_index=True).assign(series=number)
-    for at, part in over_launches(every, ("series", "size_bytes")).groupby("series"):
-        found[int(at)].__dict__["over"] = part.drop(columns="series").reset_index(drop=True)
+    over = over_launches(every, ("series", "size_bytes"))
+    for at, one in enumerate(found):
+        one.__dict__["over"] = over[over["series"] == at].drop(columns="series").reset_index(drop=True)
 
 
 def common(rows: pd.DataFrame) -> str:
