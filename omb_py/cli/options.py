@@ -37,7 +37,6 @@ from omb_py.orchestrate.choices import BUFFER_NUMS, DEVICES, OFFERS, STAGINGS, T
 from omb_py.orchestrate.plan import VARIED_WINDOWS, takes
 from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE, FORMATS, GRAPHS, LAUNCHERS, Request
 from omb_py.suites.pt2pt import MOST_IN_TURN
-from omb_py.suites.workloads import parse_workload
 from omb_py.traffic import parse_traffic
 
 MANAGED = "managed"
@@ -180,7 +179,7 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
         _option(
             heading, "--workload", "NAME:KEY=VALUE,…",
             "What a step asks for, as ddp:model=resnet50; omb-py workloads lists names and keys.", cell.workload,
-            Parsed("workload", lambda text: parse_workload(text).text), hidden=not takes(b, "workload"),
+            Parsed("workload", _workload), hidden=not takes(b, "workload"),
         ),
         _option(
             heading, "--cache", "KIND",
@@ -213,6 +212,12 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
 
 
 _IN_TURN = f", or for up to {MOST_IN_TURN} iterations in turn"
+
+
+def _workload(text: str) -> str:
+    from omb_py.suites.workloads.families import parse_workload
+
+    return parse_workload(text).text
 
 
 def _on_t(b: Benchmark, cell: Cell, heading: str) -> click.Option:

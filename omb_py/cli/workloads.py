@@ -40,7 +40,7 @@ def workloads_command() -> click.Command:
 def run_workloads(text: str | None, ranks: int, rank: int, form: str) -> int:
     """Print the list, or a workload."""
     from omb_py.orchestrate import workloads
-    from omb_py.suites.workloads import FAMILIES, parse_workload
+    from omb_py.suites.workloads.families import FAMILIES, parse_workload
 
     if rank >= ranks:
         raise UsageError(f"there is no rank {rank} among {ranks}: 0 to {ranks - 1}")

@@ -25,8 +25,6 @@ class LastRanks:
         apart = benchmark.rooted or benchmark.once or benchmark.family in ("pt2pt", "guideline")
         if benchmark.timed != "all" or apart:
             return
-        if row["slowest_rank_share"] is None:  # a guideline's row: its sides share no ranks' times
-            return
         trials = min(float(row["iterations"]), float(row["ess"] or 0))
         key = benchmark.name, tuple(row["hosts"])
         self.cells.setdefault(key, []).append((list(row["slowest_rank_share"]), trials))

@@ -6,7 +6,8 @@ from textwrap import fill
 from typing import Any
 
 from omb_py.engine.describe import among
-from omb_py.suites.workloads import FAMILIES, Call, Workload
+from omb_py.suites.workloads.calls import Call
+from omb_py.suites.workloads.families import FAMILIES, Workload
 
 WIDTH = 120
 _SHOWN = 40

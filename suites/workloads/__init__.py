@@ -1,8 +1,4 @@
-"""What a training or inference step asks of the network, as declared lists of calls (docs/workloads)."""
+"""What a training or inference step asks of the network, as declared lists of calls (docs/workloads).
 
-from __future__ import annotations
-
-from omb_py.suites.workloads.calls import Call, Message
-from omb_py.suites.workloads.families import FAMILIES, Family, Workload, parse_workload
-
-__all__ = ["FAMILIES", "Call", "Family", "Message", "Workload", "parse_workload"]
+The families are imported where a workload is read: no other benchmark pays for them at its start.
+"""

@@ -8,7 +8,6 @@ from omb_py.engine.benchmark import Benchmark, Cell, Counts, Metric, World
 from omb_py.engine.program import Program
 from omb_py.errors import UsageError
 from omb_py.suites.rules import TWO_OR_MORE
-from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.program import (
     ARENA_BYTES,
     COMPUTE,
@@ -29,6 +28,8 @@ FEWEST = 5
 
 def step(world: World, cell: Cell) -> Program:
     """The workload of the cell."""
+    from omb_py.suites.workloads.families import parse_workload
+
     return program_of(parse_workload(cell.workload or DEFAULT), world, cell.process_sync)
 
 
@@ -64,6 +65,8 @@ METRIC = Metric(
 
 def fits(cell: Cell, ranks: int) -> None:
     """Raises UsageError where a workload cannot run on so many ranks, or be checked there."""
+    from omb_py.suites.workloads.families import parse_workload
+
     workload = parse_workload(cell.workload or DEFAULT)
     made, _ = laid_out(workload.calls(0, ranks), World(0, ranks))
     if cell.validate and any(laid.wraps for laid in made):

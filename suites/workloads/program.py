@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py.engine import steps
 from omb_py.engine.benchmark import World
@@ -24,7 +24,9 @@ from omb_py.engine.program import (
     body,
 )
 from omb_py.suites.workloads.calls import EXCHANGE, Call
-from omb_py.suites.workloads.families import Workload
+
+if TYPE_CHECKING:
+    from omb_py.suites.workloads.families import Workload
 
 ARENA_BYTES: Final = 1 << 30
 """Calls have memory of their own up to so many bytes a buffer; beyond, a call waits for those whose memory it takes."""

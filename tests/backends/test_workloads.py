@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.suites.workloads import FAMILIES
+from omb_py.suites.workloads.families import FAMILIES
 from tests.support.mpi import start, torchrun
 from tests.support.workload_session import bindings_of
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
 from omb_py.suites.registry import find
-from omb_py.suites.workloads import FAMILIES, Call, parse_workload
 from omb_py.suites.workloads.benchmark import columns, fits
+from omb_py.suites.workloads.calls import Call
 from omb_py.suites.workloads.experts import apportioned, distinct, loads
+from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.grid import grid
 from tests.support.simulated import cell, measured
 

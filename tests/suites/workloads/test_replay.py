@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.suites.workloads import parse_workload
+from omb_py.suites.workloads.families import parse_workload
 
 BASIC = [
     {"comms": "init", "world_size": 2},
