@@ -284,18 +284,8 @@ def beside_counts(
     data: list[dict[str, Any]] = []
     for index, size in enumerate(curves.spread(cells.sizes(both) or [0], cells.MOST_LINES)):
         part = both[both["size_bytes"].fillna(0) == size].groupby(over)["ratio"].median().reset_index()
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": size_text(size) if size else "no size",
-                "x": [int(n) for n in part[over]],
-                "y": style.numbers(part["ratio"]),
-                "line": style.line(index),
-                "marker": style.marker(index),
-                "hovertemplate": "%{x} " + spoken + ": %{y:.3f}<extra>%{fullData.name}</extra>",
-            }
-        )
+        label, hover = size_text(size) if size else "no size", "%{x} " + spoken + ": %{y:.3f}"
+        data.append(style.series(index, label, [int(n) for n in part[over]], style.numbers(part["ratio"]), hover))
     at = f"{size_text(worst['size_bytes'])}, " if not style.absent(worst["size_bytes"]) else ""
     axis = {
         **_ratio_axis(both),

@@ -104,18 +104,8 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
     data = []
     for index, size in enumerate(chosen):
         part = median[median["size_bytes"] == size].sort_values(over)
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": size_text(size) if size else "no data",
-                "x": [int(n) for n in part[over]],
-                "y": style.numbers(part["median_us"]),
-                "line": style.line(index),
-                "marker": style.marker(index),
-                "hovertemplate": "%{x} " + what + ": %{y:.4g} µs<extra>%{fullData.name}</extra>",
-            }
-        )
+        label, hover = size_text(size) if size else "no data", "%{x} " + what + ": %{y:.4g} µs"
+        data.append(style.series(index, label, [int(n) for n in part[over]], style.numbers(part["median_us"]), hover))
     low, high = counts[0], counts[-1]
     growth: dict[int, float] = {}
     for size in chosen:
@@ -209,19 +199,16 @@ def _line(
                 }
             )
     made.append(
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": label,
-            "x": x,
-            "y": style.numbers(over[column]),
-            "text": [size_text(s) for s in over["size_bytes"]],
-            "line": style.line(index),
-            "marker": style.marker(index),
-            "showlegend": several,
+        style.series(
+            index,
+            label,
+            x,
+            style.numbers(over[column]),
+            f"%{{text}}: %{{y:.4g}} {unit if timed else ''}",
+            text=[size_text(s) for s in over["size_bytes"]],
+            showlegend=several,
             **group,
-            "hovertemplate": f"%{{text}}: %{{y:.4g}} {unit if timed else ''}<extra>%{{fullData.name}}</extra>",
-        }
+        )
     )
     return made
 

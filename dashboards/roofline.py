@@ -80,12 +80,10 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
     sizes = sorted({size for _, points in drawn for size, _, _ in points})
     places = style.sizes_on_axis(sizes)
     data: list[dict[str, Any]] = [
-        {
-            "type": "scatter", "mode": "lines+markers", "name": style.label(label),
-            "x": [places[size] for size, _, _ in points], "y": [ratio for _, _, ratio in points],
-            "text": [size_text(size) for size, _, _ in points], "line": style.line(i), "marker": style.marker(i),
-            "hovertemplate": "%{text}: %{y:.3g}× the lower bound<extra>%{fullData.name}</extra>",
-        }
+        style.series(
+            i, style.label(label), [places[size] for size, _, _ in points], [ratio for _, _, ratio in points],
+            "%{text}: %{y:.3g}× the lower bound", text=[size_text(size) for size, _, _ in points],
+        )
         for i, (label, points) in enumerate(drawn)
     ]  # fmt: skip
     every = [(ratio, size, label) for label, points in drawn for size, _, ratio in points]

@@ -85,6 +85,24 @@ def marker(index: int) -> dict[str, Any]:
     return {"symbol": MARKERS[index % len(MARKERS)], "size": 7, "color": colour(index)}
 
 
+def series(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str, **more: Any) -> dict[str, Any]:
+    """A trace with the line and the marker of its series.
+
+    Args:
+        index: of the series in its figure.
+        name: of the series.
+        x: places on the axis.
+        y: values; None is a gap.
+        hover: template of what is said of a point; the name of the series follows it.
+        more: further properties of the trace.
+    """
+    return {
+        "type": "scatter", "mode": "lines+markers", "name": name, "x": x, "y": y,
+        "line": line(index), "marker": marker(index), "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
+        **more,
+    }  # fmt: skip
+
+
 def faint(hex_colour: str, alpha: float = 0.18) -> str:
     """The colour as a translucent fill."""
     red, green, blue = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))

@@ -76,7 +76,7 @@ def test_the_code_of_a_job_is_that_of_its_command(tmp_path: Path) -> None:
 
 
 def test_an_sbatch_that_refuses_cancels_what_was_submitted(tmp_path: Path) -> None:
-    refuses = 'case "$*" in *n9*) echo "sbatch: error: invalid node name" >&2; exit 1;; esac; echo 7; sleep 30'
+    refuses = 'case "$*" in *n9*) echo "sbatch: error: invalid node name" >&2; exit 1;; esac; echo 7; exec sleep 30'
     environ = fake(tmp_path, refuses)
     with pytest.raises(EnvironmentProblem, match=r"invalid node name: see .*job\.sh"):
         submit(batch(tmp_path, subsets=("n1", "n9")), lambda text: None, environ)
