@@ -7,7 +7,8 @@ communicator and buffers, with the same warm-up, window, iterations and barriers
 - ``families``: the same for a benchmark of every further family;
 - ``mpi4py``: our mpi4py binding (A) against the barest mpi4py loop (B), at thread levels single and multiple,
   bar ±5 %; the native binding's number stands beside it, so that the cost of Python is seen;
-- ``gloo``: our torch binding (A) against the barest torch.distributed loop (B), started by torchrun, bar ±5 %.
+- ``gloo``: our torch binding (A) against the barest torch.distributed loop (B), started by torchrun, bar ±5 %. A block
+  gives the median of its calls, not the mean: a fifth of them wait for the scheduler and take ten times as long.
 
 Every launch is printed, none is discarded. Exit code 0: every cell inside its bar; 1: one is not, or that is not
 decided (or a side left wrong data, see :func:`wrong_data`); 3: cannot run here.
