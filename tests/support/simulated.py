@@ -38,8 +38,8 @@ def checked(benchmark: Benchmark, ranks: int, what: Cell, mock: str = "", log: L
     return validate(world, benchmark, what, worlds_of(world), log)
 
 
-def with_step(benchmark: Benchmark, rank: int, extra: Step) -> Benchmark:
-    """The benchmark with one more step at the end of the body of one rank."""
+def with_step(benchmark: Benchmark, rank: int, *extra: Step) -> Benchmark:
+    """The benchmark with more steps at the end of the body of one rank."""
     original = benchmark.program
 
     def program(world: Any, what: Cell) -> Program:
@@ -47,7 +47,7 @@ def with_step(benchmark: Benchmark, rank: int, extra: Step) -> Benchmark:
         if world.rank != rank:
             return made
         stage: Stage = made.stages[0]
-        spoiled = replace(stage, variants=tuple((*body, extra) for body in stage.variants))
+        spoiled = replace(stage, variants=tuple((*body, *extra) for body in stage.variants))
         return replace(made, stages=(spoiled, *made.stages[1:]))
 
     return replace(benchmark, program=program)
