@@ -25,6 +25,7 @@ from omb_py.suites import (
     startup,
     threads,
 )
+from omb_py.suites.training import benchmark as training
 from omb_py.suites.workloads import benchmark as workloads
 
 ENTRY_POINTS = "omb_py.benchmarks"
@@ -74,7 +75,8 @@ def find(name: str) -> Benchmark:
         EnvironmentProblem: another package has it, but it cannot be loaded.
     """
     short = name.lower().removeprefix("osu_")
-    found = BENCHMARKS.get(short) or guidelines.BENCHMARKS.get(short) or _third_party().get(short)
+    ours = BENCHMARKS.get(short) or guidelines.BENCHMARKS.get(short) or training.BENCHMARKS.get(short)
+    found = ours or _third_party().get(short)
     if found is None and short in BROKEN:
         raise EnvironmentProblem(f"benchmark {short} cannot be loaded: {BROKEN[short]}")
     if found is None:

@@ -96,7 +96,7 @@ def lacks(benchmark: Benchmark) -> str:
 
 @cache
 def _lacking(benchmark: Benchmark) -> str:
-    if benchmark.once:
+    if benchmark.once or benchmark.runs:
         return ""
     if benchmark.needs.fork:
         return "PyTorch's processes must not fork"

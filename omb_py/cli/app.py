@@ -18,6 +18,8 @@ TOOLS = {
     "doctor": "what this machine can do, and why the rest cannot",
     "run": "measure a suite of benchmarks",
     "workloads": "what a training or inference step asks of the network: calls, formula, source",
+    "train": "real training on synthetic data with PyTorch, and what of its steps was communication",
+    "replay": "the communication of a recorded step, measured again",
     "suite": "list, show and check suites",
     "accept": "is this machine as good as promised? a suite with criteria, judged",
     "compare": "is NEW slower than BASE? a verdict on two sets of launches",

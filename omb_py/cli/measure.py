@@ -31,7 +31,7 @@ def command(benchmark: Benchmark) -> click.Command:
     return Page(
         benchmark.name,
         params=params,
-        callback=lambda **values: _measure(benchmark, values),
+        callback=lambda **values: run_measuring(benchmark, values),
         help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({origin(benchmark.name)}).\n\n"
         f"Prints {_metric(benchmark)}.\n\nResults go to stdout, notes and errors to stderr.",
         short_help=benchmark.summary,
@@ -118,7 +118,8 @@ def rank_0_speaks() -> bool:
     return joined is not None and joined.rank > 0
 
 
-def _measure(benchmark: Benchmark, values: dict[str, Any]) -> int:
+def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
+    """Measure what click's parsed values say; the exit code. Raises OmbError."""
     try:
         request = request_of(benchmark, values)
         narrowed(request, offers_of(request.backends))

@@ -43,6 +43,10 @@ def find(name: str) -> click.Command:
         from omb_py.cli.workloads import workloads_command
 
         return workloads_command()
+    if name in ("train", "replay"):
+        from omb_py.cli import train
+
+        return train.train_command() if name == "train" else train.replay_command()
     if name in ("run", "suite"):
         from omb_py.cli import suites
 

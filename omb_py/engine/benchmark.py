@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.program import Program
+
+if TYPE_CHECKING:
+    from omb_py.engine.measure import Measured
+    from omb_py.engine.session import Session
 
 Family = Literal[
     "pt2pt",
@@ -20,6 +24,7 @@ Family = Literal[
     "host",
     "guideline",
     "workload",
+    "training",
 ]
 
 Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
@@ -249,6 +254,8 @@ class Benchmark:
     """Raises UsageError where a cell's options do not go with so many ranks."""
     fewest: int = 100
     """Iterations before which a loop does not stop early."""
+    runs: Callable[[Session, Cell, Callable[[str], None]], Measured] | None = None
+    """Measures a cell by itself, not by a program of steps: others say what is called (:mod:`omb_py.suites.training`)."""
 
     def cell(self, backend: str, binding: str, size: int, **more: Any) -> Cell:
         """A cell of this benchmark, with its own defaults."""

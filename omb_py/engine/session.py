@@ -144,6 +144,10 @@ class OneRank:
 
     _runner: Any
 
+    def watch(self, runner: Any) -> None:
+        """Ask `runner` for `position()` and `labels`, where no program of steps is loaded."""
+        self._runner = runner
+
     def position(self) -> tuple[int, int]:
         """(iteration, step) of the loop that runs now."""
         return self._runner.position() if self._runner else (0, 0)

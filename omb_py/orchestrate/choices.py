@@ -20,7 +20,7 @@ from omb_py.engine.rotate import CACHES
 from omb_py.engine.sync import KINDS as SYNC_KINDS
 from omb_py.engine.timing import BATCHED, MODES
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.orchestrate.request import FORMATS, LAUNCHERS, NCCL_TESTS, SILENT, Request
+from omb_py.orchestrate.request import FORMATS, HOROVOD, LAUNCHERS, NCCL_TESTS, SILENT, Request
 from omb_py.suites import find
 
 BINDINGS = ("native", "mpi4py")
@@ -230,7 +230,7 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         ("synchronisation", request.sync, tuple(SYNCS)),
         ("thread level", request.thread_level, THREAD_LEVELS),
         ("cache", request.cache, CACHES),
-        ("format", request.format, (*FORMATS, SILENT)),
+        ("format", request.format, (*FORMATS, SILENT, HOROVOD)),
         ("launcher", request.launcher, LAUNCHERS),
     ):
         if word is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from omb_py.orchestrate.request import NCCL_TESTS, Request
+from omb_py.orchestrate.request import HOROVOD, NCCL_TESTS, Request
 
 if TYPE_CHECKING:
     from omb_py.results.osu_windows import Windows
@@ -191,6 +191,20 @@ class AtEnd:
         sys.stdout.flush()
 
 
+class Horovod:
+    """Trainings as Horovod's synthetic benchmark prints them."""
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Print a training, which is whole."""
+        from omb_py.results.horovod_text import horovod_text
+
+        sys.stdout.write(horovod_text(row))
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Nothing is kept back."""
+
+
 class Drawn:
     """Another printer, and below what it prints the curve of each benchmark."""
 
@@ -263,6 +277,8 @@ def printer_of(request: Request, tables: int) -> Printer:
 def _printer(request: Request, tables: int) -> Printer:
     if request.format == NCCL_TESTS:
         return NcclTests()
+    if request.format == HOROVOD:
+        return Horovod()
     if request.format == "osu" and tables == 1:
         return Osu(request)
     return AtEnd("table" if request.format == "osu" else request.format)

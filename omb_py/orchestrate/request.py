@@ -16,6 +16,8 @@ FORMATS = ("osu", "nccl-tests", "table", "csv", "json")
 """What ``--format`` admits."""
 NCCL_TESTS = "nccl-tests"
 """The text of nccl-tests, which implies their method."""
+HOROVOD = "horovod"
+"""The text of Horovod's synthetic benchmark, of trainings alone."""
 GRAPHS = ("tty", "png", "pdf")
 """What ``--graph`` admits."""
 SILENT = "none"

@@ -76,7 +76,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         run_id=identity.run_id, launch_id=identity.launch_id, launch_index=identity.launch_index,
         started_at=identity.started_at, schema_version=SCHEMA_VERSION, source="omb-py",
         benchmark=benchmark.name, family=benchmark.family, backend=cell["backend"],
-        library=facts["library"], binding=cell["binding"], **{k: marks.get(k, facts[k]) for k in _VERSIONS},
+        binding=cell["binding"], **{k: marks.get(k, facts[k]) for k in _VERSIONS},
         device=cell["device"], device_name=facts.get("device_name") or None,
         buffer="device" if cell["device"] != "cpu" and cell["buffer"] == "numpy" else cell["buffer"], dtype=dtype,
         op=cell["op"] if "op" in benchmark.options else None,
@@ -120,8 +120,8 @@ def _timing(cell: Mapping[str, Any]) -> str:
 
 _APART = ("ranks_per_device", "staging", "placement", "filler", "side", *(f"nccl_{key}" for key in KEYS))
 """Marks of a row that make it another measurement."""
-_VERSIONS = ("binding_version", "library_version")
-"""Of a binding that brings its own library: marks that replace the launch's."""
+_VERSIONS = ("library", "binding_version", "library_version")
+"""Of a binding or training that brings its own library: marks that replace the launch's."""
 
 
 def _said(marks: Mapping[str, str]) -> dict[str, str]:

@@ -150,11 +150,13 @@ def replay(v: Values, rank: int, ranks: int) -> list[Call]:
     until = None if v["wait"] == "end" else 0
     for count, (name, elements, dtype, group) in v["trace"]:
         op = _OPS.get(name)
-        why = "is unknown" if op is None else f"is among {group} ranks, not {ranks}" if group not in (0, ranks) else ""
+        why = "is unknown: " if op is None else ""
+        if op is not None and group not in (0, ranks):
+            why = f"is among {group} ranks, not {ranks}: use -n {group}, or "
         if why:
             if v["unknown"] == "skip":
                 continue
-            raise UsageError(f"call {name} of {elements} elements {why}: write unknown=skip to leave it out")
+            raise UsageError(f"call {name} of {elements} elements {why}write unknown=skip (replay: --skip-unknown) to leave it out")
         assert op is not None
         nbytes = elements * DTYPES[dtype].itemsize
         if op in ("reduce_scatter_block", "alltoall"):

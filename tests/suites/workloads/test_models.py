@@ -1,10 +1,7 @@
-"""Models against the counts that their papers and libraries publish, buckets against worked lists and torch itself."""
+"""Models against the counts that their papers and libraries publish, buckets against worked lists and torch's own
+assignment; what a hook in its DDP sees is in tests/suites/training."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +10,7 @@ from hypothesis import strategies as st
 from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets
-from omb_py.suites.workloads.models import MLP, NAMES, model, transformer
+from omb_py.suites.workloads.models import NAMES, model, transformer
 
 PUBLISHED = {
     "mlp": (669_706, 6),
@@ -97,39 +94,3 @@ def test_torch_itself_assigns_the_same_buckets() -> None:
         found, _ = dist._compute_bucket_assignment_by_size(tensors, [FIRST, CAP], [False] * len(tensors))
         theirs = [sum(counts[j] * 4 for j in bucket) for bucket in found][::-1]
         assert list(ddp_buckets(name, "float32", "unused", FIRST, CAP)) == theirs, name
-
-
-@pytest.fixture
-def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A process group of one rank."""
-    dist = pytest.importorskip("torch.distributed", reason="PyTorch is an extra")
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield dist
-    dist.destroy_process_group()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_hook_in_torchs_ddp_sees_these_buckets(group: Any) -> None:
-    """The small model, trained: buckets of the first iteration and of those after."""
-    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
-    layers: list[Any] = []
-    for into, out in pairwise(MLP):
-        layers += [torch.nn.Linear(into, out), torch.nn.ReLU()]
-    seen: list[int] = []
-
-    def hook(state: Any, bucket: Any) -> Any:
-        seen.append(bucket.buffer().nbytes)
-        done = torch.futures.Future()
-        done.set_result(bucket.buffer())
-        return done
-
-    hook.__annotations__.clear()  # torch compares them with its classes, and these are texts
-    for unused, layouts in ((False, ("first", "rebuilt", "rebuilt")), (True, ("unused", "unused", "unused"))):
-        net = torch.nn.Sequential(*layers[:-1])
-        wrapped = torch.nn.parallel.DistributedDataParallel(net, find_unused_parameters=unused)
-        wrapped.register_comm_hook(None, hook)
-        for layout in layouts:
-            seen.clear()
-            wrapped(torch.ones(2, MLP[0])).sum().backward()
-            assert seen == list(ddp_buckets("mlp", "float32", layout, FIRST, CAP)), layout
-    assert len(ddp_buckets("mlp", "float32", "rebuilt", FIRST, CAP)) == 2, "large enough to show a difference"

@@ -1,0 +1,62 @@
+"""A training in the text of Horovod's pytorch_synthetic_benchmark, and the share of its steps that was communication."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+SPREAD = 1.96
+"""Horovod prints so many standard deviations of the iterations' rates."""
+SAMPLES = {"gpt2": "seq"}
+"""What a sample of a model is called; of others an image."""
+
+
+def rates(samples_us: Sequence[float], steps: int, batch: int) -> list[float]:
+    """Samples per second of one device, for each iteration of `steps` steps of `batch` samples.
+
+    >>> rates([1e6, 3e6, 5e5, 5e5], 2, 4)
+    [2.0, 8.0]
+    """
+    times = np.asarray(samples_us, np.float64).reshape(-1, steps).sum(axis=1)
+    return [float(rate) for rate in batch * steps / times * 1e6]
+
+
+def settings_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """What was trained: ``model`` and its settings."""
+    model, _, rest = dict(row["parameters"])["workload"].partition(":")
+    return {"model": model, **dict(pair.split("=", 1) for pair in rest.split(",") if pair)}
+
+
+def horovod_text(row: Mapping[str, Any]) -> str:
+    """The lines of a row of benchmark ``train``, each ended.
+
+    A step's time is that of the slowest rank. The last two lines are ours.
+    """
+    what, metrics, ranks = settings_of(row), row["metrics"], int(row["ranks"])
+    device = "CPU" if row["device"] == "cpu" else "GPU"
+    sample, batch = SAMPLES.get(what["model"], "img"), int(what["batch"])
+    found = rates(row["samples_us"], int(metrics["steps"]), batch)
+    mean, spread = float(np.mean(found)), SPREAD * float(np.std(found))
+    lines = [
+        f"Model: {what['model']}", f"Batch size: {batch}", f"Number of {device}s: {ranks}",
+        "Running warmup...", "Running benchmark...",
+        *(f"Iter #{number}: {rate:.1f} {sample}/sec per {device}" for number, rate in enumerate(found)),
+        f"{sample.capitalize()}/sec per {device}: {mean:.1f} +-{spread:.1f}",
+        f"Total {sample}/sec on {ranks} {device}(s): {ranks * mean:.1f} +-{ranks * spread:.1f}",
+        communication(row),
+    ]  # fmt: skip
+    if row["validated"] is False:
+        lines.append("Ranks differ: they do not hold the same finite parameters after training: Fail")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def communication(row: Mapping[str, Any]) -> str:
+    """The share of a step that was communication: what it took beyond the same step of one rank alone."""
+    metrics = row["metrics"]
+    step, exposed, half = float(row["mean_us"]), metrics["exposed_us"], metrics["exposed_half_us"]
+    return (
+        f"Communication: {exposed / step * 100:.1f} +-{half / step * 100:.1f} % of a step: {step / 1000:.2f} ms, of which "
+        f"{metrics['alone_us'] / 1000:.2f} ms without communication"
+    )

@@ -1,0 +1,48 @@
+"""The benchmark ``train``. It has no program of steps: PyTorch says what is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from omb_py.engine.benchmark import Benchmark, Cell, Counts, Metric, World
+from omb_py.engine.program import Program
+from omb_py.errors import UsageError
+from omb_py.suites.startup import ONE_OR_MORE
+
+if TYPE_CHECKING:
+    from omb_py.engine.measure import Measured, Phase
+    from omb_py.engine.session import Session
+
+ITERATIONS, WARMUP = 10, 10
+"""Of Horovod's synthetic benchmark: iterations of ten steps each, and steps before them."""
+
+
+def nothing(world: World, cell: Cell) -> Program:
+    """No call is known before PyTorch makes it."""
+    return Program((), ())
+
+
+def run(session: Session, cell: Cell, phase: Phase) -> Measured:
+    """As :func:`omb_py.suites.training.loop.train`, which loads PyTorch."""
+    from omb_py.suites.training.loop import train
+
+    return train(session, cell, phase)
+
+
+def fits(cell: Cell, ranks: int) -> None:
+    """Raises UsageError where the text of a training is wrong."""
+    from omb_py.suites.training.settings import parse_training
+
+    if not cell.workload:
+        raise UsageError("which model? write omb-py train MODEL")
+    parse_training(cell.workload)
+
+
+TRAIN = Benchmark(
+    "train", "training", "real training on synthetic data with PyTorch", nothing,
+    Metric("us", "mean over ranks of a training step; alone: the same without communication", lap="step"),
+    None, Counts(ITERATIONS, WARMUP, ITERATIONS, WARMUP), ONE_OR_MORE, "all", "float32", frozenset({"workload"}),
+    lambda size, ranks: 0, fits=fits, runs=run,
+)  # fmt: skip
+BENCHMARKS = {TRAIN.name: TRAIN}
+"""Found by name, and not in lists of benchmarks: it has a command of its own."""

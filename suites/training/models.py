@@ -1,0 +1,122 @@
+"""Small definitions of the models, parameters in the order of the published ones. Loads PyTorch.
+
+Counts and order are those of :mod:`omb_py.suites.workloads.models`, asserted in tests/suites/training.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from omb_py.suites.training.settings import Training
+from omb_py.suites.workloads.models import MLP, Shape, transformer
+
+_STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
+"""Of ResNet-50: blocks, width, stride of the first block."""
+
+
+def _conv(into: int, out: int, kernel: int, stride: int = 1) -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(into, out, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(out))
+
+
+class Bottleneck(nn.Module):
+    """A block of ResNet-50 (arXiv 1512.03385), the stride in its 3 × 3 convolution as in torchvision."""
+
+    def __init__(self, into: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.down, self.across, self.up = _conv(into, width, 1), _conv(width, width, 3, stride), _conv(width, 4 * width, 1)
+        self.short = _conv(into, 4 * width, 1, stride) if stride > 1 or into != 4 * width else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images in, images of 4 × width channels out."""
+        y = self.across(torch.relu(self.down(x))).relu()
+        return torch.relu(self.up(y) + self.short(x))
+
+
+def resnet50() -> nn.Sequential:
+    """ResNet-50, 25 557 032 parameters."""
+    layers: list[nn.Module] = [nn.Sequential(_conv(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1))]
+    into = 64
+    for blocks, width, stride in _STAGES:
+        for block in range(blocks):
+            layers.append(Bottleneck(into, width, stride if block == 0 else 1))
+            into = 4 * width
+    return nn.Sequential(*layers, nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(into, 1000)))
+
+
+def mlp() -> nn.Sequential:
+    """The perceptron of many introductions, 669 706 parameters."""
+    layers: list[nn.Module] = []
+    for into, out in pairwise(MLP):
+        layers += [nn.Linear(into, out), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class Layer(nn.Module):
+    """A layer of GPT-2: attention, then the feed-forward part, each after a norm."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        h = shape.hidden
+        self.heads = shape.heads
+        self.before = nn.LayerNorm(h)
+        self.attend, self.project = nn.Linear(h, 3 * h), nn.Linear(h, h)
+        self.between = nn.LayerNorm(h)
+        self.widen, self.narrow = nn.Linear(h, 4 * h), nn.Linear(4 * h, h)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, tokens, hidden) in and out."""
+        batch, tokens, hidden = x.shape
+        parts = self.attend(self.before(x)).view(batch, tokens, 3 * self.heads, hidden // self.heads)
+        query, key, value = parts.transpose(1, 2).chunk(3, dim=1)
+        seen = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.project(seen.transpose(1, 2).reshape(batch, tokens, hidden))
+        narrowed: Tensor = self.narrow(functional.gelu(self.widen(self.between(x))))
+        return x + narrowed
+
+
+class Gpt2(nn.Module):
+    """GPT-2 (Radford et al. 2019), output weights tied to the embedding; 124 439 808 parameters with 12 layers."""
+
+    def __init__(self, shape: Shape, layers: int) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(shape.vocabulary, shape.hidden)
+        self.positions = nn.Embedding(shape.sequence, shape.hidden)
+        for weights in (self.tokens.weight, self.positions.weight):
+            nn.init.normal_(weights, std=0.02)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(layers))
+        self.norm = nn.LayerNorm(shape.hidden)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(batch, tokens) in, (batch × tokens, vocabulary) out."""
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        for layer in self.layers:
+            x = layer(x)
+        return functional.linear(self.norm(x), self.tokens.weight).flatten(0, 1)
+
+
+def build(what: Training) -> nn.Module:
+    """The model, its parameters drawn from torch's generator."""
+    if what.model == "gpt2":
+        return Gpt2(transformer("gpt2-124m"), what["layers"])
+    return resnet50() if what.model == "resnet50" else mlp()
+
+
+def units(net: nn.Module) -> list[nn.Module]:
+    """What FSDP wraps one by one: layers and blocks with parameters."""
+    parts = net.layers if isinstance(net, Gpt2) else net.children()
+    return [part for part in parts if any(True for _ in part.parameters())]
+
+
+def batch_of(what: Training, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Synthetic input and the classes wanted, the same in every step."""
+    n = what["batch"]
+    if what.model == "gpt2":
+        words = transformer("gpt2-124m").vocabulary
+        found = torch.randint(words, (n, what["seq"] + 1), generator=generator)
+        return found[:, :-1].contiguous(), found[:, 1:].flatten()
+    shape, classes = ((3, what["image"], what["image"]), 1000) if what.model == "resnet50" else ((MLP[0],), MLP[-1])
+    return torch.randn(n, *shape, generator=generator), torch.randint(classes, (n,), generator=generator)

@@ -1,0 +1,64 @@
+"""How a model is spread over ranks: PyTorch's DistributedDataParallel or its fully_shard. Loads PyTorch."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from omb_py.engine.devices import local_rank
+from omb_py.errors import EnvironmentProblem
+from omb_py.suites.training.models import units
+from omb_py.suites.training.settings import Training
+
+
+def device_of(what: Training) -> torch.device:
+    """Where the model lives: on a GPU with nccl. Raises EnvironmentProblem where there is none for this rank."""
+    if what["backend"] != "nccl":
+        return torch.device("cpu")
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not dist.is_nccl_available() or local_rank() >= there:
+        raise EnvironmentProblem(
+            f"--backend nccl needs a PyTorch with NCCL and a GPU for each rank: torch {torch.__version__} sees {there} "
+            "on this node: use --backend gloo"
+        )
+    torch.cuda.set_device(local_rank())
+    return torch.device("cuda", local_rank())
+
+
+def group_of(what: Training) -> Any:
+    """The process group of all ranks for gradients; the launch's own for gloo. Raises EnvironmentProblem."""
+    if what["backend"] == "gloo":
+        return dist.group.WORLD
+    if what["backend"] == "mpi" and not dist.is_mpi_available():
+        raise EnvironmentProblem(
+            f"--backend mpi needs a PyTorch built with MPI, which torch {torch.__version__} is not: use --backend gloo"
+        )
+    return dist.new_group(backend=what["backend"])
+
+
+def spread(net: nn.Module, what: Training, device: torch.device, group: Any) -> nn.Module:
+    """The model as all ranks train it together. FSDP: each layer or block is a unit, and the rest is one."""
+    if what["parallel"] == "ddp":
+        return nn.parallel.DistributedDataParallel(net, process_group=group)
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = DeviceMesh.from_group(group, device.type)
+    for part in (*units(net), net):
+        whole = fully_shard(part, mesh=mesh)
+        if what["backend"] != "nccl":
+            whole.set_force_sum_reduction_for_comms(True)  # only NCCL averages by itself
+    return net
+
+
+def library_of(what: Training) -> dict[str, str]:
+    """Marks of a row whose gradients do not travel over the launch's own Gloo."""
+    if what["backend"] == "gloo":
+        return {}
+    version: Any = torch.cuda.nccl.version() if what["backend"] == "nccl" else os.environ.get("MPI_VERSION", "")
+    text = ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
+    return {"library": f"torch {what['backend']}", "library_version": text or str(torch.__version__)}

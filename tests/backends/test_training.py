@@ -1,0 +1,80 @@
+"""Real training on two ranks of Gloo: what is printed and stored, and a trace that replays with the same calls."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from omb_py.results import load
+from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES
+from omb_py.suites.workloads.data_parallel import ddp_buckets
+from omb_py.suites.workloads.families import parse_workload
+from tests.support.mpi import environment
+
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'"),
+]
+FEW = ("-n", "2", "--batch", "4", "--steps", "3", "-i", "2", "-x", "2")
+
+
+def omb_py(*words: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", *words], env=environment(), capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def calls_of(trace: Path) -> list[tuple[str, int, str]]:
+    return [(c.op, c.nbytes, c.dtype) for c in parse_workload(f"replay:trace=@{trace}").calls(0, 2)]
+
+
+def test_a_step_is_trained_traced_and_replayed(tmp_path: Path) -> None:
+    """The trace has the calls and bytes that a hook sees in torch's DDP (tests/suites/training/test_models.py)."""
+    trace, store = tmp_path / "step.json", tmp_path / "store"
+    done = omb_py("train", "mlp", *FEW, "--trace", str(trace), "--store", str(store))
+    lines = done.stdout.splitlines()
+    assert lines[:3] == ["Model: mlp", "Batch size: 4", "Number of CPUs: 2"]
+    assert [line.partition(":")[0] for line in lines[5:]] == [
+        "Iter #0", "Iter #1", "Img/sec per CPU", "Total img/sec on 2 CPU(s)", "Communication",
+    ]  # fmt: skip
+
+    (row,) = load(store).to_dict("records")
+    metrics, settings = dict(row["metrics"]), dict(row["parameters"])
+    assert settings["workload"] == "mlp:parallel=ddp,batch=4"
+    assert (row["benchmark"], row["backend"], row["ranks"], row["dtype"]) == ("train", "gloo", 2, "float32")
+    assert len(row["samples_us"]) == row["iterations"] == 6 and row["stop_reason"] == "fixed"
+    assert row["validated"] and metrics["parameters"] == 669_706
+    assert metrics["loss_last"] < metrics["loss_first"]
+    assert metrics["exposed_us"] == pytest.approx(row["mean_us"] - metrics["alone_us"], rel=1e-3)
+
+    buckets = [("allreduce", n, "float32") for n in ddp_buckets("mlp", "float32", "rebuilt", DDP_FIRST_BYTES, DDP_CAP_BYTES)]
+    assert calls_of(trace) == buckets and len(buckets) > 1
+
+    done = omb_py("replay", str(trace), "--backend", "gloo", "-n", "2", "-c", "-i", "5", "--format", "json", "--no-store")
+    (replayed,) = json.loads(done.stdout)
+    assert replayed["validated"] is True
+    assert str(trace) not in dict(replayed["parameters"])["workload"]
+
+
+def test_fsdp_gathers_and_scatters_its_units_inside_torchrun(tmp_path: Path) -> None:
+    trace = tmp_path / "step.json"
+    words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python", sys.executable)
+    done = subprocess.run(
+        [sys.executable, *words, "-m", "omb_py", "train", "mlp", "--parallel", "fsdp", "--batch", "4", "--steps", "3",
+         "-i", "1", "-x", "1", "--no-store", "--format", "json", "--trace", str(trace)],
+        env=environment(), capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert dict(row["parameters"])["workload"] == "mlp:parallel=fsdp,batch=4"
+    units = [1_607_680, 1_050_624, 20_520]  # bytes of the parameters of each layer
+    found = calls_of(trace)
+    assert sorted(n for op, n, _ in found if op == "reduce_scatter_block") == sorted(units)

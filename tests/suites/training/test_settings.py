@@ -1,0 +1,38 @@
+"""The text of a training: what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.errors import UsageError
+from omb_py.suites.training.settings import MODELS, PARALLEL, parse_training, text_of
+
+
+@given(st.sampled_from(sorted(MODELS)), st.sampled_from(PARALLEL), st.integers(1, 1 << 20), st.text(min_size=1))
+def test_what_is_written_is_read(model: str, parallel: str, batch: int, trace: str) -> None:
+    found = parse_training(text_of(model, {"parallel": parallel, "batch": batch, "trace": f"/{trace}"}))
+    assert (found.model, found["parallel"], found["batch"], found["trace"]) == (model, parallel, batch, f"/{trace}")
+    assert parse_training(text_of(model, found.values)) == found
+
+
+def test_a_row_says_what_a_step_is_and_names_no_file() -> None:
+    found = parse_training("gpt2:trace=/t.json,steps=3,layers=2")
+    assert found.shown == "gpt2:parallel=ddp,batch=1,seq=1024,layers=2"
+    assert parse_training("mlp").shown == "mlp:parallel=ddp,batch=32"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("resnet5", r"unknown model 'resnet5': did you mean resnet50\?"),
+        ("mlp:batch=0", r"batch: '0' is not a whole number from 1 on"),
+        ("mlp:parallel=fdsp", r"did you mean fsdp\?"),
+        ("resnet50:image=16", r"image: '16' is not a whole number from 32 on"),
+        ("gpt2:seq=2048", r"positions for 1024 tokens, not 2048: --seq 1024"),
+    ],
+)
+def test_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse_training(text)
