@@ -33,7 +33,7 @@ _USUAL: Mapping[str, Any] = {
 """Values that need no option. The type always has one: what is usual differs between benchmarks."""
 _SYNCHRONISED = ("collective", "non-blocking", "persistent", "neighborhood")
 """Families that take ``--process-sync``; rows of the others have ``none``."""
-COLUMNS = ("benchmark", "family", "size_bytes", "launch_id", *_FLAGS)
+COLUMNS = ("benchmark", "family", "size_bytes", "launch_id", "parameters", *_FLAGS)
 """What of a row is looked at."""
 
 
@@ -47,6 +47,9 @@ def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -
     """
     first = {name: plain(rows[0].get(name)) for name in COLUMNS}
     words = ["omb-py", str(first["benchmark"])]
+    if first["family"] in ("workload", "training"):
+        words, first["dtype"] = [*words, *_of_workload(first)], None
+        binding &= first["family"] != "training"
     if first["process_sync"] == "none" and first["family"] not in _SYNCHRONISED:
         first["process_sync"] = None
     for column, flag in _FLAGS.items():
@@ -58,3 +61,13 @@ def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -
     if sizes:
         words += ["-m", ",".join(map(str, sizes)) if len(sizes) > 1 else f"{sizes[0]}:{sizes[0]}"]
     return shlex.join([*words, *(["--launches", str(launches)] if launches > 1 else [])])
+
+
+def _of_workload(first: Row) -> list[str]:
+    """``--workload TEXT``; of a training the model and its settings as options."""
+    text = str(dict(first["parameters"] or {}).get("workload", ""))
+    if first["family"] == "workload":
+        return ["--workload", text] if text else []
+    model, _, settings = text.partition(":")
+    pairs = [pair.partition("=") for pair in settings.split(",") if pair]
+    return [model, *(word for key, _, value in pairs for word in (f"--{key}", value))]

@@ -1,4 +1,4 @@
-"""A training in the text of Horovod's pytorch_synthetic_benchmark, and the share of its steps that was communication."""
+"""A training in the text of Horovod's pytorch_synthetic_benchmark, and what of its steps was communication."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def settings_of(row: Mapping[str, Any]) -> dict[str, str]:
 def horovod_text(row: Mapping[str, Any]) -> str:
     """The lines of a row of benchmark ``train``, each ended.
 
-    A step's time is that of the slowest rank. The last two lines are ours.
+    A step's time is that of the slowest rank. What follows Horovod's lines is ours.
     """
-    what, metrics, ranks = settings_of(row), row["metrics"], int(row["ranks"])
+    what, metrics, ranks = settings_of(row), dict(row["metrics"]), int(row["ranks"])
     device = "CPU" if row["device"] == "cpu" else "GPU"
     sample, batch = SAMPLES.get(what["model"], "img"), int(what["batch"])
     found = rates(row["samples_us"], int(metrics["steps"]), batch)
@@ -54,9 +54,8 @@ def horovod_text(row: Mapping[str, Any]) -> str:
 
 def communication(row: Mapping[str, Any]) -> str:
     """The share of a step that was communication: what it took beyond the same step of one rank alone."""
-    metrics = row["metrics"]
+    metrics = dict(row["metrics"])
     step, exposed, half = float(row["mean_us"]), metrics["exposed_us"], metrics["exposed_half_us"]
-    return (
-        f"Communication: {exposed / step * 100:.1f} +-{half / step * 100:.1f} % of a step: {step / 1000:.2f} ms, of which "
-        f"{metrics['alone_us'] / 1000:.2f} ms without communication"
-    )
+    share = f"{exposed / step * 100:.1f} +-{half / step * 100:.1f} %"
+    times = f"{step / 1000:.2f} ms, of which {metrics['alone_us'] / 1000:.2f} ms without communication"
+    return f"Communication: {share} of a step: {times}"

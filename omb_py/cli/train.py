@@ -25,9 +25,13 @@ _SHARED = ("ranks", "hosts", "launcher", "launcher_args", "time_limit", "launche
 _OF_MODELS = {"image": "Of resnet50: pixels of an image's side. (default: 224)",
               "seq": "Of gpt2: tokens of a sequence. (default: 1024)",
               "layers": "Of gpt2: layers. (default: 12)"}  # fmt: skip
-_EXAMPLES = ("omb-py train mlp -n 2", "omb-py train resnet50 -n 4 --batch 8", "torchrun --nproc-per-node 4 --no-python \\",
-             "    omb-py train gpt2 --parallel fsdp", "omb-py train mlp -n 2 --trace step.json",
-             "omb-py replay step.json --backend gloo -n 2")  # fmt: skip
+_EXAMPLES = (
+    "omb-py train mlp -n 2",
+    "omb-py train resnet50 -n 4 --batch 8",
+    "mpirun -n 4 omb-py train gpt2 --parallel fsdp",
+    "omb-py train mlp -n 2 --trace step.json",
+    "omb-py replay step.json --backend gloo -n 2",
+)
 
 
 def train_command() -> click.Command:
@@ -126,7 +130,7 @@ def replay_command() -> click.Command:
         "(docs/workloads/replay.md).",
         options_metavar="[OPTIONS]",
         sections=(
-            ("Examples", [("omb-py replay step.json --backend gloo -n 2", ""), ("omb-py replay step.json -n 4 -c", "")]),
+            ("Examples", [(line, "") for line in (_EXAMPLES[-1], "omb-py replay step.json -n 4 -c")]),
             ("Exit codes", EXIT_CODES),
         ),
     )

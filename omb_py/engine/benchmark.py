@@ -255,7 +255,7 @@ class Benchmark:
     fewest: int = 100
     """Iterations before which a loop does not stop early."""
     runs: Callable[[Session, Cell, Callable[[str], None]], Measured] | None = None
-    """Measures a cell by itself, not by a program of steps: others say what is called (:mod:`omb_py.suites.training`)."""
+    """Measures a cell by itself: no program of steps says what is called (:mod:`omb_py.suites.training`)."""
 
     def cell(self, backend: str, binding: str, size: int, **more: Any) -> Cell:
         """A cell of this benchmark, with its own defaults."""

@@ -6,6 +6,7 @@ Loads PyTorch. What is measured and why: docs/decisions/0026-share-of-communicat
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +102,7 @@ class Trainer:
         self.timed(STEP, 0)  # buckets of the first step are others
         self._at = 0, 2
         self.session.barrier()
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of its own start and stop
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.device.type == "cuda" else [])]
         with peers_speak_first():
             if 0 not in self.session.local:
@@ -195,7 +197,8 @@ def _numbers(result: Measured, held: Trainer) -> dict[str, Any]:
     spread_ = float(beyond.std(ddof=1)) if len(beyond) > 1 else 0.0
     return {
         "alone_us": float(alone.mean()), "exposed_us": float(beyond.mean()),
-        "exposed_half_us": 1.96 * spread_ / len(beyond) ** 0.5, "share_pct": float(beyond.mean() / together.mean() * 100),
+        "exposed_half_us": 1.96 * spread_ / len(beyond) ** 0.5,
+        "share_pct": float(beyond.mean() / together.mean() * 100),
         "steps": float(held.what["steps"]), "parameters": float(held.parameters),
         "loss_first": held.losses[0], "loss_last": held.losses[-1],
     }  # fmt: skip

@@ -27,7 +27,8 @@ class Bottleneck(nn.Module):
 
     def __init__(self, into: int, width: int, stride: int) -> None:
         super().__init__()
-        self.down, self.across, self.up = _conv(into, width, 1), _conv(width, width, 3, stride), _conv(width, 4 * width, 1)
+        self.down, self.across = _conv(into, width, 1), _conv(width, width, 3, stride)
+        self.up = _conv(width, 4 * width, 1)
         self.short = _conv(into, 4 * width, 1, stride) if stride > 1 or into != 4 * width else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:

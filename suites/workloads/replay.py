@@ -156,7 +156,8 @@ def replay(v: Values, rank: int, ranks: int) -> list[Call]:
         if why:
             if v["unknown"] == "skip":
                 continue
-            raise UsageError(f"call {name} of {elements} elements {why}write unknown=skip (replay: --skip-unknown) to leave it out")
+            what = f"call {name} of {elements} elements {why}"
+            raise UsageError(f"{what}write unknown=skip (replay: --skip-unknown) to leave it out")
         assert op is not None
         nbytes = elements * DTYPES[dtype].itemsize
         if op in ("reduce_scatter_block", "alltoall"):

@@ -46,3 +46,15 @@ def test_nulls_of_pandas_are_nulls() -> None:
     frame = pd.DataFrame([ROW | {"window": np.nan, "root": pd.NA, "op": None}]).astype({"root": "Int32"})
     records = frame.reindex(columns=COLUMNS).to_dict("records")
     assert measuring(records) == "omb-py allreduce --backend mpi --binding native -n 4 -T float32 -m 8:8"
+
+
+def test_workloads_and_trainings_say_what_they_are_of() -> None:
+    step = ROW | {"benchmark": "step", "family": "workload", "size_bytes": 0, "op": None, "dtype": "char",
+                  "parameters": {"workload": "ddp:model=resnet50"}}  # fmt: skip
+    wanted = "omb-py step --workload ddp:model=resnet50 --backend mpi --binding native -n 4"
+    assert measuring([step]) == wanted
+    train = step | {"benchmark": "train", "family": "training", "backend": "gloo", "binding": "torch",
+                    "parameters": [("workload", "gpt2:parallel=fsdp,batch=2,seq=8")]}  # fmt: skip
+    assert measuring([train], 2) == (
+        "omb-py train gpt2 --parallel fsdp --batch 2 --seq 8 --backend gloo -n 4 --launches 2"
+    )
