@@ -29,6 +29,11 @@ def run(session: Session, cell: Cell, phase: Phase) -> Measured:
     return train(session, cell, phase)
 
 
+def refuses(cell: Cell) -> str:
+    """Why it cannot run; empty where it can. The backend is that of the launch, not of the gradients."""
+    return "" if cell.backend == "gloo" else f"train starts its ranks over Gloo, not {cell.backend}: use backend gloo"
+
+
 def fits(cell: Cell, ranks: int) -> None:
     """Raises UsageError where the text of a training is wrong."""
     from omb_py.suites.training.settings import parse_training
@@ -42,7 +47,7 @@ TRAIN = Benchmark(
     "train", "training", "real training on synthetic data with PyTorch", nothing,
     Metric("us", "mean over ranks of a training step; alone: the same without communication", lap="step"),
     None, Counts(ITERATIONS, WARMUP, ITERATIONS, WARMUP), ONE_OR_MORE, "all", "float32", frozenset({"workload"}),
-    lambda size, ranks: 0, fits=fits, runs=run,
+    lambda size, ranks: 0, refuses=refuses, fits=fits, runs=run,
 )  # fmt: skip
 BENCHMARKS = {TRAIN.name: TRAIN}
 """Found by name, and not in lists of benchmarks: it has a command of its own."""

@@ -39,10 +39,10 @@ class Model:
         self.net, (self.input, self.wanted) = net, batch
         self.optimiser = torch.optim.SGD(net.parameters(), lr=RATE)
 
-    def step(self) -> torch.Tensor:
+    def step(self) -> Any:
         """One step of training; the loss before it."""
         self.optimiser.zero_grad()
-        loss = functional.cross_entropy(self.net(self.input), self.wanted)
+        loss: Any = functional.cross_entropy(self.net(self.input), self.wanted)
         loss.backward()
         self.optimiser.step()
         return loss.detach()
@@ -57,14 +57,14 @@ class Trainer:
         self.session, self.what = session, what
         self.device = device_of(what)
         generator = torch.Generator().manual_seed(session.local[0])  # other data on each rank, as in training
-        batch = tuple(part.to(self.device) for part in batch_of(what, generator))
+        batch: Any = tuple(part.to(self.device) for part in batch_of(what, generator))
         nets = []
         for _ in (STEP, ALONE):
             torch.manual_seed(0)
             nets.append(build(what).to(self.device))
         self.parameters = sum(p.numel() for p in nets[0].parameters())
         together = spread(nets[0], what, self.device, group_of(what))
-        self.models = {STEP: Model(together, batch), ALONE: Model(nets[1], batch)}  # type: ignore[arg-type]
+        self.models = {STEP: Model(together, batch), ALONE: Model(nets[1], batch)}
         self.losses: list[float] = []
         self._at = (0, 0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import torch
@@ -59,6 +58,6 @@ def library_of(what: Training) -> dict[str, str]:
     """Marks of a row whose gradients do not travel over the launch's own Gloo."""
     if what["backend"] == "gloo":
         return {}
-    version: Any = torch.cuda.nccl.version() if what["backend"] == "nccl" else os.environ.get("MPI_VERSION", "")
-    text = ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
-    return {"library": f"torch {what['backend']}", "library_version": text or str(torch.__version__)}
+    nccl: Any = torch.cuda.nccl
+    version = ".".join(map(str, nccl.version())) if what["backend"] == "nccl" else str(torch.__version__)
+    return {"library": f"torch {what['backend']}", "library_version": version}

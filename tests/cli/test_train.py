@@ -94,3 +94,10 @@ def test_replay_is_a_step_with_the_trace(captured: list[Request], trace: Path) -
     assert main(["replay", str(trace)]) == 0
     with pytest.raises(UsageError, match=r"call teleport of 3 elements is unknown: .*--skip-unknown\) to leave it out"):
         plan(captured[-1], 2)
+
+
+def test_ranks_are_those_of_gloo_whatever_carries_the_gradients() -> None:
+    with pytest.raises(UsageError, match="train starts its ranks over Gloo, not mock: use backend gloo"):
+        plan(Request("train", backends=("mock",), workload="mlp"), 2)
+    with pytest.raises(UsageError, match="which model"):
+        plan(Request("train", backends=("gloo",)), 2)
