@@ -86,8 +86,9 @@ class Gpt2(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(shape.vocabulary, shape.hidden)
         self.positions = nn.Embedding(shape.sequence, shape.hidden)
-        for weights in (self.tokens.weight, self.positions.weight):
-            nn.init.normal_(weights, std=0.02)
+        with torch.no_grad():
+            for weights in (self.tokens.weight, self.positions.weight):
+                weights.mul_(0.02)  # drawn with a deviation of 1
         self.layers = nn.ModuleList(Layer(shape) for _ in range(layers))
         self.norm = nn.LayerNorm(shape.hidden)
 
