@@ -42,6 +42,7 @@ def test_a_step_is_trained_traced_and_replayed(tmp_path: Path) -> None:
     """The trace has the calls and bytes that a hook sees in torch's DDP (tests/suites/training/test_models.py)."""
     trace, store = tmp_path / "step.json", tmp_path / "store"
     done = omb_py("train", "mlp", *FEW, "--trace", str(trace), "--store", str(store))
+    assert "the ranks printed" not in done.stderr  # the profiler is quiet
     lines = done.stdout.splitlines()
     assert lines[:3] == ["Model: mlp", "Batch size: 4", "Number of CPUs: 2"]
     assert [line.partition(":")[0] for line in lines[5:]] == [
