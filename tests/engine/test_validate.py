@@ -103,7 +103,7 @@ class TestRightData:
 class TestFlippedByte:
     @pytest.mark.parametrize("name", CHECKABLE)
     def test_is_found_at_every_place_of_every_block_on_every_rank(self, name: str) -> None:
-        """A byte of each block alone, then all of them at once: as many are wrong as were spoiled, so none is missed."""
+        """A byte of each block alone, then all at once: as many are wrong as were spoiled, so none is missed."""
         benchmark, ranks, what = BENCHMARKS[name], ranks_of(name), cell(name, size_of(name))
         places = [(r, region, at) for r, region in received(benchmark, what, ranks) for at in range(region.nbytes)]
         turns = len(benchmark.program(World(0, ranks), what).stages[0].variants)  # it is looked at in one of so many
