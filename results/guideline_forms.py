@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +12,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from omb_py.errors import NEGATIVE, OK
-from omb_py.results.guidelines import WORDS, Judged, Row, Rules, judge, pairs_of
+from omb_py.results.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_look, decide
 from omb_py.results.knobs import advice
-from omb_py.results.units import size_text
+from omb_py.results.units import counted, size_text
 
 HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "launches")
 _LIBRARY = ("library", "library_version")
@@ -31,6 +32,8 @@ class Report:
     """Guidelines that could not be checked, and why."""
     run_id: str = ""
     seed: int | None = None
+    launches: int = 0
+    """All that were made."""
 
     @property
     def words(self) -> Counter[str]:
@@ -46,15 +49,16 @@ class Report:
 
 def report_of(rows: Iterable[Row], rules: Rules) -> Report:
     """Verdicts on stored rows, in the order of the catalogue, with what to try on the library of each."""
-    pairs = sorted(pairs_of(rows), key=lambda pair: (_place(pair.name), pair.size_bytes))
-    told = {pair.name: advice(str(pair.row.get("library")), pair.name) for pair in pairs}
-    return Report(judge(pairs, rules), rules, told)
+    mine = [row for row in rows if row.get("family") == FAMILY]
+    judged = sorted(decide(by_look(mine), rules), key=lambda one: (_place(one.pair.name), one.pair.size_bytes))
+    told = {one.pair.name: advice(str(one.pair.row.get("library")), one.pair.name) for one in judged}
+    return Report(judged, rules, told, launches=len({row["launch_id"] for row in mine}))
 
 
 def _place(name: str) -> tuple[int, str]:
     """Patterns by their number, then the others by name."""
-    number = name.partition("_")[0].removeprefix("gl")
-    return (int(number), name) if number.isdecimal() else (1000, name)
+    found = re.match(r"gl(\d+)", name)
+    return (int(found[1]), name) if found else (1000, name)
 
 
 def exit_code(report: Report) -> int:
@@ -74,8 +78,7 @@ def preamble(report: Report) -> list[str]:
     rows = [one.pair.row for one in report.judged]
     libraries = dict.fromkeys(" ".join(str(row[n]) for n in _LIBRARY if row.get(n)) for row in rows)
     places = dict.fromkeys(f"{row.get('ranks')} ranks on {row.get('nodes')} node(s)" for row in rows)
-    launches = max((one.launches for one in report.judged), default=0)
-    return [f"{', '.join(libraries)}, {', '.join(places)}, {launches} launches"] if rows else []
+    return [f"{', '.join(libraries)}, {', '.join(places)}, {counted(report.launches, 'launch')}"] if rows else []
 
 
 def closing(report: Report) -> list[str]:
@@ -87,8 +90,11 @@ def closing(report: Report) -> list[str]:
         lines.append(f"{title(one)} is violated: {one.ratio:.2f} times, {one.lost_us:.2f} µs a call{told}")
     lines.append(
         f"ratio: left over right in the same launch, 90 % interval; violated: beyond {1 + rules.delta:g}, one-sided t "
-        f"test on the launches' logs, Holm over {len(report.judged)} cells at {rules.alpha:.0%}"
+        f"test on the launches' logs, Holm, at {rules.alpha:.0%} for the whole report of {len(report.judged)} cells"
     )
+    again = sum(one.look > 1 for one in report.judged)
+    if again:
+        lines.append(f"{counted(again, 'cell')} measured again: fresh launches alone decide, not those that chose them")
     if any(one.pair.limited for one in report.judged):
         lines.append("* as short as the skew with which the ranks leave a barrier: the ratio is that of both with it")
     lines += [f"not checked: {what}: {why}" for what, why in report.skipped]
@@ -107,7 +113,8 @@ def table(report: Report) -> list[tuple[str, ...]]:
         (
             one.pair.text, size_text(one.pair.size_bytes) + ("*" if one.pair.limited else ""), f"{one.left_us:.2f}",
             f"{one.right_us:.2f}", f"{one.ratio:.3f}", _interval(one), one.verdict,
-            f"{one.lost_us:.2f}" if one.verdict == "VIOLATED" else "", str(one.launches),
+            f"{one.lost_us:.2f}" if one.verdict == "VIOLATED" else "",
+            f"{one.launches} (look {one.look})" if one.look > 1 else str(one.launches),
         )
         for one in order
     ]  # fmt: skip
@@ -125,7 +132,7 @@ def records(report: Report) -> list[dict[str, Any]]:
             "violated": one.verdict == "VIOLATED", "verdict": one.verdict,
             "left_us": one.left_us, "right_us": one.right_us, "lost_us": one.lost_us,
             "low": one.low, "high": one.high if math.isfinite(one.high) else None, "p": one.p,
-            "adjusted": one.adjusted, "launches": one.launches, "sync_limited": one.pair.limited,
+            "adjusted": one.adjusted, "launches": one.launches, "look": one.look, "sync_limited": one.pair.limited,
             "advice": report.advice.get(one.pair.name) if one.verdict == "VIOLATED" else None,
         }
         for one in report.judged
@@ -136,7 +143,8 @@ def to_json(report: Report) -> str:
     """One object."""
     told = {
         "run_id": report.run_id or None, "seed": report.seed,
-        "rules": {"alpha": report.rules.alpha, "delta": report.rules.delta},
+        "rules": {"alpha": report.rules.alpha, "delta": report.rules.delta, "looks": report.rules.looks},
+        "launches": report.launches,
         "verdicts": {word: report.words[word] for word in WORDS if report.words[word]},
         "cells": records(report),
         "skipped": [{"guideline": what, "reason": why} for what, why in report.skipped],

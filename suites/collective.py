@@ -17,6 +17,10 @@ def _buffers(send: int, recv: int) -> tuple[Buffer, ...]:
     return Buffer("send", send), Buffer("recv", recv)
 
 
+def _of(send: str, recv: str, size: int) -> tuple[Region, Region]:
+    return Region(send, 0, size), Region(recv, 0, size)
+
+
 def _placed(call: Step, here: bool) -> Step:
     return steps.in_place(call) if here else call
 
@@ -38,6 +42,18 @@ def allreduce(world: World, cell: Cell) -> Made:
     out, back = Region("recv" if cell.in_place else "send", 0, size), Region("recv", 0, size)
     call = steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.op)
     return _placed(call, cell.in_place), _buffers(size, size)
+
+
+def scan(world: World, cell: Cell) -> Made:
+    """Reduce a vector of `size` bytes over the ranks up to each."""
+    size = message_bytes(cell)
+    return steps.scan(*_of("send", "recv", size), reduction_dtype(cell.dtype), cell.op), _buffers(size, size)
+
+
+def exscan(world: World, cell: Cell) -> Made:
+    """The same without the rank itself; rank 0 gets nothing."""
+    size = message_bytes(cell)
+    return steps.exscan(*_of("send", "recv", size), reduction_dtype(cell.dtype), cell.op), _buffers(size, size)
 
 
 def reduce(world: World, cell: Cell) -> Made:

@@ -15,12 +15,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from omb_py.engine import steps
-from omb_py.engine.benchmark import Benchmark, Cell, Counts, Metric, Sizes, World
+from omb_py.engine.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Sizes, World
 from omb_py.engine.program import Lap, Program, Stage
+from omb_py.suites import hierarchy
 from omb_py.suites import mockups as m
 from omb_py.suites.rules import TWO_OR_MORE
 
 LEFT, RIGHT = "left", "right"
+IN_PARTS = RankRule("4 ranks or more, an even number", lambda n: n >= 4 and n % 2 == 0)
+"""Of what is cut into nodes, or halves."""
 COUNTS = Counts(200, 20, 60, 6)
 SIZES = Sizes(4, 1 << 20)
 PARTS = 4
@@ -44,6 +47,7 @@ class Guideline:
     right: m.Make
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Backend -> why it cannot do the mock-up."""
+    ranks: RankRule = TWO_OR_MORE
 
     @property
     def benchmark(self) -> Benchmark:
@@ -59,7 +63,7 @@ class Guideline:
             return Program(m.buffers_of(first, second, reads, leaves), (stage,))
 
         return Benchmark(
-            self.name, "guideline", self.text, program, TWO_SIDES, SIZES, COUNTS, TWO_OR_MORE, "all", "int32",
+            self.name, "guideline", self.text, program, TWO_SIDES, SIZES, COUNTS, self.ranks, "all", "int32",
             frozenset({"validation", "op", "in_place", "process_sync"}), lambda size, ranks: size,
             refuses=_refuses,
         )  # fmt: skip
@@ -72,6 +76,8 @@ def _refuses(cell: Cell) -> str:
 
 
 _ONE_PLACE = {"gloo": "Gloo's alltoall cannot send one block to all from one place"}
+_NO_SCAN = {"nccl": "NCCL has no scan", "gloo": "Gloo has no scan"}
+_NO_GROUPS = {"nccl": "omb-py has one communicator on NCCL"}
 PATTERNS = (
     Guideline("gl1_allgather", "allgather ≤ gather + bcast", "allgather", m.gather_bcast),
     Guideline("gl2_allgather", "allgather ≤ alltoall", "allgather", m.alltoall_of_one, _ONE_PLACE),
@@ -101,10 +107,15 @@ PATTERNS = (
               m.vector_of("allreduce")),
     Guideline("gl20_reduce_scatter", "reduce_scatter ≤ reduce + scatterv", "reduce_scatter",
               m.reduce_then("scatterv", "reduce_scatter")),
+    Guideline("gl21_scan", "scan ≤ exscan + reduce_local", "scan", m.exscan_local, _NO_SCAN),
     Guideline("gl22_scatter", "scatter ≤ bcast of all blocks", "scatter", m.all_blocks("bcast")),
     Guideline("gl23_scatter", "scatter ≤ scatterv", "scatter", m.block_of("scatterv")),
+    *(Guideline(f"gl24node_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
+      for op, (text, make) in hierarchy.BY_NODES.items()),
+    *(Guideline(f"gl24lane_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
+      for op, (text, make) in hierarchy.BY_LANES.items()),
 )  # fmt: skip
-"""Numbers as in the catalogue of PGMPI and ReproMPI (docs/guidelines.md); 21 and 24 are not here yet."""
+"""Numbers as in the catalogue of PGMPI and ReproMPI (docs/guidelines.md)."""
 MONOTONY = tuple(
     Guideline(f"monotony_{op}", f"{op} of n ≤ {op} of 2n", op, m.larger(op)) for op in GROWN
 )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 from omb_py.engine import steps
 from omb_py.engine.benchmark import Cell, World
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program import Blocks, Body, Buffer, Region, Step, walk
 from omb_py.suites import collective
 from omb_py.suites.rules import message_bytes
@@ -58,9 +58,13 @@ class Calls:
         self.whole = self.size * self.ranks
         """Bytes of all ranks' blocks."""
 
-    def call(self, op: str, size: int, send: str = "send", recv: str = "right", chunk: int = 0) -> Step:
-        """A collective of OMB's `size`; of several chunks in the same buffers the one with this number."""
-        here = self.cell.in_place and op in _IN_PLACE
+    def call(self, op: str, size: int, send: str = "send", recv: str = "right", chunk: int = 0,
+             here: bool | None = None) -> Step:  # fmt: skip
+        """A collective of OMB's `size`; of several chunks in the same buffers the one with this number.
+
+        `here` says whether it is in place; None: where the library has no other form.
+        """
+        here = self.cell.in_place and op in _IN_PLACE if here is None else here
         made, buffers = getattr(collective, op)(self.world, replace(self.cell, size=size, in_place=here))
         names = {"send": send, "recv": recv, "buf": recv}
         shift = {buffer.name: chunk * buffer.nbytes for buffer in buffers}
@@ -175,6 +179,14 @@ def reduce_then(second: str, result: str) -> Make:
         return Side((begun, c.call(second, c.block, "all")), (begun,), (c.call(result, c.vector),))
 
     return make
+
+
+def exscan_local(c: Calls) -> Side:
+    """Scan: what the ranks before have, and the own vector on top of it; rank 0 has its result already."""
+    before, kind = c.call("exscan", c.size), reduction_dtype(c.cell.dtype)
+    mine = steps.reduce_local(Region("send", 0, c.size), Region("right", 0, c.size), kind, c.cell.op)
+    whole = (c.call("scan", c.size),)
+    return Side((before, mine), whole, whole) if c.rank else Side((before,), whole, (before,))
 
 
 def block_of(op: str, recv: str = "right") -> Make:

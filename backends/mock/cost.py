@@ -80,6 +80,8 @@ class Costs:
                 return self.bcast(nbytes)
             case "allreduce" | "reduce":  # a tree, or reduce-scatter and gather: as a broadcast, backwards
                 return self.allreduce(nbytes)
+            case "scan" | "exscan":  # recursive doubling
+                return self.rounds * self.message(nbytes)
             case "reduce_scatter" | "reduce_scatter_block":
                 return self.reduce_scatter(nbytes)
             case "allgather" | "gather" | "scatter":  # binomial tree: as many bytes through its top

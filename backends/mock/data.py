@@ -129,6 +129,12 @@ def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np
             if op == "reduce_scatter":
                 return _uneven(whole[0], [n * dtype.itemsize for n in step["counts"]])
             return whole.reshape(ranks, -1) if op == "reduce_scatter_block" else whole
+        case "scan" | "exscan":
+            assert dtype is not None and reduction is not None
+            values = to_numbers(sent.view(dtype), step["dtype"])
+            up_to = reduction.accumulate(values, axis=0, dtype=work_type(reduction, values.dtype))
+            rows = np.ascontiguousarray(from_numbers(up_to, step["dtype"])).view(np.uint8)
+            return np.roll(rows, 1, axis=0) if op == "exscan" else rows  # rank 0 is not to look at what it gets
         case "allgather" | "gather":
             return sent.reshape(1, ranks * nbytes)
         case "alltoall":
@@ -136,6 +142,18 @@ def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np
             blocks = sent[:, : ranks * block].reshape(ranks, ranks, block)
             return blocks.transpose(1, 0, 2).reshape(ranks, ranks * block)
     raise KeyError(op)
+
+
+def combine(
+    step: Step, send: Bytes | None, recv: Bytes | None, dtype: np.dtype[Any] | None, reduction: np.ufunc | None
+) -> None:
+    """Reduce what a rank has in two places into the second; nothing where no data is moved."""
+    if send is None or recv is None:
+        return
+    assert dtype is not None and reduction is not None
+    first, second = (to_numbers(part.view(dtype), step["dtype"]) for part in (send, recv))
+    done = reduction(first, second, dtype=work_type(reduction, first.dtype))
+    recv[...] = np.ascontiguousarray(from_numbers(done, step["dtype"])).view(np.uint8)
 
 
 def _uneven(whole: Bytes, sizes: Sequence[int]) -> Bytes:

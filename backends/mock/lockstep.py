@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mock.data import exchange, into
+from omb_py.backends.mock.data import combine, exchange, into
 from omb_py.backends.mock.faults import Flipper
 from omb_py.backends.mock.lower import IRREGULAR, Code, Op
 from omb_py.backends.mock.timing import Times, Timing
@@ -121,6 +121,9 @@ class Lockstep:
         if op.code == Code.FLIP:
             if op.recv is not None and op.recv.shape[1] and op.iteration in (-1, iteration):
                 np.bitwise_xor(op.recv[:, :1], 0xFF, out=op.recv[:, :1])
+        elif op.code == Code.REDUCE:
+            assert op.step is not None
+            combine(op.step, op.send, op.recv, op.dtype, op.reduction)
         elif op.code == Code.HOST:
             assert op.call is not None
             for _ in range(self._ranks):

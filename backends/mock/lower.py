@@ -33,7 +33,7 @@ from omb_py.engine.program import (
 )
 from omb_py.engine.rma import EXPOSED, OPERATIONS
 from omb_py.engine.session import StepFailed
-from omb_py.engine.steps import COLLECTIVES, COMMUNICATORS, NEIGHBORHOOD, base
+from omb_py.engine.steps import COLLECTIVES, COMMUNICATORS, NEIGHBORHOOD, PREFIXES, base
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 _NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
@@ -58,6 +58,8 @@ class Code:
     """What completes such operations."""
     FENCE: Final = 12
     COMPLETE: Final = 13
+    REDUCE: Final = 14
+    """A reduction without communication."""
 
 
 _CODES: Final = {
@@ -71,7 +73,8 @@ _CODES: Final = {
     "test": Code.TEST,
     "compute": Code.COMPUTE,
     "flip": Code.FLIP,
-    **dict.fromkeys((*COLLECTIVES, *NEIGHBORHOOD, *COMMUNICATORS), Code.COLLECTIVE),
+    "reduce_local": Code.REDUCE,
+    **dict.fromkeys((*COLLECTIVES, *PREFIXES, *NEIGHBORHOOD, *COMMUNICATORS), Code.COLLECTIVE),
     **dict.fromkeys(OPERATIONS, Code.ACCESS),
     **dict.fromkeys(ENDS, Code.END),
     "win_fence": Code.FENCE,
@@ -263,6 +266,8 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
         op.ns, op.source = (ns, None) if isinstance(ns, int) else (0, ns)
     elif op.code == Code.FLIP:
         op.iteration = operands["iteration"]
+    elif op.code == Code.REDUCE:
+        _reduction(op, step)
     return op
 
 
@@ -302,15 +307,20 @@ def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> No
             text = f"{step.op}: room for {step['recv'].nbytes} B where {needed} B are received"
             raise StepFailed(number, 1, text)
     if "op" in operands:
-        if step["op"] not in REDUCTIONS:
-            raise UsageError(f"unknown reduction {step['op']!r}: {nearest(str(step['op']), REDUCTIONS)}")
-        op.reduction = REDUCTIONS[step["op"]]
-        op.dtype = np.dtype(DTYPES[parse_dtype(step["dtype"])].numpy)
-        check_reduction(step["dtype"], step["op"])
+        _reduction(op, step)
     edges = max(len(step["sources"]), len(step["targets"])) if "sources" in operands else ranks
     # uneven blocks cost as many bytes as even ones of the same sum
     each = op.nbytes / max(1, edges) if kind in IRREGULAR else op.nbytes
     op.cost = site.costs.collective(kind, each * share, edges) * site.scale
+
+
+def _reduction(op: Op, step: Step) -> None:
+    """Fill in the operation and the type. Raises UsageError where it is unknown."""
+    if step["op"] not in REDUCTIONS:
+        raise UsageError(f"unknown reduction {step['op']!r}: {nearest(str(step['op']), REDUCTIONS)}")
+    op.reduction = REDUCTIONS[step["op"]]
+    op.dtype = np.dtype(DTYPES[parse_dtype(step["dtype"])].numpy)
+    check_reduction(step["dtype"], step["op"])
 
 
 def _volume(step: Step, ranks: int) -> tuple[int, int]:

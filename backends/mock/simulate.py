@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
-from omb_py.backends.mock.data import Bytes, into
+from omb_py.backends.mock.data import Bytes, combine, into
 from omb_py.backends.mock.faults import Flipper, RankDied, RankHangs, RankLost
 from omb_py.backends.mock.lower import Code, Op
 from omb_py.backends.mock.matching import Handle, Matcher, Message, Posted
@@ -89,6 +89,7 @@ class Events:
             Code.TEST: self._test,
             Code.COMPUTE: self._compute,
             Code.FLIP: self._flip,
+            Code.REDUCE: self._reduce,
             Code.HOST: self._host,
             Code.ACCESS: self._access,
             Code.END: self._end,
@@ -346,6 +347,11 @@ class Events:
     def _flip(self, rank: int, op: Op) -> bool:
         if op.recv is not None and op.recv.size and op.iteration in (-1, self._iteration[rank]):
             np.bitwise_xor(op.recv[:1], 0xFF, out=op.recv[:1])
+        return True
+
+    def _reduce(self, rank: int, op: Op) -> bool:
+        assert op.step is not None
+        combine(op.step, op.send, op.recv, op.dtype, op.reduction)
         return True
 
     def _host(self, rank: int, op: Op) -> bool:

@@ -39,6 +39,9 @@ _ARGUMENTS: Final[dict[str, str]] = {
     "tell": "buf root",
     "reduce": "send recv op root",
     "allreduce": "send recv op",
+    "scan": "send recv op",
+    "exscan": "send recv op",
+    "reduce_local": "send recv",
     "reduce_scatter": "send recv counts op",
     "reduce_scatter_block": "send recv op",
     "gather": "send recv root",
@@ -130,6 +133,8 @@ class Renderer:
 
     def method(self, step: Step) -> Any:
         """The bound method of the communicator. Raises EnvironmentProblem when mpi4py or the library lacks it."""
+        if step.op == "reduce_local":
+            return OPS[step["op"]].Reduce_local
         comm, name = self.comm_of(step), method_of(step.op)
         try:
             return self._methods.setdefault((id(comm), name), getattr(comm, name))

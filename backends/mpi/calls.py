@@ -19,7 +19,7 @@ from omb_py.engine.layouts import itemsize
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call
 from omb_py.engine.program import Blocks, Region, Step
-from omb_py.engine.steps import base
+from omb_py.engine.steps import PREFIXES, base
 
 CommOf = Callable[[Step], MPI.Comm]
 
@@ -79,6 +79,8 @@ def _calls() -> dict[str, tuple[str, str]]:
         "comm_free": ("MPI_Comm_free", "new_comm"),
         **RMA_CALLS,
     }
+    found |= {op: (f"MPI_{op.capitalize()}", "send recv count dtype op comm") for op in PREFIXES}
+    found["reduce_local"] = "MPI_Reduce_local", "send recv count dtype op"
     for op, words in {**_COLLECTIVES, **_NEIGHBORHOOD}.items():
         found[op] = f"MPI_{op.capitalize()}", f"{words} comm"
         found[f"i{op}"] = f"MPI_I{op}", f"{words} comm request"

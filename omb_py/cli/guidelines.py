@@ -15,7 +15,7 @@ from omb_py.cli.measure import request_of
 from omb_py.cli.options import measuring_options
 from omb_py.cli.words import Parsed, whole, word
 from omb_py.errors import UsageError, nearest
-from omb_py.grammar import parse_fraction
+from omb_py.grammar import parse_duration, parse_fraction
 from omb_py.orchestrate.guidelines import DEFAULT_LAUNCHES, GROUPS, check_guidelines
 from omb_py.suites.guidelines import PATTERNS
 
@@ -45,6 +45,12 @@ def command() -> click.Command:
                 help="By how much a collective may be slower than its mock-up. (default: 10%)"),
         Grouped(["--alpha"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.01,
                 help="Chance of any false violation in a report. (default: 1%)"),
+        Grouped(["--looks"], heading=heading, metavar="N", type=whole("looks", 1), default=3,
+                help="What is not known to hold after the first launches is measured again, in fresh launches, as many "
+                "first, then twice as many, which alone decide: at most N looks. 1: the first launches decide. "
+                "(default: 3)"),
+        Grouped(["--within"], heading=heading, metavar="TIME", type=Parsed("time", parse_duration), default=None,
+                help="Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)"),
         Grouped(["--format", "form"], heading="Output", metavar="FORM", type=word("format", FORMS), default="table",
                 help=f"{', '.join(FORMS)}. (default: table)"),
         Grouped(["--output"], heading="Output", metavar="FILE", type=Parsed("file", Path), multiple=True,
@@ -79,8 +85,9 @@ def _fitting(param: click.Parameter) -> click.Parameter:
 
 
 def run_guidelines(
-    words: Sequence[str], delta: float, alpha: float, form: str, output: Sequence[Path], launches: int, **given: Any
-) -> int:
+    words: Sequence[str], delta: float, alpha: float, looks: int, within: float | None, form: str,
+    output: Sequence[Path], launches: int, **given: Any,
+) -> int:  # fmt: skip
     """Check, and show what was found."""
     from omb_py.cli.results import write_file
     from omb_py.results.guideline_forms import FORMS as WRITERS
@@ -92,7 +99,7 @@ def run_guidelines(
             raise UsageError(f"--output {path}: the ending says the form: {nearest(path.suffix, ENDINGS)}")
     request = request_of(PATTERNS[0].benchmark, {**given, "dtypes": (), "places": ()})
     request = replace(request, sizes=request.sizes or _SIZES, launches=launches)
-    report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta))
+    report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, looks), within)
     for path in output:
         write_file(path, WRITERS[ENDINGS[path.suffix]](report))
     if form == "table":

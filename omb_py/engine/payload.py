@@ -26,7 +26,7 @@ from omb_py.engine.groups import group_of, place_in
 from omb_py.engine.layouts import derived
 from omb_py.engine.program import Blocks, Body, Region, Step, started, walk
 from omb_py.engine.rma import ADDING, EXPOSED
-from omb_py.engine.steps import REDUCTIONS, base
+from omb_py.engine.steps import PREFIXES, REDUCTIONS, base
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Make: TypeAlias = Callable[[], Bytes]
@@ -199,14 +199,15 @@ def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: i
     return _spread(table, dtype, count)
 
 
-def reduced(count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
-    """What a reduction over all ranks must give."""
+def reduced(count: int, dtype: str, op: str, ranks: int, *key: int, first: int | None = None) -> Bytes:
+    """What a reduction over all `ranks` must give, or over the `first` of them, one or more."""
     op, m = _scheme(op, dtype, ranks)
-    place = np.arange(m)
+    place, some = np.arange(m), ranks if first is None else first
     if op in _NEUTRAL:
-        table = _complex(_decisive(place, op), dtype)
+        there = (place + mix(*key)) % ranks < some
+        table = np.where(there, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
     else:
-        held = (place[:, None] + np.array([mix(r, *key) % m for r in range(ranks)])[None, :]) % m
+        held = (place[:, None] + np.array([mix(r, *key) % m for r in range(some)])[None, :]) % m
         combine = {"sum": np.add, "min": np.minimum, "max": np.maximum, "bxor": np.bitwise_xor}
         table = (held % 2).sum(axis=1) % 2 if op == "lxor" else _complex(combine[op].reduce(held, axis=1), dtype)
     # beyond the exact range (int8 on more than 63 ranks) integers wrap as the libraries' do
@@ -297,7 +298,7 @@ def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
     elif op == "bcast" and step["root"] == me:
         yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, me, _slot(step["buf"], k))
-    elif op in REDUCTIONS:
+    elif op in REDUCTIONS or op in PREFIXES:
         region = step["send"]
         count = region.nbytes // DTYPES[step["dtype"]].itemsize
         yield region.at(k), partial(contribution, count, step["dtype"], step["op"], n, me, iteration, _slot(region, k))
@@ -340,6 +341,11 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
             region = Region(region.buffer, region.offset, elements * item)
         key = step["dtype"], step["op"], n, iteration, _slot(sent, k)
         yield region.at(k), partial(_part_of_reduced, start, elements, sent.nbytes // item, *key)
+    elif op in PREFIXES and (before := me + (op == "scan")):
+        region, sent = step["recv"], step["send"]
+        count = sent.nbytes // DTYPES[step["dtype"]].itemsize
+        key = step["dtype"], step["op"], n, iteration, _slot(sent, k)
+        yield region.at(k), partial(reduced, count, *key, first=before)
     elif op == "scatter":
         region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["root"], me, _slot(region, k))

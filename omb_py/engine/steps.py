@@ -15,6 +15,8 @@ _OVER_EDGES: Final = ("allgather", "allgatherv", "alltoall", "alltoallv", "allto
 NEIGHBORHOOD: Final = tuple(f"neighbor_{op}" for op in _OVER_EDGES)
 """The same over the edges of a graph."""
 REDUCTIONS: Final = frozenset({"reduce", "allreduce", "reduce_scatter", "reduce_scatter_block"})
+PREFIXES: Final = ("scan", "exscan")
+"""Reductions over the ranks up to each: of guidelines alone."""
 
 
 COMMUNICATORS: Final = ("comm_dup", "comm_split", "comm_create", "comm_free")
@@ -95,6 +97,21 @@ def reduce(send: Region, recv: Region, root: int, dtype: str, op: str) -> Step:
 def reduce_scatter_block(send: Region, recv: Region, dtype: str, op: str) -> Step:
     """Reduce `send` of all ranks with `op`; rank r gets block r of the result into `recv`."""
     return Step("reduce_scatter_block", {"send": send, "recv": recv, "dtype": dtype, "op": op})
+
+
+def scan(send: Region, recv: Region, dtype: str, op: str) -> Step:
+    """Reduce `send` of the ranks up to and with this one with `op` into `recv`."""
+    return Step("scan", {"send": send, "recv": recv, "dtype": dtype, "op": op})
+
+
+def exscan(send: Region, recv: Region, dtype: str, op: str) -> Step:
+    """Reduce `send` of the ranks before this one with `op` into `recv`; rank 0 gets nothing."""
+    return Step("exscan", {"send": send, "recv": recv, "dtype": dtype, "op": op})
+
+
+def reduce_local(send: Region, recv: Region, dtype: str, op: str) -> Step:
+    """Reduce `send` and `recv` of this rank with `op` into `recv`, without communication."""
+    return Step("reduce_local", {"send": send, "recv": recv, "dtype": dtype, "op": op})
 
 
 def gather(send: Region, recv: Region, root: int, dtype: str) -> Step:

@@ -1,9 +1,11 @@
-"""Checking guidelines: all chosen ones in every launch, launches one after the other, then verdicts."""
+"""Checking guidelines: all chosen ones in every launch, then what is not known to hold again, in launches of its own."""
 
 from __future__ import annotations
 
 import os
 import random
+import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,11 +14,11 @@ from omb_py.orchestrate.choices import Offer, offers_of
 from omb_py.orchestrate.collector import Run
 from omb_py.orchestrate.execute import SIMULATED, new_run, start
 from omb_py.orchestrate.joining import joined_environment
-from omb_py.orchestrate.plan import check, plan_all
+from omb_py.orchestrate.plan import LaunchPlan, check, check_ranks, plan_all
 from omb_py.orchestrate.printing import Kept
 from omb_py.orchestrate.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.results.guideline_forms import Report, report_of
-from omb_py.results.guidelines import Rules
+from omb_py.results.guidelines import LOOK_TAG, MOST_LOOKS, Rules
 from omb_py.suites.guidelines import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
 
 DEFAULT_LAUNCHES = 10
@@ -40,11 +42,12 @@ def chosen(words: Sequence[str]) -> list[Guideline]:
 
 
 def _number(guideline: Guideline) -> str:
-    return guideline.name.partition("_")[0]
+    found = re.match(r"gl\d+", guideline.name)
+    return found[0] if found else guideline.name
 
 
 def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Guideline], list[tuple[str, str]]]:
-    """Those that a request's backend can do, and why it cannot do the others.
+    """Those that a request's backend can do on its number of ranks, and why not the others.
 
     Raises:
         UsageError: the request itself is wrong.
@@ -52,25 +55,35 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Guidel
     """
     (backend,), offers = request.backends, offers_of(request.backends)
     fit, skipped = [], []
+    refused: UsageError | None = None
     for guideline in guidelines:
         why = guideline.lacks.get(backend) or offers.get(backend, Offer()).lacks(guideline.benchmark)
+        if not why:
+            try:
+                check_ranks(guideline.benchmark, request.ranks or DEFAULT_RANKS)
+            except UsageError as error:
+                why, refused = str(error), refused or error
         if why:
             skipped.append((guideline.name, why))
         else:
             check(replace(request, benchmark=guideline.name), offers)
             fit.append(guideline)
+    if not fit and refused is not None:
+        raise refused
     if not fit:
         raise EnvironmentProblem(f"backend {backend} can do none of these: {skipped[0][0]}: {skipped[0][1]}")
     return fit, skipped
 
 
-def check_guidelines(request: Request, words: Sequence[str], rules: Rules) -> Report:
+def check_guidelines(request: Request, words: Sequence[str], rules: Rules, within_s: float | None = None) -> Report:
     """Measure and judge; every launch is stored, under one run.
 
     Args:
         request: what the launches share; its benchmark is not looked at.
         words: which guidelines (:func:`chosen`).
         rules: declared here, before the first launch.
+        within_s: seconds after which no launch begins, of the first look after half of them; what is undecided then
+            stays UNCLEAR.
 
     Raises:
         UsageError: an unknown word; too few launches.
@@ -80,6 +93,8 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules) -> Re
         raise UsageError(
             f"--launches {request.launches}: one launch says nothing about the next: --launches {DEFAULT_LAUNCHES}"
         )
+    if not 1 <= rules.looks <= MOST_LOOKS:
+        raise UsageError(f"--looks {rules.looks}: 1 to {MOST_LOOKS}")
     if len(request.backends) > 1:
         raise UsageError(f"guidelines are checked on one backend at a time, not {', '.join(request.backends)}")
     joined = joined_environment(os.environ)
@@ -94,17 +109,56 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules) -> Re
     kept = Kept()
     run = replace(new_run(shared, plans), printer=kept)
     run.note(f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {request.launches} launches")
-    order = random.Random(run.seed)
-    for plan in plans:
+    began = time.monotonic()
+    until = began + within_s if within_s else None
+    report = Report([], rules)
+    wanted: set[tuple[str, int]] | None = None
+    number = 0
+    for look in range(1, rules.looks + 1):
+        run.request = replace(shared, tags={**shared.tags, LOOK_TAG: f"{look}/{rules.looks}"})
+        chosen_now = [plan for _ in range(_times(look)) for plan in _of(plans, wanted)]
+        if wanted is not None:
+            run.note(f"look {look} of at most {rules.looks}: {len(wanted)} cells in {len(chosen_now)} more launches")
+        middle = began + within_s / 2 if within_s and look < min(2, rules.looks) else until
+        number = _make(run, chosen_now, number, middle)
+        report = report_of(kept.rows, rules)
+        wanted = {(one.pair.name, one.pair.size_bytes) for one in report.judged if one.verdict == "UNCLEAR"}
+        if not wanted or (until and time.monotonic() > until):
+            break
+    return replace(report, skipped=skipped, run_id=run.run_id, seed=run.seed)
+
+
+def _times(look: int) -> int:
+    """How many times as many launches as the first look a look makes: 1, 1, 2, 4, …"""
+    return 1 << max(0, look - 2)
+
+
+def _of(plans: Sequence[LaunchPlan], wanted: set[tuple[str, int]] | None) -> list[LaunchPlan]:
+    """The launches with the wanted cells alone; None: all."""
+    if wanted is None:
+        return list(plans)
+    made = (replace(p, cells=tuple(c for c in p.cells if (c.benchmark, c.size) in wanted)) for p in plans)
+    return [plan for plan in made if plan.cells]
+
+
+def _make(run: Run, plans: Sequence[LaunchPlan], number: int, until: float | None) -> int:
+    """Make launches, numbered from `number`, each with its cells in another order. Returns the next number.
+
+    Raises EnvironmentProblem and Interrupted, with where the finished ones are.
+    """
+    for made, plan in enumerate(plans):
+        if until and made >= FEWEST and time.monotonic() > until:
+            break
         cells = list(plan.cells)
-        order.shuffle(cells)  # a cell may inherit from the one before
+        random.Random(f"{run.seed} {number}").shuffle(cells)  # a cell may inherit from the one before
         try:
-            start(run, replace(plan, cells=tuple(cells)))
+            start(run, replace(plan, cells=tuple(cells), index=number))
         except Interrupted as error:
             raise Interrupted(f"{error}: {_kept_text(run)}") from None
         except OmbError as error:
             raise EnvironmentProblem(f"{error}. {_kept_text(run)}") from None
-    return replace(report_of(kept.rows, rules), skipped=skipped, run_id=run.run_id, seed=run.seed)
+        number += 1
+    return number
 
 
 def _kept_text(run: Run) -> str:

@@ -76,7 +76,7 @@ def test_every_collective_has_a_cost() -> None:
 
 def test_unknown_collective() -> None:
     with pytest.raises(KeyError):
-        Costs(A, B, 8).collective("scan", 8)
+        Costs(A, B, 8).collective("nothing", 8)
 
 
 @given(ranks=st.integers(1, 4096), small=st.integers(0, 1 << 22), more=st.integers(0, 1 << 22))
