@@ -10,6 +10,7 @@ from omb_py.results.bounds import lower_bound_us
 from omb_py.results.criteria import METRICS, Case, Row
 from omb_py.results.decisions import Rule, Word, decide, settled, worst
 from omb_py.results.drift import drift
+from omb_py.results.guidelines import SIDES
 from omb_py.results.matching import differing
 from omb_py.results.model import OFFLOAD, message_of
 from omb_py.results.report import fields_text
@@ -260,38 +261,18 @@ def _lower_bound(case: Case, found: Evidence) -> _Asked:
 
 
 def _guideline(case: Case, found: Evidence) -> _Asked:
-    times = _rows(case, found.alone)
-    mine = next(iter(times.values()))[0]
-    sides: list[Times] = []
-    for other in case.criterion.others:
-        fitting = [
-            turns for turns in found.alone.values()
-            if (row := next(iter(turns.values()))[0])["benchmark"] == other and does_the_same(row, mine)
-        ]  # fmt: skip
-        if not fitting:
-            raise CannotJudge(f"{other} was not measured at this size, on as many ranks and in the same way")
-        sides.append(fitting[0])
-    shared = sorted(set(times).intersection(*sides))
+    """Both sides come from the guideline's own program, in turn in every launch."""
+    sides: dict[str, dict[int, list[Row]]] = {side: {} for side in SIDES}
+    for turn, rows in _rows(case, found.alone).items():
+        for row in rows:
+            sides[dict(row.get("parameters") or {})["side"]].setdefault(turn, []).append(row)
+    left, right = (sides[side] for side in SIDES)
+    shared = sorted(set(left) & set(right))
     if not shared:
-        raise CannotJudge(
-            f"no launch has measured {case.criterion.benchmark} and {' and '.join(case.criterion.others)}"
-        )
-    mock_up = [math.log(math.fsum(math.exp(_of_turn(case, side[turn])) for side in sides)) for turn in shared]
-    estimate = paired(mock_up, [_of_turn(case, times[turn]) for turn in shared])
-    question = _Question(estimate, math.log1p(case.criterion.share), _ratio)
-    return [question], _shown(case, {turn: times[turn] for turn in shared}), ""
-
-
-def does_the_same(other: Row, mine: Row) -> bool:
-    """Whether a row of another benchmark moves as many bytes between the same ranks; a type matters to a reduction."""
-    same = [
-        "size_bytes",
-        "ranks",
-        "backend",
-        "binding",
-        *(["dtype", "op"] if other.get("op") and mine.get("op") else []),
-    ]
-    return all(other.get(name) == mine.get(name) for name in same)
+        raise CannotJudge(f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}")
+    pairs = [[_of_turn(case, side[turn]) for turn in shared] for side in (right, left)]
+    question = _Question(paired(*pairs), math.log1p(case.criterion.share), _ratio)
+    return [question], _shown(case, {turn: left[turn] for turn in shared}), ""
 
 
 def _interference(case: Case, found: Evidence) -> _Asked:

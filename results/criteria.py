@@ -103,8 +103,10 @@ class Criterion:
     """Of a contract, by size; None: for all sizes."""
     share: float = 0.0
     """Of other sources: tolerance as a fraction; of a lower bound the efficiency that is asked."""
-    others: tuple[str, ...] = ()
-    """Of a guideline: the benchmarks that do the same together."""
+    program: str = ""
+    """Of a guideline: the benchmark that measures it, both sides in turn."""
+    mock_up: str = ""
+    """Of a guideline: what does the same, in words."""
     at: str = ""
     """File and line."""
 
@@ -112,9 +114,14 @@ class Criterion:
         """Of a contract: the bound at a size."""
         return self.ranges[size] if size in self.ranges else self.ranges[None]
 
+    @property
+    def measured(self) -> str:
+        """The benchmark whose rows it is about."""
+        return self.program or self.benchmark
+
     def covers(self, facts: Row) -> bool:
         """Whether it asks something of a cell with these columns."""
-        if facts["benchmark"] != self.benchmark or any(facts.get(k) != v for k, v in self.where.items()):
+        if facts["benchmark"] != self.measured or any(facts.get(k) != v for k, v in self.where.items()):
             return False
         return not self.sizes or int(facts.get("size_bytes") or 0) in self.sizes
 
@@ -126,7 +133,7 @@ class Criterion:
         return {
             "baseline": f"at most {share} worse than the baseline",
             "lower bound": f"at least {share} of the lower bound's speed",
-            "guideline": f"at most {share} slower than {' + '.join(self.others)}",
+            "guideline": f"at most {share} slower than {self.mock_up}",
             "drift": f"at most {share} slower at the end",
             "interference": f"at most {share} slower beside another job",
         }[self.source]

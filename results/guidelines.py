@@ -24,7 +24,7 @@ WORDS: tuple[Verdict, ...] = ("WRONG", "VIOLATED", "UNCLEAR", "HOLDS")
 """Worst first. WRONG: a side left wrong bytes, so its time says nothing."""
 FAMILY = "guideline"
 """Of the rows (:attr:`omb_py.engine.benchmark.Benchmark.family`)."""
-_SIDES = ("left", "right")
+SIDES = ("left", "right")
 _SHOWN = 0.90
 """Interval of the ratio that is shown."""
 LOOK_TAG = "guideline_look"
@@ -102,16 +102,16 @@ def pairs_of(rows: Iterable[Row]) -> list[Pair]:
     found: dict[tuple[Any, ...], dict[str, dict[str, Row]]] = {}
     for row in rows:
         side = (row.get("parameters") or {}).get("side")
-        if row.get("family") == FAMILY and side in _SIDES:
+        if row.get("family") == FAMILY and side in SIDES:
             key = tuple(row.get(n) for n in _APART)
             found.setdefault(key, {}).setdefault(str(row["launch_id"]), {})[side] = row
     made = []
     for launches in found.values():
-        both = [sides for sides in launches.values() if len(sides) == len(_SIDES)]
+        both = [sides for sides in launches.values() if len(sides) == len(SIDES)]
         if not both:
             continue
         every = [row for sides in both for row in sides.values()]
-        left, right = (tuple(float(sides[s]["median_us"]) for sides in both) for s in _SIDES)
+        left, right = (tuple(float(sides[s]["median_us"]) for sides in both) for s in SIDES)
         first = both[0]["left"]
         name, text = str(first["benchmark"]), str(first["parameters"].get("guideline", first["benchmark"]))
         limited = sum(bool(row.get("sync_limited")) for row in every) * 2 > len(every)

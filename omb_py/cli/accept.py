@@ -12,11 +12,12 @@ import click
 from omb_py.cli.batch import submitting
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
-from omb_py.cli.suites import SuiteName, suite_options
+from omb_py.cli.suites import SuiteName, resume_option, suite_options, word_after_resume
 from omb_py.cli.vocabulary import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.cli.words import Parsed, word
 from omb_py.errors import UsageError, nearest
 from omb_py.orchestrate.request import DEFAULT_STORE
+from omb_py.orchestrate.resume import NEWEST
 from omb_py.orchestrate.suite import load_suite
 
 FORMS = ("table", "json", "markdown", "junit")
@@ -36,6 +37,7 @@ _EXAMPLES = (
     "omb-py accept acceptance -n 4 --output acceptance.html --output acceptance.xml",
     "omb-py accept nightly --baseline tag=baseline=spring",
     "omb-py accept ./contract.toml --hosts n1,n2,n3,n4 -n 8 --strict",
+    "omb-py accept acceptance -n 4 --resume",
 )
 
 
@@ -45,7 +47,7 @@ def command() -> click.Command:
     page = Page(
         "accept",
         params=[
-            click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"),
+            click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"), word_after_resume(),
             Grouped(["--baseline"], heading=heading, metavar="SIDE", type=Parsed("side", str),
                     help="For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
                     "COLUMN=VALUE; or the folder of a store. (default: the suite's)"),
@@ -61,7 +63,7 @@ def command() -> click.Command:
                     "(default: none)"),
             Grouped(["--quiet"], heading=output, is_flag=True,
                     help="No progress and no notes on stderr. (default: off)"),
-            store_option(), debug_option(),
+            store_option(), resume_option(), debug_option(),
         ],
         callback=run_accept,
         help="Is this machine as good as promised? Measures a suite that has criteria (docs/accept.md): every byte is "
@@ -79,17 +81,20 @@ def _here(param: click.Parameter) -> bool:
 
 def run_accept(
     suite: str, ranks: int | None, baseline: str | None, no_correctness: bool, strict: bool, form: str,
-    output: Sequence[Path], quiet: bool, store: Path | None, **values: Any,
+    output: Sequence[Path], quiet: bool, store: Path | None, run: str | None, resume: str | None, **values: Any,
 ) -> int:  # fmt: skip
     """Accept."""
     check_files(output)
+    if run is not None and resume != NEWEST:
+        raise UsageError(f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to go on with a run")
     from omb_py.orchestrate.accept import AcceptRequest, accept
 
     options = given(click.get_current_context())
-    own = {"baseline", "no-correctness", "strict", "output", RANKS} | LINE_ONLY
+    own = {"baseline", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
     asked = AcceptRequest(
         CommandLine(), {name: value for name, value in options.items() if name not in own}, ranks, baseline,
         correctness=not no_correctness, quiet=quiet, command=f"omb-py {' '.join(_words())}",
+        resume=run or resume,
     )  # fmt: skip
     found = accept(load_suite(suite), asked, store or DEFAULT_STORE)
     return show(found, form, output, strict)

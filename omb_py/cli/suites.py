@@ -82,14 +82,9 @@ def _of_a_suite(param: click.Option, long: str) -> click.Option:
 
 def run_command() -> click.Command:
     """``omb-py run``."""
-    resume = GluedOption(
-        ["--resume"], NEWEST, bool, heading="Storage", metavar="RUN", type=Parsed("run", str),
-        help="Go on with a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
-        "Cells that are in the store are not measured again. (default: a new run)",
-    )  # fmt: skip
     page = Page(
         "run",
-        params=[_suite_argument(), _word_after_resume(), *suite_options(of_the_line=True), resume],
+        params=[_suite_argument(), word_after_resume(), *suite_options(of_the_line=True), resume_option()],
         callback=run_suite_command,
         help="Measure a suite: one that comes with omb-py (omb-py suite list), or a file in TOML (docs/suites.md). "
         "Benchmarks with equal needs share a start of the ranks; all rows are stored under one run.\n\n"
@@ -111,7 +106,16 @@ _EXAMPLES = (
 )
 
 
-def _word_after_resume() -> click.Argument:
+def resume_option() -> click.Option:
+    """``--resume[=RUN]``."""
+    return GluedOption(
+        ["--resume"], NEWEST, bool, heading="Storage", metavar="RUN", type=Parsed("run", str),
+        help="Go on with a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
+        "Cells that are in the store are not measured again. (default: a new run)",
+    )  # fmt: skip
+
+
+def word_after_resume() -> click.Argument:
     """The run of ``--resume RUN``: options with an optional value have it glued, and people write a blank."""
     return click.Argument(["run"], required=False, type=Parsed("run", str), metavar="")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
+from omb_py.orchestrate.acceptlog import PHASE_TAG, Log, Step, log_of, read_log
 from omb_py.orchestrate.beside import other_job
 from omb_py.orchestrate.cases import cases_of, key_of, missing_cell, needed, planned
 from omb_py.orchestrate.collector import Run, now
@@ -23,6 +24,7 @@ from omb_py.orchestrate.execute import SIMULATED, new_run
 from omb_py.orchestrate.joining import joined_environment
 from omb_py.orchestrate.nodes import answering
 from omb_py.orchestrate.plan import LaunchPlan, takes
+from omb_py.orchestrate.promised import with_mock_ups
 from omb_py.orchestrate.request import SILENT, Request
 from omb_py.orchestrate.resume import CELL_TAG, cell_key
 from omb_py.orchestrate.suite import Expanded, Skip, expand
@@ -34,10 +36,9 @@ from omb_py.results.accepted import Checked, Incident, Verdicts
 from omb_py.results.criteria import Criterion
 from omb_py.results.decisions import FEWEST
 from omb_py.results.report import fields_text
+from omb_py.results.units import counted
 from omb_py.suites import find
 
-PHASE_TAG = "accept_phase"
-"""``correctness``, ``performance``, or ``beside`` another job."""
 LOOK_TAG = "accept_look"
 CORRECTNESS, PERFORMANCE, BESIDE = "correctness", "performance", "beside"
 CHECKS = "10"
@@ -63,6 +64,8 @@ class AcceptRequest:
     quiet: bool = False
     command: str = ""
     """How to do it again, for the report."""
+    resume: str | None = None
+    """A run's id, its beginning, or ``last``: go on with that acceptance."""
     job: Job = other_job
     """Starts the other job of an interference test."""
 
@@ -93,8 +96,8 @@ def accept(suite: Suite, request: AcceptRequest, store: Path) -> Verdicts:
         All verdicts. What could not be measured is an ERROR in them.
 
     Raises:
-        UsageError: the suite is wrong, a criterion asks for what nothing measures, there is no such baseline, or
-            nothing of it is comparable.
+        UsageError: the suite is wrong, a criterion asks for what nothing measures, there is no such baseline, nothing
+            of it is comparable, or there is no such run to go on with.
         EnvironmentProblem: nothing can be measured here, nodes are missing and the suite does not allow it, or results
             cannot be kept.
         Interrupted: what was finished is stored.
@@ -107,7 +110,8 @@ def check_suite(suite: Suite, expanded: Expanded) -> int:
     how, criteria = read_accepting(suite), read_criteria(suite)
     _check_rule(how, criteria, suite)
     if expanded.requests:
-        cases_of(criteria, planned(plan_suite(expanded.requests)), expanded.skips)
+        requests, skips = with_mock_ups(expanded.requests, criteria)
+        cases_of(criteria, planned(plan_suite(requests)), [*expanded.skips, *skips])
     return len(criteria)
 
 
@@ -119,9 +123,12 @@ class _Acceptance:
         self.skips: list[Skip] = []
         self.found = Evidence()
         self.next_index = 0
+        self.log = Log()
         self.seen: dict[str, dict[str, None]] = {"hosts": {}, "libraries": {}, "launches": {}, "files": {}}
         self.given_up: set[str] = set()
         """Cells in which ranks died or hung: they are not tried again."""
+        self.gone: dict[str, str] = {}
+        """Nodes that went away in the middle, and why."""
         if not self.criteria:
             raise UsageError(
                 f"{suite.file}: no [[criterion]], so nothing can be accepted: omb-py run {suite.name} measures it"
@@ -133,27 +140,35 @@ class _Acceptance:
         self._read_baseline()
         requests = self._requests()
         self._check_place(requests)
-        self.run = new_run(requests[0], plan_suite(requests))
-        started = now()
+        self.run = new_run(requests[0], plan_suite(requests), self._read_log(requests[0]))
+        started = self.log.started_at or now()
         rule, store = self.how.rule, str(self.store)
         out = Verdicts(
             self.suite.name, self.suite.description, self.suite.digest, rule, self.run.run_id, store, started
         )
+        if self.log.started_at:
+            made = len({row["launch_id"] for rows in self.log.rows.values() for row in rows})
+            out.deviations.append(f"cut off, and gone on with at {now()}: {counted(made, 'launch')} had been made")
+            self.run.note(f"run {self.run.run_id} goes on: {counted(made, 'launch')} in the store")
+        self.log.path = log_of(self.store, self.run.run_id)
         requests = self._without_missing_nodes(requests, out)
         self.plans = plan_suite(requests)
         self.cells = planned(self.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
         for case in self.cases:
             if case.cell == missing_cell(case.criterion):
-                name = case.criterion.benchmark
-                self.found.missing[case.cell] = "; ".join(s.reason for s in self.skips if s.what.split(" ")[0] == name)
+                names = case.criterion.benchmark, case.criterion.measured
+                told = (s.reason for s in self.skips if s.what.split(" ")[0] in names)
+                self.found.missing[case.cell] = "; ".join(told)
         try:
             if self.asked.correctness:
                 out.checked = self._check_bytes(requests)
             out.verdicts = self._judge(out)
         except Interrupted as error:
-            raise Interrupted(f"{error}: what was measured is kept in {store}, run {self.run.run_id}") from None
+            kept = f"what was measured is kept in {store}: --resume={self.run.run_id} goes on"
+            raise Interrupted(f"{error}: {kept}") from None
         out.incidents += [Incident(skip.what, skip.reason, skip.failed) for skip in dict.fromkeys(self.skips)]
+        out.missing_nodes |= self.gone
         out.hosts, out.libraries = list(self.seen["hosts"]), list(self.seen["libraries"])
         out.launches, out.command = len(self.seen["launches"]), self.asked.command
         out.files = _hashed([Path(path) for path in self.seen["files"]])
@@ -185,6 +200,17 @@ class _Acceptance:
             row for row in rows if dict(row["tags"] or {}).get(PHASE_TAG, PERFORMANCE) == PERFORMANCE
         ]
 
+    def _read_log(self, request: Request) -> str | None:
+        """What the run that is to go on has left; its id, None for a new run."""
+        assert request.part is not None
+        found = read_log(self.store, request.part, self.asked.resume) if self.asked.resume else None
+        if found is None:
+            return None
+        run_id, self.log = found
+        self.next_index = self.log.next_index
+        self.seen["files"] |= dict.fromkeys(map(str, self.log.files))
+        return run_id
+
     def _requests(self, **more: Any) -> list[Request]:
         """The suite's requests, as they are timed."""
         values = {**self.asked.values, "store": self.store, **more}
@@ -193,7 +219,9 @@ class _Acceptance:
         if not expanded.requests:
             told = "; ".join(f"{skip.what}: {skip.reason}" for skip in self.skips)
             raise EnvironmentProblem(f"nothing of this suite can be measured here: {told}")
-        return [replace(r, format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for r in expanded.requests]
+        every, skips = with_mock_ups(expanded.requests, self.criteria)
+        self.skips += skips
+        return [replace(r, format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for r in every]
 
     def _check_place(self, requests: Sequence[Request]) -> None:
         joined = joined_environment(os.environ)
@@ -234,17 +262,23 @@ class _Acceptance:
         return Run(main.run_id, main.seed, replace(main.request, tags=tags), _Keeper(), main.tool, note=main.note)
 
     def _make(self, run: Run, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
-        """Make launches; their rows."""
-        numbered = [replace(plan, index=self.next_index + k) for k, plan in enumerate(plans)]
+        """Make the launches of a step; their rows. What an earlier session has of it is not measured again."""
+        step: Step = run.request.tags[PHASE_TAG], plans[0].turn
         before = len(self.skips)
+        self.skips += self.log.given_up.get(step, [])
+        known, left = self._known(step, plans)
+        numbered = [replace(plan, index=self.next_index + k) for k, plan in enumerate(left)]
+        last = self.next_index - 1
         try:
-            last = make_launches(run, numbered, self.skips)
+            if numbered:
+                last = make_launches(run, numbered, self.skips, lambda lost: self.log.give_up(step, lost))
         finally:
             self._see(run)
-        self.next_index = max(last, self.next_index) + 1
+        self.next_index = max(last, self.next_index - 1) + 1
         assert isinstance(run.printer, _Keeper)
-        done = {dict(row["tags"])[CELL_TAG] for row in run.printer.rows}
-        for plan in numbered:
+        rows = known + run.printer.rows
+        done = {dict(row["tags"])[CELL_TAG] for row in rows}
+        for plan in plans:
             for cell in plan.cells:
                 if cell_key(plan, cell) not in done:
                     mine = [s for s in self.skips[before:] if s.what == sweep_name(plan, cell.sweep)]
@@ -253,16 +287,65 @@ class _Acceptance:
                     self.found.missing.setdefault(key, reason)
                     if any(skip.failed for skip in mine):
                         self.given_up.add(key)
-        return run.printer.rows
+        if any(skip.failed for skip in self.skips[before:]):
+            self._look_for_nodes()
+        if step[0] != BESIDE and step not in self.log.ended:
+            self.log.end(step)
+        return rows
+
+    def _known(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[dict[str, Any]], list[LaunchPlan]]:
+        """The stored rows of a step, and what is left of it to measure.
+
+        What was given up is not tried again. A soak or an interference test that was cut off is no test: its step is
+        made again from the beginning.
+        """
+        ended = step in self.log.ended
+        rows: list[dict[str, Any]] = []
+        left = []
+        lost = {skip.what for skip in self.log.given_up.get(step, ())}
+        for plan in plans:
+            whole = step[0] == BESIDE or any(request.repeat_for for request in plan.requests)
+            stored = {c: [] if whole and not ended else self.log.known(step, cell_key(plan, c)) for c in plan.cells}
+            rows += [row for mine in stored.values() for row in mine]
+            cells = tuple(c for c in plan.cells if not stored[c] and sweep_name(plan, c.sweep) not in lost)
+            if cells and not ended:
+                left.append(replace(plan, cells=cells))
+        self._see_rows(rows)
+        return rows, left
+
+    def _look_for_nodes(self) -> None:
+        """After ranks were lost: nodes that do not answer any more are named, and what needs them is given up."""
+        request = self.plans[0].requests[0]
+        if len(request.hosts) < 2 or all(plan.backend in SIMULATED for plan in self.plans):
+            return
+        run = self._run_of("nodes", 0)
+        try:
+            lost, self.next_index = answering(run, request, self.next_index)
+        except EnvironmentProblem:
+            return
+        finally:
+            self._see(run)
+        for host, why in lost.items():
+            self.gone.setdefault(host, f"it does not answer any more: {why}")
+        self._give_up_all()
+
+    def _give_up_all(self) -> None:
+        """Nothing more can be measured where a node is gone."""
+        for one in self.cells if self.gone else ():
+            self.found.missing.setdefault(one.key, f"{', '.join(self.gone)} did not answer any more")
+            self.given_up.add(one.key)
 
     def _see(self, run: Run) -> None:
         assert isinstance(run.printer, _Keeper)
-        for row in run.printer.rows:
+        self._see_rows(run.printer.rows)
+        self.seen["files"] |= dict.fromkeys(map(str, run.files))
+
+    def _see_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        for row in rows:
             self.seen["hosts"] |= dict.fromkeys(row.get("hosts") or ())
             library = f"{row.get('library') or row['backend']} {row.get('library_version') or ''}".strip()
             self.seen["libraries"][library] = None
             self.seen["launches"][str(row["launch_id"])] = None
-        self.seen["files"] |= dict.fromkeys(map(str, run.files))
 
     def _check_bytes(self, requests: Sequence[Request]) -> list[Checked]:
         """Every byte of every cell that can be checked, in launches of their own."""
@@ -279,14 +362,17 @@ class _Acceptance:
         missing, given_up = dict(self.found.missing), set(self.given_up)
         rows = self._make(run, plans)
         lost, self.found.missing, self.given_up = self.found.missing, missing, given_up
+        self._give_up_all()
         self._check_nodes()
         told: list[Checked] = []
-        by_key = {dict(row["tags"])[CELL_TAG]: row for row in rows}
+        by_key: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:  # a guideline has two of a cell
+            by_key.setdefault(dict(row["tags"])[CELL_TAG], []).append(row)
         for sweep, (number, _) in enumerate(checkable):
             keys = [(p, c) for p in plans for c in p.cells if c.sweep == sweep]
             name = f"{sweep_name(keys[0][0], sweep)}, {keys[0][0].ranks} ranks" if keys else requests[number].benchmark
             mine = [by_key[cell_key(p, c)] for p, c in keys if cell_key(p, c) in by_key]
-            wrong = [row for row in mine if row["validated"] is False]
+            wrong = [row for both in mine for row in both if row["validated"] is False]
             if wrong:
                 sizes = ", ".join(f"{row['wrong_bytes']} wrong bytes at {row['size_bytes']} B" for row in wrong)
                 told.append(Checked(name, "FAIL", sizes))
@@ -328,8 +414,8 @@ class _Acceptance:
             cases = [self.cases[k] for k in left]
             launches = min(rule.launches, rule.most - turn)
             self.run.note(f"look {look} of at most {rule.looks}: {len(cases)} verdicts open, {launches} more launches")
-            wanted = needed(cases, self.cells) if look > 1 else {one.key for one in self.cells}
-            disturbed = needed([c for c in cases if c.criterion.source == "interference"], self.cells)
+            wanted = needed(cases) if look > 1 else {one.key for one in self.cells}
+            disturbed = needed(c for c in cases if c.criterion.source == "interference")
             for _ in range(launches):
                 self._turn(turn, look, wanted, disturbed)
                 turn += 1
@@ -363,12 +449,18 @@ class _Acceptance:
                 self.found.add(names[dict(row["tags"])[CELL_TAG]], turn, row, beside)
 
     def _beside(self, look: int, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
-        try:
-            with self.asked.job(self.how.beside, self.run.request.timeout) as ended:
-                rows = self._make(self._run_of(BESIDE, look), plans)
-                why = ended()
-        except EnvironmentProblem as problem:
-            why = str(problem)
+        step: Step = BESIDE, plans[0].turn
+        rows: list[dict[str, Any]] = []
+        if step in self.log.ended:
+            rows, why = self._make(self._run_of(BESIDE, look), plans), self.log.spoiled.get(step, "")
+        else:
+            try:
+                with self.asked.job(self.how.beside, self.run.request.timeout) as ended:
+                    rows = self._make(self._run_of(BESIDE, look), plans)
+                    why = ended()
+            except EnvironmentProblem as problem:
+                why = str(problem)
+            self.log.end(step, why)
         if not why:
             return rows
         # without the other job it was no test: what was measured does not count as one

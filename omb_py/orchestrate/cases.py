@@ -11,7 +11,6 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.resume import cell_key
 from omb_py.orchestrate.suite import Skip
-from omb_py.results.acceptance import does_the_same
 from omb_py.results.criteria import Case, Criterion
 from omb_py.results.model import LARGE, SMALL
 from omb_py.results.units import size_text
@@ -63,7 +62,7 @@ def cases_of(criteria: Sequence[Criterion], cells: Sequence[Planned], skips: Seq
     found: list[Case] = []
     for criterion in criteria:
         mine = [one for one in cells if criterion.covers(one.facts)]
-        if not mine and any(skip.what.split(" ")[0] == criterion.benchmark for skip in skips):
+        if not mine and any(skip.what.split(" ")[0] in (criterion.benchmark, criterion.measured) for skip in skips):
             found.append(Case(criterion, {"benchmark": criterion.benchmark}, missing_cell(criterion)))
             continue
         _check(criterion, mine, cells, {skip.what.split(" ")[0] for skip in skips})
@@ -79,23 +78,18 @@ def missing_cell(criterion: Criterion) -> str:
     return f"none of {criterion.id}"
 
 
-def needed(cases: Iterable[Case], cells: Sequence[Planned]) -> set[str]:
-    """The cells that have to be measured for some cases: their own, and what a guideline sets beside them."""
-    keys: set[str] = set()
-    for case in cases:
-        keys.add(case.cell)
-        others = case.criterion.others
-        keys.update(one.key for one in cells if one.cell.benchmark in others and does_the_same(one.facts, case.facts))
-    return keys
+def needed(cases: Iterable[Case]) -> set[str]:
+    """The cells that have to be measured for some cases."""
+    return {case.cell for case in cases}
 
 
 def _check(criterion: Criterion, mine: Sequence[Planned], cells: Sequence[Planned], skipped: set[str]) -> None:
-    name = criterion.benchmark
+    name = criterion.measured
     of_benchmark = [one for one in cells if one.cell.benchmark == name]
     where = f"{criterion.at}: [criterion {criterion.id}]"
     if not of_benchmark:
         known = ", ".join(dict.fromkeys(one.cell.benchmark for one in cells))
-        raise UsageError(f"{where} no entry of the suite measures {name}: it has {known}: add it to an [[entry]]")
+        raise UsageError(f"{where} no entry of the suite measures {criterion.benchmark}: it has {known}: add it to an [[entry]]")
     wanted = set(criterion.sizes) - {one.cell.size for one in mine}
     if not mine and not wanted:
         told = ", ".join(f"{key} {value}" for key, value in criterion.where.items())
@@ -114,9 +108,6 @@ def _check(criterion: Criterion, mine: Sequence[Planned], cells: Sequence[Planne
                 f"{where} key 'efficiency': a lower bound needs latency at up to {SMALL} B and from {size_text(LARGE)} "
                 'on: add an [[entry]] with benchmarks = ["latency"]'
             )
-    for other in criterion.others:
-        if other not in skipped and not any(one.cell.benchmark == other for one in cells):
-            raise UsageError(f"{where} key 'guideline': no entry of the suite measures {other}: add it to an [[entry]]")
 
 
 def _with(criterion: Criterion) -> str:

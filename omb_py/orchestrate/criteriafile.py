@@ -12,6 +12,7 @@ from omb_py.engine.benchmark import Benchmark
 from omb_py.engine.dtypes import parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar import parse_size, parse_sizes
+from omb_py.orchestrate.promised import mock_up, words_of
 from omb_py.orchestrate.suitefile import Setting, Suite, Table, kind, nearest_key
 from omb_py.results.criteria import METRICS, Criterion, Range, Source
 from omb_py.results.decisions import UNDECIDED, Rule, Undecided
@@ -112,6 +113,8 @@ def _criterion(table: Table) -> Criterion:
         raise keys[bounds[1]].error(
             f"stands beside {bounds[0]!r}: one criterion has one bound (max and min are a range)"
         )
+    if "guideline" in keys and "type" in keys:
+        raise keys["type"].error("both sides of a guideline have elements of int32: leave it out")
     if "tolerance" in keys and "guideline" not in keys:
         raise keys["tolerance"].error("belongs to a guideline: leave it out, the bound says it itself")
     ranges = _ranges(keys)
@@ -123,14 +126,14 @@ def _criterion(table: Table) -> Criterion:
             raise keys["message-size"].error(f"the sizes stand in {bounds[0]!r} already: leave one of them out")
         sizes = tuple(size for size in ranges if size is not None)
     share = 0.0
-    others: tuple[str, ...] = ()
+    program = words = ""
     source: Source = "contract"
     if bounds[0] in SHARES:
         source = SHARES[bounds[0]]
         share = _get(keys, bounds[0], lambda s: parse_share(_text(s), *_reach(source)), 0.0)
     elif bounds[0] == "guideline":
         source = "guideline"
-        others = _get(keys, "guideline", lambda s: _others(s, benchmark), others)
+        program, words = _get(keys, "guideline", lambda s: _mock_up(s, benchmark), ("", ""))
         share = _get(keys, "tolerance", lambda s: parse_share(_text(s)), _TOLERANCE)
     at = f"{table.file}:{table.line}"
     return Criterion(
@@ -143,7 +146,8 @@ def _criterion(table: Table) -> Criterion:
         _where(keys),
         ranges,
         share,
-        others,
+        program,
+        words,
         at,
     )
 
@@ -229,14 +233,10 @@ def _benchmark(setting: Setting) -> Benchmark:
     return _named(_text(setting), setting)
 
 
-def _others(setting: Setting, benchmark: Benchmark) -> tuple[str, ...]:
-    found = tuple(_named(word.strip(), setting).name for word in _text(setting).split("+"))
-    if benchmark.name in found:
-        raise setting.error(f"{benchmark.name} is always as fast as itself")
-    slow = next((name for name in (benchmark.name, *found) if find(name).metric.unit != "us"), None)
-    if slow:
-        raise setting.error(f"{slow} measures no time: a guideline compares times")
-    return found
+def _mock_up(setting: Setting, benchmark: Benchmark) -> tuple[str, str]:
+    """The benchmark that measures the guideline, and its mock-up in words."""
+    found = mock_up(benchmark.name, _text(setting))
+    return found.name, words_of(found)
 
 
 def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:

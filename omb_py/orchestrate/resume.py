@@ -6,7 +6,7 @@ what is measured, so a cell whose options have changed since is measured again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from omb_py.orchestrate.request import Part
 from omb_py.results.keys import digest
 
 SUITE_TAG, HASH_TAG, CELL_TAG = "suite", "suite_hash", "suite_cell"
+ACCEPTED = "accept_phase"
+"""Tag of the rows of ``omb-py accept``, which has its own way to go on."""
 NEWEST = "last"
 """Instead of a run's id: the newest run of the same suite, or a new one where there is none."""
 _COLUMNS = ("run_id", "launch_index", "started_at", "validated", "tags")
@@ -57,6 +59,37 @@ def progress(store: Path, part: Part, which: str) -> Progress | None:
         UsageError: there is no such run, it is of another suite or of another version of it, or it is still running.
     """
     from omb_py.results.reading import load_table, to_rows
+
+    run_id = stored_run(store, part, which, lambda tags: ACCEPTED not in tags)
+    if run_id is None:
+        if which == NEWEST:
+            return None
+        raise UsageError(f"run {which} was begun by omb-py accept: omb-py accept --resume goes on with it")
+    mine = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, run_id=run_id))
+    return Progress(
+        run_id,
+        frozenset(_key(row) for row in mine),
+        frozenset(_key(row) for row in mine if row["validated"] is False),
+        1 + max(int(row["launch_index"]) for row in mine),
+    )
+
+
+def stored_run(store: Path, part: Part, which: str, ours: Callable[[Mapping[str, str]], bool]) -> str | None:
+    """The id of a suite's run in the store, journals of the dead recovered.
+
+    Args:
+        store: the folder.
+        part: of the suite.
+        which: an id, its beginning, or :data:`NEWEST`.
+        ours: whether rows with such tags are of the command that asks.
+
+    Returns:
+        None where there is none that is `ours`.
+
+    Raises:
+        UsageError: there is no such run, it is of another suite or of another version of it, or it is still running.
+    """
+    from omb_py.results.reading import load_table, to_rows
     from omb_py.results.recovery import recover
     from omb_py.results.runs import find_run
 
@@ -67,21 +100,16 @@ def progress(store: Path, part: Part, which: str) -> Progress | None:
     alive = [one.launch_id for one in recover(store) if one.state == "running"]
     wanted: dict[str, Any] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=_ignore).run_id}
     rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, **wanted))
-    mine = [row for row in rows if suite_tags(part).items() <= dict(row["tags"] or {}).items()]
-    if not mine:
-        if which == NEWEST:
-            return None
+    of_suite = [row for row in rows if suite_tags(part).items() <= dict(row["tags"] or {}).items()]
+    if not of_suite and which != NEWEST:
         raise UsageError(_of_another(wanted["run_id"], part, rows))
-    run_id = max(mine, key=lambda row: (row["started_at"], row["run_id"]))["run_id"]
+    mine = [row for row in of_suite if ours(dict(row["tags"]))]
+    if not mine:
+        return None
+    run_id = str(max(mine, key=lambda row: (row["started_at"], row["run_id"]))["run_id"])
     if any(launch.startswith(f"{run_id}-") for launch in alive):
         raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")
-    mine = [row for row in mine if row["run_id"] == run_id]
-    return Progress(
-        run_id,
-        frozenset(_key(row) for row in mine),
-        frozenset(_key(row) for row in mine if row["validated"] is False),
-        1 + max(int(row["launch_index"]) for row in mine),
-    )
+    return run_id
 
 
 def remaining(launches: Sequence[LaunchPlan], known: Progress) -> list[LaunchPlan]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from omb_py.engine.benchmark import Cell
@@ -145,10 +145,12 @@ def say_skipped(skips: Sequence[Skip]) -> None:
         print(f"omb-py: {word}: {', '.join(what)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
-def make_launches(run: Run, launches: Sequence[LaunchPlan], skips: list[Skip]) -> int:
+def make_launches(
+    run: Run, launches: Sequence[LaunchPlan], skips: list[Skip], tell: Callable[[list[Skip]], None] | None = None
+) -> int:
     """Make the launches; one that fails is made again without the sweep that it failed in.
 
-    What was given up is added to `skips`. Returns the largest number of a launch that was made or tried. Raises
+    What was given up is added to `skips`, and told at once. Returns the largest number of a launch that was made or tried. Raises
     Interrupted, and what keeps results from being stored.
     """
     queue = deque(launches)
@@ -169,6 +171,8 @@ def make_launches(run: Run, launches: Sequence[LaunchPlan], skips: list[Skip]) -
                 raise
             rest, lost = after(error, launch, run)
             skips += lost
+            if tell is not None:
+                tell(lost)
             for part in rest:
                 number += 1
                 queue.append(replace(part, index=number))

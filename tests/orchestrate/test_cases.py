@@ -8,6 +8,7 @@ from omb_py.cli.vocabulary import CommandLine
 from omb_py.errors import UsageError
 from omb_py.orchestrate.cases import cases_of, needed, planned
 from omb_py.orchestrate.criteriafile import read_criteria
+from omb_py.orchestrate.promised import with_mock_ups
 from omb_py.orchestrate.suite import Ranks, expand
 from omb_py.orchestrate.suitefile import parse_suite
 from omb_py.orchestrate.suiterun import plan_suite
@@ -32,7 +33,9 @@ message-size = "8,64K"
 def cases(lines: str, ranks: int = 2) -> list[Case]:
     suite = parse_suite(SUITE + criterion(lines), "f.toml")
     made = expand(suite, CommandLine(), {}, Ranks(ranks, ranks, given=True))
-    return cases_of(read_criteria(suite), planned(plan_suite(made.requests)), made.skips)
+    criteria = read_criteria(suite)
+    requests, skips = with_mock_ups(made.requests, criteria)
+    return cases_of(criteria, planned(plan_suite(requests)), [*made.skips, *skips])
 
 
 def test_a_case_for_each_cell() -> None:
@@ -50,7 +53,7 @@ def test_a_case_for_each_cell() -> None:
         ('benchmark = "latency"\nmessage-size = "16"\nmax = "5 us"', "latency of 16 B: its sizes are 8 B, 1 KiB"),
         ('benchmark = "latency"\nranks = 4\nmax = "5 us"', "no entry measures latency with ranks 4"),
         ('benchmark = "allreduce"\nefficiency = "5%"', "a lower bound needs latency at up to 64 B and from 64 KiB on"),
-        ('benchmark = "allreduce"\nguideline = "gather"', "no entry of the suite measures gather"),
+        ('benchmark = "gather"\nguideline = "allgather"', "no entry of the suite measures gather: it has latency"),
     ],
 )  # fmt: skip
 def test_a_criterion_about_nothing_is_refused(lines: str, said: str) -> None:
@@ -67,10 +70,17 @@ def test_what_cannot_be_measured_here_is_left_for_an_error() -> None:
     assert case.name == "a" and case.cell == "none of a"
 
 
-def test_a_guideline_needs_its_partners() -> None:
-    suite = parse_suite(SUITE + criterion('benchmark = "allreduce"\nranks = 4\nguideline = "reduce + bcast"'), "f.toml")
-    cells = planned(plan_suite(expand(suite, CommandLine(), {}, Ranks(2, 2)).requests))
-    found = cases_of(read_criteria(suite), cells, [])
-    wanted = needed(found[:1], cells)
-    told = {(c.cell.benchmark, c.cell.size, c.plan.ranks) for c in cells if c.key in wanted}
-    assert told == {("allreduce", 8, 4), ("reduce", 8, 4), ("bcast", 8, 4)}
+def test_a_guideline_is_measured_by_its_own_program() -> None:
+    """On the ranks of the entry that has the benchmark, at its sizes or the criterion's."""
+    found = cases('benchmark = "allreduce"\nranks = 4\nguideline = "reduce + bcast"')
+    assert [(c.facts["benchmark"], c.size, c.facts["ranks"]) for c in found] == [
+        ("gl5_allreduce", 8, 4), ("gl5_allreduce", 65536, 4)
+    ]  # fmt: skip
+    assert [c.name for c in found] == ["a, 8 B", "a, 64 KiB"] and needed(found[:1]) == {found[0].cell}
+    at = cases('benchmark = "allreduce"\nmessage-size = "1K"\nguideline = "gl6"')
+    assert [(c.facts["benchmark"], c.size) for c in at] == [("gl6_allreduce", 1024)] * 2
+
+
+def test_a_mock_up_that_cannot_run_here_is_left_for_an_error() -> None:
+    (case,) = cases('benchmark = "allreduce"\nranks = 2\nguideline = "gl24node_allreduce"')
+    assert case.cell == "none of a"

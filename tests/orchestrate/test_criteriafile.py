@@ -48,7 +48,9 @@ def test_other_sources() -> None:
         found = one(f'benchmark = "allreduce"\n{key} = "20%"')
         assert (found.source, found.share) == (source, 0.2)
     found = one('benchmark = "allreduce"\nguideline = "reduce + osu_bcast"\ntolerance = "5%"')
-    assert (found.source, found.others, found.share) == ("guideline", ("reduce", "bcast"), 0.05)
+    assert (found.source, found.program, found.mock_up) == ("guideline", "gl5_allreduce", "reduce + bcast")
+    assert found.share == 0.05 and found.benchmark == "allreduce" and found.measured == "gl5_allreduce"
+    assert one('benchmark = "reduce"\nguideline = "gl14"').mock_up == "allreduce"
 
 
 @pytest.mark.parametrize(
@@ -73,9 +75,9 @@ def test_other_sources() -> None:
         ('benchmark = "latency"\nmax = { 8 = "5 us" }\nmin = { 16 = "1 us" }', "other sizes than 'max'"),
         ('benchmark = "latency"\nmax = { 8x = "5 us" }', "is not a message size"),
         ('benchmark = "latency"\nefficiency = "0%"', "out of range"),
-        ('benchmark = "reduce"\nguideline = "reduce"', "always as fast as itself"),
-        ('benchmark = "reduce"\nguideline = "bw"', "bw measures no time"),
-        ('benchmark = "reduce"\nguideline = "alreduce"', "the nearest is 'allreduce'"),
+        ('benchmark = "reduce"\nguideline = "alreduce"', "no mock-up of reduce is called 'alreduce': did you mean all"),
+        ('benchmark = "latency"\nguideline = "reduce"', "there is no mock-up of latency: there are some of allgather"),
+        ('benchmark = "reduce"\nguideline = "allreduce"\ntype = "float"', "elements of int32: leave it out"),
         ('benchmark = "reduce"\ndrift = "5%"\ntolerance = "5%"', "belongs to a guideline"),
         ('benchmark = "reduce"\ndrift = "5%"\nranks = 0', "expected a whole number from 1"),
         ('benchmark = "reduce"\ndrift = "5%"\ntype = "flaot32"', "float32"),

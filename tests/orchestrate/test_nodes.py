@@ -36,7 +36,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def accepted(text: str, store: Path, hosts: str, monkeypatch: pytest.MonkeyPatch) -> Verdicts:
-    def nothing(run: Any, launches: Any, skips: Any) -> int:
+    def nothing(run: Any, launches: Any, skips: Any, tell: Any) -> int:
         assert {r.hosts for launch in launches for r in launch.requests} == {("n1", "n2", "n4")}
         assert {launch.ranks for launch in launches} == {6}
         return max(launch.index for launch in launches)
@@ -65,7 +65,7 @@ def test_when_all_answer_one_launch_is_enough(
     tried: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = AcceptRequest(CommandLine(), {"hosts": ("n1", "n2")}, ranks=4, quiet=True)
-    monkeypatch.setattr("omb_py.orchestrate.accept.make_launches", lambda run, launches, skips: launches[-1].index)
+    monkeypatch.setattr("omb_py.orchestrate.accept.make_launches", lambda run, launches, *rest: launches[-1].index)
     accept(parse_suite(TEXT, "f.toml"), asked, tmp_path)
     assert tried == [("n1", "n2")]
 

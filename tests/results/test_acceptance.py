@@ -50,7 +50,7 @@ def test_shares_may_be_nothing() -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_without_a_measurement_it_is_an_error_never_a_pass(source: str) -> None:
-    made = case(source, others=("reduce",), share=10.0)
+    made = case(source, mock_up="reduce + bcast", share=10.0)
     assert word(made, Evidence()) == "ERROR"
     lost = Evidence(missing={"c": "rank 3 on n7 died"})
     assert judge(made, lost, RULE, 1).note == "rank 3 on n7 died"
@@ -103,15 +103,15 @@ def test_a_lower_bound() -> None:
 
 
 def test_a_guideline_is_paired_inside_launches() -> None:
-    made = case("guideline", others=("reduce", "bcast"), share=0.1)
-    found = evidence(10.0, 20.0, 40.0)
-    add(found, [5.0, 10.0, 20.0], "r", benchmark="reduce")
-    assert "bcast was not measured" in judge(made, found, RULE, 1).note
-    add(found, [5.0, 10.0, 20.0], "b", benchmark="bcast", dtype="char", op=None)
+    made = case("guideline", mock_up="reduce + bcast", share=0.1)
+    found = evidence(10.0, 20.0, 40.0, parameters={"side": "left"})
+    assert "both allreduce and reduce + bcast" in judge(made, found, RULE, 1).note
+    add(found, [10.0, 20.0, 40.0], parameters={"side": "right"})
     said = judge(made, found, RULE, 1)
     assert said.word == "PASS" and said.measured == pytest.approx(1.0), "launches differ fourfold, the ratio does not"
-    worse = evidence(15.0, 30.0, 60.0)
-    worse.alone |= {key: found.alone[key] for key in ("r", "b")}
+    assert [value for _, value in said.values] == pytest.approx([10.0, 20.0, 40.0])
+    worse = evidence(15.0, 30.0, 60.0, parameters={"side": "left"})
+    add(worse, [10.0, 20.0, 40.0], parameters={"side": "right"})
     assert word(made, worse) == "FAIL"
 
 
