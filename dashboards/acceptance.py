@@ -14,6 +14,7 @@ from omb_py.results.acceptance import Verdict
 from omb_py.results.accepted import Verdicts, headline, launch_text, margin, number, preamble
 from omb_py.results.accepted_forms import HEADS, row
 from omb_py.results.decisions import WORDS
+from omb_py.results.guidelines import FAMILY
 from omb_py.results.keys import environment_facts
 from omb_py.results.lookup import provenance_of
 from omb_py.results.reading import load
@@ -95,13 +96,24 @@ def board(found: Verdicts) -> View:
     layout = style.layout(
         height=130 + 24 * len(drawn),
         xaxis={**style.value_axis("measured over bound (ratio)", values=[*reach, 1.0])},
-        yaxis={"type": "category", "autorange": "reversed", "categoryorder": "array", "categoryarray": names},
+        yaxis={"type": "category", "autorange": "reversed", "categoryorder": "array", "categoryarray": names,
+               "tickmode": "array", "tickvals": names,
+               "ticktext": [style.escape(shortened(one.case.name)) for one in drawn]},
         shapes=[{"type": "line", "xref": "x", "yref": "paper", "x0": 1, "x1": 1, "y0": 0, "y1": 1,
                  "line": {"width": 1, "color": style.GREY}, "layer": "below"}],
     )  # fmt: skip
     spec = {"data": data, "layout": layout} if drawn else None
     caption = f"{plural(found.launches, 'launch')}; bars are the two one-sided limits that decide"
     return View("criteria", headline(found), caption, spec, notes=_board_notes(found, drawn), **_verdict_table(ranked))
+
+
+def shortened(name: str, head: int = 9, tail: int = 16) -> str:
+    """A name for an axis of a phone: its beginning, and its end, which has size and ranks.
+
+    >>> shortened("small-messages-of-the-contract, 8 B, 4 ranks")
+    'small-mes…ct, 8 B, 4 ranks'
+    """
+    return name if len(name) <= head + 1 + tail else f"{name[:head]}…{name[-tail:]}"
 
 
 def _board_notes(found: Verdicts, drawn: Sequence[Verdict]) -> tuple[str, ...]:
@@ -204,7 +216,8 @@ def _rows(found: Verdicts, store: Path) -> pd.DataFrame:
     columns = [*cells.NEEDED, "rank_mean_us", "slowest_rank_share", "hosts"]
     frame = load(store, columns=columns, on_skip=lambda path, why: None, run_id=found.run_id)
     phases = frame["tags"].map(lambda tags: dict(tags or {}).get(PHASE) if tags is not None else None)
-    return cells.prepared(frame[phases == "performance"])
+    # the sides of a guideline are no curve of their collective: its verdicts stand in a part of their own
+    return cells.prepared(frame[(phases == "performance") & (frame["family"] != FAMILY)])
 
 
 def _curves(frame: pd.DataFrame) -> list[View]:

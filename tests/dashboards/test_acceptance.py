@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli.vocabulary import CommandLine
-from omb_py.dashboards.acceptance import acceptance_page, board
+from omb_py.dashboards.acceptance import acceptance_page, board, shortened
 from omb_py.dashboards.page import plotly_script
 from omb_py.orchestrate.accept import AcceptRequest, accept
 from omb_py.orchestrate.suitefile import parse_suite
@@ -51,6 +51,7 @@ def test_every_launch_is_shown(found: Verdicts) -> None:
 def test_the_board_is_a_valid_figure(found: Verdicts) -> None:
     view = board(found)
     assert {trace.name for trace in view.figure.data} == {"fail", "marginal"} and len(view.rows) == 3
+    assert shortened("a" * 30 + ", 1 KiB, 4 ranks") == "aaaaaaaaa…, 1 KiB, 4 ranks" and shortened("short") == "short"
     assert view.rows[0][6] == "FAIL", "worst first"
 
 
