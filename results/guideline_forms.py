@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from xml.etree import ElementTree
 
 from omb_py.errors import NEGATIVE, OK
 from omb_py.results.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_look, decide
+from omb_py.results.junit import JunitCase, JunitSuite, Outcome, to_xml
 from omb_py.results.knobs import advice
 from omb_py.results.units import counted, size_text
 
@@ -162,37 +162,20 @@ def to_markdown(report: Report) -> str:
 
 def to_junit(report: Report) -> str:
     """JUnit's XML: a test a cell; VIOLATED is a failure, WRONG an error, UNCLEAR and what was not checked skipped."""
-    words = report.words
-    counts = {
-        "tests": len(report.judged) + len(report.skipped), "failures": words["VIOLATED"], "errors": words["WRONG"],
-        "skipped": words["UNCLEAR"] + len(report.skipped),
-    }  # fmt: skip
-    root = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(root, "testsuite", name="omb-py guidelines")
-    for name, count in counts.items():
-        suite.set(name, str(count))
-    properties = ElementTree.SubElement(suite, "properties")
-    for name, value in (("delta", report.rules.delta), ("alpha", report.rules.alpha), ("run", report.run_id)):
-        ElementTree.SubElement(properties, "property", name=name, value=str(value))
+    outcomes: Mapping[str, Outcome] = {"VIOLATED": "failure", "WRONG": "error", "UNCLEAR": "skipped"}
+    cases = []
     for one in report.judged:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=f"guidelines.{one.pair.name}", name=size_text(one.pair.size_bytes)
-        )
         told = (
             f"{title(one)}: {one.left_us:.2f} against {one.right_us:.2f} us, ratio {one.ratio:.3f} ({_interval(one)})"
         )
         if report.advice.get(one.pair.name):
             told += f"; {report.advice[one.pair.name]}" if one.verdict == "VIOLATED" else ""
-        kind = {"VIOLATED": "failure", "WRONG": "error", "UNCLEAR": "skipped"}.get(one.verdict)
-        if kind:
-            ElementTree.SubElement(case, kind, message=f"{one.verdict}: {told}")
-        else:
-            ElementTree.SubElement(case, "system-out").text = told
-    for what, why in report.skipped:
-        case = ElementTree.SubElement(suite, "testcase", classname=f"guidelines.{what}", name="all sizes")
-        ElementTree.SubElement(case, "skipped", message=why)
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+        outcome = outcomes.get(one.verdict)
+        message = f"{one.verdict}: {told}" if outcome else told
+        cases.append(JunitCase(f"guidelines.{one.pair.name}", size_text(one.pair.size_bytes), outcome, message))
+    cases += [JunitCase(f"guidelines.{what}", "all sizes", "skipped", why) for what, why in report.skipped]
+    rules = {"delta": str(report.rules.delta), "alpha": str(report.rules.alpha), "run": report.run_id}
+    return to_xml([JunitSuite("omb-py guidelines", cases, rules)])
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {"json": to_json, "markdown": to_markdown, "junit": to_junit}

@@ -41,6 +41,8 @@ def advice(library: str, guideline: str) -> str:
         return "try NCCL_ALGO=Ring or Tree, and NCCL_PROTO=LL, LL128 or Simple"
     if library not in _WORKS_AS:
         return ""
+    if library == OPEN_MPI and guideline.startswith("gl24node"):
+        return "try the hierarchical component: OMPI_MCA_coll_han_priority=100"
     op, value = guideline.partition("_")[2], _WORKS_AS[library].get(guideline)
     if library == OPEN_MPI:
         if value is None:

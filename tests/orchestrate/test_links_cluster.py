@@ -5,6 +5,7 @@ Once each here; ``python -m tests.bench.links_cluster --times 20`` counts how of
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import omb_py
-from tests.support.cluster import FAULTS, YIELD, command, named, swept
+from tests.support.cluster import FAULTS, YIELD, broken, command, named
 from tests.support.mpi import ROOT, environment
 from tests.support.nodes import hosts, why_not
 
@@ -21,6 +22,17 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 SUITE = """
 name = "long"
 description = "too long for a cable to be taken out unnoticed"
+[accept]
+launches = 2
+most-launches = 2
+[[criterion]]
+id = "small"
+benchmark = "allreduce"
+max = "1 s"
+[[criterion]]
+id = "long"
+benchmark = "allgather"
+max = "1 s"
 [[entry]]
 benchmarks = ["allreduce", "alltoall"]
 message-size = "8:16"
@@ -42,9 +54,10 @@ def _possible() -> None:
 def test_what_is_wrong_is_named(nodes: int, fault: str) -> None:
     """In one sweep; where another user of the machine spoiled that one, in both of the next two."""
     wanted = FAULTS[fault][1]
-    sweeps = [swept(nodes, fault)]
-    if named(sweeps[0][1]) != wanted:
-        sweeps = [swept(nodes, fault), swept(nodes, fault)]
+    with broken(nodes, fault) as sweep:
+        sweeps = [sweep()]
+        if named(sweeps[0][1]) != wanted:
+            sweeps = [sweep(), sweep()]
     for code, found, err in sweeps:
         assert named(found) == wanted, (found.get("found"), err)
         assert code == bool(wanted)
@@ -60,12 +73,13 @@ def test_hosts_that_do_not_answer_are_named(tmp_path: Path) -> None:
     assert "no answer from node7: look at node7, or leave it out of --hosts" in done.stderr
 
 
-def test_a_host_is_cut_off_in_the_middle_of_a_suite(tmp_path: Path) -> None:
+def test_a_host_is_cut_off_in_the_middle_of_an_acceptance(tmp_path: Path) -> None:
+    """Named, finished cells kept and judged as far as they go, what is missing an ERROR."""
     (tmp_path / "long.toml").write_text(SUITE)
     store = tmp_path / "store"
     with hosts(3) as cluster:
-        words = command(cluster, tmp_path, "run", str(tmp_path / "long.toml"), "-n", "3", "--store", str(store),
-                        "--timeout", "6")  # fmt: skip
+        words = command(cluster, tmp_path, "accept", str(tmp_path / "long.toml"), "-n", "3", "--store", str(store),
+                        "--timeout", "6", "--no-correctness", "--format", "json")  # fmt: skip
         child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
                                  env=environment(**YIELD))  # fmt: skip
         try:
@@ -75,11 +89,15 @@ def test_a_host_is_cut_off_in_the_middle_of_a_suite(tmp_path: Path) -> None:
                 time.sleep(0.1)
             time.sleep(1)
             cluster.cut(2)
-            _, err = child.communicate(timeout=90)
+            out, err = child.communicate(timeout=120)
         finally:
             child.kill()
             child.communicate()
     assert child.returncode == 3, err
-    assert "node2" in err and "rank 2" in err, err
+    told = json.loads(out)
+    assert list(told["missing_nodes"]) == ["node2"] and told["verdict"] == "ERROR"
+    assert any("rank 2" in one["reason"] and one["failed"] for one in told["incidents"]), told["incidents"]
+    small, _, long = told["verdicts"]
+    assert [len(one["launches"]) for one in (small, long)] == [1, 0] and long["verdict"] == "ERROR"
     rows = omb_py.load(store)
-    assert sorted(set(rows["benchmark"])) == ["allreduce", "alltoall"] and len(rows) == 4
+    assert {"allreduce", "alltoall"} <= set(rows["benchmark"]) and "allgather" not in set(rows["benchmark"])

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from omb_py.results import guideline_forms as forms
-from omb_py.results.guidelines import Pair, Rules, beyond, judge, pairs_of
+from omb_py.results.guidelines import Pair, Rules, beyond, by_look, decide, judge, pairs_of, spent, within
 from omb_py.results.knobs import advice
 from omb_py.results.ttest import paired
+from tests.support.jenkins import violations
 
 times = st.floats(0.5, 500).map(lambda x: round(x, 6))
 
@@ -69,6 +70,62 @@ def test_a_family_at_the_limit_is_seldom_called_violated() -> None:
     assert alarms <= stats.binom.ppf(0.999, 200, 0.01)
 
 
+@given(st.floats(0.5, 2.0), st.floats(0.01, 0.5), st.integers(2, 12))
+def test_the_two_sides_of_a_limit_are_tested_alike(ratio: float, delta: float, launches: int) -> None:
+    draw = np.random.default_rng(3).normal(math.log(ratio), 0.05, launches)
+    estimate = paired([0.0] * launches, list(draw))
+    assert beyond(estimate, delta) + within(estimate, delta) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 5])
+def test_looks_share_what_may_be_spent(looks: int) -> None:
+    each = [spent(0.01, (look, looks)) for look in range(1, looks + 1)]
+    assert sum(v for v, _ in each) == pytest.approx(0.01) and sum(h for _, h in each) == pytest.approx(0.01)
+    assert looks == 1 or each[0][0] == 0, "what is seen first names nothing"
+
+
+def test_fresh_launches_decide() -> None:
+    """Slow in the first launches alone is not violated; the launches of later looks say it, and only those."""
+    slow, fine = pair(1.5), pair(1.0, seed=2)
+    assert [one.verdict for one in decide({(1, 3): [slow]}, Rules())] == ["UNCLEAR"]
+    (chance,) = decide({(1, 3): [slow], (2, 3): [fine]}, Rules())
+    assert (chance.verdict, chance.look, chance.launches) == ("HOLDS", 2, 8)
+    (real,) = decide({(1, 3): [slow], (2, 3): [pair(1.5, launches=9, seed=3)]}, Rules())
+    assert (real.verdict, real.look, real.launches) == ("VIOLATED", 2, 9)
+
+
+def test_stored_rows_say_their_look() -> None:
+    rows = [row(k, s, us, tags={"guideline_look": f"{1 + k // 4}/3"}) for k in range(8)
+            for s, us in (("left", 20.0 + k), ("right", 10.0))]  # fmt: skip
+    found = by_look(rows)
+    assert sorted(found) == [(1, 3), (2, 3)] and found[2, 3][0].left_us == (24.0, 25.0, 26.0, 27.0)
+    assert list(by_look([row(0, "left", 1.0), row(0, "right", 1.0)])) == [(1, 1)]
+    assert forms.report_of(rows, Rules()).launches == 8
+
+
+def test_two_reports_do_not_contradict_each_other() -> None:
+    """Sixty cells from 0.8 to 1.6 times, some right at the limit, checked twice on disjoint launches."""
+    ratios = [*np.linspace(0.8, 1.6, 55), *[1.1] * 5]
+    contradictions = named = 0
+    draws = np.random.default_rng(7)
+    for _ in range(30):
+        reports = []
+        for _ in range(2):
+            cells, looks, words = list(range(len(ratios))), {}, {}
+            for look, launches in ((1, 10), (2, 10), (3, 20)):
+                made = [
+                    Pair(f"gl{k}_x", "", 8, tuple(10 * np.exp(draws.normal(math.log(ratios[k]), 0.05, launches))),
+                         (10.0,) * launches) for k in cells
+                ]  # fmt: skip
+                looks[look, 3] = made
+                words = {one.pair.name: one.verdict for one in decide(looks, Rules())}
+                cells = [k for k in cells if words[f"gl{k}_x"] == "UNCLEAR"]
+            reports.append(words)
+        contradictions += any({a, reports[1][k]} == {"VIOLATED", "HOLDS"} for k, a in reports[0].items())
+        named += sum(a == reports[1][k] == "VIOLATED" for k, a in reports[0].items())
+    assert contradictions <= stats.binom.ppf(0.999, 30, 0.04) and named > 30 * 20
+
+
 def test_rows_of_a_launch_belong_together() -> None:
     rows = [row(1, "right", 5), row(0, "left", 20), row(0, "right", 10), row(1, "left", 21), row(2, "left", 9),
             row(0, "left", 7, ranks=8), row(0, "right", 7, ranks=8), row(0, "x", 1),
@@ -100,6 +157,7 @@ def test_what_every_form_says() -> None:
     assert forms.table(found)[0][6] == "WRONG" and forms.table(found)[1][6] == "VIOLATED"
     told = json.loads(forms.to_json(found))
     assert told["verdicts"] == {"WRONG": 1, "VIOLATED": 1, "HOLDS": 1} and len(told["cells"]) == 3
+    assert violations(forms.to_junit(found)) == []
     suite = ElementTree.fromstring(forms.to_junit(found)).find("testsuite")
     assert suite is not None
     assert [suite.get(n) for n in ("tests", "failures", "errors", "skipped")] == ["4", "1", "1", "1"]
@@ -116,6 +174,9 @@ def test_what_every_form_says() -> None:
         ("MPICH", "gl9_bcast", "try MPIR_CVAR_BCAST_INTRA_ALGORITHM=scatter_ring_allgather"),
         ("MPICH", "gl17_reduce_scatter_block", "try the values of MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM"),
         ("Intel MPI", "gl5_allreduce", "try I_MPI_ADJUST_ALLREDUCE=3"),
+        ("Open MPI", "gl24node_bcast", "OMPI_MCA_coll_han_priority"),
+        ("Open MPI", "gl24lane_bcast", "OMPI_MCA_coll_tuned_bcast_algorithm=N"),
+        ("MPICH", "gl21_scan", "MPIR_CVAR_SCAN_INTRA_ALGORITHM"),
         ("NCCL", "gl1_allgather", "NCCL_ALGO"),
     ],
 )

@@ -32,5 +32,6 @@ def test_counts() -> None:
 
 
 def test_the_check_finds_what_is_wrong() -> None:
-    wrong = '<testsuites><testsuite><testcase name="a"><properties/></testcase></testsuite></testsuites>'
-    assert violations(wrong) == ["testsuite lacks tests", "properties in testcase"]
+    wrong = '<testsuites><testsuite name="a" errors="0" failures="0"><testcase name="a" time="1e-05"><properties/></testcase>'
+    wrong += "</testsuite></testsuites>"
+    assert violations(wrong) == ["testsuite lacks tests", "properties in testcase", "time 1e-05 of testcase"]

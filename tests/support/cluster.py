@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,23 @@ def command(cluster: Hosts, folder: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "omb_py", words[0], *where, *words[1:]]
 
 
-def swept(nodes: int, fault: str, *more: str, timeout_s: float = 300) -> tuple[int, dict[str, Any], str]:
-    """(exit code, JSON, stderr) of a sweep over so many hosts."""
-    break_it, _ = FAULTS[fault]
+Swept = tuple[int, dict[str, Any], str]
+"""Exit code, JSON, stderr."""
+
+
+@contextlib.contextmanager
+def broken(nodes: int, fault: str) -> Iterator[Callable[..., Swept]]:
+    """So many hosts with something wrong between them; makes one sweep over them at each call."""
     with tempfile.TemporaryDirectory() as folder, hosts(nodes) as cluster:
-        break_it(cluster)
-        words = command(cluster, Path(folder), "links", *QUICK, "--format", "json", "--no-store", *more)
-        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT,
-                              env=environment(**YIELD), check=False)  # fmt: skip
-    return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+        FAULTS[fault][0](cluster)
+
+        def sweep(*more: str, timeout_s: float = 300) -> Swept:
+            words = command(cluster, Path(folder), "links", *QUICK, "--format", "json", "--no-store", *more)
+            done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT,
+                                  env=environment(**YIELD), check=False)  # fmt: skip
+            return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+
+        yield sweep
 
 
 def named(found: Mapping[str, Any]) -> set[str]:

@@ -1,7 +1,11 @@
-"""What Jenkins' schema for JUnit (junit-10.xsd of its xUnit plug-in) admits: elements, children, attributes."""
+"""What Jenkins' schema for JUnit (junit-10.xsd of its xUnit plug-in) admits: elements, children, attributes, times.
+
+Of its versions the narrowest: what any of them requires is required.
+"""
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 RESULT = ({"type", "message"}, set[str](), set[str]())
@@ -9,9 +13,9 @@ TEXT = (set[str](), set[str](), set[str]())
 ELEMENTS: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": ({"name", "time", "tests", "failures", "disabled", "errors"}, set(), {"testsuite"}),
     "testsuite": (
-        {"name", "failures", "errors", "time", "disabled", "skipped", "skips", "timestamp", "hostname", "id", "package",
+        {"time", "disabled", "skipped", "skips", "timestamp", "hostname", "id", "package",
          "assertions", "file", "skip", "log", "url"},
-        {"tests"}, {"testsuite", "properties", "testcase", "system-out", "system-err"},
+        {"name", "tests", "failures", "errors"}, {"testsuite", "properties", "testcase", "system-out", "system-err"},
     ),
     "testcase": (
         {"assertions", "time", "timestamp", "classname", "status", "class", "file", "line", "log", "group", "url"},
@@ -22,6 +26,8 @@ ELEMENTS: dict[str, tuple[set[str], set[str], set[str]]] = {
     "failure": RESULT, "error": RESULT, "skipped": RESULT, "system-out": TEXT, "system-err": TEXT,
 }  # fmt: skip
 """Element -> (optional attributes, required ones, children)."""
+TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]{0,3})?")
+"""SUREFIRE_TIME: no sign, no exponent, at most three digits behind the point."""
 MIXED = ("failure", "error", "skipped", "system-out", "system-err")
 
 
@@ -34,9 +40,11 @@ def violations(xml: str) -> list[str]:
             found.append(f"element {element.tag}")
             continue
         optional, required, children = ELEMENTS[element.tag]
-        found += [f"{element.tag} lacks {name}" for name in required - set(element.attrib)]
+        found += [f"{element.tag} lacks {name}" for name in sorted(required - set(element.attrib))]
         found += [f"{element.tag} has {name}" for name in set(element.attrib) - optional - required]
         found += [f"{child.tag} in {element.tag}" for child in element if child.tag not in children]
+        if not TIME.fullmatch(element.get("time", "")):
+            found.append(f"time {element.get('time')} of {element.tag}")
         if element.tag not in MIXED and (element.text or "").strip():
             found.append(f"text in {element.tag}")
     return found
