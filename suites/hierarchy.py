@@ -1,8 +1,8 @@
 """Mock-ups by the places of ranks: a collective as steps within parts of the ranks and steps between them.
 
 The parts are the nodes, where there are several with equally many ranks, two or more, one node's after the other's;
-else the two halves of the ranks, since a promise holds for every way to cut them.  A *lane* is the ranks at one place of
-every part.  *By nodes* one rank of each part stands for it (``Hier`` of ReproMPI); *by lanes* each carries its share
+else the two halves of the ranks, since a promise holds for every way to cut them.  A *lane* is the ranks at one place
+of every part.  *By nodes* one rank of each part stands for it (``Hier`` of ReproMPI); *by lanes* each carries its share
 between the parts (``Lane``): J. L. Träff, S. Hunold, *Decomposing MPI collectives for exploiting multi-lane
 communication*, IEEE CLUSTER 2020.
 """

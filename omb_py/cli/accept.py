@@ -86,7 +86,9 @@ def run_accept(
     """Accept."""
     check_files(output)
     if run is not None and resume != NEWEST:
-        raise UsageError(f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to go on with a run")
+        raise UsageError(
+            f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to go on with a run"
+        )
     from omb_py.orchestrate.accept import AcceptRequest, accept
 
     options = given(click.get_current_context())

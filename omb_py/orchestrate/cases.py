@@ -89,7 +89,9 @@ def _check(criterion: Criterion, mine: Sequence[Planned], cells: Sequence[Planne
     where = f"{criterion.at}: [criterion {criterion.id}]"
     if not of_benchmark:
         known = ", ".join(dict.fromkeys(one.cell.benchmark for one in cells))
-        raise UsageError(f"{where} no entry of the suite measures {criterion.benchmark}: it has {known}: add it to an [[entry]]")
+        raise UsageError(
+            f"{where} no entry of the suite measures {criterion.benchmark}: it has {known}: add it to an [[entry]]"
+        )
     wanted = set(criterion.sizes) - {one.cell.size for one in mine}
     if not mine and not wanted:
         told = ", ".join(f"{key} {value}" for key, value in criterion.where.items())

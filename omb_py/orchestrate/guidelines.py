@@ -1,4 +1,4 @@
-"""Checking guidelines: all chosen ones in every launch, then what is not known to hold again, in launches of its own."""
+"""Checking guidelines: all chosen ones in every launch, then again what is not known to hold, in fresh launches."""
 
 from __future__ import annotations
 

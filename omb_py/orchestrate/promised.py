@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from omb_py.errors import UsageError, nearest
 from omb_py.orchestrate.choices import Offer, offers_of
@@ -68,6 +69,7 @@ def with_mock_ups(requests: Sequence[Request], criteria: Iterable[Criterion]) ->
 def _fitting(request: Request, program: str) -> Request:
     """The request for a guideline's program, without options that it does not take."""
     benchmark = GUIDELINES[program].benchmark
-    usual = {field.name: field.default for field in fields(Request)}
-    dropped = {o.request: usual[o.request] for key, o in OPTIONS.items() if not takes(benchmark, key)}
-    return replace(request, **{**dropped, "benchmark": program, "cache": None, "process_sync": None})
+    usual: dict[str, Any] = {field.name: field.default for field in fields(Request)}
+    changed: dict[str, Any] = {o.request: usual[o.request] for key, o in OPTIONS.items() if not takes(benchmark, key)}
+    changed |= {"benchmark": program, "cache": None, "process_sync": None}
+    return replace(request, **changed)

@@ -150,8 +150,8 @@ def make_launches(
 ) -> int:
     """Make the launches; one that fails is made again without the sweep that it failed in.
 
-    What was given up is added to `skips`, and told at once. Returns the largest number of a launch that was made or tried. Raises
-    Interrupted, and what keeps results from being stored.
+    What was given up is added to `skips`, and told at once. Returns the largest number of a launch that was made or
+    tried. Raises Interrupted, and what keeps results from being stored.
     """
     queue = deque(launches)
     number = max((launch.index for launch in launches), default=0)

@@ -66,7 +66,9 @@ def lines(cells: Sequence[Cell], reports: Sequence[Report]) -> list[str]:
     told = []
     for cell in cells:
         found = [one for report in reports for one in report.judged if (one.pair.name, one.pair.size_bytes) == cell]
-        said = ", ".join(f"{o.verdict} {o.ratio:.2f} ({o.low:.2f} … {o.high:.2f}, {o.launches} launches)" for o in found)
+        said = ", ".join(
+            f"{o.verdict} {o.ratio:.2f} ({o.low:.2f} … {o.high:.2f}, {o.launches} launches)" for o in found
+        )
         told.append(f"  {title(found[0])}: {said}")
     return told
 

@@ -1,4 +1,4 @@
-"""The acceptance report in a headless Chromium, from ``file://``: every part, no word on the console, nothing too wide."""
+"""The acceptance report in a headless Chromium, from ``file://``: no word on the console, nothing too wide."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_all_parts_are_shown_and_nothing_is_said_on_the_console(opened: Any) -> 
     shown = opened.execute_script("return [...document.querySelectorAll('main')].map(m => m.id)")
     assert len(shown) == 14 and shown[0] == "cover" and shown[-1] == "again"
     drawn = opened.execute_script(
-        "return [...document.querySelectorAll('.plot')].map(p => [p.querySelectorAll('.main-svg').length, p.data.length])"
+        "return [...document.querySelectorAll('.plot')]"
+        ".map(p => [p.querySelectorAll('.main-svg').length, p.data.length])"
     )
     assert drawn and all(svgs > 0 and traces > 0 for svgs, traces in drawn)
     assert opened.execute_script("return window.bad") is None

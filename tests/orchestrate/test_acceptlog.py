@@ -145,7 +145,11 @@ def test_runs_that_cannot_be_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run 'nothing'"):
         accepted(tmp_path / "mine", resume="nothing")
     with pytest.raises(UsageError, match="is not one of suite other"):
-        accepted(tmp_path / "mine", TEXT.replace('name = "mine"', 'name = "other"'), resume=load(tmp_path / "mine")["run_id"].iloc[0])
+        accepted(
+            tmp_path / "mine",
+            TEXT.replace('name = "mine"', 'name = "other"'),
+            resume=load(tmp_path / "mine")["run_id"].iloc[0],
+        )
     (mine,) = set(load(tmp_path / "mine")["run_id"])
     with pytest.raises(UsageError, match="was begun by omb-py accept"):
         run_suite(expand(parse_suite(TEXT, "f.toml"), CommandLine(), {"store": tmp_path / "mine", "quiet": True}), mine)

@@ -39,4 +39,7 @@ def test_names_and_bounds() -> None:
     assert apart.name == "crit, 8 B, 2 ranks, native"
     both = case(ranges={8: Range(1.0, 2.0), 16: Range(high=3.0)})
     assert both.bound == "at least 1 us, at most 2 us"
-    assert case("guideline", program="gl5_allreduce", mock_up="reduce + bcast", share=0.1).bound == "at most 10 % slower than reduce + bcast"
+    assert (
+        case("guideline", program="gl5_allreduce", mock_up="reduce + bcast", share=0.1).bound
+        == "at most 10 % slower than reduce + bcast"
+    )

@@ -32,6 +32,6 @@ def test_counts() -> None:
 
 
 def test_the_check_finds_what_is_wrong() -> None:
-    wrong = '<testsuites><testsuite name="a" errors="0" failures="0"><testcase name="a" time="1e-05"><properties/></testcase>'
-    wrong += "</testsuite></testsuites>"
+    case = '<testcase name="a" time="1e-05"><properties/></testcase>'
+    wrong = f'<testsuites><testsuite name="a" errors="0" failures="0">{case}</testsuite></testsuites>'
     assert violations(wrong) == ["testsuite lacks tests", "properties in testcase", "time 1e-05 of testcase"]

@@ -12,10 +12,9 @@ from omb_py.orchestrate.plan import check
 from omb_py.orchestrate.request import Request
 from omb_py.suites import mockups as m
 from omb_py.suites import names
-from omb_py.suites.hierarchy import parts_of
 from omb_py.suites.guidelines import BENCHMARKS, GUIDELINES, LEFT, PATTERNS, RIGHT, Guideline
+from omb_py.suites.hierarchy import parts_of
 from tests.support.simulated import cell, checked, measured
-
 
 IN_PARTS = [name for name in GUIDELINES if name.startswith("gl24")]
 CASES = [(name, ranks) for name in GUIDELINES for ranks in ((4, 6, 10) if name in IN_PARTS else (2, 3, 5))]
