@@ -51,6 +51,9 @@ class TestReductions:
         assert all(part.shape == (count,) for part in parts)
         result = payload.reduced(count, dtype, op, ranks, *key)
         assert result.tobytes() == combined(parts, dtype, op).tobytes()
+        for first in {1, (ranks + 1) // 2}:  # what a scan leaves
+            some = payload.reduced(count, dtype, op, ranks, *key, first=first)
+            assert some.tobytes() == combined(parts[:first], dtype, op).tobytes()
 
     @given(
         ranks=st.integers(1, 62),
