@@ -15,7 +15,7 @@ from omb_py.engine.program import Blocks, Body, Node, Program, Region, Repeat, R
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem
 
-_REFUSED = frozenset({"start", "startall", "pready", "parrived", "test", "flip"})
+_REFUSED = frozenset({"start", "startall", "pready", "parrived", "test"})
 
 
 def staged(program: Program, world: World) -> Program:
