@@ -129,12 +129,11 @@ def test_a_binding_takes_the_settings_that_its_package_knows() -> None:
         {"binding": "nccl4py", "nccl": "max_ctas=3,log=tuning"},
         {"binding": "nccl4py", "nccl": "aggregate=2,log=tuning"},
         {"binding": "cupy", "nccl": "max_ctas=3"},
-        {"binding": "torch", "nccl": "protocol=ll"},
         {"binding": "cupy", "benchmark": "comm_split", "size": 0, "timing": "isolated"},
     ]
     cells = [{"benchmark": "allreduce", "size": 4096, **cell} for cell in cells]
-    *done, ctas, torch, split = report("tests.support.nccl_cells", 2, 60, cells, PYTHONPATH=PATH)
-    assert [one["wrong"] for one in done] == [0] * len(done), done
+    *done, ctas, split = report("tests.support.nccl_cells", 2, 60, cells, PYTHONPATH=PATH)
+    assert [one.get("wrong") for one in done] == [0] * len(done), done
     said = [tuple(one["marks"][f"{what}_used"] for what in ("algorithm", "protocol", "channels")) for one in done]
     assert said == [
         ("tree", "LL128", "0..1"),
@@ -146,7 +145,6 @@ def test_a_binding_takes_the_settings_that_its_package_knows() -> None:
     assert done[0]["marks"]["algorithm_by"] == done[2]["marks"]["algorithm_by"] == "NCCL_ALGO"
     assert done[2]["marks"]["nccl_cta_policy"] == "zero"
     assert ctas["refused"] == "binding cupy takes no --nccl max_ctas: --binding native or torch or nccl4py"
-    assert torch["refused"] == "binding torch is Gloo on the simulated device, which takes no protocol"
     assert split["refused"] == "binding cupy makes no communicators in a loop here: --binding native"
 
 
@@ -158,6 +156,9 @@ def test_torch_is_given_the_counts_of_ctas(monkeypatch: pytest.MonkeyPatch) -> N
     assert by_torch.options(Settings()) == {}
     assert by_torch.options(Settings(max_ctas=4)) == {"pg_options": made}
     assert (made.config.min_ctas, made.config.max_ctas) == (None, 4)
+    simulated: Any = SimpleNamespace(device=SimpleNamespace(kind="sim"))
+    with pytest.raises(EnvironmentProblem, match="binding torch is Gloo on the simulated device, which takes no proto"):
+        by_torch.TorchBinding(simulated, Settings(protocol="ll"))
 
 
 @pytest.mark.parametrize(
