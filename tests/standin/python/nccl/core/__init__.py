@@ -102,7 +102,8 @@ class Communicator:
         made = _c._UniqueId.from_buffer_copy(bytes(unique_id))
         init = _c._library.ncclCommInitRankConfig
         init.argtypes = [ctypes.c_void_p, ctypes.c_int, _c._UniqueId, ctypes.c_int, ctypes.c_void_p]
-        _c._check(init(ctypes.byref(raw._comm), nranks, made, rank, ctypes.addressof(config.laid_out())))
+        laid_out = config.laid_out()  # which must live as long as the call
+        _c._check(init(ctypes.byref(raw._comm), nranks, made, rank, ctypes.addressof(laid_out)))
         return cls(raw, nranks, rank)
 
     def destroy(self) -> None:
