@@ -18,7 +18,7 @@ from tests.gpu import check
 from tests.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, Part, every, parts
 from tests.support.standin import COMPILER, library
 
-SMALL = {"sizes": "64", "iterations": 3}
+SMALL = {"sizes": "64:64", "iterations": 3}
 
 
 @pytest.mark.gpu
