@@ -20,6 +20,7 @@ from omb_py.engine.devices.arrays import PlainArray
 from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.flat import Render
 from omb_py.engine.program import Body, Node, Program, Repeat, Step, walk
 from omb_py.errors import EnvironmentProblem
@@ -91,10 +92,6 @@ class OnGpu:
         whole = PlainArray(self.memory.address(name), self.nbytes[name])
         return torch.as_tensor(whole, device=f"cuda:{self.memory.device.index}")
 
-    def view(self, name: str, nbytes: int) -> Any:
-        """Raises EnvironmentProblem: the host cannot invert a byte that lies on a device."""
-        raise EnvironmentProblem("faults are injected into host memory only: --device cpu")
-
 
 class GlooDeviceRunner(OnDevice, GlooRunner):
     """A flat loop of torch.distributed calls on device buffers, or with copies around each call."""
@@ -104,7 +101,7 @@ class GlooDeviceRunner(OnDevice, GlooRunner):
         if by_torch(program, buffers.device.kind):
             nbytes = {b.name: b.nbytes for b in program.buffers}
             self.marks = buffers.marks("torch", cell)
-            super().__init__(session, on_device(waited(program), cell.filler), OnGpu(buffers.memory, nbytes))
+            super().__init__(session, on_device(spoiled(waited(program)), cell.filler), OnGpu(buffers.memory, nbytes))
         else:
             self.marks = buffers.marks("staged", cell)
             world = World(session.rank, session.size, session.hosts)

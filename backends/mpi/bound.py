@@ -15,7 +15,7 @@ from omb_py.backends.mpi.windows import OpenWindow
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names, flip_in, index_of
 from omb_py.engine.layouts import derived, itemsize
-from omb_py.engine.memory import HostMemory, load_torch
+from omb_py.engine.memory import load_torch
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
 from omb_py.engine.steps import COMMUNICATORS, base
 from omb_py.errors import EnvironmentProblem
@@ -50,7 +50,8 @@ _ARGUMENTS: Final[dict[str, str]] = {
     "scatterv": "send recv root",
 }
 """Blocking form -> arguments; all others take `send recv`."""
-_UNKNOWN_TO_MPI4PY: Final = ("char", "float16", "bfloat16")
+UNKNOWN_TO_MPI4PY: Final = ("char", "float16", "bfloat16")
+"""Types that a message has to name."""
 
 
 def method_of(op: str) -> str:
@@ -61,7 +62,7 @@ def method_of(op: str) -> str:
 class Renderer:
     """Renders the steps of one cell as Python statements."""
 
-    def __init__(self, comm_of: CommOf, memory: HostMemory, program: Program, window: OpenWindow | None = None) -> None:
+    def __init__(self, comm_of: CommOf, memory: Any, program: Program, window: OpenWindow | None = None) -> None:
         self.comm_of, self.memory, self.window = comm_of, memory, window
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
@@ -205,10 +206,15 @@ class Renderer:
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
         """The specification of a vector collective's buffer."""
-        item, kind = itemsize(dtype), datatype(dtype)
-        counts = [n // item for n in blocks.sizes]
         owner: Any = self.memory.owner(blocks.buffer)
         whole = memoryview(owner)[: self.nbytes[blocks.buffer]] if self.memory.kind != "torch" else owner
+        return self.specified(whole, blocks, dtype, types)
+
+    @staticmethod
+    def specified(whole: Any, blocks: Blocks, dtype: str, types: bool) -> list[Any]:
+        """The buffer of a vector collective with its counts, displacements and types."""
+        item, kind = itemsize(dtype), datatype(dtype)
+        counts = [n // item for n in blocks.sizes]
         if types:
             return [whole, counts, list(blocks.offsets), [kind] * len(counts)]
         return [whole, counts, [n // item for n in blocks.offsets], kind]
@@ -234,7 +240,7 @@ class Renderer:
                 part = part.view(np.dtype(kind.numpy))
             elif kind.itemsize > 1:
                 part = part.view(getattr(load_torch(), dtype))
-            return [part, datatype(dtype)] if named or dtype in _UNKNOWN_TO_MPI4PY else part
+            return [part, datatype(dtype)] if named or dtype in UNKNOWN_TO_MPI4PY else part
         if self.memory.kind == "array" and region.nbytes and not named and not start % kind.itemsize:
             return [owner, region.nbytes // kind.itemsize, start // kind.itemsize, datatype(dtype)]
         return [memoryview(owner)[start:stop], datatype(dtype)]

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from omb_py.backends.mpi.aware import Support
-from omb_py.backends.mpi.runners import NativeRunner
+from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.engine.benchmark import Cell, World
-from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Resolver
+from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer, Resolver
+from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.flat import Render
 from omb_py.engine.native import Table, assemble
 from omb_py.engine.program import Program, Stage
 from omb_py.errors import EnvironmentProblem
@@ -22,12 +24,10 @@ def check(cells: list[Cell], support: Support) -> None:
     for cell in cells:
         if cell.staging == "never" and not support.aware:
             raise EnvironmentProblem(f"--staging never: {support.reason}: {support.fix}")
-        if cell.binding != "native":
-            raise EnvironmentProblem(f"--binding {cell.binding} has no device buffers here: --binding native")
 
 
-class DeviceRunner(OnDevice, NativeRunner):
-    """Generated code that calls MPI on device buffers, or copies around each call."""
+class _OverMpi(OnDevice):
+    """MPI called on device buffers, or with copies around each call; before either binding's runner."""
 
     def __init__(self, session: MpiSession, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
         self.buffers = buffers
@@ -35,6 +35,26 @@ class DeviceRunner(OnDevice, NativeRunner):
         made = buffers.prepared(program, World(session.rank, session.size, session.hosts), cell.filler)
         super().__init__(session, made, buffers.seen)
 
+
+class DeviceRunner(_OverMpi, NativeRunner):
+    """Generated code: the library is given addresses."""
+
     def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Any = None) -> Table:
         """The rows of a stage's body."""
-        return assemble(stage, Resolver(self.buffers, self.resolver, results), self.resolver.byte, results)
+        return assemble(stage, Resolver(self.buffers, self.resolver, results), self.buffers.byte, results)
+
+
+class BoundDeviceRunner(_OverMpi, BoundRunner):
+    """A flat loop of mpi4py calls: it is given the device's arrays, or staged the host's."""
+
+    def begin(self) -> None:
+        """New request slots for a stage."""
+        super().begin()
+        if isinstance(self.memory_, DeviceMemory):
+            from omb_py.backends.mpi.arrays import ArrayRenderer
+
+            self.renderer = ArrayRenderer(self.session.comm_of, self.memory_, self.program)
+
+    def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
+        """How steps become source."""
+        return Renderer(self.buffers, self.renderer, results)

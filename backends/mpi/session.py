@@ -117,9 +117,10 @@ class MpiSession(OneRank):
             self._made(group)
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers if not b.library})
         if self.buffers:
-            from omb_py.backends.mpi.devices import DeviceRunner
+            from omb_py.backends.mpi.devices import BoundDeviceRunner, DeviceRunner
 
-            self._runner = DeviceRunner(self, program, self.buffers, cell)
+            runner = DeviceRunner if cell.binding == "native" else BoundDeviceRunner
+            self._runner = runner(self, program, self.buffers, cell)
             return self._runner
         memory = self._memory[cell.buffer]
         if cell.buffer == OBJECT:

@@ -10,6 +10,8 @@ from omb_py.backends.gloo.offer import fitted as in_place_alone
 from omb_py.engine.benchmark import Benchmark, Cell
 from omb_py.engine.devices import SIMULATED
 from omb_py.engine.dtypes import FP8, reduction_dtype
+from omb_py.engine.settings import KEYS, changed, settings_of
+from omb_py.engine.steps import COMMUNICATORS
 
 NATIVE: Final = "native"
 BINDINGS: Final = (NATIVE, "torch", "cupy", "nccl4py")
@@ -26,6 +28,15 @@ _NO_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "nccl4py": ("bfloat16", *FP8),
 }
 """Of torch: its NCCL takes no such tensors, or reduces them in some releases only; nccl4py's arrays are CuPy's."""
+_BY_VARIABLE: Final = ("algorithm", "protocol", "log")
+"""Settings that NCCL reads from variables, whoever makes the communicator."""
+_SETTINGS: Final[Mapping[str, frozenset[str]]] = {
+    NATIVE: frozenset(KEYS),
+    "torch": frozenset({*_BY_VARIABLE, "min_ctas", "max_ctas"}),
+    "cupy": frozenset({*_BY_VARIABLE, "aggregate"}),
+    "nccl4py": frozenset({*_BY_VARIABLE, "aggregate", "min_ctas", "max_ctas", "cta_policy"}),
+}
+"""Binding -> keys of ``--nccl`` that it takes: CuPy's NcclConfig has none of them, PyTorch's has the two counts."""
 
 
 def missing(binding: str, device: str) -> str:
@@ -57,6 +68,22 @@ def lacks_type(binding: str, dtype: str) -> str:
     if dtype not in _NO_TYPES.get(binding, ()):
         return ""
     return f"binding {binding} has no type {dtype}: --binding native"
+
+
+def lacks_settings(binding: str, text: str) -> str:
+    """Why a binding does not take what ``--nccl`` says, with the bindings that do; empty when it does."""
+    for key in changed(settings_of(text)):
+        if key not in _SETTINGS[binding]:
+            able = [name for name in BINDINGS if key in _SETTINGS[name]]
+            return f"binding {binding} takes no --nccl {key}: --binding {' or '.join(able)}"
+    return ""
+
+
+def lacks_step(binding: str, op: str) -> str:
+    """Why a binding cannot do a step, with what to do; empty when it can."""
+    if binding == NATIVE or op not in COMMUNICATORS:
+        return ""
+    return f"binding {binding} makes no communicators in a loop here: --binding {NATIVE}"
 
 
 def fitted(benchmark: Benchmark, cell: Cell) -> Cell:

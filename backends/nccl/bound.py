@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from omb_py.backends.nccl.runner import Runner
 from omb_py.engine.devices import FUNCTIONS
-from omb_py.engine.flat import Loop, Names, Objects, compile_stage
+from omb_py.engine.flat import Loop, Names, Objects, compile_stage, flip_in
 from omb_py.engine.native import Arg, Call
 from omb_py.engine.program import Program, Stage, Step
 from omb_py.engine.session import StepFailed
@@ -82,7 +83,7 @@ class Statements:
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step."""
         if step.op == "flip":
-            self.resolver.byte(step)
+            return flip_in(step, names, self.resolver.memory.host.view(step["recv"].buffer, sys.maxsize))
         if step.op not in FUNCTIONS:
             return self.communication(step, names, k)
         call = self.resolver(step)

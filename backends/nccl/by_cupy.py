@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omb_py.backends.nccl.bound import Binding, Statements
 from omb_py.backends.nccl.calls import CALLS
+from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
 from omb_py.engine.flat import Names
 from omb_py.engine.program import Program, Step
@@ -15,6 +16,7 @@ from omb_py.errors import EnvironmentProblem
 if TYPE_CHECKING:
     from omb_py.backends.nccl.calls import Resolver
     from omb_py.backends.nccl.session import NcclSession
+    from omb_py.engine.settings import Settings
 
 METHODS: Final = {
     "allreduce": "allReduce", "reduce": "reduce", "bcast": "broadcast", "allgather": "allGather",
@@ -29,14 +31,16 @@ class CupyBinding(Binding):
 
     name = "cupy"
 
-    def __init__(self, session: NcclSession) -> None:
+    def __init__(self, session: NcclSession, settings: Settings) -> None:
         self.nccl: Any = import_module("cupy.cuda.nccl")
         self._library = session.nccl
         if not getattr(self.nccl, "available", True):
             raise EnvironmentProblem("binding cupy: this CuPy was built without NCCL: --binding native")
+        # bytes since CuPy 14, a tuple of integers before: passed on as it is
         unique = session.share(self.nccl.get_unique_id() if session.rank == 0 else None)
         try:
-            self.comm = self.nccl.NcclCommunicator(session.size, tuple(unique), session.rank)
+            with environment_of(settings):
+                self.comm = self.nccl.NcclCommunicator(session.size, unique, session.rank)
         except RuntimeError as error:
             raise EnvironmentProblem(f"NcclCommunicator failed: {error}: NCCL_DEBUG=WARN says more") from None
         self.version = f"cupy {import_module('cupy').__version__}"

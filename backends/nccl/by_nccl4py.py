@@ -6,16 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from omb_py.backends.nccl.bound import Binding, Statements
-from omb_py.backends.nccl.communicators import SCRATCH
+from omb_py.backends.nccl.communicators import SCRATCH, environment_of
 from omb_py.backends.nccl.lower import NEWER
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names
 from omb_py.engine.program import Program, Region, Step
+from omb_py.engine.settings import POLICIES
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.calls import Resolver
     from omb_py.backends.nccl.session import NcclSession
+    from omb_py.engine.settings import Settings
 
 METHODS: Final = {
     "allreduce": ("allreduce", "send recv op"),
@@ -40,7 +42,7 @@ class Nccl4pyBinding(Binding):
 
     name = "nccl4py"
 
-    def __init__(self, session: NcclSession) -> None:
+    def __init__(self, session: NcclSession, settings: Settings) -> None:
         try:
             self.core: Any = import_module("nccl.core")
         except ImportError as error:
@@ -51,12 +53,21 @@ class Nccl4pyBinding(Binding):
         unique = session.share(bytes(self.core.get_unique_id()) if session.rank == 0 else None)
         try:
             made = self.core.UniqueId.from_bytes(unique)
-            self.comm = self.core.Communicator.init(session.size, session.rank, made)
+            with environment_of(settings):
+                self.comm = self.core.Communicator.init(session.size, session.rank, made, config=self.config(settings))
         except Exception as error:  # of its bindings' own class
             raise EnvironmentProblem(f"Communicator.init failed: {error}: NCCL_DEBUG=WARN says more") from None
         self.version = f"nccl4py {self.core.__version__}"
         loaded = self.core.get_version().libnccl
         self.library_version = str(loaded.version) if loaded else "of unknown version"
+
+    def config(self, settings: Settings) -> Any:
+        """The communicator's configuration; None where NCCL's own holds."""
+        given: dict[str, Any] = {"min_ctas": settings.min_ctas, "max_ctas": settings.max_ctas}
+        if settings.cta_policy:
+            given["cta_policy"] = self.core.CTAPolicy(POLICIES.index(settings.cta_policy))
+        given = {name: value for name, value in given.items() if value or name == "cta_policy"}
+        return self.core.NCCLConfig(**given) if given else None
 
     def has(self, op: str) -> bool:
         """alltoall, gather and scatter, where the library is new enough."""

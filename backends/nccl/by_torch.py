@@ -19,15 +19,18 @@ from omb_py.backends.gloo.bound import Renderer, torch_dtype
 from omb_py.backends.gloo.errors import first_line
 from omb_py.backends.gloo.meeting import WORKING, store
 from omb_py.backends.nccl.bound import Binding, Statements
+from omb_py.backends.nccl.communicators import environment_of
 from omb_py.engine.devices import SIMULATED
 from omb_py.engine.flat import Names
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Blocks, Body, Node, Program, Region, Repeat, Stage, Step, walk
+from omb_py.engine.settings import changed
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.calls import Resolver
     from omb_py.backends.nccl.session import NcclSession
+    from omb_py.engine.settings import Settings
 
 ONE_CALL = frozenset({"alltoall", "alltoallv", "gather", "scatter", "reduce_scatter"})
 """Steps that are one call of torch.distributed, whatever NCCL has."""
@@ -38,8 +41,12 @@ class TorchBinding(Binding):
 
     name = "torch"
 
-    def __init__(self, session: NcclSession) -> None:
+    def __init__(self, session: NcclSession, settings: Settings) -> None:
         simulated = session.device.kind == SIMULATED
+        if simulated and (given := changed(settings)):
+            raise EnvironmentProblem(
+                f"binding torch is Gloo on the simulated device, which takes no {', '.join(given)}"
+            )
         if not simulated and not dist.is_nccl_available():
             raise EnvironmentProblem("binding torch: this PyTorch was built without NCCL: --binding native")
         host = "127.0.0.1" if len(set(session.hosts)) == 1 else session.hosts[0]
@@ -49,12 +56,13 @@ class TorchBinding(Binding):
             torch.cuda.set_device(session.device.index)
             cuda: Any = torch.cuda  # of which parts have no types
             cuda.set_stream(cuda.ExternalStream(session.device.stream))  # what runs here runs on our stream
-            more["device_id"] = torch.device("cuda", session.device.index)
+            more |= {"device_id": torch.device("cuda", session.device.index), **options(settings)}
         try:
-            dist.init_process_group(
-                "gloo" if simulated else "nccl", rank=session.rank, world_size=session.size, store=meeting,
-                timeout=WORKING, **more,
-            )  # fmt: skip
+            with environment_of(settings):  # with a device_id the communicator is made here and now
+                dist.init_process_group(
+                    "gloo" if simulated else "nccl", rank=session.rank, world_size=session.size, store=meeting,
+                    timeout=WORKING, **more,
+                )  # fmt: skip
         except (RuntimeError, ValueError) as error:
             raise EnvironmentProblem(
                 f"init_process_group failed: {first_line(error)}: NCCL_DEBUG=WARN says more"
@@ -78,6 +86,18 @@ class TorchBinding(Binding):
         """Leave the process group, to which nothing may refer any more."""
         dist.destroy_process_group()
         gc.collect()
+
+
+def options(settings: Settings) -> dict[str, Any]:
+    """What ``init_process_group`` is given for settings of NCCL's own."""
+    if not settings.min_ctas and not settings.max_ctas:
+        return {}
+    made = dist.ProcessGroupNCCL.Options()
+    if settings.min_ctas:
+        made.config.min_ctas = settings.min_ctas
+    if settings.max_ctas:
+        made.config.max_ctas = settings.max_ctas
+    return {"pg_options": made}
 
 
 class _Tensors(Renderer):

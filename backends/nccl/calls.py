@@ -10,6 +10,7 @@ import numpy as np
 from omb_py.backends.nccl.communicators import SCRATCH, Communicators, pointer_to
 from omb_py.backends.nccl.library import Library
 from omb_py.backends.nccl.lower import NEWER
+from omb_py.engine.benchmark import World
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.dtypes import DTYPES, FP8
 from omb_py.engine.native import Arg, Call
@@ -43,8 +44,13 @@ CALLS: Final = {
     "group_start": ("ncclGroupStart", ""),
     "group_end": ("ncclGroupEnd", ""),
     "barrier": ("ncclAllReduce", "scratch scratch one char max comm stream"),
+    "comm_dup": ("ncclCommSplit", "comm zero rank new_comm zero"),
+    "comm_split": ("ncclCommSplit", "comm color rank new_comm zero"),
+    "comm_free": ("ncclCommDestroy", "made"),
 }
-"""step -> (function, operands). NCCL has no barrier: a reduction of one byte does it."""
+"""step -> (function, operands). A barrier is a reduction of one byte, a duplicate a split into one."""
+CREATE: Final = "comm_create"
+"""``ncclGetUniqueId``, the id's way to all ranks, ``ncclCommInitRank``: no function of the library's alone."""
 CONFIGURED: Final = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", *NEWER})
 """Steps whose function has a form with a configuration, ``nccl…Config``."""
 
@@ -79,14 +85,17 @@ class Resolver:
     Args:
         library: NCCL or RCCL.
         comms: the communicator, or several, and the buffers.
-        size: number of ranks.
+        world: this rank, and how many there are.
         handles: of events and graphs, by slot, int64; read when a step runs.
     """
 
-    def __init__(self, library: Library, comms: Communicators, size: int, handles: Any) -> None:
-        self.library, self.comms, self.memory, self.size, self.handles = library, comms, comms.memory, size, handles
+    def __init__(self, library: Library, comms: Communicators, world: World, handles: Any) -> None:
+        self.library, self.comms, self.memory, self.handles = library, comms, comms.memory, handles
+        self.rank, self.size = world.rank, world.size
         self.device: Device = comms.device
         self._other = 0
+        self._made = np.zeros(1, np.int64)
+        """The communicator that a step has made."""
         self.results: Mapping[tuple[str, str], float] = {}
         """Laps of earlier stages."""
 
@@ -97,6 +106,8 @@ class Resolver:
             if self.comms.config is not None and step.op in CONFIGURED:
                 function, words = f"{function}Config", f"{words} config"
             address = self.library.address_of(function)
+        elif step.op == CREATE:
+            address, words = self.comms.creator(), "new_comm"
         elif step.op in FUNCTIONS:
             address, words = self.device.function(step.op), FUNCTIONS[step.op]
         else:
@@ -109,15 +120,24 @@ class Resolver:
         return self._other
 
     def byte(self, step: Step) -> int:
-        """The host cannot invert a byte that lies on a device."""
-        raise EnvironmentProblem("faults are injected into host memory only: --backend mpi or mock")
+        """Address on the host of the byte that a ``flip`` step inverts."""
+        return self.memory.host.address(step["recv"].buffer) + int(step["recv"].offset)
 
     def operand(self, word: str, step: Step) -> Arg:
         """An operand of a C call by its name."""
         if word in ("send", "recv", "buf"):
             return self._region(step[word])
+        if word in ("device", "host"):
+            at, memory = step["region"], self.memory.host if word == "host" else self.memory
+            return Arg(memory.address(at.buffer) + at.offset, at.stride, turn=at.turn)
+        if word == "nbytes":
+            return Arg(step["region"].nbytes)
         if word == "scratch":
             return Arg(self.memory.address(SCRATCH))
+        if word in ("new_comm", "made"):
+            return Arg(int(self._made.ctypes.data), load=8 * (word == "made"))
+        if word == "color":
+            return Arg(self.rank % int(step["parts"]))
         if word in ("comm", "stream") and LANES in step.operands:  # another one in each pass
             handles = self.comms.handles if word == "comm" else self.comms.streams
             return Arg(int(handles.ctypes.data), int(handles.itemsize), load=8)
@@ -138,7 +158,10 @@ class Resolver:
             return Arg(_NUMBERS[word](step, self.size))
         if word == "config":
             return Arg(pointer_to(self.comms.config))
-        constants = {"one": 1, "char": TYPES["char"], "max": OPS["max"], "comm": self.comms.first, "mask": 0xFFFFFFFF}
+        constants = {
+            "zero": 0, "one": 1, "char": TYPES["char"], "max": OPS["max"], "comm": self.comms.first, "rank": self.rank,
+            "mask": 0xFFFFFFFF,
+        }  # fmt: skip
         return Arg(constants[word] if word in constants else int(step[word]))
 
     def _slot(self, step: Step) -> int:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SCRATCH: Final = "barrier's byte"
 """The buffer of the reduction that stands for a barrier."""
+INTERNAL: Final = 3
+"""``ncclInternalError``."""
 SYMMETRIC: Final = 1
 """``NCCL_WIN_COLL_SYMMETRIC``."""
 REGISTER_SINCE: Final = (2, 19, 0)
@@ -58,46 +60,74 @@ def of_communicator(settings: Settings) -> Settings:
 
 
 class Communicators:
-    """One communicator or several, over the same ranks, with a stream for each.
+    """One communicator or several, over the same ranks, with a stream for each, and the buffers that go with them.
 
-    Made by all ranks together.
+    The Python bindings use the buffers and have communicators of their own: these are made when the native binding
+    needs them (:meth:`make`).
 
     Args:
         session: whose ranks, library and device.
         settings: how they are made.
-
-    Raises:
-        EnvironmentProblem: the library refused.
     """
 
     def __init__(self, session: NcclSession, settings: Settings | None = None) -> None:
         self.settings = settings = settings or Settings()
-        self.library, self.device = session.nccl, session.device
+        self.library, self.device, self._session = session.nccl, session.device, session
         self.config: CollectiveConfig | None = None
         """Of each call, where the library takes one."""
-        environment: dict[str, str] = {}
-        if per_call(settings, self.library):
+        self.handles = np.zeros(0, np.int64)
+        self.streams = np.zeros(0, np.int64)
+        self._creator: Any = None
+        if settings.registration == "none":
+            self.memory = DeviceMemory(self.device)
+            self.memory.reserve(SCRATCH, 1)
+        else:
+            self.memory = RegisteredMemory(session, self)
+
+    def make(self) -> None:
+        """The communicators themselves, together with all other ranks; nothing where they are there already.
+
+        Raises EnvironmentProblem: the library refused.
+        """
+        if self.handles.size:
+            return
+        settings = self.settings
+        by_call = per_call(settings, self.library)
+        if by_call:
             self.config = collective_config(settings.algorithm.replace("+", ","))
-        elif settings.algorithm:
-            environment["NCCL_ALGO"] = settings.algorithm.replace("+", ",")
-        if settings.protocol:
-            environment["NCCL_PROTO"] = settings.protocol.upper() if settings.protocol != "simple" else "Simple"
-        with _environment(environment):
-            made = [self._made(session) for _ in range(settings.communicators)]
-        self.handles = np.array(made, np.int64)
+        with environment_of(replace(settings, algorithm="") if by_call else settings):
+            made = [self.created() for _ in range(settings.communicators)]
         streams = [self.device.stream, *(self.device.new_stream() for _ in made[1:])]
-        self.streams = np.array(streams, np.int64)
-        self.memory = DeviceMemory(self.device) if settings.registration == "none" else RegisteredMemory(session, self)
+        self.streams, self.handles = np.array(streams, np.int64), np.array(made, np.int64)
         self.memory.reserve(SCRATCH, 1)
 
-    def _made(self, session: NcclSession) -> int:
+    def created(self) -> int:
+        """A further communicator of all ranks, which make it together. Raises EnvironmentProblem."""
+        session = self._session
         unique: bytes = session.share(self.library.unique_id() if session.rank == 0 else None)
         return self.library.init_rank(session.size, unique, session.rank, communicator_config(self.settings))
 
+    def creator(self) -> int:
+        """Address of a C function of one operand, which makes a communicator as :meth:`created` and stores its handle.
+
+        The id's way to the other ranks is a part of it, as in every program.
+        """
+        if self._creator is None:
+
+            def create(where: int) -> int:
+                try:
+                    ctypes.c_int64.from_address(where).value = self.created()
+                except EnvironmentProblem:
+                    return INTERNAL  # whose text is the library's own last error
+                return 0
+
+            self._creator = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)(create)
+        return ctypes.cast(self._creator, ctypes.c_void_p).value or 0
+
     @property
     def first(self) -> int:
-        """The only one, or the first."""
-        return int(self.handles[0])
+        """The only one, or the first; 0 where none was needed."""
+        return int(self.handles[0]) if self.handles.size else 0
 
     def async_error(self) -> tuple[int, str] | None:
         """The error that an operation met after its call had returned."""
@@ -120,8 +150,13 @@ class Communicators:
 
 
 @contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Variables that NCCL reads when it makes a communicator."""
+def environment_of(settings: Settings) -> Iterator[None]:
+    """Algorithm and protocol as the variables that NCCL reads when it makes a communicator, whoever asks it to."""
+    values: dict[str, str] = {}
+    if settings.algorithm:
+        values["NCCL_ALGO"] = settings.algorithm.replace("+", ",")
+    if settings.protocol:
+        values["NCCL_PROTO"] = settings.protocol.upper() if settings.protocol != "simple" else "Simple"
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

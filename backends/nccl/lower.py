@@ -103,6 +103,9 @@ class Lowering:
             yield Step("barrier", {})
             self._pending = True
             yield from self._synchronised("barrier")
+        elif op in steps.COMMUNICATORS:  # these return when they are done, and nothing is enqueued when they are called
+            yield from self._synchronised("lap")
+            yield step
         elif op in _OWN:
             self._pending |= op in FUNCTIONS and op not in ("begin_capture", "end_capture", "instantiate", "spin")
             yield step

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.nccl.calls import CALLS, Resolver, handles
+from omb_py.backends.nccl.calls import CALLS, CREATE, Resolver, handles
+from omb_py.engine.benchmark import World
 from omb_py.engine.describe import steps_of
 from omb_py.engine.native import Table, assemble
 from omb_py.engine.program import Program, Stage
@@ -38,7 +39,7 @@ class Runner(ABC):
         self.comms = comms or session.native
         self._nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self._handles = handles(SLOTS)
-        self.resolver = Resolver(session.nccl, self.comms, session.size, self._handles)
+        self.resolver = Resolver(session.nccl, self.comms, World(session.rank, session.size), self._handles)
         self._events = False
         self.table: Any = None
         self.labels: tuple[str, ...] = ()
@@ -141,7 +142,7 @@ class NcclRunner(Runner):
         self.session.raise_async(int(machine.word[2]))
         if failed:
             code = int(machine.word[3])
-            of_nccl = steps_of(stage)[failed - 1].op in CALLS
+            of_nccl = steps_of(stage)[failed - 1].op in (*CALLS, CREATE)
             text = self.session.nccl.error_text(code, self.comms.first) if of_nccl else self.device_error(code)
             raise StepFailed(failed - 1, code, text)
         return samples

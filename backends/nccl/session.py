@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py import __version__
-from omb_py.backends.nccl.bindings import NATIVE, lacks_type, missing
+from omb_py.backends.nccl.bindings import NATIVE, lacks_settings, lacks_step, lacks_type, missing
 from omb_py.backends.nccl.calls import check_function, check_types
 from omb_py.backends.nccl.communicators import Communicators, check, of_communicator, per_call
 from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
@@ -26,6 +26,7 @@ from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.devices import local_rank, open_device, place_of
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.gpu import driver_version
+from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.native import Machine
 from omb_py.engine.program import Program, Step, walk
 from omb_py.engine.session import OneRank, StepFailed
@@ -74,11 +75,11 @@ class NcclSession(OneRank):
             os.environ.update(self._log.variables)
         self.native = Communicators(self)
         self._native: dict[Settings, Communicators] = {Settings(): self.native}
-        self._bound: dict[str, Binding] = {}
+        self._bound: dict[tuple[str, Settings], Binding] = {}
         self._watched: list[Communicators | Binding] = [self.native]
         self._in_use: list[Communicators] = []
-        init_us = (time.perf_counter_ns() - began) / 1000
-        self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}}
+        self._start_us = (time.perf_counter_ns() - began) / 1000
+        self.started: Mapping[str, Mapping[int, float]] = {}
         self.machine = Machine()
         self._events: tuple[int, int] | None = None
         self._runner: Runner | None = None
@@ -112,7 +113,7 @@ class NcclSession(OneRank):
         for cell in cells:
             settings = settings_of(cell.nccl)
             check(settings, self.nccl)
-            if why := missing(cell.binding, self.device.kind):
+            if why := missing(cell.binding, self.device.kind) or lacks_settings(cell.binding, cell.nccl):
                 raise EnvironmentProblem(why)
             if cell.binding == "torch" and cell.timing == "graph":
                 raise EnvironmentProblem("binding torch has no --timing graph here: --binding native")
@@ -130,23 +131,46 @@ class NcclSession(OneRank):
                             check_types(node, self.nccl, self.device)
                             if cell.binding == NATIVE:
                                 check_function(node, self.nccl)
-                            if why := lacks_type(cell.binding, str(node.operands.get("dtype", "char"))):
+                            dtype = str(node.operands.get("dtype", "char"))
+                            if why := lacks_type(cell.binding, dtype) or lacks_step(cell.binding, node.op):
                                 raise EnvironmentProblem(why)
 
     def _communicators(self, cell: Cell) -> Communicators:
-        """The native communicators of a cell; makes them, or the binding's, with all other ranks when asked first."""
-        if cell.binding != NATIVE and cell.binding not in self._bound:
-            self._bound[cell.binding] = _made(cell.binding, self)
-            self._watched.append(self._bound[cell.binding])
+        """The buffers of a cell, and its communicators: made with all other ranks when asked first."""
+        if cell.binding != NATIVE:
+            self._binding(cell)
+            return self.native
         wanted = of_communicator(settings_of(cell.nccl))
         if wanted not in self._native:
             self._native[wanted] = Communicators(self, wanted)
             self._watched.append(self._native[wanted])
+        began = time.perf_counter_ns()
+        self._native[wanted].make()
+        self._started(began)
         return self._native[wanted]
+
+    def _binding(self, cell: Cell) -> Binding:
+        """The communicator of a cell's Python binding."""
+        key = cell.binding, of_communicator(settings_of(cell.nccl))
+        if key not in self._bound:
+            if cell.binding == "torch":  # a process has one default group: of other settings it is made anew
+                for other in [known for known in self._bound if known[0] == "torch"]:
+                    self._watched.remove(self._bound[other])
+                    self._bound.pop(other).destroy()
+            began = time.perf_counter_ns()
+            self._bound[key] = _made(cell.binding, self, key[1])
+            self._started(began)
+            self._watched.append(self._bound[key])
+        return self._bound[key]
+
+    def _started(self, began: int) -> None:
+        """What it took until there was a communicator, the first one."""
+        took = self._start_us + (time.perf_counter_ns() - began) / 1000
+        self.started = self.started or {"init": {self.rank: took}}
 
     def _has(self, cell: Cell) -> Callable[[str], bool]:
         if cell.binding != NATIVE:
-            return self._bound[cell.binding].has
+            return self._binding(cell).has
         return lambda op: op in NEWER and self.nccl.has(NEWER[op])
 
     def memory_left(self) -> int:
@@ -164,7 +188,7 @@ class NcclSession(OneRank):
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> Runner:
         """Allocate, lower and translate the program of this rank."""
-        program, comms = on_device(programs[self.rank], cell.filler), self._communicators(cell)
+        program, comms = on_device(spoiled(programs[self.rank]), cell.filler), self._communicators(cell)
         self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
         made, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
         if cell.timing == "graph":
@@ -175,7 +199,8 @@ class NcclSession(OneRank):
         if self._log:  # what it costs is in every row of this process
             marks["nccl_log"] = "tuning"
         if settings_of(cell.nccl).algorithm:
-            marks["algorithm_by"] = "call" if per_call(settings_of(cell.nccl), self.nccl) else "NCCL_ALGO"
+            by_call = cell.binding == NATIVE and per_call(settings_of(cell.nccl), self.nccl)
+            marks["algorithm_by"] = "call" if by_call else "NCCL_ALGO"
         if grouped:
             marks["calls"] = "grouped ncclSend and ncclRecv"
         self.tuning()  # what was written before is about other cells
@@ -184,7 +209,7 @@ class NcclSession(OneRank):
         else:
             from omb_py.backends.nccl.bound import BoundRunner
 
-            bound = self._bound[cell.binding]
+            bound = self._binding(cell)
             marks |= {"binding_version": bound.version, "library_version": bound.library_version}
             self._runner = BoundRunner(self, made, marks, bound)
         return self._runner
@@ -254,19 +279,19 @@ class NcclSession(OneRank):
         self._plane.close()
 
 
-def _made(binding: str, session: NcclSession) -> Binding:
+def _made(binding: str, session: NcclSession, settings: Settings) -> Binding:
     """The communicator of a Python binding, made by all ranks together. Raises EnvironmentProblem."""
     if binding == "cupy":
         from omb_py.backends.nccl.by_cupy import CupyBinding
 
-        return CupyBinding(session)
+        return CupyBinding(session, settings)
     if binding == "nccl4py":
         from omb_py.backends.nccl.by_nccl4py import Nccl4pyBinding
 
-        return Nccl4pyBinding(session)
+        return Nccl4pyBinding(session, settings)
     from omb_py.backends.nccl.by_torch import TorchBinding
 
-    return TorchBinding(session)
+    return TorchBinding(session, settings)
 
 
 def _wants_log(spec: Mapping[str, Any]) -> bool:

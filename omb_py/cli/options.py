@@ -200,7 +200,7 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             whole("batch", 1), hidden=b.family != "collective",
         ),
         _option(
-            heading, "--nccl", "K=V,…", f"With --backend nccl and --binding native: {', '.join(KEYS)} (docs/nccl.md).",
+            heading, "--nccl", "K=V,…", f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",
             "NCCL's own choices", Parsed("settings", canonical_text),
         ),
         _option(

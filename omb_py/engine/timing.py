@@ -32,6 +32,7 @@ from omb_py.engine.program import (
     walk,
 )
 from omb_py.engine.settings import Settings, settings_of
+from omb_py.engine.steps import COMMUNICATORS
 from omb_py.errors import UsageError
 
 MODES: Final = ("isolated", "pipelined", "graph", "event", "spin-gated")
@@ -71,6 +72,8 @@ def split(nodes: Body) -> Parts | None:
         return None
     if nodes[laps[0] + 1 : laps[1]] == (Step("barrier", {}),):
         return None  # its own synchronise is a part of it
+    if any(isinstance(node, Step) and node.op in COMMUNICATORS for node in nodes):
+        return None  # these are done when they return
     waits = {"wait", "waitall"}
     call = tuple(
         _ENQUEUED if isinstance(node, Step) and node.op in waits else node for node in nodes[laps[0] + 1 : laps[1]]

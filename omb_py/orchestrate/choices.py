@@ -146,8 +146,11 @@ def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
         raise UsageError(f"--format nccl-tests times pipelined, as nccl-tests do, not {request.timing}: leave one out")
     if request.format == NCCL_TESTS and "torch" in request.bindings:
         raise UsageError("binding torch has no out-of-place allreduce, so no rows of nccl-tests: --binding native")
-    if request.nccl and (set(request.backends) != {"nccl"} or set(request.bindings) - {"native"}):
-        raise UsageError("--nccl is for --backend nccl with --binding native: leave it out")
+    if request.nccl and set(request.backends) != {"nccl"}:
+        raise UsageError("--nccl is for --backend nccl: leave it out")
+    for binding in request.bindings if request.nccl else ():
+        if why := nccl.lacks_settings(binding, request.nccl):
+            raise UsageError(why)
     on_device = [device for device in request.devices if device != HOST_MEMORY]
     if not on_device and request.share_device:
         raise UsageError("--share-device is for ranks on devices: leave it out")

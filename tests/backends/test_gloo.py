@@ -153,20 +153,22 @@ def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("launcher", "number", "says"),
-    [
-        ("torchrun", signal.SIGKILL, "killed by signal 9"),
-        ("mpiexec", signal.SIGSTOP, "no sign of life"),
-    ],
-)
-def test_a_rank_that_is_lost_is_named(launcher: str, number: int, says: str, tmp_path: Path) -> None:
-    words = ("allreduce", "--backend", "gloo", "-n", "2", "--launcher", launcher, "-m", "4:64", "-i", "4:50,0:1000000")
-    run = Run(tmp_path, *words, "--timeout", "12")  # as long as PyTorch may take to load on a busy machine
-    run.wait_for_cells(1, 60)
-    run.wait_for("rank 1").kill(number)
-    code, _, err = run.finish(60)
-    run.assert_no_orphans()
-    assert code == 3 and "Traceback" not in err.partition("last words")[0]
-    line = next(line for line in err.splitlines() if line.startswith("omb-py: error"))
-    assert line.startswith("omb-py: error: rank 1 on ") and says in line, err
+LOST = {"mpiexec": (signal.SIGSTOP, "no sign of life"), "torchrun": (signal.SIGKILL, "killed by signal 9")}
+
+
+def test_a_rank_that_is_lost_is_named(tmp_path: Path) -> None:
+    """Under either launcher; while the first run waits for its stopped rank, the second loses one."""
+    runs = {}
+    for launcher, (number, _) in LOST.items():
+        (folder := tmp_path / launcher).mkdir()
+        words = ("allreduce", "--backend", "gloo", "-n", "2", "--launcher", launcher, "-m", "4:64")
+        # the time-out is as long as PyTorch may take to load on a busy machine
+        run = runs[launcher] = Run(folder, *words, "-i", "4:50,0:1000000", "--timeout", "12")
+        run.wait_for_cells(1, 60)
+        run.wait_for("rank 1").kill(number)
+    for launcher, run in runs.items():
+        code, _, err = run.finish(60)
+        run.assert_no_orphans()
+        assert code == 3 and "Traceback" not in err.partition("last words")[0]
+        line = next(line for line in err.splitlines() if line.startswith("omb-py: error"))
+        assert line.startswith("omb-py: error: rank 1 on ") and LOST[launcher][1] in line, err

@@ -8,14 +8,16 @@ import sys
 import time
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from omb_py.backends.nccl.calls import CALLS, OPS, TYPES
+from omb_py.backends.nccl.calls import CALLS, OPS, TYPES, Resolver, handles
 from omb_py.backends.nccl.library import NAMES, VARIABLE, candidates, load, probe, version_of
 from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.session import shared_gpu
+from omb_py.engine import steps
 from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import FP8
 from omb_py.engine.program import Step, walk
@@ -33,6 +35,8 @@ COLLECTIVES = (
     "allreduce", "reduce", "bcast", "allgather", "reduce_scatter", "reduce_scatter_block", "alltoall", "gather",
     "scatter", "alltoallv", "allgatherv", "gatherv", "scatterv",
 )  # fmt: skip
+MADE = ("comm_dup", "comm_split", "comm_create")
+"""Of these nothing can be checked but that they are done."""
 NOT_IN_PLACE = ("alltoall", "alltoallv", "reduce_scatter")
 
 
@@ -54,6 +58,7 @@ def _cells(ranks: int) -> list[Cell]:
         found += [
             {"benchmark": "allreduce", "size": 4104, "dtype": dtype, "op": op} for dtype, op in dict.fromkeys(kinds)
         ]
+    found += [{"benchmark": name} for name in MADE]
     if ranks > 2:  # what does not depend on how many there are was tried on two
         return [*found, {"benchmark": "sendrecv", "size": 4096, "timing": "pipelined", "batch": 4}]
     for mode in MODES:
@@ -63,7 +68,7 @@ def _cells(ranks: int) -> list[Cell]:
     found += [{"benchmark": name, "size": 4096, "cache": "rotate"} for name in ("allreduce", "bcast")]
     found += [{"benchmark": "iallreduce", "size": 4096}, {"benchmark": "iallgather", "size": 64}]
     found += [{"benchmark": name, "size": 70_016, "window": 3} for name in ("latency", "bw", "bibw")]
-    return found
+    return [*found, {"benchmark": "allreduce", "size": 64, "inject": "flip:1"}]
 
 
 @cache
@@ -84,9 +89,14 @@ def test_every_byte_is_right(ranks: int, old: bool) -> None:
     wrong = [
         (cell, done)
         for cell, done in zip(wanted, _measured(ranks, old), strict=True)
-        if done.get("wrong") != 0 or done["iterations"] != 3 or done["busy"]
+        if done.get("wrong", -1) != expected(cell) or done["iterations"] != 3 or done["busy"]
     ]
     assert wrong == []
+
+
+def expected(cell: Cell) -> int | None:
+    """Wrong bytes: one in each of the two iterations of a check and in the timed loop where one is inverted."""
+    return None if cell["benchmark"] in MADE else 3 * ("inject" in cell)
 
 
 @needs_compiler
@@ -182,6 +192,16 @@ def test_ranks_share_a_device_only_where_they_may() -> None:
     assert any("--share-device" in err for _, _, err in refused)
     (done,) = report("tests.support.nccl_cells", 2, 60, [{**cell, "share": True}], OMB_PY_SIM_DEVICES="1")
     assert (done["wrong"], done["marks"]["ranks_per_device"]) == (0, "2")
+
+
+@needs_compiler
+def test_a_split_is_given_colour_and_key_and_a_duplicate_is_one_of_one_colour() -> None:
+    comms: Any = SimpleNamespace(memory=None, device=None, config=None, first=77)
+    resolver = Resolver(load_standin(), comms, World(3, 4), handles(1))
+    split, duplicate, free = (resolver(step) for step in (steps.comm_split(2), steps.comm_dup(), steps.comm_free()))
+    assert [arg.base for arg in split.args[:3]] == [77, 1, 3] and split.args[4].base == 0
+    assert [arg.base for arg in duplicate.args[:3]] == [77, 0, 3] and duplicate.address == split.address
+    assert (free.args[0].base, free.args[0].load) == (split.args[3].base, 8)
 
 
 @needs_compiler

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from omb_py.backends.nccl.by_cupy import METHODS as CUPY_METHODS
 from omb_py.backends.nccl.by_nccl4py import METHODS as NCCL4PY_METHODS
 from omb_py.backends.nccl.calls import CALLS
 from omb_py.engine.session import Probe
+from omb_py.engine.settings import Settings
+from omb_py.engine.steps import COMMUNICATORS
 from omb_py.engine.timing import MODES
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate import doctor
@@ -33,6 +36,9 @@ from tests.support.standin import COMPILER, report
 PYTHON = BINDINGS[1:]
 PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "standin" / "python")))
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+
+
+SPOILED = ("allreduce", "alltoallv")
 
 
 def _cells(binding: str) -> list[Cell]:
@@ -54,6 +60,7 @@ def _cells(binding: str) -> list[Cell]:
     found += [{"benchmark": name, "size": 70_016, "window": 3} for name in ("latency", "bw", "bibw")]
     types = ("float16", "int8", "int64", *(["bfloat16"] if binding != "nccl4py" else []))
     found += [{"benchmark": "allreduce", "size": 4096, "dtype": dtype} for dtype in types]
+    found += [{"benchmark": name, "size": 4096, "inject": "flip:1"} for name in SPOILED]
     return [{**cell, "binding": binding} for cell in found]
 
 
@@ -70,7 +77,10 @@ def _measured() -> list[tuple[Cell, dict[str, Any]]]:
 def test_every_byte_is_right(binding: str) -> None:
     mine = [(cell, done) for cell, done in _measured() if cell["binding"] == binding]
     assert len(mine) > 30
-    assert [both for both in mine if both[1].get("wrong") != 0 or both[1]["iterations"] != 3 or both[1]["busy"]] == []
+    wrong = [both for both in mine if both[1].get("wrong") != 0 or both[1]["iterations"] != 3 or both[1]["busy"]]
+    assert [cell["benchmark"] for cell, _ in wrong] == list(SPOILED), wrong
+    assert not any(done["native"] for _, done in mine), "a communicator was made that nobody uses"
+    assert all(done["wrong"] > 0 and not done["busy"] for _, done in wrong), "a wrong byte on the device was not found"
 
 
 @needs_compiler
@@ -102,9 +112,66 @@ def test_errors_end_the_run_with_the_librarys_own_words(binding: str, fault: str
 
 
 def test_every_call_has_its_method() -> None:
-    points = {"group_start", "group_end"}
-    assert set(NCCL4PY_METHODS) | points == set(CALLS)
-    assert set(CALLS) - set(CUPY_METHODS) - points == {"alltoall", "gather", "scatter"}
+    native = {"group_start", "group_end", *COMMUNICATORS}
+    assert set(NCCL4PY_METHODS) == set(CALLS) - native
+    assert set(CALLS) - set(CUPY_METHODS) - native == {"alltoall", "gather", "scatter"}
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_a_binding_takes_the_settings_that_its_package_knows() -> None:
+    """What reached the library is in its log: channels of nccl4py's own configuration, the others by variables."""
+    by_variable = "algorithm=tree,protocol=ll128,log=tuning"
+    cells: list[Cell] = [
+        {"binding": "cupy", "nccl": by_variable},
+        {"binding": "cupy", "nccl": "aggregate=3,log=tuning"},
+        {"binding": "nccl4py", "nccl": f"{by_variable},max_ctas=5,cta_policy=zero"},
+        {"binding": "nccl4py", "nccl": "max_ctas=3,log=tuning"},
+        {"binding": "nccl4py", "nccl": "aggregate=2,log=tuning"},
+        {"binding": "cupy", "nccl": "max_ctas=3"},
+        {"binding": "cupy", "benchmark": "comm_split", "size": 0, "timing": "isolated"},
+    ]
+    cells = [{"benchmark": "allreduce", "size": 4096, **cell} for cell in cells]
+    *done, ctas, split = report("tests.support.nccl_cells", 2, 60, cells, PYTHONPATH=PATH)
+    assert [one.get("wrong") for one in done] == [0] * len(done), done
+    said = [tuple(one["marks"][f"{what}_used"] for what in ("algorithm", "protocol", "channels")) for one in done]
+    assert said == [
+        ("tree", "LL128", "0..1"),
+        ("RING", "LL", "0..1"),
+        ("tree", "LL128", "0..4"),
+        ("RING", "LL", "0..2"),
+        ("RING", "LL", "0..1"),
+    ]
+    assert done[0]["marks"]["algorithm_by"] == done[2]["marks"]["algorithm_by"] == "NCCL_ALGO"
+    assert done[2]["marks"]["nccl_cta_policy"] == "zero"
+    assert ctas["refused"] == "binding cupy takes no --nccl max_ctas: --binding native or torch or nccl4py"
+    assert split["refused"] == "binding cupy makes no communicators in a loop here: --binding native"
+
+
+def test_torch_is_given_the_counts_of_ctas(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_torch = pytest.importorskip("omb_py.backends.nccl.by_torch")
+    made = SimpleNamespace(config=SimpleNamespace(min_ctas=None, max_ctas=None))
+    nccl = SimpleNamespace(Options=lambda: made)
+    monkeypatch.setattr(by_torch.dist, "ProcessGroupNCCL", nccl, raising=False)
+    assert by_torch.options(Settings()) == {}
+    assert by_torch.options(Settings(max_ctas=4)) == {"pg_options": made}
+    assert (made.config.min_ctas, made.config.max_ctas) == (None, 4)
+    simulated: Any = SimpleNamespace(device=SimpleNamespace(kind="sim"))
+    with pytest.raises(EnvironmentProblem, match="binding torch is Gloo on the simulated device, which takes no proto"):
+        by_torch.TorchBinding(simulated, Settings(protocol="ll"))
+
+
+@pytest.mark.parametrize(
+    ("binding", "text", "says"),
+    [
+        ("cupy", "cta_policy=zero", "binding cupy takes no --nccl cta_policy: --binding native or nccl4py"),
+        ("torch", "aggregate=2", "binding torch takes no --nccl aggregate: --binding native or cupy or nccl4py"),
+        ("nccl4py", "registration=window", "binding nccl4py takes no --nccl registration: --binding native"),
+    ],
+)
+def test_a_setting_that_a_binding_lacks_is_refused_with_those_that_have_it(binding: str, text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        plan(Request("allreduce", ("nccl",), (binding,), device="sim", nccl=text), 2, {**OFFERS, "nccl": _here()})
 
 
 def test_what_is_missing_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,14 @@
 """NCCL, MPI and Gloo on the memory of one GPU, every byte checked: ``make gpu-check``, or ``pytest -m gpu``.
 
 Needs a machine with a GPU, its driver, CuPy, an NCCL library (of CuPy's or torch's wheels, or in OMB_PY_NCCL), mpi4py
-and an MPI library; PyTorch for Gloo. Prints one table and writes Parquet. With another device (``python -m
-tests.gpu.check sim``, and the stand-in library in OMB_PY_NCCL) it tries itself. What is run is in :mod:`.parts`.
+and an MPI library; PyTorch for Gloo. Prints one table and writes Parquet. ``python -m tests.gpu.check [--store FOLDER]
+[DEVICE [PART…]]``: where time is short, parts can be run one by one. With another device (``sim``, and the stand-in
+library in OMB_PY_NCCL) it tries itself. What is run is in :mod:`.parts`.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from rich.console import Console
 import omb_py
 from omb_py.backends.mpi.library import mpi_library
 from omb_py.dashboards.terminal import results_table
-from tests.gpu.parts import COLLECTIVES, RANKS, Part, parts, suite_text
+from tests.gpu.parts import COLLECTIVES, RANKS, Part, absent, parts, suite_text
 from tests.support.mpi import ROOT, environment
 
 LONGEST_S = 600
@@ -81,7 +83,7 @@ def one_rank(device: str) -> str:
         return f"exit status {done.returncode}: {done.stderr[-2000:]}"
     bad = [
         f"{name}: {cell}"
-        for name, cell in zip(COLLECTIVES, json.loads(done.stdout), strict=True)
+        for name, cell in zip(COLLECTIVES, json.loads(done.stdout.splitlines()[-1]), strict=True)  # NCCL may print, too
         if cell.get("wrong") != 0
     ]
     return "; ".join(bad)
@@ -89,8 +91,10 @@ def one_rank(device: str) -> str:
 
 def run_all(check: Check, chosen: Sequence[Part] | None = None) -> dict[str, str]:
     """Run everything, print the table; returns what failed by name, and what was left out with its reason."""
-    told = {"nccl with one rank": one_rank(check.device)}
+    told = {"nccl with one rank": one_rank(check.device)} if chosen is None else {}
     vendor = mpi_library().vendor
+    for name, why in absent(check.device).items():
+        print(f"left out: binding {name}: {why}")
     for part in parts(check.device) if chosen is None else chosen:
         if why := part.applies(check.device, vendor):
             print(f"left out: {part.name}: {why}")
@@ -105,9 +109,16 @@ def run_all(check: Check, chosen: Sequence[Part] | None = None) -> dict[str, str
 
 def main() -> int:
     """Exit status 1 when anything failed."""
-    device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
-    check = Check(device, Path(tempfile.mkdtemp(prefix="omb-gpu-check-")))
-    failed = run_all(check)
+    words = argparse.ArgumentParser(prog="python -m tests.gpu.check")
+    words.add_argument("--store", type=Path)
+    words.add_argument("device", nargs="?", default="cuda", choices=("cuda", "rocm", "sim"))
+    words.add_argument("part", nargs="*")
+    given = words.parse_args()
+    known = {part.name: part for part in parts(given.device)}
+    if unknown := [name for name in given.part if name not in known]:
+        words.error(f"no part {unknown[0]!r}: {', '.join(map(repr, known))}")
+    check = Check(given.device, given.store or Path(tempfile.mkdtemp(prefix="omb-gpu-check-")))
+    failed = run_all(check, [known[name] for name in given.part] or None)
     print(f"rows are in {check.store}")
     for name, text in failed.items():
         print(f"FAILED {name}: {text}")

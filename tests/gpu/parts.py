@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from omb_py.backends.nccl.bindings import BINDINGS, NATIVE, missing
 from tests.support.mpi import ROOT
 
 RANKS = 2
@@ -15,6 +16,7 @@ RANKS = 2
 COLLECTIVES = (
     "allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", "alltoall", "gather", "scatter", "sendrecv",
 )  # fmt: skip
+COMMUNICATORS = ("comm_dup", "comm_split", "comm_create")
 POINT_TO_POINT = ("latency", "bw", "bibw")
 MODES = ("pipelined", "graph", "event", "spin-gated")
 INTEL = {"I_MPI_OFFLOAD": "1", "I_MPI_OFFLOAD_MODE": "cuda", "I_MPI_OFFLOAD_CUDA_LIBRARY": "libcuda.so.1"}
@@ -55,10 +57,18 @@ def every(*names: str, **options: Any) -> Entry:
     return {"benchmarks": list(names), **{name.replace("_", "-"): value for name, value in options.items()}}
 
 
+def absent(device: str) -> dict[str, str]:
+    """Bindings of NCCL whose package is not here, with the reason. The simulated device has stand-ins for all."""
+    return {name: why for name in BINDINGS if device != "sim" and (why := missing(name, device))}
+
+
 def parts(device: str) -> tuple[Part, ...]:
     """Everything, on a kind of device. A further binding is a further entry."""
     direct = DIRECT if device == "sim" else INTEL
-    of_mpi = (every(*COLLECTIVES, *POINT_TO_POINT), every("allreduce", in_place=True))
+    of_mpi = (every(*COLLECTIVES, *POINT_TO_POINT, binding=["native", "mpi4py"]), every("allreduce", in_place=True))
+    of_gloo = (every(*COLLECTIVES, *POINT_TO_POINT), every("allreduce", in_place=True))
+    here = [name for name in BINDINGS if name != NATIVE and name not in absent(device)]
+    taken = {"cupy": "aggregate=4", "nccl4py": "max_ctas=1,protocol=simple"}
     return (
         Part(
             "nccl",
@@ -79,12 +89,16 @@ def parts(device: str) -> tuple[Part, ...]:
         ),
         Part(
             "nccl bindings",
-            (every(*COLLECTIVES, *POINT_TO_POINT, binding=["torch", "cupy", "nccl4py"]),),
+            (
+                every(*COLLECTIVES, *POINT_TO_POINT, binding=here),
+                *(every("allreduce", binding=[name], nccl=[taken[name]]) for name in here if name in taken),
+                every(*COMMUNICATORS, validation=None, message_size=None, iterations=10),
+            ),
             environ=STAND_INS if device == "sim" else {},
         ),
         Part("mpi staged", (*of_mpi, every("iallreduce", cuda_target=["cpu", "gpu", "both"])), environ=STAGED),
         Part("mpi direct", of_mpi, environ=direct, mpi="Intel MPI"),
-        Part("gloo", of_mpi),
+        Part("gloo", of_gloo),
         Part("mpi managed", command=("latency", "--backend", "mpi", "MD", "MH"), environ=STAGED),
         Part("mpi mixed", command=("bw", "--backend", "mpi", "H", "D"), environ=STAGED),
     )
@@ -98,7 +112,8 @@ def suite_text(part: Part, device: str, sizes: str, iterations: int) -> str:
     }  # fmt: skip
     lines = [f'name = "gpu-{part.name.replace(" ", "-")}"', f'description = "{part.name}"']
     for entry in part.suite:
-        lines += ["", "[[entry]]", *_lines({**common, **entry})]
+        made = {**common, **entry}
+        lines += ["", "[[entry]]", *_lines({name: value for name, value in made.items() if value is not None})]
     return "\n".join(lines) + "\n"
 
 

@@ -380,6 +380,33 @@ ncclResult_t ncclCommInitRankConfig(void** comm, int size, ncclUniqueId id, int 
   return OK;
 }
 
+/* Ranks of one colour find each other through the parent's slots, in the order of their keys. */
+ncclResult_t ncclCommSplit(Comm* c, int color, int key, void** made, Config* config) {
+  if (version() < 21800) return fail(USAGE, "stand-in: no split before 2.18");
+  if (color < 0 || config) return fail(ARGUMENT, "stand-in: a split that nobody asked for");
+  int mine[2] = {color, key}, rank = 0, size = 0, first = -1, lowest = 0;
+  memcpy(c->shared->slot[c->rank], mine, sizeof mine);
+  if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
+  for (int r = 0; r < c->size; r++) {
+    int other[2];
+    memcpy(other, c->shared->slot[r], sizeof other);
+    if (other[0] != color) continue;
+    size++;
+    rank += other[1] < key || (other[1] == key && r < c->rank);
+    if (first < 0 || other[1] < lowest) { first = r; lowest = other[1]; }
+  }
+  if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
+  ncclUniqueId id;
+  if (first == c->rank) {
+    ncclGetUniqueId(&id);
+    memcpy(c->shared->slot[c->rank], &id, sizeof id);
+  }
+  if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
+  memcpy(&id, c->shared->slot[first], sizeof id);
+  if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
+  return ncclCommInitRank(made, size, id, rank);
+}
+
 static void* allocated[64];
 static int is_allocated(const void* at) {
   for (int i = 0; i < 64; i++) if (allocated[i] == at) return i + 1;

@@ -15,15 +15,15 @@ from omb_py.engine.devices.buffers import Renderer, Resolver
 from tests.support.nccl_cells import measured
 
 
-def classes(name: str) -> tuple[Any, Any]:
+def classes(name: str, binding: str) -> tuple[Any, Any]:
     """What runs a cell of a backend, and what resolves its steps."""
     if name == "gloo":
         from omb_py.backends.gloo.devices import GlooDeviceRunner
 
         return GlooDeviceRunner, Renderer
-    from omb_py.backends.mpi.devices import DeviceRunner
+    from omb_py.backends.mpi.devices import BoundDeviceRunner, DeviceRunner
 
-    return DeviceRunner, Resolver
+    return (BoundDeviceRunner, Renderer) if binding == "mpi4py" else (DeviceRunner, Resolver)
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
         placement = cell.get("placement", "")
         # a launch has one placement: here one process stands for several launches
         session.buffers = session._on(usual.device, placement) if placement else usual
-        done = measured(session, cell, *classes(name))
+        done = measured(session, cell, *classes(name, cell.get("binding", "")))
         done["resides"] = sorted({*getattr(usual.device, "resides", {}).values()})
         found.append(session.gather(done))
         while usual.device.busy():  # where a synchronise was left out

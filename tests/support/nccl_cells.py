@@ -2,7 +2,8 @@
 
 ``python -m tests.support.nccl_cells CELLS``: cells as [{"benchmark": …, "size": …, …}]. ``without`` names a synchronise
 to leave out (tests/backends/test_nccl_synchronises.py); ``share`` lets ranks share a device; ``binding`` is one of
-:data:`omb_py.backends.nccl.bindings.BINDINGS`. A cell that is refused after a step has begun ends the process.
+:data:`omb_py.backends.nccl.bindings.BINDINGS`; ``inject`` puts a fault into
+its program. A cell that is refused after a step has begun ends the process.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from omb_py.backends.nccl.calls import Resolver
 from omb_py.backends.nccl.runner import Runner
 from omb_py.backends.registry import find as backend
 from omb_py.engine import validate
+from omb_py.engine.faults import parse_fault, with_fault
 from omb_py.engine.measure import measure, worlds_of
 from omb_py.engine.session import StepFailed
 from omb_py.errors import OmbError
@@ -25,14 +27,14 @@ from omb_py.suites.registry import find
 from tests.support.synchronises import left_out
 
 DEVICE = os.environ.get("OMB_PY_TEST_DEVICE", "sim")
-OURS = ("benchmark", "size", "binding", "without", "share")
+OURS = ("benchmark", "size", "binding", "without", "share", "inject")
 
 
 def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) -> dict[str, Any]:
     """What a cell gave, with the classes that run it and that resolve its steps."""
     given = {"iterations": 3, "warmup": 1, "auto": False, "device": DEVICE, "validate": True}
     given |= {"timing": "isolated"} if session.backend == "nccl" else {}
-    benchmark = find(words["benchmark"])
+    benchmark = with_fault(find(words["benchmark"]), parse_fault(words.get("inject", "")))
     options = {name: value for name, value in words.items() if name not in OURS}
     binding = words.get("binding", session.binding)
     cell = benchmark.cell(session.backend, binding, words.get("size", 0), **(given | options))
@@ -64,6 +66,7 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
     return {
         "wrong": done.wrong_bytes, "iterations": done.iterations, "means": means, "marks": done.marks,
         "busy": any(session.gather(any(busy))),
+        "native": session.native.first != 0 if session.backend == "nccl" else None,
     }  # fmt: skip
 
 

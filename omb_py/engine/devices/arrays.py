@@ -22,11 +22,13 @@ _PIP: Final = {
 
 
 class PlainArray:
-    """Bytes at an address of a device as an array of a GPU shows itself (version 3 of the interface)."""
+    """Elements at an address of a device as an array of a GPU shows itself (version 3 of the interface)."""
 
-    def __init__(self, address: int, nbytes: int) -> None:
+    def __init__(self, address: int, nbytes: int, dtype: str = "uint8") -> None:
+        kind = np.dtype(dtype)
         self.__cuda_array_interface__ = {
-            "shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None,
+            "shape": (nbytes // kind.itemsize,), "typestr": kind.str, "data": (address, False), "version": 3,
+            "strides": None,
         }  # fmt: skip
 
 
@@ -79,3 +81,13 @@ def array(kind: str, device: Device, nbytes: int) -> Any:
 def address_of(made: Any) -> int:
     """Where an array starts on its device."""
     return int(made.__cuda_array_interface__["data"][0])
+
+
+def part(made: Any, start: int, stop: int, dtype: str) -> Any:
+    """The bytes `start` to `stop` of an array of bytes, as elements of one of NumPy's types: what a program passes."""
+    if isinstance(made, PlainArray):
+        return PlainArray(address_of(made) + start, stop - start, dtype)
+    cut = made[start:stop]
+    if hasattr(cut, "data_ptr"):  # a tensor
+        return cut.view(getattr(import_module("torch"), dtype))
+    return cut.view(np.dtype(dtype))

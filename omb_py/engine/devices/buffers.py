@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,12 +15,13 @@ from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.placement import DEVICE, HOST, is_managed, settled
-from omb_py.engine.devices.staging import staged
-from omb_py.engine.flat import Names, Render
+from omb_py.engine.devices.staging import spoiled, staged
+from omb_py.engine.flat import Names, Render, flip_in
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call, Resolve
 from omb_py.engine.program import Program, Region, Result, Step
 from omb_py.engine.runners import CellRunner
+from omb_py.errors import EnvironmentProblem
 
 Results = Mapping[tuple[str, str], float]
 
@@ -77,13 +79,25 @@ class DeviceBuffers:
 
     def prepared(self, program: Program, world: World, filler: str) -> Program:
         """The program as it is done with these buffers. Raises EnvironmentProblem for what has no such form."""
+        if program.window is not None:
+            raise EnvironmentProblem("one-sided benchmarks have no buffers on a device: use --device cpu")
         made = program if self.direct else staged(program, world)
+        made = made if self.place == HOST else spoiled(made)
         return settled(on_device(made, filler), self.placement, self.place, self.device.index)
 
     def marks(self, staging: str, cell: Cell) -> dict[str, str]:
         """What is to be said of the rows of these buffers: how they travel, where they lie, what computes."""
         more = {"placement": self.placement, "filler": "" if cell.filler == "cpu" else cell.filler}
         return {"staging": staging} | {name: word for name, word in more.items() if word}
+
+    @property
+    def host(self) -> Any:
+        """Host memory with a place for every byte on the device."""
+        return self.stage if not self.direct else self.memory if self.place == HOST else self.memory.host
+
+    def byte(self, step: Step) -> int:
+        """Address of the byte that a ``flip`` step inverts (:func:`~omb_py.engine.devices.staging.spoiled`)."""
+        return int(self.host.address(step["recv"].buffer)) + int(step["recv"].offset)
 
     def operands(self, step: Step, results: Results) -> tuple[Arg, ...]:
         """The operands of a step of the device, in the order of :data:`~omb_py.engine.devices.FUNCTIONS`."""
@@ -100,7 +114,7 @@ class DeviceBuffers:
         region: Region = step["region"]
         if word == "nbytes":
             return Arg(region.nbytes)
-        memory: Any = self.stage if word == "host" else self.memory
+        memory: Any = self.host if word == "host" else self.memory
         return Arg(memory.address(region.buffer) + region.offset, region.stride, turn=region.turn)
 
     def _stream(self, step: Step) -> int:
@@ -137,6 +151,9 @@ class Renderer:
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
+        if step.op == "flip":
+            name = step["recv"].buffer
+            return flip_in(step, names, self.buffers.host.view(name, sys.maxsize))
         if step.op not in FUNCTIONS:
             return self.library(step, names, k)
         words = [repr(step.op), *(_source(arg, k) for arg in self.buffers.operands(step, self.results))]

@@ -62,6 +62,10 @@ class DeviceMemory:
         """Where the buffer starts on the device."""
         return self._places[name][0]
 
+    def owner(self, name: str) -> Any:
+        """The array of bytes that the user's program would hold, or that shows what is of no package."""
+        return self._owners.get(name) or PlainArray(*self._places[name])
+
     def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
         """The first `nbytes` bytes, on the host and writable until the next :meth:`hand_over`."""
         whole = self.host.view(name, nbytes)

@@ -15,7 +15,7 @@ from omb_py.engine.program import Blocks, Body, Node, Program, Region, Repeat, R
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem
 
-_REFUSED = frozenset({"start", "startall", "pready", "parrived", "test", "flip"})
+_REFUSED = frozenset({"start", "startall", "pready", "parrived", "test"})
 
 
 def staged(program: Program, world: World) -> Program:
@@ -54,6 +54,24 @@ def _body(nodes: Body, world: World) -> Body:
     return tuple(out)
 
 
+def spoiled(program: Program) -> Program:
+    """The program whose injected faults reach the device: the byte goes to the host, is inverted, and goes back."""
+    stages = tuple(replace(stage, variants=tuple(map(_spoiled, stage.variants))) for stage in program.stages)
+    return replace(program, stages=stages)
+
+
+def _spoiled(nodes: Body) -> Body:
+    out: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Step) and node.op == "flip":
+            byte = {"region": replace(node["recv"], nbytes=1)}
+            out += [Step("copy_out", byte), synchronise("copied out"), node]
+            out += [Step("copy_in", byte), synchronise("copied in")]
+        else:
+            out.append(node)
+    return tuple(out)
+
+
 def _slots(node: Node) -> set[int]:
     """The request slots that a node begins or waits for."""
     found: set[int] = set()
@@ -78,7 +96,7 @@ def _copies(op: str, node: Node, world: World) -> list[Node]:
     if isinstance(node, Repeat):
         inner = [copy for part in node.body for copy in _copies(op, part, world)]
         return [Repeat(node.times, tuple(inner))] if inner else []
-    if not isinstance(node, Step):
+    if not isinstance(node, Step) or node.op == "flip":
         return []
     regions = _read(node, world) if op == "copy_out" else _written(node, world)
     return [Step(op, {"region": region}) for region in regions if region.nbytes]

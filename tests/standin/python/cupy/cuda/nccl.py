@@ -37,10 +37,11 @@ def get_version() -> int:
     return number.value
 
 
-def get_unique_id() -> tuple[int, ...]:
+def get_unique_id() -> bytes:
+    """Bytes since CuPy 14; a tuple of integers before."""
     made = _UniqueId()
     _check(_library.ncclGetUniqueId(ctypes.byref(made)))
-    return tuple(bytes(made))
+    return bytes(made)
 
 
 def groupStart() -> None:
@@ -57,10 +58,12 @@ _A, _N, _I = ctypes.c_ssize_t, ctypes.c_size_t, ctypes.c_int
 class NcclCommunicator:
     """A communicator: addresses, counts, numbers of types and of reductions, and a stream."""
 
-    def __init__(self, ndev: int, commId: tuple[int, ...], rank: int) -> None:
+    def __init__(self, ndev: int, commId: bytes, rank: int, config: None = None) -> None:
+        if not isinstance(commId, bytes):
+            raise TypeError(f"Argument 'commId' has incorrect type (expected bytes, got {type(commId).__name__})")
         assert len(commId) == 128
         self._comm = ctypes.c_void_p()
-        made = _UniqueId.from_buffer_copy(bytes(commId))
+        made = _UniqueId.from_buffer_copy(commId)
         init = _library.ncclCommInitRank
         init.argtypes = [ctypes.c_void_p, _I, _UniqueId, _I]
         _check(init(ctypes.byref(self._comm), ndev, made, rank))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from enum import IntEnum
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,29 @@ class Result(IntEnum):
     RemoteError = 6
 
 
+class CTAPolicy(IntFlag):
+    DEFAULT, EFFICIENCY, ZERO = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class NCCLConfig:
+    """The fields that omb-py sets; what is not set stays NCCL's."""
+
+    min_ctas: int | None = None
+    max_ctas: int | None = None
+    cta_policy: CTAPolicy | None = None
+
+    def laid_out(self) -> ctypes.Array[ctypes.c_int]:
+        """As ``ncclConfig_v22700``: size, magic, version, then the fields; pointers are null."""
+        made = (ctypes.c_int * 18)(72, 0, -0x35014111, 22700, *[-(2**31)] * 14)
+        for place in (8, 9, 12, 13):
+            made[place] = 0
+        policy = 0 if self.cta_policy is None else int(self.cta_policy)
+        for place, value in ((6, self.min_ctas), (7, self.max_ctas), (15, policy)):
+            made[place] = -(2**31) if value is None else value
+        return made
+
+
 class UniqueId:
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -38,7 +62,7 @@ class UniqueId:
 
 
 def get_unique_id(empty: bool = False) -> UniqueId:
-    return UniqueId(bytes(_c.get_unique_id()))
+    return UniqueId(_c.get_unique_id())
 
 
 def get_version() -> Any:
@@ -71,7 +95,16 @@ class Communicator:
 
     @classmethod
     def init(cls, nranks: int, rank: int, unique_id: UniqueId, config: Any = None) -> Communicator:
-        return cls(_c.NcclCommunicator(nranks, tuple(bytes(unique_id)), rank), nranks, rank)
+        if config is None:
+            return cls(_c.NcclCommunicator(nranks, bytes(unique_id), rank), nranks, rank)
+        raw = _c.NcclCommunicator.__new__(_c.NcclCommunicator)
+        raw._comm = ctypes.c_void_p()
+        made = _c._UniqueId.from_buffer_copy(bytes(unique_id))
+        init = _c._library.ncclCommInitRankConfig
+        init.argtypes = [ctypes.c_void_p, ctypes.c_int, _c._UniqueId, ctypes.c_int, ctypes.c_void_p]
+        laid_out = config.laid_out()  # which must live as long as the call
+        _c._check(init(ctypes.byref(raw._comm), nranks, made, rank, ctypes.addressof(laid_out)))
+        return cls(raw, nranks, rank)
 
     def destroy(self) -> None:
         self._raw.destroy()
