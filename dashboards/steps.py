@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
@@ -65,7 +65,7 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
     middle["launches"] = steps.groupby("workload")["launch_id"].nunique()
     middle = middle.reset_index()
     drawn = middle.head(MOST)
-    names = [style.label(text, 60) for text in drawn["workload"]]
+    names = _names(drawn["workload"])
     data: list[dict[str, Any]] = [
         {
             "type": "scatter", "mode": "lines", "name": "exposed communication", "hoverinfo": "skip",
@@ -90,7 +90,8 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
     share = middle["exposed_us"] / middle["step_us"]
     worst = middle.loc[share.idxmax()]
     title = (
-        f"{name}: steps of {plural(len(middle), 'workload')}; communication shows most in {worst['workload']}, "
+        f"{name}: steps of {plural(len(middle), 'workload')}; communication shows most in "
+        f"{style.shortened(worst['workload'], 60)}, "
         f"{100 * share.max():.0f} % of the step"
     )
     notes = ("In flight: all calls at once, whatever depends on what; one by one: each until it is done.",)
@@ -108,3 +109,12 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
 
 
 _DRAWN = {"step_us": "step", "compute_us": "computing", "serial_us": "calls one by one", "flight_us": "calls in flight"}
+
+
+def _names(texts: Iterable[str]) -> list[str]:
+    """Texts for the axis, each of its own also where the middles of long ones made the difference."""
+    made: list[str] = []
+    for text in texts:
+        name = style.label(text, 60)
+        made.append(f"{name} ({len(made) + 1})" if name in made else name)
+    return made

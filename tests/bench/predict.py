@@ -28,7 +28,7 @@ from omb_py.results.predicted import MESSAGES, beside
 from omb_py.suites.workloads.families import parse_workload
 from tests.bench.quiet import Others, wait_for_quiet
 
-SIZES = "4:16M"
+SIZES, FEW_SIZES = "4:16M", "4:1M:4"
 REDUCTIONS, OTHERS = ("allreduce", "reduce_scatter_block"), ("allgather", "alltoall", "alltoallv", "bcast", "gather")
 WORKLOADS = (
     "ddp:model=mlp",
@@ -75,7 +75,7 @@ class Error:
 
 def suite(caches: Sequence[str], workloads: Sequence[str], seconds: float, few: bool) -> str:
     """The sweeps and steps of one backend and number of ranks, as a suite."""
-    sizes = "4:64K" if few else SIZES
+    sizes = FEW_SIZES if few else SIZES
     reductions, others = (REDUCTIONS[:1], ("bcast", "gather")) if few else (REDUCTIONS, OTHERS)
     lines = [
         'name = "predict"',
@@ -171,7 +171,7 @@ def measure(store: Path, backend: str, ranks: int, seconds: float, few: bool, me
         file.write_text(suite(("hot",) if few else ("hot", "rotate"), workloads, seconds, few))
         lines = [[*python, "run", str(file), "-n", str(ranks), *kept]]
         for cache in () if not messages else ("hot",) if few else ("hot", "rotate"):
-            sizes = "4:64K" if few else SIZES
+            sizes = FEW_SIZES if few else SIZES
             lines.append(
                 [*python, "latency", "-n", "2", "-m", sizes, "--cache", cache, "--time-limit", f"{seconds:g}s", *kept]
             )

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
+from omb_py.orchestrate.suite import load_suite
+from omb_py.results import load
 
 Run = Callable[[str], tuple[int, str, str]]
 BUCKETS = "ddp:scale=1/64,compute=1ms"
@@ -105,3 +107,36 @@ def test_scaling(run: Run, compute: str, kind: str) -> None:
         assert one["efficiency"] == pytest.approx(ratio) and one["alone"] < 1
     code, out, _ = run(f"workloads {text} --scaling")
     assert code == 0 and f"{kind} scaling" in out and "against 1 rank" in out
+
+
+@pytest.mark.parametrize("name", ["dl-training", "dl-inference", "ml"])
+def test_the_shipped_suites_run_wholly_on_two_ranks(run: Run, name: str, tmp_path: Path) -> None:
+    code, _, err = run(f"run {name} --backend mock --mock data=off -n 2 -i 1 -x 0 --quiet")
+    assert code == 0
+    wanted = [setting.value for entry in load_suite(name).entries for setting in entry.options]
+    assert len(load(tmp_path)) == len([text for texts in wanted for text in texts]) and err == ""
+
+
+SMALL = """
+name = "small"
+description = "of two types"
+[defaults]
+iterations = 2
+[[entry]]
+benchmarks = ["step"]
+workload = ["kmeans:clusters=8,features=8", "pca:features=8,dtype=bfloat16", "knn:queries=8,features=8"]
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(120)
+def test_a_type_that_a_real_library_lacks_costs_its_cells_alone(run: Run, tmp_path: Path) -> None:
+    """In one launch: what has no bfloat16 leaves that cell out, with the reason."""
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL)
+    code, _, err = run(f"run {file} -n 2 --quiet")
+    rows = load(tmp_path)
+    lacks = "pca:features=8,dtype=bfloat16" not in {p["workload"] for p in rows["parameters"]}
+    assert code == 0 and set(rows["launch_index"]) == {0} and len(rows) == 3 - lacks
+    assert ("skipped: step (workload: pca:features=8,dtype=bfloat16): " in err) == lacks
+    assert set(rows["library"]) != {"Open MPI"} or lacks

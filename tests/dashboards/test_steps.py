@@ -51,6 +51,14 @@ def test_many_layouts_stand_in_the_table(step_cells: pd.DataFrame) -> None:
     assert f"Drawn: the first {steps.MOST} of {steps.MOST + 3}" in view.notes[1]
 
 
+def test_long_names_are_cut_and_stay_apart(step_cells: pd.DataFrame) -> None:
+    texts = [f"replay:trace={'a' * 60}{n}{'b' * 60}" for n in range(2)]
+    two = [step_cells.iloc[:1].assign(parameters=[{"workload": text}]) for text in texts]
+    ((view, _),) = steps.layouts(pd.concat(two, ignore_index=True))
+    one, other = view.spec["data"][1]["y"]
+    assert len(one) == 60 and other == f"{one} (2)" and len(view.title) < 160 and view.rows[0][0] == texts[0]
+
+
 def test_in_report_and_explorer(tmp_path: Path, frame: pd.DataFrame, step_cells: pd.DataFrame) -> None:
     store = write(tmp_path / "s", pd.concat([frame, step_cells]))
     made = report(store, parse([]))
