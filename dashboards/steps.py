@@ -28,7 +28,8 @@ def layouts(rows: pd.DataFrame) -> Iterator[tuple[View, pd.DataFrame]]:
         rows: cells of steps, :data:`COLUMNS`; maps as dicts.
     """
     for values, part in tidy(rows).groupby(list(_SIDE), dropna=False, sort=True, observed=True):
-        known = {name: value for name, value in zip(_SIDE, values, strict=True) if not style.absent(value)}
+        side: dict[str, Any] = dict(zip(_SIDE, values, strict=True))
+        known = {name: value for name, value in side.items() if not style.absent(value)}
         who = ", ".join(str(known[name]) for name in ("backend", "library", "binding") if name in known)
         yield by_layout(part, f"{plural(int(known['ranks']), 'rank')}, {who}"), rows.loc[part["at"]]
 
@@ -88,15 +89,15 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
         legend={**style.layout()["legend"], "y": -70 / max(26 * len(drawn), 60)},
     )
     share = middle["exposed_us"] / middle["step_us"]
-    worst = middle.loc[share.idxmax()]
+    worst = str(middle["workload"].iloc[int(share.to_numpy().argmax())])
     title = (
         f"{name}: steps of {plural(len(middle), 'workload')}; communication shows most in "
-        f"{style.shortened(worst['workload'], 60)}, "
+        f"{style.shortened(worst, 60)}, "
         f"{100 * share.max():.0f} % of the step"
     )
-    notes = ("In flight: all calls at once, whatever depends on what; one by one: each until it is done.",)
+    notes = ["In flight: all calls at once, whatever depends on what; one by one: each until it is done."]
     if len(middle) > len(drawn):
-        notes += (f"Drawn: the first {len(drawn)} of {len(middle)}; the table has all.",)
+        notes.append(f"Drawn: the first {len(drawn)} of {len(middle)}; the table has all.")
     heads = ("workload", "step µs", "computing µs", "exposed µs", "exposed, %", "one by one µs", "in flight µs",
              "launches")  # fmt: skip
     lines = [
@@ -105,7 +106,7 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
         for r in records(middle)
     ]  # fmt: skip
     caption = f"{plural(int(steps['launch_id'].nunique()), 'launch')}; medians over launches of means over ranks"
-    return View("steps", title, caption, {"data": data, "layout": layout}, notes=notes, **table(heads, lines))
+    return View("steps", title, caption, {"data": data, "layout": layout}, notes=tuple(notes), **table(heads, lines))
 
 
 _DRAWN = {"step_us": "step", "compute_us": "computing", "serial_us": "calls one by one", "flight_us": "calls in flight"}

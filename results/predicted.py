@@ -171,15 +171,12 @@ class Curves:
         return fit(list(found.sizes), [one.time_us for one in found.sizes.values()])
 
     def _is_of(self, row: Row, ask: Ask) -> bool:
-        return (
-            row["benchmark"] == ask.benchmark and row["metric"] == "latency"
-            and (not ask.dtype or row["dtype"] == ask.dtype) and row.get("op") in (None, "sum")
-            and all(row[name] == self.side[name] for name in SIDE)
-        )  # fmt: skip
+        told = row["benchmark"] == ask.benchmark and row["metric"] == "latency" and row["op"] in (None, "sum")
+        return bool(told and ask.dtype in ("", row["dtype"]) and all(row[name] == self.side[name] for name in SIDE))
 
     def _placed(self, row: Row, ranks: int) -> bool:
         """The whole step's ranks are on as many nodes; of fewer ranks it is not known where they are."""
-        return ranks != self.side["ranks"] or row["nodes"] == self.side["nodes"]
+        return bool(ranks != self.side["ranks"] or row["nodes"] == self.side["nodes"])
 
 
 def _sizes(rows: Sequence[Row]) -> list[int]:

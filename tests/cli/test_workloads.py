@@ -137,6 +137,6 @@ def test_a_type_that_a_real_library_lacks_costs_its_cells_alone(run: Run, tmp_pa
     code, _, err = run(f"run {file} -n 2 --quiet")
     rows = load(tmp_path)
     lacks = "pca:features=8,dtype=bfloat16" not in {p["workload"] for p in rows["parameters"]}
-    assert code == 0 and set(rows["launch_index"]) == {0} and len(rows) == 3 - lacks
+    assert code == 0 and set(rows["launch_index"]) == {0} and len(rows) == 3 - lacks, err
     assert ("skipped: step (workload: pca:features=8,dtype=bfloat16): " in err) == lacks
     assert set(rows["library"]) != {"Open MPI"} or lacks
