@@ -21,6 +21,7 @@ from omb_py.dashboards import (
     ranks,
     roofline,
     spread,
+    steps,
     style,
 )
 from omb_py.dashboards.cells import Line
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     Side = tuple[str, pd.DataFrame]
 
 MOST_COMPARISONS, MOST_BESIDE, MOST_OF_A_LOOK, MOST_SCALING, MOST_HISTORIES, MOST_MODELS = 3, 6, 2, 12, 6, 2
+MOST_STEPS = 8
 """Views of a kind in a report: what is left out is counted in it."""
 MOST_SERIES_OF_PAIRS = 60
 MOST_RANKED = 64
@@ -104,7 +106,10 @@ def report(store: Path, selection: Selection) -> Report:
     _add_odd(made, store, frame, again)
     made.measured.append(_overview(frame))
     bound = roofline.bounds(frame)
+    made.measured += _steps(store, frame, again)
     for panel in panels:
+        if panel[1]["family"].iloc[0] == steps.FAMILY:
+            continue
         repeat = again.of(panel[1])
         made.measured += [view.with_commands(repeat) for view in _of_panel(*panel, bound)]
     made.measured += checked
@@ -271,6 +276,16 @@ def _overview(frame: pd.DataFrame) -> View:
         "last day",
     )
     return View("overview", _summary(frame), "", None, **table(heads, rows))
+
+
+def _steps(store: Path, frame: pd.DataFrame, again: commands.Commands) -> list[View]:
+    """What steps of workloads take; their parts are in no column of a whole store's frame."""
+    mine = frame[frame["family"] == steps.FAMILY]
+    if not len(mine):
+        return []
+    columns, wanted = [*cells.NEEDED, "metrics"], steps.rows_of(mine)
+    read = load(store, columns=columns, on_skip=lambda path, why: None, **wanted)
+    return [view.with_commands(again.of(rows)) for view, rows in steps.layouts(read)][:MOST_STEPS]
 
 
 def _of_panel(name: str, rows: pd.DataFrame, lines: Sequence[Line], bounds: pd.DataFrame) -> Iterator[View]:

@@ -58,16 +58,23 @@ def escape(text: object) -> str:
     return html.escape(str(text), quote=False)
 
 
+def shortened(text: str, most: int = 40) -> str:
+    """A long text without its middle.
+
+    >>> shortened("abcdefghij", 7)
+    'abc…hij'
+    """
+    head = most // 2
+    return text if len(text) <= most else f"{text[:head]}…{text[-(most - 1 - head) :]}"
+
+
 def label(text: str, most: int = 40) -> str:
     """Text for a legend, where a long one would not fit a phone: its middle is left out, the table has all of it.
 
     >>> label("abcdefghij", 7)
     'abc…hij'
     """
-    if len(text) > most:
-        head = most // 2
-        text = f"{text[:head]}…{text[-(most - 1 - head) :]}"
-    return escape(text)
+    return escape(shortened(text, most))
 
 
 def colour(index: int) -> str:

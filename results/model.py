@@ -20,7 +20,8 @@ Row = Mapping[str, Any]
 
 ALIKE = (*MEASURED, *(name for name in COMPARED if name != "size_bytes"))
 """Columns that are equal within a model."""
-_SCALED = ("ranks", "nodes", "ranks_per_node")
+RANKED = ("ranks", "nodes", "ranks_per_node")
+"""Of these the columns that differ with the number of ranks."""
 OFFLOAD = 1.1
 """Efficiency from which on a bound is not just met but beaten: something other than messages between ranks did it."""
 SMALL, LARGE = 64, 64 * 1024
@@ -82,7 +83,7 @@ def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[Model]:
     """
     if all(row["metric"] != "latency" for row in rows):
         raise UsageError(f"{rows[0]['benchmark']} measures {rows[0]['metric']}, and a model is of times: see latency")
-    groups = [group for group in _grouped(rows, ALIKE) if group[0]["metric"] == "latency"]
+    groups = [group for group in grouped(rows, ALIKE) if group[0]["metric"] == "latency"]
     enough = [group for group in groups if len({row["size_bytes"] for row in group}) >= LEAST]
     if not enough:
         most = max(len({row["size_bytes"] for row in group}) for group in groups)
@@ -96,19 +97,19 @@ def scaled(rows: Sequence[Row], ranks: int) -> list[Scaled]:
     Raises UsageError as :func:`~omb_py.results.scaling.predict` when no size can be predicted.
     """
     found, refused = [], None
-    for group in _grouped(rows, tuple(name for name in ALIKE if name not in _SCALED)):
+    for group in grouped(rows, tuple(name for name in ALIKE if name not in RANKED)):
         sizes: dict[int, Prediction] = {}
         known: set[int] = set()
         for size in sorted({row["size_bytes"] or 0 for row in group}):
             of_size = [row for row in group if (row["size_bytes"] or 0) == size and row["ranks"]]
-            at = {p: _time([row for row in of_size if row["ranks"] == p])[0] for p in {r["ranks"] for r in of_size}}
+            at = {p: launch_time([r for r in of_size if r["ranks"] == p])[0] for p in {r["ranks"] for r in of_size}}
             try:
                 sizes[size] = predict(at, ranks)
                 known |= set(at)
             except UsageError as error:
                 refused = error
         if sizes:
-            facts = {name: group[0][name] for name in ALIKE if name not in _SCALED}
+            facts = {name: group[0][name] for name in ALIKE if name not in RANKED}
             found.append(Scaled(facts, tuple(sorted(known)), sizes))
     if not found:
         raise refused or UsageError("nothing to predict from")
@@ -139,7 +140,7 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
     for row in group:
         by_size.setdefault(row["size_bytes"] or 0, []).append(row)
     sizes = sorted(by_size)
-    times = [_time(by_size[size]) for size in sizes]
+    times = [launch_time(by_size[size]) for size in sizes]
     curve = fit(sizes, [time for time, _ in times])
     facts = {name: group[0][name] for name in ALIKE}
     message = message_of(facts, messages)
@@ -170,12 +171,12 @@ def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | N
     large = [row for row in alike if (row["size_bytes"] or 0) >= LARGE]
     if not small or not large:
         return None
-    alpha = min(_time(rows)[0] for rows in _grouped(small, ("size_bytes",)))
-    beta = min(_time(rows)[0] / rows[0]["size_bytes"] for rows in _grouped(large, ("size_bytes",)))
+    alpha = min(launch_time(rows)[0] for rows in grouped(small, ("size_bytes",)))
+    beta = min(launch_time(rows)[0] / rows[0]["size_bytes"] for rows in grouped(large, ("size_bytes",)))
     return Message(alpha, beta, "latency")
 
 
-def _time(rows: Sequence[Row]) -> tuple[float, int]:
+def launch_time(rows: Sequence[Row]) -> tuple[float, int]:
     """(median over launches of what each says in µs, how many launches)."""
     launches: dict[str, list[float]] = {}
     for row in rows:
@@ -183,8 +184,9 @@ def _time(rows: Sequence[Row]) -> tuple[float, int]:
     return math.exp(float(np.median([np.mean(logs) for logs in launches.values()]))), len(launches)
 
 
-def _grouped(rows: Sequence[Row], names: Sequence[str]) -> list[list[Row]]:
-    grouped: dict[tuple[Any, ...], list[Row]] = {}
+def grouped(rows: Sequence[Row], names: Sequence[str]) -> list[list[Row]]:
+    """Rows with equal columns `names`, each group in the order of the rows."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        grouped.setdefault(tuple(row[name] for name in names), []).append(row)
-    return list(grouped.values())
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return list(found.values())

@@ -29,10 +29,11 @@ WHO = ("backend", "binding", "library")
 MEASURED = (*WHO, "source", FIELD)
 """Who made the numbers, and what they are: medians of samples, or, of imported rows, the printed means."""
 _ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
-_COLUMNS = tuple(dict.fromkeys((
+COLUMNS = tuple(dict.fromkeys((
     "run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key", "comparability_key",
     "bytes_total", "bw_formula", *STATISTIC_COLUMNS, *WHO, *COMPARED,
 )))  # fmt: skip
+"""Of a row that :func:`rows_of` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def rows_of(
     Raises UsageError when there is none, with the nearest that there is and what to type.
     """
     place = str(store)
-    rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
+    rows = to_rows(load_table(store, columns=COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
     found = timed(rows)
     if found:
         return found

@@ -18,10 +18,11 @@ from omb_py.engine.buffers import OBJECT
 from omb_py.engine.devices import Device, local_rank, open_device, place_of
 from omb_py.engine.groups import Group, group_of, groups_of
 from omb_py.engine.memory import HostMemory
-from omb_py.engine.needs import LEVELS
+from omb_py.engine.needs import LEVELS, types_of
 from omb_py.engine.program import Edges, Program, Step
 from omb_py.engine.session import OneRank
 from omb_py.engine.sync import START, START_BYTES
+from omb_py.errors import EnvironmentProblem
 
 _NAP_S = 5e-4
 
@@ -88,6 +89,17 @@ class MpiSession(OneRank):
             from omb_py.backends.mpi.devices import check
 
             check(cells, self.support)
+
+    def lacks(self, program: Program) -> str:
+        """Why this library cannot run a program on this rank: it has no such type; empty where it can."""
+        from omb_py.backends.mpi.types import datatype
+
+        for name in types_of(program):
+            try:
+                datatype(name)
+            except EnvironmentProblem as problem:
+                return str(problem)
+        return ""
 
     @property
     def machine(self) -> Any:

@@ -31,6 +31,7 @@ _SPOKEN = {
     "distribution": "spread of a cell",
     "trace": "calls of a launch",
     "stragglers": "late ranks",
+    "steps": "step time by layout",
     "model": "fit and lower bound",
     "history": "over time",
     "verdicts": "stored verdicts",

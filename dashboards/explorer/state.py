@@ -16,6 +16,7 @@ VIEWS = (
     "distribution",
     "trace",
     "stragglers",
+    "steps",
     "model",
     "history",
     "verdicts",

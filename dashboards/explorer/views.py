@@ -18,6 +18,7 @@ from omb_py.dashboards import (
     ranks,
     roofline,
     spread,
+    steps,
     style,
 )
 from omb_py.dashboards.explorer.data import Data, used
@@ -186,6 +187,20 @@ def _stragglers(asked: Asked) -> Made:
                 yield view, newest
 
 
+def _steps(asked: Asked) -> Made:
+    mine = asked.rows[asked.rows["family"] == steps.FAMILY]
+    if not len(mine):
+        return
+    read = load(
+        asked.data.store,
+        columns=[*cells.NEEDED, "metrics"],
+        on_skip=lambda path, why: None,
+        **steps.rows_of(mine),
+    )
+    for view, rows in steps.layouts(read):
+        yield view, mine[mine["launch_id"].isin(rows["launch_id"])]
+
+
 def _model(asked: Asked) -> Made:
     """Fits, and the times of all that is chosen over their lower bound."""
     yield from analysed.fits(asked.rows, MOST_FITS)
@@ -229,6 +244,7 @@ _MAKERS: Mapping[str, Callable[[Asked], Made]] = {
     "distribution": _distribution,
     "trace": _trace,
     "stragglers": _stragglers,
+    "steps": _steps,
     "model": _model,
     "history": _history,
     "verdicts": _verdicts,
@@ -244,6 +260,7 @@ _EMPTY = {
     "distribution": _NO_CELL,
     "trace": _NO_CELL,
     "stragglers": "Nothing here was timed on two ranks or more.",
+    "steps": "No step of a workload is among what is chosen: omb-py step.",
     "model": "A fit needs four message sizes, a lower bound latency in the same store.",
     "history": _NO_CELL,
     "verdicts": "No comparison of these cells is stored: omb-py compare.",

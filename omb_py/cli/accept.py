@@ -23,7 +23,7 @@ from omb_py.orchestrate.suite import load_suite
 FORMS = ("table", "json", "markdown", "junit")
 ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit", ".html": "html"}
 """Of a file's name -> the form that is written to it."""
-_NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat"})
+_NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
 """Options that the suite's criteria, or the form of the report, say instead."""
 _CODES = (
     ("0", "every criterion is met, or MARGINAL without --strict"),

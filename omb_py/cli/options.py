@@ -376,6 +376,10 @@ def _output(b: Benchmark, request: Request) -> list[click.Parameter]:
             "terminal, or as BENCHMARK-RUN.png or .pdf in this folder by a browser.",
             "none", word("graph", GRAPHS),
         ),
+        _flag(
+            heading, "--predict", "Print the time of each call as the stored sweeps predict it, beside the measured.",
+            hidden=not takes(b, "predict"),
+        ),
         _flag(heading, "--quiet", "No progress and no notes on stderr."),
     ]  # fmt: skip
 

@@ -1,8 +1,10 @@
-"""Whether a communicator is what a benchmark needs: thread level, nodes."""
+"""What a benchmark needs of a communicator, and whether it has it: thread level, nodes, types."""
 
 from __future__ import annotations
 
 from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.describe import parts
+from omb_py.engine.program import Program, Step, walk
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 
@@ -33,3 +35,10 @@ def check_needs(benchmark: Benchmark, session: Session) -> None:
         raise EnvironmentProblem(
             f"{benchmark.name} needs {benchmark.ranks.text}, but here are {there}: name more nodes with --hosts A,B"
         )
+
+
+def types_of(program: Program) -> list[str]:
+    """The element types of a program's steps, in the order of their names."""
+    nodes = (node for stage in program.stages for part in parts(stage) for node, _ in walk(part))
+    found = {node.operands.get("dtype") for node in nodes if isinstance(node, Step)}
+    return sorted(str(name) for name in found if name)

@@ -13,7 +13,7 @@ from omb_py.orchestrate.collector import Collector
 from omb_py.orchestrate.execute import finish, spec_of, supervise
 from omb_py.orchestrate.join import ADDRESS_FD, Job
 from omb_py.orchestrate.resume import remaining
-from omb_py.orchestrate.suiterun import begin, code_of, known_progress, say_skipped, unmeasured
+from omb_py.orchestrate.suiterun import begin, code_of, known_progress, lacking, say_skipped, unmeasured
 
 
 def main() -> int:
@@ -49,6 +49,7 @@ def _collect(job: Job, descriptor: int) -> int:
             skips += unmeasured(launch, run, "the job ended before it was measured")
         raise
     finally:
+        skips += lacking(run, launch)
         finish(run)
         say_skipped(skips)
     return code_of(run, skips, known)

@@ -43,6 +43,8 @@ class Run:
     """A row did not validate."""
     wrong: set[int] = field(default_factory=set)
     """Sweeps that a row which did not validate has ended."""
+    lacking: dict[tuple[int, int], str] = field(default_factory=dict)
+    """(number of the launch, sweep) that the ranks' library cannot do -> why."""
     broken: bool = False
     """Results cannot be kept any more."""
     note: Callable[[str], None] = lambda text: None
@@ -97,6 +99,11 @@ class Collector:
         assert self.identity is not None, "rank 0 sends its facts before its cells"
         if "pairs" in message:
             self._round(message)
+            return
+        if "lacking" in message:
+            self.run.finished[self.plan.index].update(message["indexes"])
+            sweep = self.plan.cells[message["indexes"][0]].sweep
+            self.run.lacking[self.plan.index, sweep] = str(message["lacking"])
             return
         row = make_row(self.identity, message)
         index = int(message["index"])

@@ -72,6 +72,7 @@ OPTIONS: Mapping[str, Option] = {
     "thread_counts": Option("-t/--num-threads", "threads", "thread_counts", "thread_counts"),
     "process_counts": Option("-t/--num-processes", "forked processes", "process_counts", "process_counts"),
     "workload": Option("--workload", "choice of a workload", "workload", "workload"),
+    "predict": Option("--predict", "step to predict", "predict"),
     "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
 }
 """By the key that stands in ``Benchmark.options``."""

@@ -269,6 +269,10 @@ def printer_of(request: Request, tables: int) -> Printer:
     if request.format == "none":
         return Silent()
     printer = _printer(request, tables)
+    if request.predict:
+        from omb_py.orchestrate.predicting import Foretold
+
+        printer = Foretold(printer, request)
     if not request.graph:
         return printer
     return Drawn(printer) if request.graph == "tty" else Pictured(printer, request.graph)

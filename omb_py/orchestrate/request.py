@@ -146,6 +146,8 @@ class Request:
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.graphs`)."""
     workload: str | None = None
     """``NAME:KEY=VALUE,…`` of a workload (docs/workloads)."""
+    predict: bool = False
+    """Print beside a workload's measured times those that stored sweeps predict."""
     session: bool = False
     """Begin with an MPI session instead of MPI_Init."""
     thread_level: str | None = None

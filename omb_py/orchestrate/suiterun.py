@@ -176,6 +176,8 @@ def make_launches(
             for part in rest:
                 number += 1
                 queue.append(replace(part, index=number))
+        finally:
+            skips += lacking(run, launch)
     return number
 
 
@@ -193,6 +195,12 @@ def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPla
         return [], [Skip(sweep_name(launch, sweep), str(error)) for sweep in (first, *others)]
     rest = [_part(launch, left, set(others))] if others else []
     return rest, [Skip(sweep_name(launch, first), str(error), isinstance(error, LaunchFailed))]
+
+
+def lacking(run: Run, launch: LaunchPlan) -> list[Skip]:
+    """The sweeps of a launch that the ranks' library could not do."""
+    mine = {sweep: why for (index, sweep), why in run.lacking.items() if index == launch.index}
+    return [Skip(sweep_name(launch, sweep), why) for sweep, why in mine.items()]
 
 
 def unmeasured(launch: LaunchPlan, run: Run, reason: str) -> list[Skip]:

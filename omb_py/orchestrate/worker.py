@@ -18,7 +18,9 @@ CHECKING = 3
 
 
 if TYPE_CHECKING:
-    from omb_py.engine.benchmark import Benchmark
+    from omb_py.engine.benchmark import Benchmark, Cell
+
+    Sweep = list[tuple[int, Cell]]
 
 
 class Channel(Protocol):
@@ -84,6 +86,8 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     over = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
     number = int(bool(over))
     sweeps = [list(g) for _, g in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))]
+    if len(sweeps) > 1 and hasattr(session, "lacks"):
+        sweeps = _possible(session, sweeps, channel)
     while True:
         for sweep in sweeps:
             name = sweep[0][1].benchmark
@@ -113,6 +117,24 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
         number += 1
     position.phase = "done"
     _late_facts(session, facts, skew, channel)
+
+
+def _possible(session: Any, sweeps: list[Sweep], channel: Channel) -> list[Sweep]:
+    """Of several sweeps those that the library can do; of each other one the parent is told why not."""
+    from omb_py.engine.measure import worlds_of
+    from omb_py.suites.registry import find
+
+    def lacking(sweep: Sweep) -> str:
+        cells = {(cell.benchmark, cell.dtype, cell.workload): cell for _, cell in sweep}.values()
+        programs = (find(c.benchmark).program(world, c) for c in cells for world in worlds_of(session).values())
+        return next(filter(None, map(session.lacks, programs)), "")
+
+    told = session.gather([lacking(sweep) for sweep in sweeps])
+    reasons = session.share([next(filter(None, each), "") for each in zip(*told, strict=True)] if told else None)
+    for sweep, why in zip(sweeps, reasons, strict=True):
+        if why and 0 in session.local:
+            channel.send("cell", indexes=[index for index, _ in sweep], lacking=why)
+    return [sweep for sweep, why in zip(sweeps, reasons, strict=True) if not why]
 
 
 def arranged(benchmark: Benchmark) -> Benchmark:

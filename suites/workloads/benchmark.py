@@ -85,7 +85,8 @@ def _next_power(made: list[Laid]) -> int:
 BENCHMARKS = (
     Benchmark(
         "step", "workload", "communication of a step of a deep-learning or machine-learning workload", step, METRIC,
-        None, STEPS, TWO_OR_MORE, "all", "char", frozenset({"workload", "validation", "full", "process_sync"}),
-        lambda size, ranks: 0, defaults=(("workload", DEFAULT),), fewest=FEWEST, fits=fits,
+        None, STEPS, TWO_OR_MORE, "all", "char",
+        frozenset({"workload", "predict", "validation", "full", "process_sync"}), lambda size, ranks: 0,
+        defaults=(("workload", DEFAULT),), fewest=FEWEST, fits=fits,
     ),
 )  # fmt: skip

@@ -232,5 +232,7 @@ def program_of(workload: Workload, world: World, sync: str = "barrier", most: in
         UsageError: the number of ranks does not fit the workload.
     """
     made, buffers = laid_out(workload.calls(world.rank, world.size), world, most)
-    stages = _serial(workload, made, world, sync), _flight(made, sync), _step(made, workload.values["compute"], sync)
+    given = workload.values["compute"]
+    compute = None if given is None else given.of(world.size)
+    stages = _serial(workload, made, world, sync), _flight(made, sync), _step(made, compute, sync)
     return Program(buffers, stages)

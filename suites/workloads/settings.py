@@ -57,8 +57,23 @@ def _word(text: str, words: tuple[str, ...]) -> str:
     return text
 
 
-def _compute(text: str) -> int | None:
-    return None if text == "auto" else round(parse_duration(text) * 1e9)
+@dataclass(frozen=True, slots=True)
+class Computing:
+    """How long a step computes."""
+
+    ns: int
+    shared: bool = False
+    """It is what all ranks together compute."""
+
+    def of(self, ranks: int) -> int:
+        """The ns of one rank."""
+        return self.ns // ranks if self.shared else self.ns
+
+
+def _compute(text: str) -> Computing | None:
+    if text == "auto":
+        return None
+    return Computing(round(parse_duration(text.removesuffix("/n")) * 1e9), text.endswith("/n"))
 
 
 def _order(text: str) -> tuple[str, ...]:
@@ -103,7 +118,8 @@ def attention_model(default: str) -> Setting:
 COMMON: Final[Mapping[str, Setting]] = {
     "scale": Setting("1", "all sizes are multiplied by it, as 1/64, to fit a small machine", _scale),
     "compute": Setting(
-        "auto", "time of the step's computing, as 5ms; auto: as long as all calls take one by one", _compute
+        "auto", "time of the step's computing: 5ms; 5ms/n: of all ranks together; auto: as long as all calls take one "
+        "by one", _compute,
     ),
 }  # fmt: skip
 """Keys of every family."""

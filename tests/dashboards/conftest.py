@@ -83,6 +83,24 @@ def frame(cell: Callable[..., dict[str, Any]]) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def step_cells(cell: Callable[..., dict[str, Any]]) -> pd.DataFrame:
+    """Two layouts on two ranks, two launches each, and one of them on four ranks."""
+    rows = []
+    for number, (text, ranks, times) in enumerate((
+        ("ddp:model=mlp", 2, (400.0, 100.0, 300.0, 250.0)), ("ddp:model=mlp", 2, (400.0, 140.0, 320.0, 230.0)),
+        ("zero:model=mlp", 2, (400.0, 400.0, 500.0, 450.0)), ("zero:model=mlp", 2, (400.0, 400.0, 500.0, 450.0)),
+        ("ddp:model=mlp", 4, (400.0, 600.0, 900.0, 800.0)),
+    )):  # fmt: skip
+        compute, exposed, serial, flight = times
+        metrics = {"compute_us": compute, "exposed_us": exposed, "serial_us": serial, "flight_us": flight}
+        rows.append(cell(
+            compute + exposed, number, benchmark="step", family="workload", size_bytes=0, ranks=ranks, metrics=metrics,
+            parameters={"workload": text}, comparability_key=f"{text}{ranks}", run_id="steps", launch_id=f"s{number}",
+        ))  # fmt: skip
+    return pd.DataFrame(rows).astype({"size_bytes": "Int64", "ranks": "Int32"})
+
+
+@pytest.fixture(scope="session")
 def verdict_table() -> pd.DataFrame:
     """Four cells, one of each common verdict."""
     return pd.DataFrame(
@@ -103,9 +121,9 @@ def verdict_table() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame) -> list[Any]:
+def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.DataFrame) -> list[Any]:
     """One view of each kind, from cells whose names are markup."""
-    from omb_py.dashboards import board, cells, curves, others, roofline, spread
+    from omb_py.dashboards import board, cells, curves, others, roofline, spread, steps
     from omb_py.dashboards.ranks import stragglers
 
     rows = cells.prepared(
@@ -151,6 +169,7 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame) -> list[Any]:
         others.pairs(links),
         others.guidelines(found),
         others.environment({"A": {"x": 1}, "B": {"x": 2}}),
+        *(view for view, _ in steps.layouts(step_cells)),
     ]
     assert all(view is not None for view in made)
     return [replace(view, commands=("omb-py allreduce -n 4",)) for view in made if view is not None]

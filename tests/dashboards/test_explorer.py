@@ -60,6 +60,7 @@ def test_a_filter_selects(data: Data) -> None:
 MISSING = {
     "scaling": "Nothing here was measured on more than one such number.",
     "beside_counts": "Nothing here measured the same thing twice on more than one such number.",
+    "steps": "No step of a workload is among what is chosen: omb-py step.",
     "model": "A fit needs four message sizes, a lower bound latency in the same store.",
     "verdicts": "No comparison of these cells is stored: omb-py compare.",
     "environment": "All of this was measured in one environment.",

@@ -31,7 +31,7 @@ ROWS = "try { return dash_ag_grid.getApi('cells').getDisplayedRowCount() } catch
 
 
 @pytest.fixture(scope="module")
-def store(frame, cell, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(frame, cell, step_cells, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two libraries, also on eight ranks, with a comparison and something for every view."""
     more = frame.assign(
         ranks=8, median_us=frame["median_us"] * 3, comparability_key=frame["comparability_key"] + "p8",
@@ -43,7 +43,7 @@ def store(frame, cell, tmp_path_factory: pytest.TempPathFactory) -> Path:
              bytes_total=2**n, comparability_key=f"l{n}")
         for n in (3, 6, 16, 18)
     ]  # fmt: skip
-    made = write(tmp_path_factory.mktemp("s") / "store", pd.concat([both, pd.DataFrame(sizes)]))
+    made = write(tmp_path_factory.mktemp("s") / "store", pd.concat([both, pd.DataFrame(sizes), step_cells]))
     compared(made)
     return made
 
@@ -130,7 +130,8 @@ def test_the_grid_has_the_cells(browser, address: str) -> None:
 def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str, view: str) -> None:
     resize(browser, 1280)
     errors(browser)  # what the pages before have left
-    wide = view in ("scaling", "beside_counts", "environment", "model")  # the others show enough of one benchmark
+    # the others show enough of one benchmark
+    wide = view in ("scaling", "beside_counts", "environment", "model", "steps")
     browser.get(f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}")
     until(lambda: bool(browser.execute_script("return document.querySelectorAll('#figures section').length")), True)
     until(

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from omb_py.backends.mock import lower
+from omb_py.backends.mock.session import MockSession
 from omb_py.cli.vocabulary import CommandLine
+from omb_py.engine.needs import types_of
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.execute import new_run
 from omb_py.orchestrate.resume import CELL_TAG, NEWEST
@@ -322,3 +324,35 @@ def test_inside_a_foreign_launcher(tmp_path: Path) -> None:
     assert load(tmp_path / "store")["run_id"].nunique() == 1
     refused = under_mpiexec(2, *words, "--resume=nothing")
     assert refused.returncode != 0 and refused.stderr.count("no run 'nothing'") == 1, refused.stderr
+
+
+LACKING = """
+[[entry]]
+benchmarks = ["step"]
+workload = ["kmeans", "decode:layers=2", "kmeans:clusters=8", "pca:dtype=bfloat16"]
+"""
+
+
+def test_cells_of_a_type_that_the_library_lacks_are_left_out_of_their_launch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others share one launch with them: it is not started again."""
+
+    def lacks(session: Any, program: Any) -> str:
+        return "no bfloat16 here: use float32" if "bfloat16" in types_of(program) else ""
+
+    monkeypatch.setattr(MockSession, "lacks", lacks, raising=False)
+    assert run_suite(suite(HEAD + LACKING, tmp_path)) == 0
+    out, err = capsys.readouterr()
+    said = "omb-py: skipped: step (workload: decode:layers=2), step (workload: pca:dtype=bfloat16): no bfloat16 here"
+    assert said in err and err.count("skipped") == 1
+    frame = load(tmp_path)
+    assert set(frame["launch_index"]) == {0}
+    assert [p["workload"] for p in frame["parameters"]] == ["kmeans", "kmeans:clusters=8"]
+    assert "[ workload: decode" not in out
+
+
+def test_a_suite_of_which_the_library_can_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MockSession, "lacks", lambda session, program: "nothing here", raising=False)
+    with pytest.raises(EnvironmentProblem, match="nothing of this suite can be measured here"):
+        run_suite(suite(HEAD + LACKING, tmp_path))
