@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
 from omb_py.dashboards.view import View, listed, plural, records, table
-from omb_py.results.keys import environment_facts
+from omb_py.results.keys import environment_facts, flat
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
@@ -351,7 +350,7 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
     Args:
         sides: name → the facts that its environment key is made of (:func:`omb_py.results.keys.environment_facts`).
     """
-    known = {name: dict(flat(facts)) for name, facts in sides.items()}
+    known = {name: dict(flat(facts, numbered=True)) for name, facts in sides.items()}
     names = list(dict.fromkeys(key for facts in known.values() for key in facts))
     rows = []
     for name in names:
@@ -386,14 +385,3 @@ def environments(rows: pd.DataFrame, provenance: Callable[[str], Mapping[str, An
             words = (row.backend if style.absent(row.library) else row.library, row.library_version)
             sides[f"{' '.join(str(w) for w in words if not style.absent(w))}, {row.launch_id}"] = facts
     return environment(sides) if len(sides) > 1 else None
-
-
-def flat(value: Any, path: str = "") -> list[tuple[str, str]]:
-    """The facts of a provenance as (path with dots, text)."""
-    if isinstance(value, Mapping):
-        return [pair for key, inner in value.items() for pair in flat(inner, f"{path}.{key}" if path else str(key))]
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Mapping) for v in value):
-        return [
-            pair for i, inner in enumerate(value) for pair in flat(inner, f"{path}[{i}]" if len(value) > 1 else path)
-        ]
-    return [(path, value if isinstance(value, str) else json.dumps(value, default=str))]

@@ -87,6 +87,13 @@ def _flag(heading: str, names: str, text: str, hidden: bool = False) -> click.Op
     return Grouped(names.split(), heading=heading, is_flag=True, help=f"{text} (default: off)", hidden=hidden)
 
 
+def ranks_option(heading: str, text: str = "Number of ranks.", default: str = "", **more: Any) -> click.Option:
+    """``-n N``; without words for the default :data:`DEFAULT_RANKS` is one."""
+    if not default:
+        default, more = str(DEFAULT_RANKS), {"default": DEFAULT_RANKS, **more}
+    return _option(heading, "-n --ranks", "N", text, default, whole("ranks", 1), **more)
+
+
 def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
     heading = "What is measured"
     kinds = ", ".join(OFFERS)
@@ -248,9 +255,9 @@ def parse_switch(text: str) -> int:
 def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
     heading = "Where"
     return [
-        _option(
-            heading, "-n --ranks", "N", f"Number of ranks; {b.name} takes {b.ranks.text}.",
-            f"{DEFAULT_RANKS}, or what the launcher around it started", whole("ranks", 1),
+        ranks_option(
+            heading, f"Number of ranks; {b.name} takes {b.ranks.text}.",
+            f"{DEFAULT_RANKS}, or what the launcher around it started",
         ),
         _option(
             heading, "-d --device", "LIST",

@@ -57,6 +57,10 @@ def command() -> click.Command:
 
 def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:
     """The store and the filters of a command line. Raises UsageError on two stores."""
+    for word in words:
+        if "=" in word and Path(word).is_dir():
+            path = Path(word)
+            raise UsageError(f"{word} is a part of a store: omb-py report {path.parent} {path.name}")
     places = [word for word in words if "=" not in word]
     if len(places) + (store is not None and bool(places)) > 1:
         named = [*places, *([str(store)] if store is not None else [])]

@@ -8,9 +8,9 @@ import click
 
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.history import format_option
+from omb_py.cli.options import ranks_option
 from omb_py.cli.words import whole
 from omb_py.errors import OK, UsageError
-from omb_py.orchestrate.request import DEFAULT_RANKS
 
 
 def workloads_command() -> click.Command:
@@ -20,8 +20,7 @@ def workloads_command() -> click.Command:
         "workloads",
         params=[
             click.Argument(["text"], metavar="[NAME:KEY=VALUE,…]", required=False),
-            Grouped(["-n", "--ranks"], heading=what, metavar="N", type=whole("ranks", 1), default=DEFAULT_RANKS,
-                    help=f"Number of ranks. (default: {DEFAULT_RANKS})"),
+            ranks_option(what),
             Grouped(["--rank"], heading=what, metavar="R", type=whole("rank", 0), default=0,
                     help="Whose calls. (default: 0)"),
             format_option(), debug_option(),

@@ -13,7 +13,7 @@ from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import is_loopback
-from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, VIEWS, State, parse, query
+from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, THEMES, VIEWS, State, parse, query
 from omb_py.dashboards.explorer.views import views
 from tests.dashboards.stores import write
 from tests.dashboards.test_judged import compared
@@ -36,6 +36,7 @@ def data(tmp_path: Path, frame) -> Data:
         st.sampled_from(QUANTITIES),
         st.sampled_from(COUNTS),
         st.sampled_from(["", "8"]),
+        st.sampled_from(THEMES),
         CHOSEN,
         CHOSEN,
     )
@@ -61,6 +62,8 @@ MISSING = {
     "scaling": "Nothing here was measured on more than one such number.",
     "beside_counts": "Nothing here measured the same thing twice on more than one such number.",
     "model": "A fit needs four message sizes, a lower bound latency in the same store.",
+    "guidelines": "No guideline among what is chosen was measured: omb-py guidelines.",
+    "pairs": "No sweep over all pairs of nodes is among what is chosen: omb-py links.",
     "verdicts": "No comparison of these cells is stored: omb-py compare.",
     "environment": "All of this was measured in one environment.",
 }

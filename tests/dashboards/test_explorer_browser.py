@@ -6,17 +6,20 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from omb_py.cli import main
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import VIEWS
 from tests.dashboards.stores import write
 from tests.dashboards.test_judged import compared
+from tests.dashboards.test_sweeps import LINKS, PROMISES
 from tests.support.browser import OVERLAPS, chromium, errors, missing, resize
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")]
@@ -45,11 +48,13 @@ def store(frame, cell, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]  # fmt: skip
     made = write(tmp_path_factory.mktemp("s") / "store", pd.concat([both, pd.DataFrame(sizes)]))
     compared(made)
+    for words in (LINKS, PROMISES):
+        assert main([*words.split(), "--store", str(made)]) == 1
     return made
 
 
-@pytest.fixture(scope="module")
-def address(store: Path) -> Iterator[str]:
+@contextmanager
+def served(store: Path) -> Iterator[str]:
     from werkzeug.serving import make_server
 
     app = make(Data(store), refresh_ms=700)
@@ -60,6 +65,12 @@ def address(store: Path) -> Iterator[str]:
     server.shutdown()
     thread.join(10)
     server.server_close()
+
+
+@pytest.fixture(scope="module")
+def address(store: Path) -> Iterator[str]:
+    with served(store) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +137,20 @@ def test_the_grid_has_the_cells(browser, address: str) -> None:
     until(lambda: browser.execute_script(ROWS), 9)
 
 
+UNITS = """
+// axes that a reader sees, without a title: categories and counts name themselves, the rest needs a unit
+return [...document.querySelectorAll('#figures .js-plotly-plot')].flatMap((p) => Object.entries(p._fullLayout)
+  .filter(([name, axis]) => /^[xy]axis/.test(name) && axis.type !== 'category' && axis.showticklabels !== false
+    && !(axis.title && axis.title.text)).map(([name]) => `${p.closest('section').dataset.kind} ${name}`));
+"""
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str, view: str) -> None:
+    """At both widths and in both themes; no text lies on another, every axis has its unit."""
     resize(browser, 1280)
     errors(browser)  # what the pages before have left
-    wide = view in ("scaling", "beside_counts", "environment", "model")  # the others show enough of one benchmark
+    wide = view in ("scaling", "beside_counts", "environment", "model", "guidelines", "pairs")
     browser.get(f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}")
     until(lambda: bool(browser.execute_script("return document.querySelectorAll('#figures section').length")), True)
     until(
@@ -140,7 +160,47 @@ def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str,
         True,
     )
     assert browser.execute_script("return document.querySelector('#note').textContent") == ""
+    assert browser.execute_script(UNITS) == []
+    until(lambda: browser.execute_script(OVERLAPS), [])
+    resize(browser, 390)
+    browser.execute_script("document.querySelector('#theme input[value=dark]').click()")
+    until(lambda: browser.execute_script(PAPERS), ["#15191e"])
+    until(lambda: browser.execute_script(OVERLAPS), [])
     assert errors(browser) == []
+
+
+PAPERS = """
+const plots = [...document.querySelectorAll('#figures .js-plotly-plot')].map((p) => p._fullLayout.paper_bgcolor);
+const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number);
+return [...new Set([...plots, '#' + [r, g, b].map((v) => v.toString(16).padStart(2, '0')).join('')])];
+"""
+
+
+def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, address: str) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    resize(browser, 390, 844)
+    browser.get(address + "?benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    folded = "return document.getElementById('choices').open"
+    until(lambda: browser.execute_script(folded), False)
+    assert browser.execute_script("return document.getElementById('chosen').textContent") == (
+        "over message size · benchmark allreduce"
+    )
+    top = browser.execute_script("return document.querySelector('.js-plotly-plot').getBoundingClientRect().top")
+    assert top < 844 / 2
+    browser.execute_script("document.body.focus()")
+    for _ in range(5):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.execute_script("return document.activeElement.tagName") == "SUMMARY":
+            break
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    until(lambda: browser.execute_script(folded), True)
+    resize(browser, 1280)
+    browser.get(address + "?benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    assert browser.execute_script(folded) is True
 
 
 def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> None:
