@@ -160,8 +160,7 @@ def _map_text(value: Any) -> str:
 def panels(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """Rows that belong on one axis, at most :data:`MOST_LINES` lines each, with the words that name them.
 
-    Numbers of ranks are always apart: what is fastest among them is no finding; :func:`~omb_py.dashboards.curves.scaling`
-    shows them together.
+    Numbers of ranks are always apart: what is fastest among them is no finding. Scaling over them is another view.
     """
     for _, rows in frame.groupby(list(PANEL), sort=True, dropna=False, observed=True):
         yield from _split(str(rows["benchmark"].iloc[0]), rows, _SPLIT_BY, apart=1)

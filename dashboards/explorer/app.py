@@ -59,7 +59,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         update_title="",
         serve_locally=True,
         assets_folder="no-assets",
-        index_string=asset("explorer.html"),
+        index_string=asset("explorer.html").replace("/* legend.js */", asset("legend.js")),
         suppress_callback_exceptions=True,
     )
     guard(app.server, token)
@@ -74,9 +74,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     names = ["view", "quantity", "count", "size", "theme", *map(control, choosers)]
     controls = [Input(name, "value") for name in names]
 
-    def stated(
-        view: str, quantity: str, count: str, size: str | None, theme: str, *chosen: list[str] | None
-    ) -> State:
+    def stated(view: str, quantity: str, count: str, size: str | None, theme: str, *chosen: list[str] | None) -> State:
         known = {name: [str(v) for v in values or []] for name, values in zip(choosers, chosen, strict=True)}
         return State(
             view if view in VIEWS else VIEWS[0],

@@ -87,7 +87,7 @@ class Data:
         return frame
 
     def bounds(self, benchmarks: Collection[str]) -> pd.DataFrame:
-        """Lower bounds of some benchmarks, as :func:`omb_py.dashboards.roofline.bounds`; of one state of the store once."""
+        """As :func:`omb_py.dashboards.roofline.bounds`, of some benchmarks; made once until files change."""
         named = tuple(sorted(benchmarks))
         known = self._bounds
         if named not in known:

@@ -97,7 +97,9 @@ class Root(click.Group):
             if name.startswith("-"):
                 raise click.NoSuchOption(name, ctx=ctx)
             if Path(name).is_dir():
-                raise UsageError(f"{name} is a folder: omb-py report {name} shows it, omb-py dashboard {name} explores it")
+                raise UsageError(
+                    f"{name} is a folder: omb-py report {name} shows it, omb-py dashboard {name} explores it"
+                )
             near = nearest(name.lower().removeprefix("osu_"), self.list_commands(ctx))
             raise UsageError(f"unknown benchmark or command {name!r}: {near}")
         return command.name if command else None, command, args[1:]

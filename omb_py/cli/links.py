@@ -101,8 +101,8 @@ def _output() -> list[click.Parameter]:
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
     """Measure, judge, print."""
     from omb_py.cli.results import write_file
-    from omb_py.results import linksreport
     from omb_py.orchestrate.links import Design, sweep
+    from omb_py.results import linksreport
 
     for path in output:
         if path.suffix not in ENDINGS:

@@ -98,7 +98,9 @@ def every(driver: Any, file: Path, store: Path, out: Path, views: Sequence[str])
             driver.execute_async_script(DRAW)
             wrong += shot(driver, out / f"report-{width}-{theme}.png", driver.execute_script(HEIGHT))
     driver.get(file.as_uri())
-    paper = driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": False, "paperWidth": 8.27, "paperHeight": 11.7})
+    paper = driver.execute_cdp_cmd(
+        "Page.printToPDF", {"printBackground": False, "paperWidth": 8.27, "paperHeight": 11.7}
+    )
     (out / "report.pdf").write_bytes(base64.b64decode(paper["data"]))
     with served(store) as address:
         for width in WIDTHS:

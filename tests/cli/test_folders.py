@@ -25,7 +25,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("history s", "s is a folder; history takes a benchmark of it: omb-py history BENCHMARK --store s"),
         ("model s", "s is a folder; model takes a benchmark of it: omb-py model BENCHMARK --store s"),
         ("history bcast --store s", "no cell of bcast in 's'"),
-        ("compare s", "s is a folder, all of whose launches are one side: name the other too, as omb-py compare s OTHER"),
+        (
+            "compare s",
+            "s is a folder, all of whose launches are one side: name the other too, as omb-py compare s OTHER",
+        ),
         ("report FILE", "is a file; a store is the folder that such files lie in: s\n"),
         ("report DAY", "is a part of a store: omb-py report s date="),
         ("dashboard FILE", "is a file; a store is the folder that such files lie in: s\n"),

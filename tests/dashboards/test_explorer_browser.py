@@ -6,7 +6,7 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +270,7 @@ def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
         browser.execute_cdp_cmd(
             "Input.dispatchMouseEvent", {"type": kind, "x": box[0], "y": box[1], "button": "left", "clickCount": 1}
         )
+    # and a new launch, which draws everything again, leaves it so
     visible = (
         "return [...new Set(document.querySelector('.js-plotly-plot').data.filter(t => t.visible === undefined || "
         "t.visible === true).map(t => t.legendgroup))].length"
@@ -285,3 +286,55 @@ def test_new_launches_appear_by_themselves(browser, address: str, store: Path, c
     until(lambda: ": 5 cells of " in browser.execute_script(about), True)
     until(lambda: browser.execute_script(ROWS), 5)
     assert errors(browser) == []
+
+
+WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "search", "said"),
+    [
+        (
+            "empty",
+            "",
+            "is empty; new launches are shown as they land. To measure something: omb-py allreduce -n 2 --store",
+        ),
+        ("newer", "", "None of the files of"),
+        ("wild", "?library=none", "No cell fits these filters. Clear one of them; what there is: omb-py results list."),
+        ("wild", "?view=scaling", "Nothing here was measured on more than one such number."),
+    ],
+)
+def test_nothing_to_show_says_what_to_do_next(browser, odd_stores, kind: str, search: str, said: str) -> None:
+    browser.get(odd_stores[kind] + search)
+    until(
+        lambda: said in browser.execute_script("return (document.querySelector('#note') || {}).textContent || ''"), True
+    )
+    assert browser.execute_script("return document.querySelectorAll('#figures section').length") == 0
+    assert errors(browser) == []
+
+
+def test_markup_is_text_and_a_broken_file_is_named(browser, odd_stores) -> None:
+    for view in ("curves", "distribution", "beside"):
+        browser.get(f"{odd_stores['wild']}?view={view}")
+        until(lambda: len(browser.execute_script(TITLES)) > 0, True)
+        until(lambda: browser.execute_script("return document.querySelectorAll('.main-svg').length > 0"), True)
+        assert browser.execute_script("return document.querySelectorAll('main b, main img, main script').length") == 0
+        assert browser.execute_script("return window.bad") is None
+    assert WILD in browser.execute_script("return document.querySelector('main').textContent")
+    about = browser.execute_script("return document.querySelector('#about').textContent")
+    assert "1 file could not be read" in about and "broken.parquet: not a readable Parquet file" in about
+    assert errors(browser) == []
+
+
+@pytest.fixture(scope="module")
+def odd_stores(frame, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Addresses of explorers of stores that are not as they should be."""
+    place = tmp_path_factory.mktemp("odd")
+    (place / "empty").mkdir()
+    wild = write(place / "wild", frame.assign(library=frame["library"].replace("MPICH", WILD)))
+    (wild / "date=2026-11-20" / "broken.parquet").write_bytes(b"PAR1 no")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("omb_py.results.schema.SCHEMA_VERSION", 99)
+        write(place / "newer", frame.head(3))
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(served(place / name)) for name in ("empty", "wild", "newer")}

@@ -26,8 +26,10 @@ PROMISES = (
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("own") / "s"
-    assert main([*LINKS.split(), "--store", str(made)]) == 1
-    assert main([*PROMISES.split(), "--store", str(made)]) == 1
+    for words in (LINKS, PROMISES):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.argv", ["omb-py", *words.split()])
+            assert main([*words.split(), "--store", str(made)]) == 1
     assert main(["latency", "--backend", "mock", "-m", "8:64", "-i", "5", "--quiet", "--store", str(made)]) == 0
     return made
 
@@ -66,7 +68,7 @@ def test_the_report_names_them_and_keeps_them_from_the_curves(store: Path) -> No
     assert any(line.startswith("Slow nodes or links: 6 nodes, 15 links: node4 is slow") for line in made.odd)
     assert any(line.startswith("Guidelines: 4 violations of 2 guidelines") for line in made.odd)
     assert [view.kind for view in made.odd_views][:2] == ["guidelines", "pairs"]
-    assert [view.kind for view in made.measured] == ["overview", "curves"]
+    assert [view.kind for view in made.measured] == ["overview", "curves", "model"]
     assert made.measured[1].title.startswith("latency: ")
 
 
