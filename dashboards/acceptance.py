@@ -227,7 +227,7 @@ def _curves(frame: pd.DataFrame) -> list[View]:
 def _scaling(frame: pd.DataFrame) -> list[View]:
     made = []
     for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True):
-        for one in cells.lines(rows, ignore=("ranks", "nodes", "devices")):
+        for one in cells.lines(rows, ignore=cells.COUNTS):
             made.append(curves.scaling(one.cells, f"{benchmark}, {one.label}" if one.label else str(benchmark)))
     return [view for view in made if view is not None]
 

@@ -24,6 +24,8 @@ _MORE = ("library_version", "device_name", "thread_level", "devices", "parameter
 _APART = {*WHO, *COMPARED, *_MORE} - {*PANEL, "size_bytes"}
 IDENTITY = tuple(name for name in schema.NAMES if name in _APART)
 """Rows with equal values are one line; a label names those that differ."""
+COUNTS = ("ranks", "nodes", "ranks_per_node", "devices")
+"""What differs within a series that is drawn over the number of ranks or GPUs."""
 NEEDED = (
     "run_id",
     "launch_id",

@@ -313,7 +313,7 @@ def _scalings(frame: pd.DataFrame, again: commands.Commands) -> list[View]:
     for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True, observed=True):
         if rows["ranks"].nunique() < 2:
             continue
-        for one in cells.lines(rows, ignore=("ranks", "nodes", "devices")):
+        for one in cells.lines(rows, ignore=cells.COUNTS):
             if len(made) == MOST_SCALING:
                 return made
             view = curves.scaling(one.cells, f"{benchmark}, {one.label}" if one.label else str(benchmark))

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 REFRESH_MS = 5000
 """How often the store is looked at for new launches."""
-_WINDOW = """(id) => [
-  window.innerWidth >= 700, window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"
-]"""
-"""Whether there is room for the controls beside the figure, and which theme the browser wants."""
+_WINDOW = """(id) => {
+  const wide = window.innerWidth >= 700;
+  return [wide, { narrow: !wide, theme: window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" }];
+}"""
+"""Whether there is room for the controls beside the figure, and what the browser is like."""
 _SHOWN = """(shown) => {
   document.documentElement.dataset.theme = document.body.dataset.agThemeMode = shown[2];
   try { dash_ag_grid.getApi("cells").purgeInfiniteCache(); } catch { /* not drawn yet: it asks by itself */ }
@@ -96,12 +97,12 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         Output("second", "hidden"),
         Output("chosen", "children"),
         Input("version", "data"),
-        Input("preferred", "data"),
+        Input("window", "data"),
         Input("link", "search"),
         *controls,
         Held("shown", "data"),
     )
-    def show(version: str, preferred: str | None, link: str | None, *values: Any) -> Any:
+    def show(version: str, window: dict[str, Any] | None, link: str | None, *values: Any) -> Any:
         """The link follows the controls, and when the browser goes back the controls follow the link."""
         *chosen, shown = values
         kept: list[Any] = [no_update] * (1 + len(names))
@@ -117,8 +118,11 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         made, note = views(data, state)
         rows = data.select(state.filters)
         fixed = query(replace(state, quantity=QUANTITIES[0], theme=THEMES[0]))
-        theme = next((name for name in (state.theme, preferred) if name in style.THEMES), style.THEMES[0])
-        figures = [layout.figure(dcc, html, view, theme, (fixed, state.quantity)) for view in made]
+        seen = window or {}
+        theme = next((name for name in (state.theme, seen.get("theme")) if name in style.THEMES), style.THEMES[0])
+        figures = [
+            layout.figure(dcc, html, view, theme, bool(seen.get("narrow")), (fixed, state.quantity)) for view in made
+        ]
         return [
             *kept, figures, note, _about(data, rows), [query(state), version, theme], state.view not in TWO_SIDED,
             layout.summary(state),
@@ -139,7 +143,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         _SHOWN, Output("cells", "className"), Input("shown", "data"), prevent_initial_call=True
     )
     app.clientside_callback(  # type: ignore[no-untyped-call]
-        _WINDOW, Output("choices", "open"), Output("preferred", "data"), Input("choices", "id")
+        _WINDOW, Output("choices", "open"), Output("window", "data"), Input("choices", "id")
     )
 
     @app.callback(

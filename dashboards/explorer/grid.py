@@ -40,7 +40,7 @@ _HEADS = {
     "p99_us": "p99 (µs)", "busbw_gbps": "bus bandwidth (GB/s)", "iterations": "samples", "started_at": "started (UTC)",
     "launch_id": "launch",
 }  # fmt: skip
-_WIDTHS = {"started_at": 230, "launch_id": 230, "tags": 230, "library": 130}
+_WIDTHS = {"started_at": 230, "launch_id": 230, "tags": 230, "library": 150, "benchmark": 160, "busbw_gbps": 190}
 """Pixels; of the others :data:`_WIDTH`."""
 _WIDTH = 120
 _DIGITS = {"valueFormatter": {"function": "params.value == null ? '' : d3.format('.6~r')(params.value)"}}

@@ -91,7 +91,9 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
                 _radio(dcc, html, "quantity", QUANTITIES, state.quantity),
                 _radio(dcc, html, "count", COUNTS, state.count),
                 _radio(dcc, html, "theme", THEMES, state.theme, _THEMES),
-                html.Div([html.Label("message size (views of one cell)", htmlFor="size"), size], className="chooser"),
+                html.Div(
+                    [html.Label("message size (views of one cell)", htmlFor="size"), size], className="chooser one"
+                ),
             ],
             className="row",
         ),
@@ -111,7 +113,7 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
             dcc.Interval(id="clock", interval=refresh_ms),
             dcc.Store(id="version", data=data.version),
             dcc.Store(id="shown"),
-            dcc.Store(id="preferred"),
+            dcc.Store(id="window"),
             dcc.Download(id="download"),
             html.H1("omb-py"),
             html.P(id="about"),
@@ -141,7 +143,7 @@ def _radio(
     return html.Fieldset([html.Legend(name), dcc.RadioItems(id=name, options=options, value=chosen, inline=True)])
 
 
-def figure(dcc: Any, html: Any, view: View, theme: str, revision: tuple[str, str]) -> Any:
+def figure(dcc: Any, html: Any, view: View, theme: str, narrow: bool, revision: tuple[str, str]) -> Any:
     """A view: title, caption, figure, notes, table, command.
 
     Args:
@@ -149,6 +151,7 @@ def figure(dcc: Any, html: Any, view: View, theme: str, revision: tuple[str, str
         html: Dash's HTML components.
         view: what is shown.
         theme: one of :data:`omb_py.dashboards.style.THEMES`.
+        narrow: on a phone.
         revision: while the first is the same, zoom and isolated series stay as they are; heights, while both are.
     """
     parts: list[Any] = [html.H3(view.title), html.P(view.caption, className="soft")]
@@ -156,6 +159,7 @@ def figure(dcc: Any, html: Any, view: View, theme: str, revision: tuple[str, str
         layout = {
             **view.spec["layout"], "template": style.template(theme), "autosize": True, "uirevision": revision[0],
         }  # fmt: skip
+        layout = _stacked(layout) if narrow else layout
         for name in [name for name in layout if name.startswith("yaxis")]:
             layout[name] = {**layout[name], "uirevision": "".join(revision)}
         named = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in view.spec["data"])
@@ -175,6 +179,18 @@ def figure(dcc: Any, html: Any, view: View, theme: str, revision: tuple[str, str
     if view.commands:
         parts.append(html.Details([html.Summary("to measure this again"), html.Pre("\n".join(view.commands))]))
     return html.Section(parts, **{"data-kind": view.kind})
+
+
+def _stacked(layout: Mapping[str, Any]) -> dict[str, Any]:
+    """Panels side by side become panels one above the other, as the report's script does it on a phone."""
+    made = dict(layout)
+    left, right = made.get("xaxis", {}), made.get("xaxis2", {})
+    if "domain" not in left or "domain" not in right or left["domain"][1] > right["domain"][0]:
+        return made
+    for number, upright in (("", [0.6, 1]), ("2", [0, 0.4])):
+        made[f"xaxis{number}"] = {**made[f"xaxis{number}"], "domain": [0, 1], "anchor": f"y{number}"}
+        made[f"yaxis{number}"] = {**made[f"yaxis{number}"], "domain": upright}
+    return {**made, "height": round(1.5 * made["height"]), "legend": {**made["legend"], "y": -0.14}}
 
 
 def _table(html: Any, view: View) -> Any:

@@ -150,11 +150,10 @@ def _beside_counts(asked: Asked) -> Made:
     if asked.state.other:
         found = _sides(asked)
     else:  # panels split by ranks what is to be drawn over ranks
-        counts = ("ranks", "nodes", "devices")
         found = (
             (str(benchmark), (a, b), base, new)
             for benchmark, part in asked.rows.groupby("benchmark", observed=True)
-            for a, base, b, new in board.pairs_of_sides(cells.lines(part, ignore=counts))
+            for a, base, b, new in board.pairs_of_sides(cells.lines(part, ignore=cells.COUNTS))
         )
     for name, names, base, new in found:
         view = board.beside_counts(base, new, names, name, asked.state.count)
@@ -165,7 +164,7 @@ def _beside_counts(asked: Asked) -> Made:
 def _scaling(asked: Asked) -> Made:
     rows = asked.rows
     for benchmark, part in rows[rows["unit"] == "us"].groupby("benchmark", observed=True):
-        for one in cells.lines(part, ignore=("ranks", "nodes", "devices")):
+        for one in cells.lines(part, ignore=cells.COUNTS):
             name = ", ".join(w for w in (str(benchmark), one.label) if w)
             view = curves.scaling(one.cells, name, over=asked.state.count)
             if view is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import logging
 import sys
 import tempfile
 import threading
@@ -126,6 +127,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--views", nargs="+", default=VIEWS, help="with --every: only these of the explorer")
     parser.add_argument("filters", nargs="*", help="COLUMN=VALUE, of the report")
     args = parser.parse_args(words)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as folder, chromium(Path(folder) / "profile") as driver:
         file = Path(folder) / "report.html"
