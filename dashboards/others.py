@@ -260,7 +260,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
             "autorange": "reversed",
             "showgrid": False,
         },
-        yaxis2={"domain": [0.82, 1], "title": {"text": "node (% off)"}},
+        yaxis2={"domain": [0.82, 1], "title": {"text": "off (%)"}},
     )
     above = "Above: the median of a node's links, off the median of all."
     notes = (above, *(f"{what}: {found}" for what, found in (confirmed or {}).items()))

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 REFRESH_MS = 5000
 """How often the store is looked at for new launches."""
-_WINDOW = """(id) => {
-  const wide = window.innerWidth >= 700;
-  return [wide, { narrow: !wide, theme: window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" }];
+_WINDOW = """(clicks, hidden) => {
+  const wide = window.innerWidth >= 700, fold = clicks ? !hidden : !wide;
+  document.getElementById("fold").setAttribute("aria-expanded", String(!fold));
+  const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+  return [fold, clicks ? dash_clientside.no_update : { narrow: !wide, theme: dark ? "dark" : "light" }];
 }"""
-"""Whether there is room for the controls beside the figure, and what the browser is like."""
+"""Whether the controls are folded, at first where there is no room for them beside the figure; and what the browser is
+like. No <details>: out of one with so many controls the keyboard does not come in every browser."""
 _SHOWN = """(shown) => {
   document.documentElement.dataset.theme = document.body.dataset.agThemeMode = shown[2];
   try { dash_ag_grid.getApi("cells").purgeInfiniteCache(); } catch { /* not drawn yet: it asks by itself */ }
@@ -143,7 +146,11 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         _SHOWN, Output("cells", "className"), Input("shown", "data"), prevent_initial_call=True
     )
     app.clientside_callback(  # type: ignore[no-untyped-call]
-        _WINDOW, Output("choices", "open"), Output("window", "data"), Input("choices", "id")
+        _WINDOW,
+        Output("choices", "hidden"),
+        Output("window", "data"),
+        Input("fold", "n_clicks"),
+        Held("choices", "hidden"),
     )
 
     @app.callback(
@@ -151,14 +158,16 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         *(Output(control(n), "options") for n in choosers),
         Input("clock", "n_intervals"),
         Held("version", "data"),
+        *(Held(control(n), "value") for n in choosers),
         prevent_initial_call=True,
     )
-    def look(ticks: int, known: str) -> Any:
+    def look(ticks: int, known: str, *values: list[str] | None) -> Any:
         data.refresh()
         if known == data.version:
             return [no_update] * (1 + len(choosers))
         choices = data.choices()
-        return [data.version, *(choices[n.removeprefix(SIDE)] for n in choosers)]
+        chosen = zip(choosers, values, strict=True)
+        return [data.version, *(layout.offered(choices[n.removeprefix(SIDE)], one or []) for n, one in chosen)]
 
     @app.callback(
         Output("download", "data"),

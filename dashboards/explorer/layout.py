@@ -66,6 +66,12 @@ def _chosen(filters: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"{SPOKEN.get(name, name)} {listed(filters[name])}" for name in FILTERS if filters.get(name)]
 
 
+def offered(known: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    """Choices of a control: what there is, and what a link has chosen although there is none, which a dropdown would
+    leave out, and so show everything."""
+    return [*known, *(value for value in chosen if value not in known)]
+
+
 def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms: int) -> Any:
     """The whole page, its controls as the state says. A clientside callback folds them where there is little room."""
     sizes = sorted({int(s) for s in data.frame["size_bytes"].dropna().unique()})
@@ -73,7 +79,7 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
 
     def select(name: str, prefix: str, values: list[str]) -> Any:
         chooser = dcc.Dropdown(
-            id=control(prefix + name), options=known[name], value=values, multi=True,
+            id=control(prefix + name), options=offered(known[name], values), value=values, multi=True,
             placeholder="all" if not prefix else "same",
         )  # fmt: skip
         label = html.Label(SPOKEN.get(name, name), htmlFor=control(prefix + name))
@@ -84,7 +90,6 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
         options=[{"label": size_text(s), "value": str(s)} for s in sizes],
     )  # fmt: skip
     choices = [
-        html.Summary([html.Span("shown: "), html.Span(id="chosen")]),
         html.Div(
             [
                 _radio(dcc, html, "view", VIEWS, state.view),
@@ -117,7 +122,8 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
             dcc.Download(id="download"),
             html.H1("omb-py"),
             html.P(id="about"),
-            html.Details(choices, id="choices", open=True),
+            html.Button([html.Span("shown: "), html.Span(id="chosen")], id="fold", **{"aria-controls": "choices"}),
+            html.Div(choices, id="choices"),
             html.P(id="note", role="status"),
             html.Div(id="figures"),
             html.H2("Cells"),

@@ -183,8 +183,8 @@ def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, addre
     resize(browser, 390, 844)
     browser.get(address + "?benchmark=allreduce")
     until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
-    folded = "return document.getElementById('choices').open"
-    until(lambda: browser.execute_script(folded), False)
+    folded = "return [document.getElementById('choices').hidden, document.getElementById('fold').ariaExpanded]"
+    until(lambda: browser.execute_script(folded), [True, "false"])
     assert browser.execute_script("return document.getElementById('chosen').textContent") == (
         "over message size · benchmark allreduce"
     )
@@ -193,14 +193,14 @@ def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, addre
     browser.execute_script("document.body.focus()")
     for _ in range(5):
         ActionChains(browser).send_keys(Keys.TAB).perform()
-        if browser.execute_script("return document.activeElement.tagName") == "SUMMARY":
+        if browser.execute_script("return document.activeElement.id") == "fold":
             break
     ActionChains(browser).send_keys(Keys.ENTER).perform()
-    until(lambda: browser.execute_script(folded), True)
+    until(lambda: browser.execute_script(folded), [False, "true"])
     resize(browser, 1280)
     browser.get(address + "?benchmark=allreduce")
     until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
-    assert browser.execute_script(folded) is True
+    assert browser.execute_script(folded) == [False, "true"]
 
 
 def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> None:
@@ -224,9 +224,11 @@ def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    browser.get(address + "?view=beside&benchmark=latency&b.library=MPICH")  # which has a second selection
+    browser.get(
+        address + "?view=beside&benchmark=latency&library=MPICH&b.library=MPICH"
+    )  # which has a second selection
     until(lambda: browser.execute_script(ROWS), 4)
-    controls = ["view", "quantity", "count", "size", "csv", "parquet", "cells"]
+    controls = ["view", "quantity", "count", "theme", "size", "fold", "csv", "parquet", "cells"]
     wanted = {*controls, *(prefix + name for name in FILTERS for prefix in ("", "b-"))}
     reached: set[str] = set()
     where = (
@@ -279,7 +281,7 @@ def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
 
 
 def test_new_launches_appear_by_themselves(browser, address: str, store: Path, cell) -> None:
-    browser.get(address + "?benchmark=latency")
+    browser.get(address + "?benchmark=latency&library=MPICH")
     about = "return (document.getElementById('about') || {}).textContent || ''"
     until(lambda: ": 4 cells of " in browser.execute_script(about), True)
     write(store, pd.DataFrame([cell(1.5, 60, run_id="z", launch_id="z", benchmark="latency", ranks=2, size_bytes=8)]))
@@ -310,6 +312,7 @@ def test_nothing_to_show_says_what_to_do_next(browser, odd_stores, kind: str, se
         lambda: said in browser.execute_script("return (document.querySelector('#note') || {}).textContent || ''"), True
     )
     assert browser.execute_script("return document.querySelectorAll('#figures section').length") == 0
+    assert browser.execute_script("return location.search") == search
     assert errors(browser) == []
 
 

@@ -102,7 +102,7 @@ def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
 
 CONTROLS = (
     "return [...document.querySelectorAll('a[href], button, summary, .scroll, .legendtoggle')].filter(e => "
-    "e.getClientRects().length).length"
+    "e.checkVisibility()).length"
 )
 
 
@@ -110,7 +110,7 @@ def test_every_control_is_reached_by_the_keyboard(opened) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    opened.execute_script("document.querySelectorAll('details').forEach(d => { d.open = false; }); scrollTo(0, 0)")
+    opened.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; }); scrollTo(0, 0)")
     wanted = opened.execute_script(CONTROLS)
     assert wanted > 40
     opened.execute_script("window.seen = new Set(); document.addEventListener('focusin', e => seen.add(e.target))")
@@ -145,8 +145,11 @@ def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) ->
         "[...document.querySelectorAll('details[open] pre')].length,"
         "document.querySelector('.plot')._fullLayout.paper_bgcolor]"
     )
+    resize(opened, 794)  # of A4
+    opened.execute_async_script("setTimeout(arguments[0], 400)")
     before = opened.execute_script(state)
     opened.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    opened.execute_async_script(DRAW)
     assert opened.execute_script(state) == ["rgb(255, 255, 255)", 690, len(every_view), "#ffffff"]
     assert opened.execute_script(OVERLAPS) == []
     opened.execute_script("window.dispatchEvent(new Event('afterprint'))")
