@@ -92,7 +92,8 @@ def report(store: Path, selection: Selection) -> Report:
     guidelines, frame = promises.split(selection.apply(frame))
     swept, rest = sweeps.split(cells.prepared(frame))
     frame = cells.compact(rest)
-    made = Report(str(store), selection.words(), skipped, _summary([frame, swept, guidelines]))
+    shown = [frame, swept.assign(benchmark="links"), guidelines.assign(benchmark="guidelines")]
+    made = Report(str(store), selection.words(), skipped, _summary(shown))
     provenance = provenance_of(store)
     again = commands.Commands(provenance)
     own = [*promises.views(guidelines), *islice(sweeps.stored(store, swept), MOST_SWEEPS)]
@@ -124,7 +125,7 @@ def report(store: Path, selection: Selection) -> Report:
 
 def _add_own(made: Report, own: Sequence[Shown], again: commands.Commands) -> list[View]:
     """Views of commands that judge by themselves: odd ones are added, the others given back."""
-    calm = []
+    calm: list[View] = []
     for one in own:
         view = one.view.with_commands(again.of(one.rows))
         made.odd += [one.odd] if one.odd else []

@@ -98,8 +98,8 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
     def who(label: str) -> str:
         return f" with {label}" if len(drawn) > 1 else ""
 
-    title = f"{name}: nearest to its lower bound at {size_text(near[1])}{who(near[2])}, {near[0]:.2g}×"
-    title += f"; farthest at {size_text(far[1])}{who(far[2])}, {far[0]:.2g}×" if far[1:] != near[1:] else ""
+    title = f"{name}: nearest to its lower bound at {size_text(near[1])}{who(near[2])}, {_times(near[0])}×"
+    title += f"; farthest at {size_text(far[1])}{who(far[2])}, {_times(far[0])}×" if far[1:] != near[1:] else ""
     beaten = any(ratio < 1 / OFFLOAD for ratio, _, _ in every)
     at_one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "layer": "below"}
     axis = style.value_axis("measured / lower bound (ratio)", values=[*style.drawn(data), 1.0])
@@ -129,3 +129,7 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
             ],
         ),
     )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 100 else style.amount(ratio)
