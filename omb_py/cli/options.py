@@ -87,11 +87,13 @@ def _flag(heading: str, names: str, text: str, hidden: bool = False) -> click.Op
     return Grouped(names.split(), heading=heading, is_flag=True, help=f"{text} (default: off)", hidden=hidden)
 
 
-def ranks_option(heading: str, text: str = "Number of ranks.", default: str = "", **more: Any) -> click.Option:
-    """``-n N``; without words for the default :data:`DEFAULT_RANKS` is one."""
-    if not default:
-        default, more = str(DEFAULT_RANKS), {"default": DEFAULT_RANKS, **more}
-    return _option(heading, "-n --ranks", "N", text, default, whole("ranks", 1), **more)
+def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") -> click.Option:
+    """``-n N``. With `unset`, the words for what is meant without it, it has no default; else :data:`DEFAULT_RANKS`."""
+    count = {} if unset else {"default": DEFAULT_RANKS}
+    return Grouped(
+        ["-n", "--ranks"], heading=heading, metavar="N", type=whole("ranks", 1),
+        help=f"{text} (default: {unset or DEFAULT_RANKS})", **count,
+    )  # fmt: skip
 
 
 def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
