@@ -15,7 +15,7 @@ from omb_py.results.accepted import Verdicts, headline, launch_text, margin, num
 from omb_py.results.accepted_forms import HEADS, row
 from omb_py.results.decisions import WORDS
 from omb_py.results.guidelines import FAMILY
-from omb_py.results.keys import environment_facts
+from omb_py.results.keys import environment_facts, flat
 from omb_py.results.lookup import provenance_of
 from omb_py.results.reading import load
 from omb_py.results.siterate import site_rate
@@ -199,7 +199,7 @@ def _configuration(found: Verdicts, store: Path) -> list[View]:
             sides[Path(path).stem] = known
     if not sides:
         return []
-    facts = others.flat(next(iter(sides.values())))[:MOST_FACTS]
+    facts = list(flat(next(iter(sides.values())), numbered=True))[:MOST_FACTS]
     made = [
         View(
             "configuration",
@@ -227,7 +227,7 @@ def _curves(frame: pd.DataFrame) -> list[View]:
 def _scaling(frame: pd.DataFrame) -> list[View]:
     made = []
     for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True):
-        for one in cells.lines(rows, ignore=("ranks", "nodes", "devices")):
+        for one in cells.lines(rows, ignore=cells.COUNTS):
             made.append(curves.scaling(one.cells, f"{benchmark}, {one.label}" if one.label else str(benchmark)))
     return [view for view in made if view is not None]
 

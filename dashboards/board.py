@@ -97,7 +97,7 @@ def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
                 "line": {**style.line(index), "width": 1},
                 "name": style.label(str(label)) or "ratio",
                 "legendgroup": f"s{index}",
-                "showlegend": bool(label),
+                "showlegend": len(groups) > 1,
             }
         )
         for word in ORDER:
@@ -114,12 +114,24 @@ def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
     )
     return View(
         "ratio",
-        f"{name}: {headline(verdicts)}",
+        f"{name}: {_farthest(known)}",
         f"{plural(len(known), 'cell')}; bars are intervals of the ratio",
         {"data": data, "layout": layout},
         notes=("Filled: decided; hollow: not.",),
         **_verdict_table(_ranked(verdicts)),
     )
+
+
+def _farthest(known: pd.DataFrame) -> str:
+    """The cell that a reader looks for: of what is decided, else of all, the one farthest from 1."""
+    decided = known[known["verdict"].isin(["SLOWER", "FASTER"])]
+    part = decided if len(decided) else known
+    if not len(part):
+        return "no ratio is known"
+    row = part.iloc[int(part["ratio"].map(lambda v: abs(math.log(v)) if v > 0 else math.inf).to_numpy().argmax())]
+    among = f", the farthest of {plural(len(part), 'cell')}{' that changed' if len(decided) else ''}"
+    said = f"{row['cell']} took {style.amount(float(row['ratio']))}× the time ({str(row['verdict']).lower()})"
+    return said + (among if len(part) > 1 else "")
 
 
 def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str) -> View | None:

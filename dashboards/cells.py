@@ -24,6 +24,8 @@ _MORE = ("library_version", "device_name", "thread_level", "devices", "parameter
 _APART = {*WHO, *COMPARED, *_MORE} - {*PANEL, "size_bytes"}
 IDENTITY = tuple(name for name in schema.NAMES if name in _APART)
 """Rows with equal values are one line; a label names those that differ."""
+COUNTS = ("ranks", "nodes", "ranks_per_node", "devices")
+"""What differs within a series that is drawn over the number of ranks or GPUs."""
 NEEDED = (
     "run_id",
     "launch_id",
@@ -158,21 +160,25 @@ def _map_text(value: Any) -> str:
 
 
 def panels(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Rows that belong on one axis, at most :data:`MOST_LINES` lines each, with the words that name them."""
+    """Rows that belong on one axis, at most :data:`MOST_LINES` lines each, with the words that name them.
+
+    Numbers of ranks are always apart: what is fastest among them is no finding. Scaling over them is another view.
+    """
     for _, rows in frame.groupby(list(PANEL), sort=True, dropna=False, observed=True):
-        yield from _split(str(rows["benchmark"].iloc[0]), rows, _SPLIT_BY)
+        yield from _split(str(rows["benchmark"].iloc[0]), rows, _SPLIT_BY, apart=1)
 
 
-def _split(name: str, rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
-    if _count(rows) <= MOST_LINES or not by:
+def _split(name: str, rows: pd.DataFrame, by: Sequence[str], apart: int = 0) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Panels by the first of the columns that differ; by the first `apart` of them in any case."""
+    if (_count(rows) <= MOST_LINES and apart < 1) or not by:
         yield name, rows
         return
     column, rest = by[0], by[1:]
     if column not in rows or rows[column].nunique(dropna=False) < 2:
-        yield from _split(name, rows, rest)
+        yield from _split(name, rows, rest, apart - 1)
         return
     for value, part in rows.groupby(column, sort=True, dropna=False, observed=True):
-        yield from _split(", ".join(w for w in (name, word(column, value)) if w), part, rest)
+        yield from _split(", ".join(w for w in (name, word(column, value)) if w), part, rest, apart - 1)
 
 
 def _count(rows: pd.DataFrame) -> int:

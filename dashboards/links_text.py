@@ -20,7 +20,7 @@ _STYLES = {"confirmed": "bold red", "suspect": "yellow", "cleared": "dim"}
 
 
 def found_table(subjects: Sequence[Mapping[str, Any]]) -> Table:
-    """One line for each subject and metric, as :func:`omb_py.orchestrate.linksreport.subjects` lists them."""
+    """One line for each subject and metric, as :func:`omb_py.results.linksreport.subjects` lists them."""
     table = Table(box=box.SIMPLE_HEAD)
     for head in ("what", "which", "metric", "state"):
         table.add_column(head, no_wrap=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
 from omb_py.dashboards.view import View, listed, plural, records, table
-from omb_py.results.keys import environment_facts
+from omb_py.results.keys import environment_facts, flat
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
             "layout": style.layout(
                 shapes=shapes,
                 showlegend=bool(levels),
-                xaxis={"title": {"text": "start (UTC)"}, "nticks": 6},
+                xaxis={"title": {"text": "start (UTC)"}, "nticks": 4, "tickangle": 0},
                 yaxis=style.value_axis("median time (µs)", values=style.drawn(data)),
             ),
         },
@@ -214,7 +214,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     """
     import numpy as np
 
-    nodes = sorted({*links["source"], *links["target"]}, key=str)
+    nodes = sorted({*links["source"], *links["target"]}, key=_natural)
     place = {node: i for i, node in enumerate(nodes)}
     grid = np.full((len(nodes), len(nodes)), np.nan)
     for row in records(links):
@@ -252,11 +252,18 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     layout = style.layout(
         showlegend=False,
         height=300 + min(500, 18 * len(nodes)),
-        xaxis={"type": "category", "title": {"text": "to node"}, "anchor": "y"},
-        yaxis={"type": "category", "title": {"text": "from node"}, "domain": [0, 0.74], "autorange": "reversed"},
-        yaxis2={"domain": [0.82, 1], "title": {"text": "node (%)"}},
+        xaxis={"type": "category", "title": {"text": "to node"}, "anchor": "y", "showgrid": False},
+        yaxis={
+            "type": "category",
+            "title": {"text": "from node"},
+            "domain": [0, 0.74],
+            "autorange": "reversed",
+            "showgrid": False,
+        },
+        yaxis2={"domain": [0.82, 1], "title": {"text": "off (%)"}},
     )
-    notes = tuple(f"{what}: {found}" for what, found in (confirmed or {}).items())
+    above = "Above: the median of a node's links, off the median of all."
+    notes = (above, *(f"{what}: {found}" for what, found in (confirmed or {}).items()))
     return View(
         "pairs",
         f"{worst[0]} → {worst[1]} is the slowest of {plural(len(links), 'link')}, at {worst[2]:.0f} % of the median",
@@ -273,6 +280,11 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     )
 
 
+def _natural(name: object) -> list[tuple[int, str]]:
+    """node2 before node10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(name))]
+
+
 def _median(values: list[float]) -> float:
     known = sorted(v for v in values if not math.isnan(v))
     if not known:
@@ -287,53 +299,28 @@ def guidelines(found: pd.DataFrame, delta: float = 0.1) -> View:
     Args:
         found: ``guideline``, ``size_bytes``, ``ratio``, ``violated`` (decided), and where known ``advice``.
         delta: ratios up to 1 + delta are no violation.
+
+    Guidelines whose left side is nowhere longer are only in the table; where there is no other, that is all.
     """
     names = list(dict.fromkeys(found["guideline"]))
-    sizes = sorted({int(s) for s in found["size_bytes"]})
-    cell = {(r.guideline, int(r.size_bytes)): r for r in records(found)}
-    z, text = [], []
-    for name in names:
-        row = [cell.get((name, size)) for size in sizes]
-        z.append([float(r.ratio) if r is not None and r.ratio > 1 + delta else None for r in row])
-        text.append(
-            ["" if r is None or r.ratio <= 1 + delta else f"{r.ratio:.2f}" + ("" if r.violated else "?") for r in row]
-        )
-    top = max([v for row in z for v in row if v is not None], default=1 + delta)
-    data = [
-        {
-            "type": "heatmap",
-            "x": [size_text(s) for s in sizes],
-            "y": [style.escape(n) for n in names],
-            "z": z,
-            "text": text,
-            "texttemplate": "%{text}",
-            "colorscale": [[0, "#FEE6CE"], [1, "#D55E00"]],
-            "zmin": 1,
-            "zmax": max(top, 2),
-            "xgap": 2,
-            "ygap": 2,
-            "colorbar": {"title": {"text": "ratio"}, "thickness": 12},
-            "hovertemplate": "%{y}, %{x}: %{z:.2f}×<extra></extra>",
-        }
-    ]
     broken = found[found["violated"].astype(bool)]
     title = f"{plural(len(broken), 'violation')} of {plural(len(names), 'guideline')}"
     if len(broken):
         worst = broken.iloc[int(broken["ratio"].to_numpy().argmax())]
         title += f"; the worst: {worst['guideline']}, {worst['ratio']:.2f}× at {size_text(worst['size_bytes'])}"
-    notes = ["A question mark: longer, but not decided."]
+    longer = found[found["ratio"] > 1 + delta]
+    drawn = [name for name in names if name in set(longer["guideline"])]
+    notes = ["A question mark: longer, but not decided."] if len(longer) > len(broken) else []
+    if len(names) > len(drawn):
+        held = plural(len(names) - len(drawn), "guideline")
+        notes.append(f"{'Not drawn: ' if drawn else ''}{held} with no longer left side at any size; the table has all.")
     if "advice" in found:
         notes += [f"{r.guideline}: {r.advice}" for r in records(broken) if isinstance(r.advice, str)][:8]
-    layout = style.layout(
-        height=150 + 26 * len(names),
-        xaxis={"type": "category", "title": {"text": "message size"}},
-        yaxis={"type": "category", "autorange": "reversed"},
-    )
     return View(
         "guidelines",
         title,
-        f"{plural(len(found), 'cell')}; over {1 + delta:g}× counts",
-        {"data": data, "layout": layout},
+        f"{plural(len(found), 'cell')}: how many times longer the left side took; over {1 + delta:g}× counts",
+        _matrix(found, drawn, delta) if drawn else None,
         notes=tuple(dict.fromkeys(notes)),
         **table(
             ("guideline", "size", "ratio", "violated"),
@@ -345,13 +332,50 @@ def guidelines(found: pd.DataFrame, delta: float = 0.1) -> View:
     )
 
 
+def _matrix(found: pd.DataFrame, names: Sequence[str], delta: float) -> dict[str, Any]:
+    """The figure of some guidelines, each at every size."""
+    sizes = sorted({int(s) for s in found["size_bytes"]})
+    cell = {(r.guideline, int(r.size_bytes)): r for r in records(found)}
+    z, text = [], []
+    for name in names:
+        row = [cell.get((name, size)) for size in sizes]
+        z.append([float(r.ratio) if r is not None and r.ratio > 1 + delta else None for r in row])
+        text.append(
+            ["" if r is None or r.ratio <= 1 + delta else f"{r.ratio:.2f}" + ("" if r.violated else "?") for r in row]
+        )
+    data = [
+        {
+            "type": "heatmap",
+            "x": [size_text(s) for s in sizes],
+            # both sides under each other: a name takes half of a phone
+            "y": [style.escape(n).replace(" ≤ ", "<br>≤ ") for n in names],
+            "z": z,
+            "text": text,
+            "texttemplate": "%{text}",
+            "colorscale": [[0, "#FEE6CE"], [1, "#D55E00"]],
+            "zmin": 1,
+            "zmax": max([2.0, *(v for row in z for v in row if v is not None)]),
+            "xgap": 2,
+            "ygap": 2,
+            "showscale": False,
+            "hovertemplate": "%{y}, %{x}: %{z:.2f}×<extra></extra>",
+        }
+    ]
+    layout = style.layout(
+        height=90 + 44 * len(names),
+        xaxis={"type": "category", "title": {"text": "message size"}, "showgrid": False},
+        yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
+    )
+    return {"data": data, "layout": layout}
+
+
 def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
     """What differs between environments, fact by fact; only a table.
 
     Args:
         sides: name → the facts that its environment key is made of (:func:`omb_py.results.keys.environment_facts`).
     """
-    known = {name: dict(flat(facts)) for name, facts in sides.items()}
+    known = {name: dict(flat(facts, numbered=True)) for name, facts in sides.items()}
     names = list(dict.fromkeys(key for facts in known.values() for key in facts))
     rows = []
     for name in names:
@@ -386,14 +410,3 @@ def environments(rows: pd.DataFrame, provenance: Callable[[str], Mapping[str, An
             words = (row.backend if style.absent(row.library) else row.library, row.library_version)
             sides[f"{' '.join(str(w) for w in words if not style.absent(w))}, {row.launch_id}"] = facts
     return environment(sides) if len(sides) > 1 else None
-
-
-def flat(value: Any, path: str = "") -> list[tuple[str, str]]:
-    """The facts of a provenance as (path with dots, text)."""
-    if isinstance(value, Mapping):
-        return [pair for key, inner in value.items() for pair in flat(inner, f"{path}.{key}" if path else str(key))]
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Mapping) for v in value):
-        return [
-            pair for i, inner in enumerate(value) for pair in flat(inner, f"{path}[{i}]" if len(value) > 1 else path)
-        ]
-    return [(path, value if isinstance(value, str) else json.dumps(value, default=str))]

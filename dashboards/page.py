@@ -99,7 +99,7 @@ def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = ""
     scripts = [
         f'<script type="application/json" id="views">{_json(views)}</script>',
         f"<script>{plotly_script()}</script>" if drawing else "",
-        f"<script>{asset('report.js')}{last}</script>",
+        f"<script>{asset('legend.js')}{asset('report.js')}{last}</script>",
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en" data-theme="light"><head><meta charset="utf-8">'

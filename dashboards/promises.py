@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omb_py.dashboards import others
-from omb_py.dashboards.view import View, records
+from omb_py.dashboards import analysed, cells, others
+from omb_py.dashboards.view import Shown, records
 from omb_py.results.guideline_forms import headline, preamble, report_of
 from omb_py.results.guideline_forms import records as cells_of
 from omb_py.results.guidelines import FAMILY, Rules
+from omb_py.results.reading import load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,16 +25,27 @@ def split(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame[chosen], frame[~chosen]
 
 
-def views(rows: pd.DataFrame) -> list[View]:
+def views(rows: pd.DataFrame) -> list[Shown]:
     """Verdicts on the rows of guidelines, made again by the usual rules."""
     import pandas as pd
 
     made = []
-    for _, part in rows.groupby(_BY, dropna=False, sort=True):
+    for _, part in rows.groupby(_BY, dropna=False, sort=True, observed=True):
         told = [{str(k): v for k, v in row._asdict().items()} for row in records(part)]
         report = report_of(told, Rules())
         if report.judged:
-            view = others.guidelines(pd.DataFrame(cells_of(report)), report.rules.delta)
-            what = f"{', '.join(preamble(report))}: {headline(report)}"
-            made.append(replace(view, notes=(what, *view.notes)))
+            drawn = others.guidelines(pd.DataFrame(cells_of(report)), report.rules.delta)
+            what = ", ".join(preamble(report))
+            view = replace(drawn, notes=(f"{what}: {headline(report)}", *drawn.notes))
+            violated = report.words["VIOLATED"]
+            made.append(Shown(view, part, f"Guidelines: {view.title} ({what})." if violated else ""))
     return made
+
+
+def stored(store: Path, chosen: pd.DataFrame) -> list[Shown]:
+    """As :func:`views`, of the launches of some prepared rows of guidelines, read from the store."""
+    if not len(chosen):
+        return []
+    launches = list(dict.fromkeys(chosen["launch_id"]))
+    columns = [*cells.NEEDED, *analysed.ALSO]
+    return views(load(store, columns=columns, on_skip=lambda path, why: None, family=FAMILY, launch_id=launches))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,13 @@ from omb_py.dashboards import (
     spread,
     steps,
     style,
+    sweeps,
 )
 from omb_py.dashboards.cells import Line
 from omb_py.dashboards.findings import Finding
 from omb_py.dashboards.judged import Comparison
 from omb_py.dashboards.selection import Selection
-from omb_py.dashboards.view import View, listed, plural, table
+from omb_py.dashboards.view import Shown, View, listed, plural, table
 from omb_py.results.lookup import provenance_of
 from omb_py.results.reading import load
 from omb_py.results.units import size_text
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     Side = tuple[str, pd.DataFrame]
 
 MOST_COMPARISONS, MOST_BESIDE, MOST_OF_A_LOOK, MOST_SCALING, MOST_HISTORIES, MOST_MODELS = 3, 6, 2, 12, 6, 2
-MOST_STEPS = 8
+MOST_SWEEPS, MOST_STEPS = 4, 8
 """Views of a kind in a report: what is left out is counted in it."""
 MOST_SERIES_OF_PAIRS = 60
 MOST_RANKED = 64
@@ -89,16 +91,20 @@ def report(store: Path, selection: Selection) -> Report:
     columns = [*cells.NEEDED, *analysed.ALSO]
     frame = load(store, columns=columns, on_skip=skip, **selection.columns)
     guidelines, frame = promises.split(selection.apply(frame))
-    checked, frame = promises.views(guidelines), cells.compact(cells.prepared(frame))
-    made = Report(str(store), selection.words(), skipped, _summary(frame if len(frame) else guidelines))
-    if not len(frame) and checked:
-        made.measured = checked
+    swept, rest = sweeps.split(cells.prepared(frame))
+    frame = cells.compact(rest)
+    shown = [frame, swept.assign(benchmark="links"), guidelines.assign(benchmark="guidelines")]
+    made = Report(str(store), selection.words(), skipped, _summary(shown))
+    provenance = provenance_of(store)
+    again = commands.Commands(provenance)
+    own = [*promises.views(guidelines), *islice(sweeps.stored(store, swept), MOST_SWEEPS)]
+    calm = _add_own(made, own, again)
+    if not len(frame) and own:
+        made.measured += calm
         return made
     if not len(frame):
         made.problem = _nothing(store, selection, skipped)
         return made
-    provenance = provenance_of(store)
-    again = commands.Commands(provenance)
     panels = [(name, rows, cells.lines(rows)) for name, rows in cells.panels(frame)]
     cells.take_together([line for _, _, found in panels for line in found])
     wanted = set(frame["comparability_key"].dropna().unique()) if selection else None
@@ -112,7 +118,7 @@ def report(store: Path, selection: Selection) -> Report:
             continue
         repeat = again.of(panel[1])
         made.measured += [view.with_commands(repeat) for view in _of_panel(*panel, bound)]
-    made.measured += checked
+    made.measured += calm
     made.measured += _scalings(frame, again)
     made.measured += [view.with_commands(again.of(rows)) for view, rows in analysed.fits(frame, MOST_MODELS)]
     made.measured += _histories(frame, again, provenance)
@@ -121,9 +127,25 @@ def report(store: Path, selection: Selection) -> Report:
     return made
 
 
-def _summary(frame: pd.DataFrame) -> str:
-    if not len(frame):
+def _add_own(made: Report, own: Sequence[Shown], again: commands.Commands) -> list[View]:
+    """Views of commands that judge by themselves: odd ones are added, the others given back."""
+    calm: list[View] = []
+    for one in own:
+        view = one.view.with_commands(again.of(one.rows))
+        made.odd += [one.odd] if one.odd else []
+        (made.odd_views if one.odd else calm).append(view)
+    return calm
+
+
+def _summary(parts: Sequence[pd.DataFrame]) -> str:
+    """Of all that is shown: what the curves have first, then what has views of its own."""
+    import pandas as pd
+
+    columns = ["benchmark", "library", "library_version", "launch_id", "date"]
+    known = [part[columns].astype(object) for part in parts if len(part)]
+    if not known:
         return "nothing"
+    frame = pd.concat(known)
     what = listed(sorted(frame["benchmark"].unique()))
     libraries = listed(
         sorted(
@@ -163,7 +185,7 @@ def _add_slower(
                 found.append((far, name, (a, base), (b, new)))
     found.sort(key=lambda one: -one[0])
     for _, name, (a, base), (b, new) in found[:MOST_BESIDE]:
-        what = ", ".join(dict.fromkeys([name, *_ranks_word(base)]))
+        what = ", ".join(dict.fromkeys([*name.split(", "), *_ranks_word(base)]))
         view = board.beside(base, new, (a, b), what)
         if view is not None:
             made.slower.append(view.with_commands(again.of(_both(base, new))))
@@ -204,7 +226,7 @@ def _both(*sides: pd.DataFrame) -> pd.DataFrame:
 
 def _add_odd(made: Report, store: Path, frame: pd.DataFrame, again: commands.Commands) -> None:
     found = findings.findings(frame, _ranked(store, frame))
-    made.odd = [one.text for one in found]
+    made.odd += [one.text for one in found]
     drawn: dict[tuple[str, str], View] = {}
     kinds: Counter[str] = Counter()
     for one in found:
@@ -214,7 +236,7 @@ def _add_odd(made: Report, store: Path, frame: pd.DataFrame, again: commands.Com
         view = _look(one, store)
         if view is not None:
             drawn.setdefault((view.kind, view.title), view.with_commands(again.of(one.cells)))
-    made.odd_views = list(drawn.values())
+    made.odd_views += drawn.values()
 
 
 def _ranked(store: Path, frame: pd.DataFrame) -> pd.DataFrame:
@@ -275,7 +297,7 @@ def _overview(frame: pd.DataFrame) -> View:
         "failed",
         "last day",
     )
-    return View("overview", _summary(frame), "", None, **table(heads, rows))
+    return View("overview", _summary([frame]), "", None, **table(heads, rows))
 
 
 def _steps(store: Path, frame: pd.DataFrame, again: commands.Commands) -> list[View]:
@@ -306,7 +328,7 @@ def _scalings(frame: pd.DataFrame, again: commands.Commands) -> list[View]:
     for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True, observed=True):
         if rows["ranks"].nunique() < 2:
             continue
-        for one in cells.lines(rows, ignore=("ranks", "nodes", "devices")):
+        for one in cells.lines(rows, ignore=cells.COUNTS):
             if len(made) == MOST_SCALING:
                 return made
             view = curves.scaling(one.cells, f"{benchmark}, {one.label}" if one.label else str(benchmark))

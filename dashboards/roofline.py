@@ -33,21 +33,27 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
     if messages:
         names = ["benchmark", *WHO, "device", "buffer", "ranks", "size_bytes", "bytes_total", "bw_formula"]
         known: dict[tuple[Any, ...], Any] = {}
+        rows: list[tuple[dict[str, Any], tuple[Any, ...]]] = []
         for row in rows_of(frame[frame["metric"] == "latency"].drop_duplicates(names)):
             who = tuple(row[name] for name in (*WHO, "device", "buffer"))
             if who not in known:
                 known[who] = message_of(row, messages)
-            if known[who] is None or row["benchmark"] == MESSAGES:
-                continue
-            lower = lower_bound_us(
-                row["bw_formula"], row["benchmark"], row["bytes_total"] or 0, row["ranks"] or 1,
-                known[who].alpha_us, known[who].beta_us,
-            )  # fmt: skip
-            if lower is not None:
-                at = (row["benchmark"], int(row["ranks"]), int(row["size_bytes"] or 0))
-                found[at] = min(lower, found.get(at, lower))
-    rows = [(*at, lower) for at, lower in found.items()]
-    return pd.DataFrame(rows, columns=["benchmark", "ranks", "size_bytes", "lower_us"])
+            if row["benchmark"] != MESSAGES:
+                rows.append((row, who))
+        for row, (*_, device, buffer) in rows:
+            at = (row["benchmark"], int(row["ranks"]), int(row["size_bytes"] or 0))
+            for (*_, where, held), message in known.items():
+                # at every size of all of them, whoever measured it: the line would leap where one library stops
+                if message is None or (where, held) != (device, buffer):
+                    continue
+                lower = lower_bound_us(
+                    row["bw_formula"], row["benchmark"], row["bytes_total"] or 0, row["ranks"] or 1, message.alpha_us,
+                    message.beta_us,
+                )  # fmt: skip
+                if lower is not None:
+                    found[at] = min(lower, found.get(at, lower))
+    made = [(*at, lower) for at, lower in found.items()]
+    return pd.DataFrame(made, columns=["benchmark", "ranks", "size_bytes", "lower_us"])
 
 
 def of_panel(bound: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame | None:
@@ -92,8 +98,8 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
     def who(label: str) -> str:
         return f" with {label}" if len(drawn) > 1 else ""
 
-    title = f"{name}: nearest to its lower bound at {size_text(near[1])}{who(near[2])}, {near[0]:.2g}×"
-    title += f"; farthest at {size_text(far[1])}{who(far[2])}, {far[0]:.2g}×" if far[1:] != near[1:] else ""
+    title = f"{name}: nearest to its lower bound at {size_text(near[1])}{who(near[2])}, {_times(near[0])}×"
+    title += f"; farthest at {size_text(far[1])}{who(far[2])}, {_times(far[0])}×" if far[1:] != near[1:] else ""
     beaten = any(ratio < 1 / OFFLOAD for ratio, _, _ in every)
     at_one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "layer": "below"}
     axis = style.value_axis("measured / lower bound (ratio)", values=[*style.drawn(data), 1.0])
@@ -123,3 +129,7 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
             ],
         ),
     )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 100 else style.amount(ratio)

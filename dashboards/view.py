@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omb_py.dashboards import style
 
@@ -62,6 +62,16 @@ class View:
     def noted(self, notes: Iterable[str]) -> View:
         """The same view with more notes."""
         return replace(self, notes=(*self.notes, *notes))
+
+
+class Shown(NamedTuple):
+    """A view made from stored rows."""
+
+    view: View
+    rows: pd.DataFrame
+    """What it shows."""
+    odd: str = ""
+    """A line for what is odd; empty where nothing is."""
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:

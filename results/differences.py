@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.keys import digest, environment_facts
+from omb_py.results.keys import digest, environment_facts, flat
 
 _TITLES = (
     ("library", "library"),
@@ -87,22 +87,11 @@ def _facts(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
     distinct = {digest(facts): facts for facts in map(environment_facts, provenances)}
     out: dict[str, set[str]] = {}
     for facts in distinct.values():
-        for name, value in _flat(facts, ""):
+        for name, value in flat(facts):
             if name.startswith(_IMPORTED) and name not in _TOOL:
                 continue
             out.setdefault(name, set()).add(value)
     return out
-
-
-def _flat(value: Any, name: str) -> Iterable[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, (list, tuple)) and any(isinstance(v, Mapping) for v in value):
-        for inner in value:
-            yield from _flat(inner, name)
-    elif value not in (None, "", [], ()):
-        yield name, str(value)
 
 
 def _asked(base: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[Difference]:

@@ -57,6 +57,20 @@ def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.path)
 
 
+def is_store(word: str) -> bool:
+    """Whether somebody who writes `word` means a folder of results: no benchmark or run is called so."""
+    path = Path(word)
+    return path.is_dir() and ("/" in word or next(path.rglob(f"*{SUFFIX}"), None) is not None)
+
+
+def no_store(root: Path) -> str:
+    """What to say where `root` is no folder."""
+    if not root.is_file():
+        return f"no store at {str(root)!r}"
+    parent = root.parent.parent if root.parent.name.startswith("date=") else root.parent
+    return f"{str(root)!r} is a file; a store is the folder that such files lie in: {parent}"
+
+
 def files(store: str | Path) -> list[Path]:
     """The paths of :func:`entries`."""
     return [entry.path for entry in entries(store)]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 COMPARED: tuple[str, ...] = (
@@ -93,6 +93,27 @@ def environment_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
     reduced = _reduce(provenance)
     assert isinstance(reduced, dict)
     return reduced
+
+
+def flat(value: Any, path: str = "", numbered: bool = False) -> Iterator[tuple[str, str]]:
+    """The facts of a provenance as (path with dots, text), what is empty left out.
+
+    Args:
+        value: a provenance, or a part of it.
+        path: in front of every name.
+        numbered: of a list of several mappings each has its number in the path: ``node_facts[1].kernel``.
+
+    >>> list(flat({"a": {"b": 1, "c": None}, "d": [{"e": "x"}, {"e": "y"}]}))
+    [('a.b', '1'), ('d.e', 'x'), ('d.e', 'y')]
+    """
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from flat(inner, f"{path}.{key}" if path else str(key), numbered)
+    elif isinstance(value, (list, tuple)) and any(isinstance(v, Mapping) for v in value):
+        for index, inner in enumerate(value):
+            yield from flat(inner, f"{path}[{index}]" if numbered and len(value) > 1 else path, numbered)
+    elif value not in (None, "", [], ()):
+        yield path, value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

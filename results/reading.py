@@ -12,7 +12,7 @@ from omb_py.results import index as summary_index
 from omb_py.results import schema
 from omb_py.results.filters import DATE, column, days
 from omb_py.results.filters import expression as expression_of
-from omb_py.results.folder import Entry, OnSkip, entries, files
+from omb_py.results.folder import Entry, OnSkip, entries, files, no_store
 from omb_py.results.launchfile import launches, outdated_launches, read_provenance, why_not
 from omb_py.results.writing import first_line
 
@@ -92,7 +92,7 @@ def load_table(
     """As :func:`load`, as an Arrow table."""
     root = Path(store)
     if not root.is_dir():
-        raise UsageError(f"no store at {str(root)!r}")
+        raise UsageError(no_store(root))
     wanted = [*schema.NAMES, DATE] if columns is None else list(columns)
     for name in wanted:
         column(name)

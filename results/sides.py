@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import UsageError, nearest
+from omb_py.results.folder import is_store
 from omb_py.results.lookup import provenance_of
 from omb_py.results.matching import SIDE_TAG, SIDES, Side, wanted
 from omb_py.results.reading import DATE, load_table, to_rows
@@ -54,6 +55,11 @@ def read_comparison(word: str, store: Path) -> tuple[Launches, Launches]:
     """Both sides of a run that was a comparison itself. Raises UsageError when it was none."""
     place, rows = _rows(word, store)
     sides = [[row for row in rows if dict(row["tags"] or {}).get(SIDE_TAG) == side] for side in SIDES]
+    if not all(sides) and is_store(word):
+        raise UsageError(
+            f"{word} is a folder, all of whose launches are one side: name the other too, as omb-py compare {word} "
+            f"OTHER, or sides within it, as omb-py compare BASE NEW --store {word}"
+        )
     if not all(sides):
         raise UsageError(
             f"{word} is no run of omb-py compare: name two sides, as omb-py compare {word} RUN (omb-py results list)"
@@ -86,7 +92,7 @@ def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[
             f"{word} is a file: omb-py results import {word} --tag file={Path(word).name} --store {store}, and "
             f"compare tag=file={Path(word).name}"
         )
-    if not equals and _is_store(word, store):
+    if not equals and ("/" in word or is_store(word)):
         return Path(word), _load(Path(word), more)
     if not store.is_dir():
         raise UsageError(f"no store at {str(store)!r}: measure first, or name it with --store DIR")
@@ -100,11 +106,6 @@ def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[
     if not equals:
         raise UsageError(f"{word!r} is not tag=K=V, as tag={key or 'cluster'}=VALUE")
     return store, [row for row in _load(store, more) if dict(row["tags"] or {}).get(key) == value]
-
-
-def _is_store(word: str, store: Path) -> bool:
-    """A folder, unless a run of the store is called so: ids look like no path that people use."""
-    return "/" in word or (Path(word).is_dir() and any(Path(word).rglob("*.parquet")))
 
 
 def _load(store: Path, more: Sequence[str] = (), **filters: Any) -> list[dict[str, Any]]:

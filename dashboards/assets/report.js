@@ -3,7 +3,8 @@
   const data = JSON.parse(document.getElementById("views").textContent);
   const drawn = new Set();
   const root = document.documentElement;
-  const narrow = () => window.innerWidth < 600;
+  let paper = 0; // while it is printed: what fits between the margins of A4 and of Letter, in pixels
+  const narrow = () => !paper && window.innerWidth < 600;
   const theme = () => root.dataset.theme || "light";
 
   // what a phone shows: smaller margins, fewer ticks, panels that stand side by side get room for their labels
@@ -41,7 +42,7 @@
   const draw = (place) => {
     const view = data.views[Number(place.dataset.view)];
     if (!view.spec) return;
-    const layout = fitted(view.spec.layout, place.clientWidth);
+    const layout = fitted(view.spec.layout, paper || place.clientWidth);
     place.style.minHeight = layout.height + "px";
     drawn.add(place);
     return Plotly.react(place, view.spec.data, layout, { displaylogo: false, displayModeBar: narrow() ? false : "hover",
@@ -119,7 +120,22 @@
   window.addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(again, 150); });
   let before = "light";
   const all = () => Promise.all(places.map((place) => draw(place)));
-  window.addEventListener("beforeprint", () => { before = theme(); root.dataset.theme = "light"; all(); });
-  window.addEventListener("afterprint", () => choose(before));
+  const folded = [];
+  window.addEventListener("beforeprint", () => {
+    before = theme();
+    root.dataset.theme = "light";
+    paper = 690;
+    // nobody can unfold paper: the commands are shown, the tables stay where they are
+    for (const details of document.querySelectorAll("details:not([data-table]):not([open])")) {
+      folded.push(details);
+      details.open = true;
+    }
+    all();
+  });
+  window.addEventListener("afterprint", () => {
+    paper = 0;
+    for (const details of folded.splice(0)) details.open = false;
+    choose(before);
+  });
   window.drawAll = all;
 })();

@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
-from omb_py.dashboards.explorer import grid
+from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import guard
-from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, SIDE, VIEWS, State, parse, query
+from omb_py.dashboards.explorer.layout import TWO_SIDED, control
+from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, SIDE, THEMES, VIEWS, State, parse, query
 from omb_py.dashboards.explorer.views import views
 from omb_py.dashboards.page import asset
-from omb_py.dashboards.view import View, plural
+from omb_py.dashboards.view import plural
 from omb_py.errors import EnvironmentProblem
-from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
     from dash import Dash
 
-TWO_SIDED = ("beside", "beside_counts")
-"""Views that take a second selection."""
 REFRESH_MS = 5000
 """How often the store is looked at for new launches."""
-_SPOKEN = {
-    "curves": "over message size",
-    "beside": "side by side over size",
-    "scaling": "over ranks or GPUs",
-    "beside_counts": "side by side over ranks or GPUs",
-    "distribution": "spread of a cell",
-    "trace": "calls of a launch",
-    "stragglers": "late ranks",
-    "steps": "step time by layout",
-    "model": "fit and lower bound",
-    "history": "over time",
-    "verdicts": "stored verdicts",
-    "environment": "what differs in environment",
-    "devices": "GPUs",
-    "auto": "as printed",
-    "time": "time",
-    "algbw": "algorithm bandwidth",
-    "busbw": "bus bandwidth",
-    "library_version": "version",
-}
+_WINDOW = """(clicks, hidden) => {
+  const wide = window.innerWidth >= 700, fold = clicks ? !hidden : !wide;
+  document.getElementById("fold").setAttribute("aria-expanded", String(!fold));
+  const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+  return [fold, clicks ? dash_clientside.no_update : { narrow: !wide, theme: dark ? "dark" : "light" }];
+}"""
+"""Whether the controls are folded, at first where there is no room for them beside the figure; and what the browser is
+like. No <details>: out of one with so many controls the keyboard does not come in every browser."""
+_SHOWN = """(shown) => {
+  document.documentElement.dataset.theme = document.body.dataset.agThemeMode = shown[2];
+  try { dash_ag_grid.getApi("cells").purgeInfiniteCache(); } catch { /* not drawn yet: it asks by itself */ }
+  return dash_clientside.no_update;
+}"""
+"""The page in the theme of its figures; the grid asks for its rows again."""
 
 
 def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
@@ -70,100 +63,29 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         update_title="",
         serve_locally=True,
         assets_folder="no-assets",
-        index_string=asset("explorer.html"),
+        index_string=asset("explorer.html").replace("/* legend.js */", asset("legend.js")),
         suppress_callback_exceptions=True,
     )
     guard(app.server, token)
     choosers = [*FILTERS, *(SIDE + name for name in FILTERS)]
 
-    def select(name: str, prefix: str, values: list[str]) -> Any:
-        known = data.choices()[name]
-        label = _SPOKEN.get(name, name)
-        return html.Div(
-            [
-                html.Label(label, htmlFor=_id(prefix + name)),
-                dcc.Dropdown(
-                    id=_id(prefix + name),
-                    options=known,
-                    value=values,
-                    multi=True,
-                    placeholder="all" if not prefix else "same",
-                ),
-            ],
-            className="chooser",
-        )
-
     @app.callback(Output("page", "children"), Input("url", "pathname"), Held("url", "search"))
     def page(path: str, search: str | None) -> Any:
         """The controls as the link that was opened says; from then on they say what the link is."""
-        state = parse(search)
-        sizes = sorted({int(s) for s in data.frame["size_bytes"].dropna().unique()})
-        return html.Main(
-            [
-                dcc.Location(id="link", refresh=False),
-                dcc.Interval(id="clock", interval=refresh_ms),
-                dcc.Store(id="version", data=data.version),
-                dcc.Store(id="shown"),
-                dcc.Download(id="download"),
-                html.H1("omb-py"),
-                html.P(id="about"),
-                html.Div(
-                    [
-                        _radio(dcc, html, "view", VIEWS, state.view),
-                        _radio(dcc, html, "quantity", QUANTITIES, state.quantity),
-                        _radio(dcc, html, "count", COUNTS, state.count),
-                        html.Div(
-                            [
-                                html.Label("message size (views of one cell)", htmlFor="size"),
-                                dcc.Dropdown(
-                                    id="size",
-                                    value=state.size or None,
-                                    placeholder="the smallest",
-                                    options=[{"label": size_text(s), "value": str(s)} for s in sizes],
-                                ),
-                            ],
-                            className="chooser",
-                        ),
-                    ],
-                    className="row",
-                ),
-                html.Div([select(name, "", state.filters.get(name, [])) for name in FILTERS], className="row"),
-                html.Fieldset(
-                    [
-                        html.Legend("second selection: what it leaves open is as in the first"),
-                        html.Div([select(name, SIDE, state.other.get(name, [])) for name in FILTERS], className="row"),
-                    ],
-                    id="second",
-                    hidden=state.view not in TWO_SIDED,
-                ),
-                html.P(id="note", role="status"),
-                html.Div(id="figures"),
-                html.H2("Cells"),
-                html.Div(
-                    [html.Button("download CSV", id="csv"), html.Button("download Parquet", id="parquet")],
-                    className="row",
-                ),
-                dash_ag_grid.AgGrid(
-                    id="cells",
-                    columnDefs=grid.columns(),
-                    rowModelType="infinite",
-                    defaultColDef={"sortable": True, "resizable": True},
-                    dashGridOptions={"cacheBlockSize": grid.BLOCK, "maxBlocksInCache": 20, "rowBuffer": 0},
-                ),
-            ]
-        )
+        return layout.page(dcc, html, dash_ag_grid.AgGrid, data, parse(search), refresh_ms)
 
     app.layout = html.Div([dcc.Location(id="url", refresh=False), html.Div(id="page")])
-    names = ["view", "quantity", "count", "size", *map(_id, choosers)]
+    names = ["view", "quantity", "count", "size", "theme", *map(control, choosers)]
     controls = [Input(name, "value") for name in names]
 
-    def stated(view: str, quantity: str, count: str, size: str | None, *chosen: list[str] | None) -> State:
+    def stated(view: str, quantity: str, count: str, size: str | None, theme: str, *chosen: list[str] | None) -> State:
         known = {name: [str(v) for v in values or []] for name, values in zip(choosers, chosen, strict=True)}
         return State(
             view if view in VIEWS else VIEWS[0],
             quantity if quantity in QUANTITIES else QUANTITIES[0],
             count if count in COUNTS else COUNTS[0],
             size if size and size.isdecimal() else "",
+            theme if theme in THEMES else THEMES[0],
             {n: known[n] for n in FILTERS if known[n]},
             {n: known[SIDE + n] for n in FILTERS if known[SIDE + n]},
         )
@@ -176,28 +98,38 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         Output("about", "children"),
         Output("shown", "data"),
         Output("second", "hidden"),
+        Output("chosen", "children"),
         Input("version", "data"),
+        Input("window", "data"),
         Input("link", "search"),
         *controls,
         Held("shown", "data"),
     )
-    def show(version: str, link: str | None, *values: Any) -> Any:
+    def show(version: str, window: dict[str, Any] | None, link: str | None, *values: Any) -> Any:
         """The link follows the controls, and when the browser goes back the controls follow the link."""
         *chosen, shown = values
         kept: list[Any] = [no_update] * (1 + len(names))
         state = stated(*chosen)
         if ctx.triggered_id == "link":
             state = parse(link)
-            if shown == [query(state), version]:
-                return [*kept, *[no_update] * 5]
-            kept = [no_update, state.view, state.quantity, state.count, state.size or None]
+            if shown and shown[:2] == [query(state), version]:
+                return [*kept, *[no_update] * 6]
+            kept = [no_update, state.view, state.quantity, state.count, state.size or None, state.theme]
             kept += [chosen_of(state, name) for name in choosers]
         else:
             kept[0] = query(state)
         made, note = views(data, state)
         rows = data.select(state.filters)
-        figures = [_figure(dcc, html, view) for view in made]
-        return [*kept, figures, note, _about(data, rows), [query(state), version], state.view not in TWO_SIDED]
+        fixed = query(replace(state, quantity=QUANTITIES[0], theme=THEMES[0]))
+        seen = window or {}
+        theme = next((name for name in (state.theme, seen.get("theme")) if name in style.THEMES), style.THEMES[0])
+        figures = [
+            layout.figure(dcc, html, view, theme, bool(seen.get("narrow")), (fixed, state.quantity)) for view in made
+        ]
+        return [
+            *kept, figures, note, _about(data, rows), [query(state), version, theme], state.view not in TWO_SIDED,
+            layout.summary(state),
+        ]  # fmt: skip
 
     @app.callback(
         Output("cells", "getRowsResponse"),
@@ -211,28 +143,31 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         return grid.answer(data.select(parse(shown[0] if shown else "").filters), request)
 
     app.clientside_callback(  # type: ignore[no-untyped-call]
-        """(shown) => {
-          try { dash_ag_grid.getApi("cells").purgeInfiniteCache(); } catch { /* not drawn yet: it asks by itself */ }
-          return dash_clientside.no_update;
-        }""",
-        Output("cells", "className"),
-        Input("shown", "data"),
-        prevent_initial_call=True,
+        _SHOWN, Output("cells", "className"), Input("shown", "data"), prevent_initial_call=True
+    )
+    app.clientside_callback(  # type: ignore[no-untyped-call]
+        _WINDOW,
+        Output("choices", "hidden"),
+        Output("window", "data"),
+        Input("fold", "n_clicks"),
+        Held("choices", "hidden"),
     )
 
     @app.callback(
         Output("version", "data"),
-        *(Output(_id(n), "options") for n in choosers),
+        *(Output(control(n), "options") for n in choosers),
         Input("clock", "n_intervals"),
         Held("version", "data"),
+        *(Held(control(n), "value") for n in choosers),
         prevent_initial_call=True,
     )
-    def look(ticks: int, known: str) -> Any:
+    def look(ticks: int, known: str, *values: list[str] | None) -> Any:
         data.refresh()
         if known == data.version:
             return [no_update] * (1 + len(choosers))
         choices = data.choices()
-        return [data.version, *(choices[n.removeprefix(SIDE)] for n in choosers)]
+        chosen = zip(choosers, values, strict=True)
+        return [data.version, *(layout.offered(choices[n.removeprefix(SIDE)], one or []) for n, one in chosen)]
 
     @app.callback(
         Output("download", "data"),
@@ -261,62 +196,6 @@ def chosen_of(state: State, name: str) -> list[str]:
     if name.startswith(SIDE):
         return state.other.get(name.removeprefix(SIDE), [])
     return state.filters.get(name, [])
-
-
-def _id(name: str) -> str:
-    """Dash's names hold no dots."""
-    return name.replace(".", "-")
-
-
-def _radio(dcc: Any, html: Any, name: str, values: tuple[str, ...], chosen: str) -> Any:
-    options = [{"label": _SPOKEN.get(v, v), "value": v} for v in values]
-    return html.Fieldset([html.Legend(name), dcc.RadioItems(id=name, options=options, value=chosen, inline=True)])
-
-
-def _figure(dcc: Any, html: Any, view: View) -> Any:
-    parts: list[Any] = [html.H3(view.title), html.P(view.caption, className="soft")]
-    if view.spec is not None:
-        layout = {**view.spec["layout"], "template": style.template("light"), "autosize": True}
-        named = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in view.spec["data"])
-        if layout.get("showlegend", True):  # on a phone the entries stand one below the other
-            layout["height"] += LEGEND_LINE * max(0, named - 2)
-        parts.append(
-            dcc.Graph(
-                figure={"data": view.spec["data"], "layout": layout},
-                config={"displaylogo": False},
-                responsive=True,
-                style={"height": f"{layout['height']}px"},
-            )
-        )
-    parts += [html.P(note, className="soft") for note in view.notes]
-    parts.append(
-        html.Details(
-            [html.Summary(f"table, {plural(len(view.rows), 'row')}"), _table(html, view)], open=view.spec is None
-        )
-    )
-    if view.commands:
-        parts.append(html.Details([html.Summary("to measure this again"), html.Pre("\n".join(view.commands))]))
-    return html.Section(parts, **{"data-kind": view.kind})
-
-
-LEGEND_LINE = 24
-"""Pixels."""
-MOST_TABLE_ROWS = 200
-"""Rows of the table under a figure; the report has all."""
-
-
-def _table(html: Any, view: View) -> Any:
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in view.columns]))
-    lines = [html.Tr([html.Td(_cell(value)) for value in row]) for row in view.rows[:MOST_TABLE_ROWS]]
-    left = len(view.rows) - MOST_TABLE_ROWS
-    more = [html.P(f"and {plural(left, 'row')} more", className="soft")] if left > 0 else []
-    return html.Div([html.Table([head, html.Tbody(lines)]), *more], className="scroll", tabIndex=0)
-
-
-def _cell(value: Any) -> str:
-    if style.absent(value):
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _about(data: Data, rows: pd.DataFrame) -> str:

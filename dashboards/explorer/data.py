@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omb_py.dashboards import analysed, cells, style
+from omb_py.dashboards import analysed, cells, roofline, style, sweeps
 from omb_py.results.reading import files, load
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Data:
         self.skipped: list[tuple[str, str]] = []
         self._lock = threading.Lock()
         self._stamp: tuple[int, float] = (-1, 0.0)
+        self._bounds: dict[tuple[str, ...], pd.DataFrame] = {}
         self.frame: pd.DataFrame
         self.refresh()
 
@@ -55,7 +56,7 @@ class Data:
                 on_skip=lambda p, why: skipped.append((str(p), why)),
             )
             self.frame = cells.compact(cells.prepared(frame))
-            self.skipped, self._stamp = skipped, stamp
+            self.skipped, self._stamp, self._bounds = skipped, stamp, {}
             return True
 
     @property
@@ -84,6 +85,22 @@ class Data:
             else:
                 frame = frame[column.isin([int(v) for v in values if v.lstrip("-").isdigit()])]
         return frame
+
+    def bounds(self, benchmarks: Collection[str]) -> pd.DataFrame:
+        """As :func:`omb_py.dashboards.roofline.bounds`, of some benchmarks; made once until files change."""
+        named = tuple(sorted(benchmarks))
+        known = self._bounds
+        if named not in known:
+            chosen = self.frame[self.frame["benchmark"].isin([analysed.MESSAGES, *named])]
+            known[named] = roofline.bounds(sweeps.split(chosen)[1])
+        return known[named]
+
+    def empty(self) -> str:
+        """Why there is no cell at all."""
+        if self.skipped:
+            path, why = self.skipped[0]
+            return f"None of the files of {self.store} can be read ({path}: {why}). To measure something"
+        return f"The store {self.store} is empty; new launches are shown as they land. To measure something"
 
     def _look(self) -> tuple[int, float]:
         known = files(self.store) if self.store.is_dir() else []

@@ -35,10 +35,28 @@ _FOUND: Mapping[str, Callable[[str, str], bool]] = {
 }
 
 
+_HEADS = {
+    "library_version": "version", "devices": "GPUs", "size_bytes": "size (bytes)", "median_us": "median (µs)",
+    "p99_us": "p99 (µs)", "busbw_gbps": "bus bandwidth (GB/s)", "iterations": "samples", "started_at": "started (UTC)",
+    "launch_id": "launch",
+}  # fmt: skip
+_WIDTHS = {"started_at": 230, "launch_id": 230, "tags": 230, "library": 150, "benchmark": 160, "busbw_gbps": 190}
+"""Pixels; of the others :data:`_WIDTH`."""
+_WIDTH = 120
+_DIGITS = {"valueFormatter": {"function": "params.value == null ? '' : d3.format('.6~r')(params.value)"}}
+
+
 def columns() -> list[dict[str, Any]]:
-    """AG Grid's definitions of the columns."""
+    """AG Grid's definitions of the columns: units in their heads, six digits."""
     numeric = {"type": "numericColumn", "filter": "agNumberColumnFilter"}
-    return [{"field": name, **(numeric if name in _NUMERIC else {"filter": "agTextColumnFilter"})} for name in SHOWN]
+    return [
+        {
+            "field": name, "headerName": _HEADS.get(name, name), "width": _WIDTHS.get(name, _WIDTH),
+            **(numeric if name in _NUMERIC else {"filter": "agTextColumnFilter"}),
+            **(_DIGITS if BY_NAME[name].kind == "float64" else {}),
+        }
+        for name in SHOWN
+    ]  # fmt: skip
 
 
 def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,13 @@ from omb_py.dashboards import (
     findings,
     judged,
     others,
+    promises,
     ranks,
     roofline,
     spread,
     steps,
     style,
+    sweeps,
 )
 from omb_py.dashboards.explorer.data import Data, used
 from omb_py.dashboards.explorer.state import State
@@ -32,17 +35,24 @@ if TYPE_CHECKING:
 
 MOST_FIGURES = 8
 """On one screen; filters make it fewer."""
+OWN_ROWS = ("guidelines", "pairs")
+"""Views of rows that no other view shows."""
 MOST_FITS = 2
 """Curves that are fitted at once: each takes the better part of a second."""
 
 
 def views(data: Data, state: State) -> tuple[list[View], str]:
     """The views and a line about what is left out or why there is none."""
-    rows = used(data.select(state.filters))
-    if not len(rows):
+    chosen = used(data.select(state.filters))
+    if not len(data.frame):
+        return [], f"{data.empty()}: omb-py allreduce -n 2 --store {data.store}"
+    if not len(chosen):
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
     provenance = provenance_of(data.store)
-    found = iter(_MAKERS[state.view](Asked(data, state, rows, provenance)))
+    asked = Asked(data, state, chosen, provenance)
+    if state.view not in OWN_ROWS and not len(asked.rows):
+        return [], "What fits these filters was measured by omb-py guidelines or links, which have views of their own."
+    found = iter(_MAKERS[state.view](asked))
     again = commands.Commands(provenance)
     kept = [view if view.commands else view.with_commands(again.of(part)) for view, part in islice(found, MOST_FIGURES)]
     if not kept:
@@ -55,17 +65,25 @@ class Asked:
     """What a maker of views is given."""
 
     def __init__(
-        self, data: Data, state: State, rows: pd.DataFrame, provenance: Callable[[str], Mapping[str, Any]]
+        self, data: Data, state: State, chosen: pd.DataFrame, provenance: Callable[[str], Mapping[str, Any]]
     ) -> None:
         self.data = data
         self.state = state
-        self.rows = rows
+        self.promised, rest = promises.split(chosen)
+        self.swept, rows = sweeps.split(rest)
+        # categories that are left only among what was split off would show as empty groups
+        self.rows = used(rows) if len(rows) < len(chosen) else rows
         self.provenance = provenance
 
     @property
     def panels(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Rows that belong on one axis, with their names."""
         return cells.panels(self.rows)
+
+    @cached_property
+    def bounds(self) -> pd.DataFrame:
+        """Lower bounds of all that is chosen."""
+        return self.data.bounds(list(self.rows["benchmark"].unique()))
 
     def again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
         """The same rows with columns of lists, which are not in memory."""
@@ -96,7 +114,7 @@ def _curves(asked: Asked) -> Made:
     quantity = asked.state.quantity
     for name, part in asked.panels:
         if quantity not in ("algbw", "busbw") or part[f"{quantity}_gbps"].notna().any():
-            yield curves.curves(part, name, quantity), part
+            yield curves.curves(part, name, quantity, roofline.of_panel(asked.bounds, part)), part
 
 
 def _sides(asked: Asked) -> Iterator[tuple[str, tuple[str, str], pd.DataFrame, pd.DataFrame]]:
@@ -107,7 +125,8 @@ def _sides(asked: Asked) -> Iterator[tuple[str, tuple[str, str], pd.DataFrame, p
             for a, base, b, new in board.pairs_of_sides(cells.lines(part)):
                 yield name, (a, b), base, new
         return
-    other = used(asked.data.select(state.second()))
+    _, rest = promises.split(asked.data.select(state.second()))
+    other = used(sweeps.split(rest)[1])
     names = (_named(state.filters, state.other), listed(v for values in state.other.values() for v in values))
     for benchmark, part in asked.rows.groupby("benchmark", observed=True):
         yield str(benchmark), names, part, other[other["benchmark"] == benchmark]
@@ -132,11 +151,10 @@ def _beside_counts(asked: Asked) -> Made:
     if asked.state.other:
         found = _sides(asked)
     else:  # panels split by ranks what is to be drawn over ranks
-        counts = ("ranks", "nodes", "devices")
         found = (
             (str(benchmark), (a, b), base, new)
             for benchmark, part in asked.rows.groupby("benchmark", observed=True)
-            for a, base, b, new in board.pairs_of_sides(cells.lines(part, ignore=counts))
+            for a, base, b, new in board.pairs_of_sides(cells.lines(part, ignore=cells.COUNTS))
         )
     for name, names, base, new in found:
         view = board.beside_counts(base, new, names, name, asked.state.count)
@@ -147,7 +165,7 @@ def _beside_counts(asked: Asked) -> Made:
 def _scaling(asked: Asked) -> Made:
     rows = asked.rows
     for benchmark, part in rows[rows["unit"] == "us"].groupby("benchmark", observed=True):
-        for one in cells.lines(part, ignore=("ranks", "nodes", "devices")):
+        for one in cells.lines(part, ignore=cells.COUNTS):
             name = ", ".join(w for w in (str(benchmark), one.label) if w)
             view = curves.scaling(one.cells, name, over=asked.state.count)
             if view is not None:
@@ -204,10 +222,8 @@ def _steps(asked: Asked) -> Made:
 def _model(asked: Asked) -> Made:
     """Fits, and the times of all that is chosen over their lower bound."""
     yield from analysed.fits(asked.rows, MOST_FITS)
-    every = asked.data.frame
-    bounds = roofline.bounds(every[every["benchmark"].isin([analysed.MESSAGES, *asked.rows["benchmark"].unique()])])
     for name, part in asked.panels:
-        bound = roofline.of_panel(bounds, part)
+        bound = roofline.of_panel(asked.bounds, part)
         view = None if bound is None else roofline.roofline(part, bound, name, cells.lines(part))
         if view is not None:
             yield view, part
@@ -231,6 +247,14 @@ def _verdicts(asked: Asked) -> Made:
     ]
 
 
+def _guidelines(asked: Asked) -> Made:
+    return ((one.view, one.rows) for one in promises.stored(asked.data.store, asked.promised))
+
+
+def _pairs(asked: Asked) -> Made:
+    return ((one.view, one.rows) for one in sweeps.stored(asked.data.store, asked.swept))
+
+
 def _environment(asked: Asked) -> Made:
     view = others.environments(asked.rows, asked.provenance)
     return [] if view is None else [(view, asked.rows)]
@@ -248,6 +272,8 @@ _MAKERS: Mapping[str, Callable[[Asked], Made]] = {
     "model": _model,
     "history": _history,
     "verdicts": _verdicts,
+    "guidelines": _guidelines,
+    "pairs": _pairs,
     "environment": _environment,
 }
 _NO_CELL = "No cell of that size is among what is chosen."
@@ -264,5 +290,7 @@ _EMPTY = {
     "model": "A fit needs four message sizes, a lower bound latency in the same store.",
     "history": _NO_CELL,
     "verdicts": "No comparison of these cells is stored: omb-py compare.",
+    "guidelines": "No guideline among what is chosen was measured: omb-py guidelines.",
+    "pairs": "No sweep over all pairs of nodes is among what is chosen: omb-py links.",
     "environment": "All of this was measured in one environment.",
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import click
 
@@ -94,6 +96,10 @@ class Root(click.Group):
         if command is None and not ctx.resilient_parsing:
             if name.startswith("-"):
                 raise click.NoSuchOption(name, ctx=ctx)
+            if Path(name).is_dir():
+                raise UsageError(
+                    f"{name} is a folder: omb-py report {name} shows it, omb-py dashboard {name} explores it"
+                )
             near = nearest(name.lower().removeprefix("osu_"), self.list_commands(ctx))
             raise UsageError(f"unknown benchmark or command {name!r}: {near}")
         return command.name if command else None, command, args[1:]
@@ -190,6 +196,10 @@ def _line(error: click.UsageError, words: Sequence[str]) -> str:
         known = near.startswith("did you mean") and error.option_name.startswith("--")
         return f"no such option {error.option_name}: {near if known else f'see {path} --help'}"
     text = " ".join(error.format_message().rstrip(".").split())
+    extra = re.search(r"^Got unexpected extra argument \((.+)\)$", text)
+    stores = ctx is not None and any("--store" in param.opts for param in ctx.command.params)
+    if extra and stores and Path(extra[1]).is_dir():
+        return f"{extra[1]} is a folder: give it as --store {extra[1]}"
     return f"{text[:1].lower()}{text[1:]}: see {path} --help"
 
 

@@ -75,6 +75,18 @@ def filters(where: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
+def benchmark_name(command: str, word: str) -> str:
+    """The name of a benchmark as stores have it. Raises UsageError on the folder of a store."""
+    from omb_py.results.folder import is_store
+
+    if is_store(word):
+        raise UsageError(
+            f"{word} is a folder; {command} takes a benchmark of it: omb-py {command} BENCHMARK --store {word} "
+            f"(omb-py results list --store {word})"
+        )
+    return word.lower().removeprefix("osu_")
+
+
 def skipped(path: Path, why: str) -> None:
     """Name a file that was left out."""
     click.echo(f"omb-py: skipped {path}: {why}", err=True)
@@ -91,7 +103,7 @@ def run_history(
     from omb_py.results.lookup import provenance_of
     from omb_py.results.statistic import OURS
 
-    place, name = store or DEFAULT_STORE, name.lower().removeprefix("osu_")
+    place, name = store or DEFAULT_STORE, benchmark_name("history", name)
     wanted = filters(where)
     if size is not None and band is not None:
         raise UsageError("give -m or --band, not both")

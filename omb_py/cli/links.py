@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.options import measuring_options
+from omb_py.cli.options import measuring_options, ranks_option
 from omb_py.cli.words import Parsed, whole, word
 from omb_py.engine.circle import KINDS
 from omb_py.errors import NEGATIVE, OK, UsageError, nearest
@@ -59,8 +59,7 @@ def _own() -> list[click.Parameter]:
                 help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)"),
         Grouped(["--binding"], heading=heading, metavar="NAME", type=word("binding", (), strict=False),
                 help="Who issues the calls. (default: the backend's first)"),
-        Grouped(["-n", "--ranks"], heading=heading, metavar="N", type=whole("ranks", 1),
-                help="Ranks. (default: --per-node on each of --hosts, or on each node of a Slurm job)"),
+        ranks_option(heading, "Ranks.", "--per-node on each of --hosts, or on each node of a Slurm job"),
         Grouped(["--per-node"], heading=heading, metavar="N", type=whole("ranks on a node", 1), default=1,
                 help="Ranks on each node, for example one a GPU. (default: 1)"),
         Grouped(["--rounds"], heading=heading, metavar="KIND", type=word("kind of rounds", KINDS), default=usual.rounds,
@@ -102,8 +101,8 @@ def _output() -> list[click.Parameter]:
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
     """Measure, judge, print."""
     from omb_py.cli.results import write_file
-    from omb_py.orchestrate import linksreport
     from omb_py.orchestrate.links import Design, sweep
+    from omb_py.results import linksreport
 
     for path in output:
         if path.suffix not in ENDINGS:
@@ -158,7 +157,7 @@ def _print(found: Any, graph: str | None) -> None:
     from rich.console import Console
 
     from omb_py.dashboards.links_text import found_table, heat_map
-    from omb_py.orchestrate import linksreport
+    from omb_py.results import linksreport
 
     subjects = linksreport.subjects(found)
     if subjects:
@@ -169,12 +168,11 @@ def _print(found: Any, graph: str | None) -> None:
 
 
 def _html(found: Any) -> str:
-    from omb_py.dashboards.others import pairs
     from omb_py.dashboards.page import page
     from omb_py.dashboards.report import Report
-    from omb_py.orchestrate import linksreport
+    from omb_py.dashboards.sweeps import view
+    from omb_py.results import linksreport
 
     said = linksreport.sentences(found)
-    slow = {s["name"]: s["state"] for s in linksreport.subjects(found)}
-    view = pairs(linksreport.matrix(found), slow)
-    return page(Report("omb-py links", f"run {found.run_id}", [], said[0], slower=[view], slower_text=". ".join(said)))
+    text = ". ".join(said)
+    return page(Report("omb-py links", f"run {found.run_id}", [], said[0], slower=[view(found)], slower_text=text))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.history import filters, format_option, skipped, where_option
+from omb_py.cli.history import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.cli.options import store_option
 from omb_py.cli.words import whole
 from omb_py.errors import OK, UsageError
@@ -48,7 +48,7 @@ def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, s
     """Print the models that match, or predictions."""
     from omb_py.results import model, series
 
-    place, name = store or DEFAULT_STORE, name.lower().removeprefix("osu_")
+    place, name = store or DEFAULT_STORE, benchmark_name("model", name)
     rows = series.rows_of(place, name, filters(where), skipped)
     if ranks is not None:
         return _predictions(rows, ranks, form, f"omb-py {name} -n {{ranks}} --store {place}")

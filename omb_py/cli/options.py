@@ -87,6 +87,15 @@ def _flag(heading: str, names: str, text: str, hidden: bool = False) -> click.Op
     return Grouped(names.split(), heading=heading, is_flag=True, help=f"{text} (default: off)", hidden=hidden)
 
 
+def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") -> click.Option:
+    """``-n N``. With `unset`, the words for what is meant without it, it has no default; else :data:`DEFAULT_RANKS`."""
+    count = {} if unset else {"default": DEFAULT_RANKS}
+    return Grouped(
+        ["-n", "--ranks"], heading=heading, metavar="N", type=whole("ranks", 1),
+        help=f"{text} (default: {unset or DEFAULT_RANKS})", **count,
+    )  # fmt: skip
+
+
 def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
     heading = "What is measured"
     kinds = ", ".join(OFFERS)
@@ -248,9 +257,9 @@ def parse_switch(text: str) -> int:
 def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
     heading = "Where"
     return [
-        _option(
-            heading, "-n --ranks", "N", f"Number of ranks; {b.name} takes {b.ranks.text}.",
-            f"{DEFAULT_RANKS}, or what the launcher around it started", whole("ranks", 1),
+        ranks_option(
+            heading, f"Number of ranks; {b.name} takes {b.ranks.text}.",
+            f"{DEFAULT_RANKS}, or what the launcher around it started",
         ),
         _option(
             heading, "-d --device", "LIST",

@@ -56,7 +56,15 @@ def command() -> click.Command:
 
 
 def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:
-    """The store and the filters of a command line. Raises UsageError on two stores."""
+    """The store and the filters of a command line. Raises UsageError on two stores, and on a part of one."""
+    from omb_py.results.folder import no_store
+
+    for word in words:
+        path = Path(word)
+        if path.is_file():
+            raise UsageError(no_store(path))
+        if "=" in word and path.is_dir():
+            raise UsageError(f"{word} is a part of a store: omb-py report {path.parent} {path.name}")
     places = [word for word in words if "=" not in word]
     if len(places) + (store is not None and bool(places)) > 1:
         named = [*places, *([str(store)] if store is not None else [])]

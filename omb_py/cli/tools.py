@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.options import store_option
+from omb_py.cli.history import format_option
+from omb_py.cli.options import ranks_option, store_option
 from omb_py.cli.words import Parsed, whole, word
 from omb_py.engine.rma import SYNCS, WINDOWS
 from omb_py.errors import ENVIRONMENT, OK
 from omb_py.grammar import parse_size
 from omb_py.orchestrate.choices import OFFERS
-from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE
+from omb_py.orchestrate.request import DEFAULT_STORE
 
 SHELLS = ("bash", "zsh", "fish")
 _LINES = {
@@ -75,18 +76,11 @@ def find(name: str) -> click.Command:
     return makers.get(name, completion_command)()
 
 
-def _format() -> click.Option:
-    return Grouped(
-        ["--format", "form"], heading="Output", metavar="FORM", type=word("format", ("table", "json")), default="table",
-        help="table or json. (default: table)",
-    )  # fmt: skip
-
-
 def list_command() -> click.Command:
     """``omb-py list``."""
     return Page(
         "list",
-        params=[_format(), debug_option()],
+        params=[format_option(), debug_option()],
         callback=run_list,
         help="What can run where: each benchmark with each backend, binding and device, and why the rest cannot.",
         sections=(("Exit codes", EXIT_CODES),),
@@ -116,8 +110,7 @@ def explain_command() -> click.Command:
         "explain",
         params=[
             click.Argument(["name"], metavar="BENCHMARK", shell_complete=_benchmarks),
-            Grouped(["-n", "--ranks"], heading=heading, metavar="N", type=whole("ranks", 1), default=DEFAULT_RANKS,
-                    help=f"Number of ranks. (default: {DEFAULT_RANKS})"),
+            ranks_option(heading),
             Grouped(["-m", "--message-size", "size"], heading=heading, metavar="SIZE", type=Parsed("size", parse_size),
                     help="One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)"),
             Grouped(["-W", "--window-size", "window"], heading=heading, metavar="N", type=whole("window size", 1),
@@ -173,7 +166,7 @@ def doctor_command() -> click.Command:
     """``omb-py doctor``."""
     return Page(
         "doctor",
-        params=[_format(), store_option(), debug_option()],
+        params=[format_option(), store_option(), debug_option()],
         callback=run_doctor,
         help="What this machine can do, and why the rest cannot: each line is ok, warn or no, with what to do.\n\n"
         "Exit code 0 when at least one backend other than mock works, else 3.",

@@ -11,10 +11,10 @@ import click
 
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.history import filters, format_option, where_option
-from omb_py.cli.options import store_option
+from omb_py.cli.options import ranks_option, store_option
 from omb_py.cli.words import whole
 from omb_py.errors import OK, UsageError
-from omb_py.orchestrate.request import DEFAULT_RANKS, DEFAULT_STORE
+from omb_py.orchestrate.request import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from omb_py.suites.workloads.families import Workload
@@ -27,8 +27,7 @@ def workloads_command() -> click.Command:
         "workloads",
         params=[
             click.Argument(["text"], metavar="[NAME:KEY=VALUE,…]", required=False),
-            Grouped(["-n", "--ranks"], heading=what, metavar="N", type=whole("ranks", 1), default=DEFAULT_RANKS,
-                    help=f"Number of ranks. (default: {DEFAULT_RANKS})"),
+            ranks_option(what),
             Grouped(["--rank"], heading=what, metavar="R", type=whole("rank", 0), default=0,
                     help="Whose calls. (default: 0)"),
             Grouped(["--predict"], heading=stored, is_flag=True,

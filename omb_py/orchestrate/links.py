@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.circle import DIRECTIONS, Schedule, parse_schedule
@@ -25,11 +24,9 @@ from omb_py.orchestrate.pairrows import samples_of
 from omb_py.orchestrate.plan import LaunchPlan, bindings_of, check
 from omb_py.orchestrate.request import SILENT, Request
 from omb_py.results import links
+from omb_py.results.sweeps import Found, Table, names_of
 from omb_py.suites.registry import find
 
-Floats = NDArray[np.float64]
-
-METRICS = tuple(links.DELTAS)
 ANSWER_S = 15.0
 """How long a host may take to start a process that does nothing."""
 
@@ -49,81 +46,6 @@ class Design:
     window: int = 8
     passes: int = 5
     rounds: str = "parallel"
-
-
-@dataclass
-class Table:
-    """What one launch measured: a few numbers for each pair and pass."""
-
-    members: tuple[int, ...]
-    """The ranks of the launch that took part."""
-    passes: int
-    values: dict[str, Floats] = field(default_factory=dict)
-    """metric -> logs of µs, shape (passes, pairs); of bandwidth the slower direction."""
-    directions: dict[str, Floats] = field(default_factory=dict)
-    """direction -> log of the µs of a window, shape (passes, pairs)."""
-    hosts: Sequence[str] = ()
-    """Of all ranks of the launch."""
-    window_bytes: float = math.nan
-
-    def __post_init__(self) -> None:
-        shape = self.passes, len(self.members) * (len(self.members) - 1) // 2
-        self.values = {metric: np.full(shape, np.nan) for metric in METRICS}
-        self.directions = {direction: np.full(shape, np.nan) for direction in DIRECTIONS}
-        self._place = {rank: k for k, rank in enumerate(self.members)}
-
-    def take(self, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
-        """Take in a finished round."""
-        self.hosts, cell, samples = hosts, message["cell"], samples_of(message)
-        place, n, turn = self._place, len(self.members), int(cell["sweep"])
-        columns = [links.column_of(n, place[a], place[b]) for a, b in message["pairs"]]
-        if cell["benchmark"] == "latency":
-            self.values["latency"][turn, columns] = np.log(np.median(samples, axis=1))
-            self.values["tail"][turn, columns] = np.log(links.tail(samples))
-            return
-        means = np.log(samples.mean(axis=1))
-        self.directions[parse_schedule(cell["pairs"]).direction][turn, columns] = means
-        self.values["bandwidth"][turn, columns] = np.fmax(self.values["bandwidth"][turn, columns], means)
-        self.window_bytes = float(message["bytes_moved"])
-
-    def typical(self, metric: str) -> Floats:
-        """Median over the passes of each pair: µs, or MB/s of the slower direction."""
-        middle = np.exp(np.median(self.values[metric], axis=0))
-        return self.window_bytes / middle if metric == "bandwidth" else middle
-
-    def rate(self, direction: str) -> Floats:
-        """MB/s of each pair in a direction."""
-        rate: Floats = self.window_bytes / np.exp(np.median(self.directions[direction], axis=0))
-        return rate
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """How a sweep ended."""
-
-    run_id: str
-    names: tuple[str, ...]
-    """Of each endpoint: its host, with the number on the host where there are several."""
-    first: Table
-    suspects: tuple[links.Suspect, ...]
-    repeat: Table | None
-    said: Mapping[links.Suspect, links.Suspect | None]
-    """What the repeat says of the suspects: slow again, or None where it cleared them."""
-
-    @property
-    def confirmed(self) -> list[links.Suspect]:
-        """Those that were slow twice, by what the repeat found."""
-        return [again for again in self.said.values() if again is not None]
-
-    def state(self, suspect: links.Suspect) -> str:
-        """``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
-        if suspect not in self.said:
-            return "suspect"
-        return "cleared" if self.said[suspect] is None else "confirmed"
-
-    def name(self, suspect: links.Suspect) -> str:
-        """``node3``, ``node1 - node2``."""
-        return " - ".join(self.names[end] for end in suspect.ends)
 
 
 def sweep(request: Request, design: Design) -> Found:
@@ -155,7 +77,7 @@ def sweep(request: Request, design: Design) -> Found:
             said = links.confirm(suspects, repeat.values, members)
     finally:
         finish(run)
-    return Found(run.run_id, _names(first), first, suspects, repeat, said)
+    return Found(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, said)
 
 
 def _counted(suspects: Sequence[links.Suspect]) -> str:
@@ -216,7 +138,7 @@ def _measured(run: Run, request: Request, design: Design, members: tuple[int, ..
     if request.thread_level:
         needs = replace(needs, thread_level=request.thread_level)  # type: ignore[arg-type]
     table = Table(members, design.passes)
-    run.on_round = table.take
+    run.on_round = partial(_take, table)
     plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, look, cells)
     try:
         start(run, plan)
@@ -228,9 +150,19 @@ def _measured(run: Run, request: Request, design: Design, members: tuple[int, ..
             raise
         hosts = ", ".join(silent)
         raise LaunchFailed(f"no answer from {hosts}: look at {hosts}, or leave it out of --hosts. {error}") from error
-    if any(np.isnan(values).any() for values in table.values.values()):
+    if not table.complete:
         raise EnvironmentProblem("some pairs were not measured: run it again, and report this")
     return table
+
+
+def _take(table: Table, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
+    """Take in a finished round."""
+    table.hosts, cell, samples = hosts, message["cell"], samples_of(message)
+    if cell["benchmark"] == "latency":
+        table.latency(int(cell["sweep"]), message["pairs"], samples)
+    else:
+        direction = parse_schedule(cell["pairs"]).direction
+        table.bandwidth(int(cell["sweep"]), direction, message["pairs"], samples, float(message["bytes_moved"]))
 
 
 def silent_hosts(request: Request) -> list[str]:
@@ -250,10 +182,3 @@ def silent_hosts(request: Request) -> list[str]:
 
     with ThreadPoolExecutor(16) as several:
         return [host for host, fine in zip(request.hosts, several.map(answers, request.hosts), strict=True) if not fine]
-
-
-def _names(table: Table) -> tuple[str, ...]:
-    hosts = list(table.hosts)
-    if len(set(hosts)) == len(hosts):
-        return tuple(hosts)
-    return tuple(f"{host}:{hosts[:rank].count(host)}" for rank, host in enumerate(hosts))

@@ -30,8 +30,25 @@ MOST = "max"
 Ranks = int | Literal["max"]
 
 
+class _Placed:
+    """What stands in a line of the file."""
+
+    __slots__ = ()
+    file: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """What a message calls it."""
+        raise NotImplementedError
+
+    def error(self, text: str) -> UsageError:
+        """An error about it, in one line."""
+        return UsageError(f"{self.file}:{self.line}: {self.where}: {text}")
+
+
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(_Placed):
     """A key of the file and its value."""
 
     key: str
@@ -42,9 +59,10 @@ class Setting:
     place: str
     """``[defaults]`` or ``[entry 2]``."""
 
-    def error(self, text: str) -> UsageError:
-        """An error about this key, in one line."""
-        return UsageError(f"{self.file}:{self.line}: {self.place} key {self.key!r}: {text}")
+    @property
+    def where(self) -> str:
+        """``[entry 2] key 'ranks'``."""
+        return f"{self.place} key {self.key!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +74,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(_Placed):
     """Benchmarks × options × numbers of ranks."""
 
     number: int
@@ -69,13 +87,14 @@ class Entry:
     ranks_at: Setting | None
     options: tuple[Setting, ...]
 
-    def error(self, text: str) -> UsageError:
-        """An error about the entry as a whole, in one line."""
-        return UsageError(f"{self.file}:{self.line}: [entry {self.number}]: {text}")
+    @property
+    def where(self) -> str:
+        """``[entry 2]``."""
+        return f"[{ENTRY} {self.number}]"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(_Placed):
     """A table of the file as it stands there: what its keys mean is for others to say."""
 
     place: str
@@ -84,9 +103,10 @@ class Table:
     line: int
     settings: tuple[Setting, ...]
 
-    def error(self, text: str) -> UsageError:
-        """An error about the table as a whole, in one line."""
-        return UsageError(f"{self.file}:{self.line}: {self.place}: {text}")
+    @property
+    def where(self) -> str:
+        """``[criterion 2]``."""
+        return self.place
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,42 @@
 """The pictures of the docs: report and explorer of a store, 1280 and 390 pixels wide.
 
     python -m tests.bench.pictures --store DIR --out docs/
+    python -m tests.bench.pictures --store DIR --out build/pictures --every
 
-Writes report-1280.png, report-390.png, explorer-1280.png, explorer-390.png. Exit code 1 where a text overlaps another
-or sticks out, or the browser's console has a word to say: such a picture is not for showing.
+Writes report-1280.png, report-390.png, explorer-1280.png, explorer-390.png; with --every the whole report and every view
+of the explorer, light and dark, and the report as it is printed: for whoever looks at all of them after a change. Exit
+code 1 where a text overlaps another or sticks out, or the browser's console has a word to say: such a picture is not
+for showing.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import logging
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.explorer.state import VIEWS
 from omb_py.dashboards.page import page
 from omb_py.dashboards.report import report
 from omb_py.dashboards.selection import parse
+from omb_py.dashboards.style import THEMES
 from tests.support.browser import DRAW, OVERLAPS, chromium, errors, resize
 
 WIDTHS = (1280, 390)
 REPORT_HEIGHT, EXPLORER_HEIGHT = 2400, 1900
 """Pixels that a picture shows of the page, from its top."""
+MOST_HEIGHT = 2600
+"""Of a picture of one of all views."""
 PATIENCE_S = 60.0
 
 
@@ -64,8 +72,10 @@ def drawn(driver: Any) -> None:
     """Wait until all figures and the grid are there."""
     script = (
         "const p = [...document.querySelectorAll('#figures .js-plotly-plot')];"
-        "return p.length > 0 && p.every(f => f.querySelector('.main-svg')) && "
-        "document.querySelectorAll('#cells [role=row] [role=gridcell]').length > 0"
+        "return (document.querySelector('#figures section') || document.querySelector('#note:not(:empty)')) && "
+        "document.querySelectorAll('#figures .dash-graph').length <= p.length && "
+        "p.every(f => f.querySelector('.main-svg')) && "
+        "(window.innerHeight < 1500 || document.querySelectorAll('#cells [role=row] [role=gridcell]').length > 0)"
     )
     end = time.monotonic() + PATIENCE_S
     while not driver.execute_script(script):
@@ -75,6 +85,37 @@ def drawn(driver: Any) -> None:
     driver.execute_async_script("setTimeout(arguments[0], 500)")
 
 
+HEIGHT = "return Math.ceil(document.documentElement.scrollHeight)"
+
+
+def every(driver: Any, file: Path, store: Path, out: Path, views: Sequence[str]) -> list[str]:
+    """The report and the views of the explorer at both widths in both themes, and the report on paper."""
+    wrong: list[str] = []
+    for width in WIDTHS:
+        resize(driver, width)
+        for theme in THEMES:
+            driver.get(file.as_uri())
+            driver.execute_script(f"if (document.documentElement.dataset.theme !== '{theme}') theme.click()")
+            driver.execute_async_script(DRAW)
+            wrong += shot(driver, out / f"report-{width}-{theme}.png", driver.execute_script(HEIGHT))
+    driver.get(file.as_uri())
+    paper = driver.execute_cdp_cmd(
+        "Page.printToPDF", {"printBackground": False, "paperWidth": 8.27, "paperHeight": 11.7}
+    )
+    (out / "report.pdf").write_bytes(base64.b64decode(paper["data"]))
+    with served(store) as address:
+        for width in WIDTHS:
+            resize(driver, width)
+            for view in views:
+                for theme in THEMES:
+                    driver.get("about:blank")
+                    driver.get(f"{address}?view={view}&theme={theme}")
+                    drawn(driver)
+                    height = min(driver.execute_script(HEIGHT), MOST_HEIGHT)
+                    wrong += shot(driver, out / f"explorer-{view}-{width}-{theme}.png", height)
+    return wrong
+
+
 def main(words: list[str] | None = None) -> int:
     """Take them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -82,12 +123,18 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--query", default="?benchmark=allreduce", help="what the explorer shows")
     parser.add_argument("--height", type=int, default=REPORT_HEIGHT, help="of the report's pictures, in pixels")
+    parser.add_argument("--every", action="store_true", help="every view, light and dark")
+    parser.add_argument("--views", nargs="+", default=VIEWS, help="with --every: only these of the explorer")
     parser.add_argument("filters", nargs="*", help="COLUMN=VALUE, of the report")
     args = parser.parse_args(words)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as folder, chromium(Path(folder) / "profile") as driver:
         file = Path(folder) / "report.html"
         file.write_text(page(report(args.store, parse(args.filters))), encoding="utf-8")
+        if args.every:
+            args.out.mkdir(parents=True, exist_ok=True)
+            return 1 if every(driver, file, args.store, args.out, args.views) else 0
         for width in WIDTHS:
             resize(driver, width)
             driver.get(file.as_uri())

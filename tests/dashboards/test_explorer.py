@@ -13,8 +13,10 @@ from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import is_loopback
-from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, VIEWS, State, parse, query
+from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, THEMES, VIEWS, State, parse, query
 from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.report import report
+from omb_py.dashboards.selection import Selection
 from tests.dashboards.stores import write
 from tests.dashboards.test_judged import compared
 
@@ -36,6 +38,7 @@ def data(tmp_path: Path, frame) -> Data:
         st.sampled_from(QUANTITIES),
         st.sampled_from(COUNTS),
         st.sampled_from(["", "8"]),
+        st.sampled_from(THEMES),
         CHOSEN,
         CHOSEN,
     )
@@ -62,6 +65,8 @@ MISSING = {
     "beside_counts": "Nothing here measured the same thing twice on more than one such number.",
     "steps": "No step of a workload is among what is chosen: omb-py step.",
     "model": "A fit needs four message sizes, a lower bound latency in the same store.",
+    "guidelines": "No guideline among what is chosen was measured: omb-py guidelines.",
+    "pairs": "No sweep over all pairs of nodes is among what is chosen: omb-py links.",
     "verdicts": "No comparison of these cells is stored: omb-py compare.",
     "environment": "All of this was measured in one environment.",
 }
@@ -209,3 +214,15 @@ def test_bad_input(
     assert main(["dashboard", *words]) == code
     err = capsys.readouterr().err
     assert err.startswith("omb-py: error: ") and said in err and err.count("\n") == 1
+
+
+def test_more_ranks_on_one_node_are_a_series(tmp_path: Path, frame) -> None:
+    """On one node the ranks on a node grow with the ranks."""
+    more = frame.assign(ranks=8, ranks_per_node=8, run_id="r8", median_us=frame["median_us"] * 3)
+    more["launch_id"] += "-8"
+    data = Data(write(tmp_path / "s", pd.concat([frame.assign(ranks_per_node=4), more])))
+    made, note = views(data, State("scaling"))
+    assert note == "" and [view.title for view in made] == [
+        f"allreduce, {name}: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB" for name in ("MPICH", "Open MPI")
+    ]
+    assert [view.kind for view in report(data.store, Selection()).measured].count("scaling") == 2

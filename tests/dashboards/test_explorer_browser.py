@@ -6,17 +6,20 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from omb_py.cli import main
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import VIEWS
 from tests.dashboards.stores import write
 from tests.dashboards.test_judged import compared
+from tests.dashboards.test_sweeps import LINKS, PROMISES
 from tests.support.browser import OVERLAPS, chromium, errors, missing, resize
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")]
@@ -45,11 +48,13 @@ def store(frame, cell, step_cells, tmp_path_factory: pytest.TempPathFactory) -> 
     ]  # fmt: skip
     made = write(tmp_path_factory.mktemp("s") / "store", pd.concat([both, pd.DataFrame(sizes), step_cells]))
     compared(made)
+    for words in (LINKS, PROMISES):
+        assert main([*words.split(), "--store", str(made)]) == 1
     return made
 
 
-@pytest.fixture(scope="module")
-def address(store: Path) -> Iterator[str]:
+@contextmanager
+def served(store: Path) -> Iterator[str]:
     from werkzeug.serving import make_server
 
     app = make(Data(store), refresh_ms=700)
@@ -60,6 +65,12 @@ def address(store: Path) -> Iterator[str]:
     server.shutdown()
     thread.join(10)
     server.server_close()
+
+
+@pytest.fixture(scope="module")
+def address(store: Path) -> Iterator[str]:
+    with served(store) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -126,12 +137,21 @@ def test_the_grid_has_the_cells(browser, address: str) -> None:
     until(lambda: browser.execute_script(ROWS), 9)
 
 
+UNITS = """
+// axes that a reader sees, without a title: categories and counts name themselves, the rest needs a unit
+return [...document.querySelectorAll('#figures .js-plotly-plot')].flatMap((p) => Object.entries(p._fullLayout)
+  .filter(([name, axis]) => /^[xy]axis/.test(name) && axis.type !== 'category' && axis.showticklabels !== false
+    && !(axis.title && axis.title.text)).map(([name]) => `${p.closest('section').dataset.kind} ${name}`));
+"""
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str, view: str) -> None:
+    """At both widths and in both themes; no text lies on another, every axis has its unit."""
     resize(browser, 1280)
     errors(browser)  # what the pages before have left
     # the others show enough of one benchmark
-    wide = view in ("scaling", "beside_counts", "environment", "model", "steps")
+    wide = view in ("scaling", "beside_counts", "environment", "model", "guidelines", "pairs", "steps")
     browser.get(f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}")
     until(lambda: bool(browser.execute_script("return document.querySelectorAll('#figures section').length")), True)
     until(
@@ -141,7 +161,47 @@ def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str,
         True,
     )
     assert browser.execute_script("return document.querySelector('#note').textContent") == ""
+    assert browser.execute_script(UNITS) == []
+    until(lambda: browser.execute_script(OVERLAPS), [])
+    resize(browser, 390)
+    browser.execute_script("document.querySelector('#theme input[value=dark]').click()")
+    until(lambda: browser.execute_script(PAPERS), ["#15191e"])
+    until(lambda: browser.execute_script(OVERLAPS), [])
     assert errors(browser) == []
+
+
+PAPERS = """
+const plots = [...document.querySelectorAll('#figures .js-plotly-plot')].map((p) => p._fullLayout.paper_bgcolor);
+const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number);
+return [...new Set([...plots, '#' + [r, g, b].map((v) => v.toString(16).padStart(2, '0')).join('')])];
+"""
+
+
+def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, address: str) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    resize(browser, 390, 844)
+    browser.get(address + "?benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    folded = "return [document.getElementById('choices').hidden, document.getElementById('fold').ariaExpanded]"
+    until(lambda: browser.execute_script(folded), [True, "false"])
+    assert browser.execute_script("return document.getElementById('chosen').textContent") == (
+        "over message size · benchmark allreduce"
+    )
+    top = browser.execute_script("return document.querySelector('.js-plotly-plot').getBoundingClientRect().top")
+    assert top < 844 / 2
+    browser.execute_script("document.body.focus()")
+    for _ in range(5):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.execute_script("return document.activeElement.id") == "fold":
+            break
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    until(lambda: browser.execute_script(folded), [False, "true"])
+    resize(browser, 1280)
+    browser.get(address + "?benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    assert browser.execute_script(folded) == [False, "true"]
 
 
 def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> None:
@@ -165,9 +225,11 @@ def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    browser.get(address + "?view=beside&benchmark=latency&b.library=MPICH")  # which has a second selection
+    browser.get(
+        address + "?view=beside&benchmark=latency&library=MPICH&b.library=MPICH"
+    )  # which has a second selection
     until(lambda: browser.execute_script(ROWS), 4)
-    controls = ["view", "quantity", "count", "size", "csv", "parquet", "cells"]
+    controls = ["view", "quantity", "count", "theme", "size", "fold", "csv", "parquet", "cells"]
     wanted = {*controls, *(prefix + name for name in FILTERS for prefix in ("", "b-"))}
     reached: set[str] = set()
     where = (
@@ -211,6 +273,7 @@ def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
         browser.execute_cdp_cmd(
             "Input.dispatchMouseEvent", {"type": kind, "x": box[0], "y": box[1], "button": "left", "clickCount": 1}
         )
+    # and a new launch, which draws everything again, leaves it so
     visible = (
         "return [...new Set(document.querySelector('.js-plotly-plot').data.filter(t => t.visible === undefined || "
         "t.visible === true).map(t => t.legendgroup))].length"
@@ -219,10 +282,63 @@ def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
 
 
 def test_new_launches_appear_by_themselves(browser, address: str, store: Path, cell) -> None:
-    browser.get(address + "?benchmark=latency")
+    browser.get(address + "?benchmark=latency&library=MPICH")
     about = "return (document.getElementById('about') || {}).textContent || ''"
     until(lambda: ": 4 cells of " in browser.execute_script(about), True)
     write(store, pd.DataFrame([cell(1.5, 60, run_id="z", launch_id="z", benchmark="latency", ranks=2, size_bytes=8)]))
     until(lambda: ": 5 cells of " in browser.execute_script(about), True)
     until(lambda: browser.execute_script(ROWS), 5)
     assert errors(browser) == []
+
+
+WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "search", "said"),
+    [
+        (
+            "empty",
+            "",
+            "is empty; new launches are shown as they land. To measure something: omb-py allreduce -n 2 --store",
+        ),
+        ("newer", "", "None of the files of"),
+        ("wild", "?library=none", "No cell fits these filters. Clear one of them; what there is: omb-py results list."),
+        ("wild", "?view=scaling", "Nothing here was measured on more than one such number."),
+    ],
+)
+def test_nothing_to_show_says_what_to_do_next(browser, odd_stores, kind: str, search: str, said: str) -> None:
+    browser.get(odd_stores[kind] + search)
+    until(
+        lambda: said in browser.execute_script("return (document.querySelector('#note') || {}).textContent || ''"), True
+    )
+    assert browser.execute_script("return document.querySelectorAll('#figures section').length") == 0
+    assert browser.execute_script("return location.search") == search
+    assert errors(browser) == []
+
+
+def test_markup_is_text_and_a_broken_file_is_named(browser, odd_stores) -> None:
+    for view in ("curves", "distribution", "beside"):
+        browser.get(f"{odd_stores['wild']}?view={view}")
+        until(lambda: len(browser.execute_script(TITLES)) > 0, True)
+        until(lambda: browser.execute_script("return document.querySelectorAll('.main-svg').length > 0"), True)
+        assert browser.execute_script("return document.querySelectorAll('main b, main img, main script').length") == 0
+        assert browser.execute_script("return window.bad") is None
+    assert WILD in browser.execute_script("return document.querySelector('main').textContent")
+    about = browser.execute_script("return document.querySelector('#about').textContent")
+    assert "1 file could not be read" in about and "broken.parquet: not a readable Parquet file" in about
+    assert errors(browser) == []
+
+
+@pytest.fixture(scope="module")
+def odd_stores(frame, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Addresses of explorers of stores that are not as they should be."""
+    place = tmp_path_factory.mktemp("odd")
+    (place / "empty").mkdir()
+    wild = write(place / "wild", frame.assign(library=frame["library"].replace("MPICH", WILD)))
+    (wild / "date=2026-11-20" / "broken.parquet").write_bytes(b"PAR1 no")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("omb_py.results.schema.SCHEMA_VERSION", 99)
+        write(place / "newer", frame.head(3))
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(served(place / name)) for name in ("empty", "wild", "newer")}

@@ -49,7 +49,7 @@ def test_the_slow_link_of_a_pair_matrix() -> None:
     view = others.pairs(links, {"n2 - n0": "confirmed"})
     assert view.title == "n2 → n0 is the slowest of 6 links, at 50 % of the median"
     assert view.spec["data"][0]["z"][2] == [50.0, 100.0, None]
-    assert view.notes == ("n2 - n0: confirmed",)
+    assert view.notes[1:] == ("n2 - n0: confirmed",)
     view.figure  # noqa: B018
 
 
@@ -69,6 +69,24 @@ def test_guidelines_leave_blank_what_holds() -> None:
     assert view.spec["data"][0]["text"] == [["3.19", ""], ["1.50?", ""]]
     assert "a ≤ b: force the other algorithm" in view.notes
     view.figure  # noqa: B018
+
+
+def test_only_guidelines_with_something_to_see_are_drawn() -> None:
+    names = ["a ≤ b"] * 2 + ["c ≤ d"] * 2
+    found = pd.DataFrame({"guideline": names, "size_bytes": [8, 64] * 2, "ratio": [1.0, 2.0, 0.9, 1.05]})
+    view = others.guidelines(found.assign(violated=[False, True, False, False]))
+    (drawn,) = view.spec["data"]
+    assert drawn["y"] == ["a<br>≤ b"] and drawn["z"] == [[None, 2.0]] and len(view.rows) == 4
+    assert view.notes == ("Not drawn: 1 guideline with no longer left side at any size; the table has all.",)
+    held = others.guidelines(found[2:].assign(violated=False))
+    assert held.spec is None and held.title == "0 violations of 1 guideline"
+
+
+def test_nodes_stand_in_the_order_of_their_numbers() -> None:
+    names = ["node10", "node2", "node1"]
+    pairs = [(a, b, 1.0, "GB/s") for a in names for b in names if a != b]
+    view = others.pairs(pd.DataFrame(pairs, columns=["source", "target", "value", "unit"]))
+    assert view.spec["data"][0]["x"] == ["node1", "node2", "node10"]
 
 
 def test_only_what_differs_between_environments() -> None:

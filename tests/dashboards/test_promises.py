@@ -17,7 +17,8 @@ def test_a_store_with_guidelines(tmp_path: Path, capsys: pytest.CaptureFixture[s
     store = str(tmp_path)
     assert main([*LINE.split(), "--inject", "busy:0:50000", "--store", store]) == 1
     alone = report(tmp_path, parse([]))
-    (view,) = alone.measured
+    (view,) = alone.odd_views
+    assert alone.odd[0].startswith("Guidelines: 4 violations of 2 guidelines; the worst: ")
     assert not alone.problem and view.kind == "guidelines"
     assert view.title.startswith("4 violations of 2 guidelines; the worst: ")
     assert "4 violated, 0 unclear, 0 hold" in view.notes[0]
@@ -25,5 +26,5 @@ def test_a_store_with_guidelines(tmp_path: Path, capsys: pytest.CaptureFixture[s
         main(["allreduce", "--backend", "mock", "-n", "4", "-m", "8:64", "-i", "5", "--quiet", "--store", store]) == 0
     )
     both = report(tmp_path, parse([]))
-    assert [v.kind for v in both.measured].count("guidelines") == 1
+    assert [v.kind for v in both.views].count("guidelines") == 1
     assert not any("gl5" in v.title for v in both.measured)

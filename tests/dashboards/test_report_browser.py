@@ -23,13 +23,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def opened(browser, every_view, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The browser, with every view drawn."""
+    """The browser, without a network, with every view drawn."""
     made = Report(
         "s", "", [], "18 cells", every_view[3:6], "text", ["odd"], every_view[6:9], [*every_view[:3], *every_view[9:]]
     )
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(page(made), encoding="utf-8")
     resize(browser, 1280)
+    browser.execute_cdp_cmd("Network.enable", {})
+    away = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", away)
     browser.get(file.as_uri())
     browser.execute_async_script(DRAW)
     return browser
@@ -97,12 +100,36 @@ def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
     assert opened.execute_script("return document.querySelectorAll('pre').length") == len(every_view)
 
 
+CONTROLS = (
+    "return [...document.querySelectorAll('a[href], button, summary, .scroll, .legendtoggle')].filter(e => "
+    "e.checkVisibility()).length"
+)
+
+
 def test_every_control_is_reached_by_the_keyboard(opened) -> None:
-    found = opened.execute_script(
-        "return [...document.querySelectorAll('a[href], button, summary')].filter(e => e.offsetParent !== null "
-        "&& e.tabIndex < 0).length"
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    opened.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; }); scrollTo(0, 0)")
+    wanted = opened.execute_script(CONTROLS)
+    assert wanted > 40
+    opened.execute_script("window.seen = new Set(); document.addEventListener('focusin', e => seen.add(e.target))")
+    for _ in range(wanted // 10 + 2):
+        ActionChains(opened).send_keys(Keys.TAB * 10).perform()
+    assert opened.execute_script("return seen.size") >= wanted
+
+
+def test_enter_on_the_legend_isolates(opened) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    find = "const plot = document.querySelector('figure[data-kind=curves] .plot');"
+    opened.execute_script(find + "Plotly.restyle(plot, {visible: true}); plot.querySelector('.legendtoggle').focus()")
+    ActionChains(opened).send_keys(Keys.ENTER).perform()
+    shown = opened.execute_async_script(
+        find + "setTimeout(() => arguments[0](plot.data.filter(t => t.visible === true).map(t => t.legendgroup)), 800)"
     )
-    assert found == 0
+    assert len(set(shown)) == 1
 
 
 def test_dark(opened) -> None:
@@ -110,3 +137,20 @@ def test_dark(opened) -> None:
     opened.execute_async_script("setTimeout(arguments[0], 300)")
     paper = opened.execute_script("return document.querySelector('.plot')._fullLayout.paper_bgcolor")
     assert paper == "#15191e" and errors(opened) == []
+
+
+def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) -> None:
+    state = (
+        "return [getComputedStyle(document.body).backgroundColor, document.querySelector('.plot')._fullLayout.width,"
+        "[...document.querySelectorAll('details[open] pre')].length,"
+        "document.querySelector('.plot')._fullLayout.paper_bgcolor]"
+    )
+    resize(opened, 794)  # of A4
+    opened.execute_async_script("setTimeout(arguments[0], 400)")
+    before = opened.execute_script(state)
+    opened.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    opened.execute_async_script(DRAW)
+    assert opened.execute_script(state) == ["rgb(255, 255, 255)", 690, len(every_view), "#ffffff"]
+    assert opened.execute_script(OVERLAPS) == []
+    opened.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert opened.execute_script(state) == before

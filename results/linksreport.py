@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omb_py.engine.circle import DIRECTIONS
-from omb_py.orchestrate.links import METRICS, Found
 from omb_py.results import links
+from omb_py.results.sweeps import METRICS, Found
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,10 @@ def as_json(found: Found) -> dict[str, Any]:
 
 
 def matrix(found: Found) -> pd.DataFrame:
-    """For :func:`omb_py.dashboards.others.pairs`: ``source``, ``target``, ``value`` in MB/s, ``unit``."""
+    """For :func:`omb_py.dashboards.others.pairs`: ``source``, ``target``, ``value`` in MB/s, ``unit``.
+
+    Directions that were not measured are left out.
+    """
     import pandas as pd
 
     first, second = links.pair_ends(len(found.names))
@@ -71,7 +74,8 @@ def matrix(found: Found) -> pd.DataFrame:
         names = np.array(found.names, object)
         parts.append(pd.DataFrame({"source": names[source], "target": names[target],
                                    "value": found.first.rate(direction), "unit": "MB/s"}))  # fmt: skip
-    return pd.concat(parts, ignore_index=True)
+    every = pd.concat(parts)
+    return every[every["value"].notna()].reset_index(drop=True)
 
 
 def sentences(found: Found) -> list[str]:
@@ -81,7 +85,10 @@ def sentences(found: Found) -> list[str]:
     left = [s for s in subjects(found) if s["state"] == "suspect"]
     pairs = len(found.names) * (len(found.names) - 1) // 2
     told = [f"{len(found.names)} nodes, {pairs} links: "]
-    told[0] += ", ".join(_worded(s) for s in confirmed) if confirmed else "nothing is slow"
+    if found.judged:
+        told[0] += ", ".join(_worded(s) for s in confirmed) if confirmed else "nothing is slow"
+    else:
+        told[0] += "nothing is judged, since not all were measured"
     if cleared:
         told.append(f"cleared by the repeat: {', '.join(s['name'] for s in cleared)}")
     if left:
