@@ -86,7 +86,8 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
         height=height,
         xaxis=style.value_axis("time (µs)", values=[v for c in _DRAWN for v in drawn[c]]),
         yaxis={"type": "category", "autorange": "reversed", "automargin": True},
-        legend={**style.layout()["legend"], "y": -70 / max(26 * len(drawn), 60)},
+        # above the bars: below, its second line on a phone would lie on the axis' title
+        legend={**style.layout()["legend"], "y": 1.02, "yanchor": "bottom"},
     )
     share = middle["exposed_us"] / middle["step_us"]
     worst = str(middle["workload"].iloc[int(share.to_numpy().argmax())])
