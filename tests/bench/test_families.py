@@ -16,7 +16,7 @@ from tests.bench.reference import FAMILIES, NoCompiler, compile_reference, in_c
 (SERIES_OF_FAMILIES,) = OF_FAMILIES
 
 
-NO_LOOP_IN_C = {"guideline", "workload", "host"}
+NO_LOOP_IN_C = {"guideline", "workload", "host", "training"}
 """Families of several calls of those that are compared, or of none."""
 
 
