@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from omb_py.errors import UsageError, nearest
+from omb_py.results import sweeps
 from omb_py.results.folder import OnSkip
 from omb_py.results.keys import COMPARED
 from omb_py.results.reading import load_table, to_rows
@@ -31,7 +32,7 @@ MEASURED = (*WHO, "source", FIELD)
 _ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
 COLUMNS = tuple(dict.fromkeys((
     "run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key", "comparability_key",
-    "bytes_total", "bw_formula", *STATISTIC_COLUMNS, *WHO, *COMPARED,
+    "bytes_total", "bw_formula", "parameters", *STATISTIC_COLUMNS, *WHO, *COMPARED,
 )))  # fmt: skip
 """Of a row that :func:`rows_of` reads."""
 
@@ -75,7 +76,8 @@ def rows_of(
     """
     place = str(store)
     rows = to_rows(load_table(store, columns=COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
-    found = timed(rows)
+    # a pair of nodes is no launch of all ranks
+    found = timed(row for row in rows if not sweeps.is_row(row["parameters"]))
     if found:
         return found
     measure = f"measure with omb-py {benchmark} --store {place}"
@@ -85,7 +87,9 @@ def rows_of(
     if benchmark not in known:
         raise UsageError(f"no cell of {benchmark} in {place!r}: {nearest(benchmark, known)}; or {measure}")
     if rows:
-        raise UsageError(f"no cell of {benchmark} in {place!r} was timed: {measure}")
+        raise UsageError(
+            f"no cell of {benchmark} in {place!r} was timed, but for pairs of nodes by omb-py links: {measure}"
+        )
     raise UsageError(f"no cell of {benchmark} with {_said(filters)} in {place!r}: {_near(store, benchmark, filters)}")
 
 

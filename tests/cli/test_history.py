@@ -109,6 +109,13 @@ def test_an_empty_store_and_none(run, tmp_path, capsys) -> None:
     assert "no store at" in capsys.readouterr().err
 
 
+def test_the_pairs_of_a_sweep_are_no_launches_of_latency(run, tmp_path, capsys) -> None:
+    assert main(["links", "--backend", "mock", "-n", "4", "-i", "10", "--quiet", "--store", str(tmp_path)]) == 0
+    capsys.readouterr()
+    code, out, err = run("latency")
+    assert (code, out) == (2, "") and "measure with omb-py latency" in err
+
+
 def test_versions_in_order() -> None:
     ordered = ["4.1.6", "5.0.9", "5.0.10", "5.1rc1", "5.1rc2", "5.1", "5.1.1"]
     assert sorted(reversed(ordered), key=version_key) == ordered
