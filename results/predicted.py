@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
+from omb_py.engine.message import Message
 from omb_py.errors import UsageError
 from omb_py.results.fit import LEAST, Curve, fit
 from omb_py.results.model import ALIKE, RANKED, grouped, launch_time, scaled
@@ -27,15 +28,6 @@ SIDE: Final = ("backend", "binding", "library", "device", "buffer")
 """Columns that are equal in the rows of the curves and in the step's."""
 SERIAL: Final = "serial"
 """Beginning of the metrics that say what the calls of a row of the table took."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """Bytes to or from a rank of the world."""
-
-    peer: int
-    nbytes: int
-    tag: int = 1
 
 
 @dataclass(frozen=True, slots=True)

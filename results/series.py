@@ -76,8 +76,7 @@ def rows_of(
     """
     place = str(store)
     rows = to_rows(load_table(store, columns=COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
-    # a pair of nodes is no launch of all ranks
-    found = timed(row for row in rows if not sweeps.is_row(row["parameters"]))
+    found = timed(rows)
     if found:
         return found
     measure = f"measure with omb-py {benchmark} --store {place}"
@@ -94,8 +93,15 @@ def rows_of(
 
 
 def timed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that say a time, each with ``time_us`` and the ``statistic`` that it is."""
-    return [{**row, FIELD: statistic_of(row), "time_us": time} for row in rows if (time := time_of(row))]
+    """The rows that say a time, each with ``time_us`` and the ``statistic`` that it is.
+
+    Those of a sweep over pairs of nodes are left out: a pair is no launch of all ranks.
+    """
+    return [
+        {**row, FIELD: statistic_of(row), "time_us": time}
+        for row in rows
+        if (time := time_of(row)) and not sweeps.is_row(row.get("parameters"))
+    ]
 
 
 def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[Series]:

@@ -22,7 +22,7 @@ from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.flat import Render
-from omb_py.engine.program import Body, Node, Program, Repeat, Step, walk
+from omb_py.engine.program import Body, Node, Program, Repeat, Step, each_body, walk
 from omb_py.errors import EnvironmentProblem
 
 POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
@@ -62,8 +62,7 @@ def by_torch(program: Program, kind: str) -> bool:
 
 def waited(program: Program) -> Program:
     """The program with a synchronise behind each call that PyTorch enqueues and behind each wait."""
-    stages = tuple(replace(stage, variants=tuple(map(_waited, stage.variants))) for stage in program.stages)
-    return replace(program, stages=stages)
+    return each_body(program, _waited)
 
 
 def _waited(nodes: Body) -> Body:

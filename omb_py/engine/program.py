@@ -238,6 +238,12 @@ def body(*nodes: Node) -> tuple[Body, ...]:
     return (tuple(nodes),)
 
 
+def each_body(program: Program, change: Callable[[Body], Body]) -> Program:
+    """The program with every variant of its stages changed; what is set up and torn down stays."""
+    stages = (replace(stage, variants=tuple(map(change, stage.variants))) for stage in program.stages)
+    return replace(program, stages=tuple(stages))
+
+
 def walk(nodes: Body, k: int = 0) -> Iterator[tuple[Node, int]]:
     """Every step and lap in order, repeats unrolled, with the pass of its innermost repeat."""
     for node in nodes:

@@ -14,7 +14,7 @@ from omb_py.orchestrate.choices import OFFERS
 from omb_py.orchestrate.printing import Printer, Row
 from omb_py.orchestrate.request import Request
 from omb_py.results import predicted, series
-from omb_py.results.predicted import MESSAGES, SIDE, Ask, Message, Missing, Predicted
+from omb_py.results.predicted import MESSAGES, SIDE, Ask, Missing, Predicted
 from omb_py.results.reading import load_table, to_rows
 from omb_py.suites.workloads.calls import EXCHANGE, Call
 from omb_py.suites.workloads.families import Workload, parse_workload
@@ -50,8 +50,7 @@ def asks(workload: Workload, ranks: int) -> list[list[Ask]]:
 
 def _ask(call: Call, row: str, world: int) -> Ask:
     if call.op == EXCHANGE:
-        ends = [tuple(Message(m.peer, m.nbytes, m.tag) for m in side) for side in (call.sends, call.receives)]
-        return Ask(row, MESSAGES, call.size, sends=ends[0], receives=ends[1])
+        return Ask(row, MESSAGES, call.size, sends=call.sends, receives=call.receives)
     n, size = len(call.group) or world, call.nbytes
     if call.op == "alltoall":
         size //= n
@@ -90,7 +89,7 @@ def forecasts(
     """
     own: dict[tuple[Any, ...], list[Row]] = {}
     for row in steps:
-        if row["ranks"] == ranks and _text(row) == workload.text:
+        if row["ranks"] == ranks and workload_of(row) == workload.text:
             own.setdefault(tuple(row[name] for name in WHERE), []).append(row)
     here = {tuple(row[name] for name in WHERE) for row in rows if row["ranks"] == ranks}
     calls, made = asks(workload, ranks), []
@@ -101,7 +100,8 @@ def forecasts(
     return made
 
 
-def _text(row: Row) -> str:
+def workload_of(row: Row) -> str:
+    """The workload of a stored step, as it was typed."""
     return str(dict(row["parameters"] or {}).get("workload", ""))
 
 
@@ -160,7 +160,7 @@ class Foretold:
             return
         rows = sweeps(self.store, {}) if self.store.is_dir() else []
         steps, self.rows = self.rows, []
-        for text, ranks in dict.fromkeys((_text(row), int(row["ranks"])) for row in steps):
+        for text, ranks in dict.fromkeys((workload_of(row), int(row["ranks"])) for row in steps):
             show(forecasts(parse_workload(text), ranks, rows, steps, unmeasured=False), self.store)
 
 

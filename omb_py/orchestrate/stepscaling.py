@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from omb_py.errors import UsageError
+from omb_py.orchestrate.predicting import workload_of
 from omb_py.orchestrate.printing import Row
 from omb_py.results.efficiency import Kind, Scaling, efficiencies
 from omb_py.results.predicted import SIDE, measured
@@ -50,7 +51,7 @@ def scalings(workload: Workload, steps: Iterable[Row]) -> list[Scaled]:
     """
     kind, found = kind_of(workload), dict[tuple[Any, ...], dict[int, list[Row]]]()
     for row in steps:
-        if dict(row["parameters"] or {}).get("workload") == workload.text:
+        if workload_of(row) == workload.text:
             side = tuple(row[name] for name in SIDE)
             found.setdefault(side, {}).setdefault(int(row["ranks"]), []).append(row)
     made, refused = [], None

@@ -7,20 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.message import Message
 
 EXCHANGE: Final = "exchange"
 """Messages to and from some ranks, all at once."""
 OPS: Final = ("allreduce", "reduce_scatter_block", "allgather", "alltoall", "alltoallv", "bcast", "reduce", "gather",
               "scatter", "barrier", EXCHANGE)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """Bytes to or from a rank of the world. Both ends name the same tag."""
-
-    peer: int
-    nbytes: int
-    tag: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.message import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
-from omb_py.suites.workloads.calls import EXCHANGE, Call, Message, padded
+from omb_py.suites.workloads.calls import EXCHANGE, Call, padded
 from omb_py.suites.workloads.grid import grid
 from omb_py.suites.workloads.models import model
 from omb_py.suites.workloads.settings import Values

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.message import Message
 from omb_py.errors import UsageError
-from omb_py.suites.workloads.calls import EXCHANGE, Call, Message, padded
+from omb_py.suites.workloads.calls import EXCHANGE, Call, padded
 from omb_py.suites.workloads.grid import Grid, divides, grid, one_and_copies
 from omb_py.suites.workloads.settings import Values
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.message import Message
 from omb_py.errors import UsageError
-from omb_py.suites.workloads.calls import EXCHANGE, Call, Message
+from omb_py.suites.workloads.calls import EXCHANGE, Call
 from omb_py.suites.workloads.grid import divides, grid
 from omb_py.suites.workloads.settings import Values
 

@@ -15,7 +15,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from typing import Any
 from omb_py.orchestrate.predicting import Forecast, asks, forecasts, steps_of, sweeps
 from omb_py.results.predicted import MESSAGES, beside
 from omb_py.suites.workloads.families import parse_workload
-from tests.bench.quiet import Others, wait_for_quiet
+from tests.bench.quiet import watched
 
 SIZES, FEW_SIZES = "4:16M", "4:1M:4"
 REDUCTIONS, OTHERS = ("allreduce", "reduce_scatter_block"), ("allgather", "alltoall", "alltoallv", "bcast", "gather")
@@ -214,18 +213,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.12, help="longest time of a cell")
     parser.add_argument("--few", action="store_true", help="three workloads, small sizes: to see whether it runs")
     args = parser.parse_args(words)
-    began, fine = time.monotonic(), True
-    print(f"waited {wait_for_quiet(5 if args.few else 60):.0f} s for a quiet machine", flush=True)
-    others = Others.start()
-    with nullcontext(str(args.store)) if args.store else tempfile.TemporaryDirectory() as folder:
+    fine, kept = True, nullcontext(str(args.store)) if args.store else tempfile.TemporaryDirectory()
+    with watched(5 if args.few else 60), kept as folder:
         for backend in args.backend.split(","):
             for number, ranks in enumerate(map(int, args.ranks.split(","))):
                 done = measure(Path(folder), backend, ranks, args.seconds, args.few, messages=not number)
                 fine = done and judged(Path(folder), backend, ranks) and fine
-    busy = others.cores()
-    print(
-        f"{time.monotonic() - began:.0f} s" + ("" if busy is None else f"; other processes kept {busy:.2f} cores busy")
-    )
     return 0 if fine else 1
 
 

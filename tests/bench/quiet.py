@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +59,18 @@ class Others:
             return None
         others = (now - self._busy) - (_own_seconds() - self._own)
         return max(0.0, others / (time.monotonic() - self._at))
+
+
+@contextmanager
+def watched(patience: float) -> Iterator[None]:
+    """Print how long a quiet machine was waited for, and in the end how long all took and what else ran meanwhile."""
+    began = time.monotonic()
+    print(f"waited {wait_for_quiet(patience):.0f} s for a quiet machine", flush=True)
+    others = Others.start()
+    yield
+    busy = others.cores()
+    told = "" if busy is None else f"; other processes kept {busy:.2f} cores busy"
+    print(f"{time.monotonic() - began:.0f} s{told}")
 
 
 def _own_seconds() -> float:

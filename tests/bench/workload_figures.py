@@ -15,13 +15,12 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from omb_py.dashboards import steps
 from omb_py.dashboards.picture import save
 from omb_py.results import load
-from tests.bench.quiet import Others, wait_for_quiet
+from tests.bench.quiet import watched
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "data-parallel": (
@@ -105,23 +104,14 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--only", choices=FAMILIES, help="this family alone")
     parser.add_argument("--suite", action="store_true", help="run the suite dl-training too")
     args = parser.parse_args(words)
-    began, fine = time.monotonic(), True
-    print(f"waited {wait_for_quiet(60):.0f} s for a quiet machine", flush=True)
-    others = Others.start()
-    for family in [args.only] if args.only else FAMILIES:
-        fine = (
-            measure(args.store, family, args.ranks, args.seconds) == 0 and draw(args.store, family, args.out) and fine
-        )
-    if args.suite:
-        fine = (
-            run(["run", "dl-training", "--backend", "gloo", "-n", "2", "--time-limit", "1", "--store", str(args.store)])
-            == 0
-            and fine
-        )
-    busy = others.cores()
-    print(
-        f"{time.monotonic() - began:.0f} s" + ("" if busy is None else f"; other processes kept {busy:.2f} cores busy")
-    )
+    fine = True
+    with watched(60):
+        for family in [args.only] if args.only else FAMILIES:
+            measured = measure(args.store, family, args.ranks, args.seconds) == 0
+            fine = measured and draw(args.store, family, args.out) and fine
+        if args.suite:
+            words = ["run", "dl-training", "--backend", "gloo", "-n", "2", "--time-limit", "1"]
+            fine = run([*words, "--store", str(args.store)]) == 0 and fine
     return 0 if fine else 1
 
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.engine.message import Message
 from omb_py.results import predicted as p
-from omb_py.results.predicted import MESSAGES, Ask, Curves, Message, predict_step, timeline
+from omb_py.results.predicted import MESSAGES, Ask, Curves, predict_step, timeline
 from omb_py.results.schema import blank_row
 
 SIZES = tuple(1 << k for k in range(2, 21))

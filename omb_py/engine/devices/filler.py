@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from omb_py.engine.devices import OTHER_STREAM, synchronise
-from omb_py.engine.program import Body, Node, Program, Repeat, Step
+from omb_py.engine.program import Body, Node, Program, Repeat, Step, each_body
 
 FILLERS: Final = ("cpu", "gpu", "both")
 
@@ -19,11 +19,7 @@ def on_device(program: Program, filler: str) -> Program:
     """
     if filler in ("", "cpu"):
         return program
-    stages = tuple(
-        replace(stage, variants=tuple(_body(body, filler == "both") for body in stage.variants))
-        for stage in program.stages
-    )
-    return replace(program, stages=stages)
+    return each_body(program, lambda body: _body(body, filler == "both"))
 
 
 def _body(nodes: Body, both: bool) -> Body:

@@ -11,7 +11,19 @@ from dataclasses import replace
 
 from omb_py.engine.benchmark import World
 from omb_py.engine.devices import synchronise
-from omb_py.engine.program import Blocks, Body, Node, Program, Region, Repeat, Request, Requests, Step, walk
+from omb_py.engine.program import (
+    Blocks,
+    Body,
+    Node,
+    Program,
+    Region,
+    Repeat,
+    Request,
+    Requests,
+    Step,
+    each_body,
+    walk,
+)
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem
 
@@ -26,10 +38,7 @@ def staged(program: Program, world: World) -> Program:
         for node, _ in walk((*stage.setup, *(n for body in stage.variants for n in body))):
             if isinstance(node, Step) and (node.op.endswith("_init") or node.op in _REFUSED):
                 raise EnvironmentProblem(f"{node.op} has no staged form: use --device cpu, or leave out its option")
-    stages = tuple(
-        replace(stage, variants=tuple(_body(body, world) for body in stage.variants)) for stage in program.stages
-    )
-    return Program(program.buffers, stages)
+    return replace(each_body(program, lambda body: _body(body, world)), plain=None)
 
 
 def _body(nodes: Body, world: World) -> Body:
@@ -56,8 +65,7 @@ def _body(nodes: Body, world: World) -> Body:
 
 def spoiled(program: Program) -> Program:
     """The program whose injected faults reach the device: the byte goes to the host, is inverted, and goes back."""
-    stages = tuple(replace(stage, variants=tuple(map(_spoiled, stage.variants))) for stage in program.stages)
-    return replace(program, stages=stages)
+    return each_body(program, _spoiled)
 
 
 def _spoiled(nodes: Body) -> Body:
