@@ -165,30 +165,35 @@ def panels(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     Numbers of ranks are always apart: what is fastest among them is no finding. Scaling over them is another view.
     """
     for _, rows in frame.groupby(list(PANEL), sort=True, dropna=False, observed=True):
-        yield from _split(str(rows["benchmark"].iloc[0]), rows, _SPLIT_BY, apart=1)
+        yield from _split(str(rows["benchmark"].iloc[0]), rows, _SPLIT_BY, varying(rows), apart=1)
 
 
-def _split(name: str, rows: pd.DataFrame, by: Sequence[str], apart: int = 0) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Panels by the first of the columns that differ; by the first `apart` of them in any case."""
-    if (_count(rows) <= MOST_LINES and apart < 1) or not by:
+def _split(
+    name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str], apart: int = 0
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Panels by the first of the columns that differ; by the first `apart` of them in any case.
+
+    `names` are those that differ.
+    """
+    if (apart < 1 and _count(rows, names) <= MOST_LINES) or not by:
         yield name, rows
         return
     column, rest = by[0], by[1:]
-    if column not in rows or rows[column].nunique(dropna=False) < 2:
-        yield from _split(name, rows, rest, apart - 1)
+    if column not in names:
+        yield from _split(name, rows, rest, names, apart - 1)
         return
     for value, part in rows.groupby(column, sort=True, dropna=False, observed=True):
-        yield from _split(", ".join(w for w in (name, word(column, value)) if w), part, rest, apart - 1)
+        said = ", ".join(w for w in (name, word(column, value)) if w)
+        yield from _split(said, part, rest, varying(part, names), apart - 1)
 
 
-def _count(rows: pd.DataFrame) -> int:
-    names = varying(rows)
-    return len(rows[names].drop_duplicates()) if names else 1
+def _count(rows: pd.DataFrame, names: Sequence[str]) -> int:
+    return len(rows[list(names)].drop_duplicates()) if names else 1
 
 
-def varying(rows: pd.DataFrame) -> list[str]:
-    """Columns of :data:`IDENTITY` that differ within the rows."""
-    return [name for name in IDENTITY if name in rows and _varies(rows[name])]
+def varying(rows: pd.DataFrame, among: Sequence[str] = IDENTITY) -> list[str]:
+    """Those of some columns that differ within the rows."""
+    return [name for name in among if name in rows and _varies(rows[name])]
 
 
 def _varies(column: pd.Series[Any]) -> bool:
@@ -288,8 +293,10 @@ def take_together(found: Sequence[Line]) -> None:
     needed = [n for n in ("size_bytes", *_MEDIANS, "launch_id", "iterations", "sync_limited") if n in found[0].cells]
     every = pd.concat([one.cells[needed] for one in found], ignore_index=True).assign(series=number)
     over = over_launches(every, ("series", "size_bytes"))
+    ends = np.searchsorted(over["series"], np.arange(len(found) + 1))  # sorted by series
+    over = over.drop(columns="series")
     for at, one in enumerate(found):
-        one.__dict__["over"] = over[over["series"] == at].drop(columns="series").reset_index(drop=True)
+        one.__dict__["over"] = over.iloc[ends[at] : ends[at + 1]].reset_index(drop=True)
 
 
 def common(rows: pd.DataFrame) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards import style
+from omb_py.dashboards.view import records
 from omb_py.results.commandline import COLUMNS, measuring
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LOOKED_AT = 8
+LOOKED_AT = 6
 """Runs whose provenance is read for one figure."""
 MOST = 4
 """Commands shown for one figure."""
@@ -32,11 +33,16 @@ class Commands:
     def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
         """What to type for these rows, a line a run, with the library as a comment; at most :data:`MOST`."""
         made: dict[str, None] = {}
-        for row in rows[list(_TOLD)].drop_duplicates("run_id").head(LOOKED_AT).itertuples(index=False):
+        runs = rows[list(_TOLD)].drop_duplicates("run_id")
+        # of each library one before a second of any
+        others = runs.duplicated(["library", "library_version"])
+        for row in records(runs.iloc[others.to_numpy().argsort(kind="stable")[:LOOKED_AT]]):
             text = self._of_run(str(row.run_id), str(row.launch_id)) or _measuring(rows[rows["run_id"] == row.run_id])
             name = " ".join(w for w in (_word(row.library), _word(row.library_version)) if w)
             made[f"{text}  # {name}" if name else text] = None
-        return tuple(made)[:MOST]
+            if len(made) == MOST:
+                break
+        return tuple(made)
 
     def _of_run(self, run: str, launch: str) -> str:
         if run not in self._known:

@@ -6,6 +6,7 @@
     ├── UsageError         2   bad input: one line with the nearest valid choice
     ├── EnvironmentProblem 3   the environment cannot do it: what to install or set
     │   └── LaunchFailed   3   a launch died, hung or never joined: which rank and host
+    │       └── NotBegun   3   the launcher failed before any rank began, as it may not the next time
     └── Interrupted        130
 """
 
@@ -42,6 +43,10 @@ class EnvironmentProblem(OmbError):
 
 class LaunchFailed(EnvironmentProblem):
     """A launch ended before its cells were done; the message names rank, host and step."""
+
+
+class NotBegun(LaunchFailed):
+    """The launcher failed before any rank began, in a way that passes by itself: the launch can be made again."""
 
 
 class Interrupted(OmbError):

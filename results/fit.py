@@ -18,6 +18,7 @@ _FLOOR = 0.005
 """Noise (of logs) that is always assumed, so that a perfect curve is not cut for rounding errors."""
 _CAP = 2.5
 """Noises that one size can cost at most: a segment made to please an outlier does not pay."""
+_STEPS = 100
 _PENALTY = 4.0
 """Times ln n, for each segment: alpha, beta, the place of its end, and that the place was searched for."""
 
@@ -81,7 +82,15 @@ def fit(sizes: Sequence[int], times_us: ArrayLike) -> Curve:
     m, t = np.asarray(sizes, dtype=np.float64), np.asarray(times_us, dtype=np.float64)
     if m.size < LEAST or m.size != t.size or np.any(np.diff(m) <= 0) or not np.all((t > 0) & np.isfinite(t)):
         raise ValueError(f"a fit needs at least {LEAST} growing sizes and positive times")
-    parts = {(i, j): _segment(m[i:j], t[i:j]) for i in range(m.size) for j in range(i + LEAST, m.size + 1)}
+    places = [(i, j) for i in range(m.size) for j in range(i + LEAST, m.size + 1)]
+    weights = np.array([[float(i <= k < j) for k in range(m.size)] for i, j in places])
+    columns = np.column_stack([np.ones_like(m), m])
+    found, found_costs = robust(columns, t, weights)
+    off = [(columns[i:j] @ c / t[i:j]) for (i, j), c in zip(places, found, strict=True)]
+    parts = {
+        place: (c, np.log(near), float(cost))
+        for place, c, near, cost in zip(places, found, off, found_costs, strict=True)
+    }
     most = min(SEGMENTS, m.size // LEAST)
     _, finest = _cheapest(m.size, most, {place: cost for place, (_, _, cost) in parts.items()})
     noise = _noise(np.concatenate([parts[place][1] for place in finest]), m.size - 2 * most)
@@ -101,40 +110,65 @@ def fit(sizes: Sequence[int], times_us: ArrayLike) -> Curve:
     return Curve(segments, float(np.mean(np.abs(curve.time_us(m) / t - 1))))
 
 
-def robust(columns: Array, times: Array) -> tuple[Array, float]:
+def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[Array, Array]:
     """Non-negative c that brings ln(columns @ c) near ln(times), and twice the soft-L1 cost.
+
+    Gauss-Newton steps on the iteratively reweighted residuals, damped (Levenberg, Marquardt) and projected on c >= 0,
+    of all problems at once.
 
     Args:
         columns: shape (n, k), non-negative.
         times: shape (n,), positive.
+        weights: 0 or 1, shape (..., n): a problem for each row, of those times whose weight is 1. None: one, of all.
+
+    Returns:
+        c, shape (..., k), and costs, shape (...).
     """
+    weights = np.ones(times.shape) if weights is None else weights
+    scale = np.maximum(columns.max(axis=0), 1e-300)
+    unit, logs, least = columns / scale, np.log(times), 1e-8 * float(times.min())
+
+    def judged(c: Array) -> tuple[Array, Array, Array]:
+        """Times, residuals, costs."""
+        with np.errstate(divide="ignore"):
+            fitted = c @ unit.T
+            off = np.where(weights > 0, np.log(fitted) - logs, 0.0)
+        return fitted, off, 2 * SCALE**2 * (np.sqrt(1 + (off / SCALE) ** 2) - 1).sum(axis=-1)
+
+    c = np.maximum(_start(unit, times, weights), least)
+    fitted, off, cost = judged(c)
+    damping = np.full(cost.shape, 1e-3)
+    diagonal = np.eye(c.shape[-1], dtype=bool)
+    for _ in range(_STEPS):
+        slopes = unit / np.where(weights > 0, fitted, 1.0)[..., None]
+        weighted = slopes * (weights / np.sqrt(1 + (off / SCALE) ** 2))[..., None]
+        down = np.einsum("...nk,...n->...k", weighted, off)
+        bend = np.einsum("...nk,...nl->...kl", weighted, slopes)
+        stays = (c <= 0) & (down > 0)
+        steep = np.where(stays, 1.0, np.einsum("...kk->...k", bend) * (1 + damping[..., None]) + 1e-30)
+        bend = np.where(diagonal, steep[..., None], np.where(stays[..., None] | stays[..., None, :], 0.0, bend))
+        step = np.linalg.solve(bend, np.where(stays, 0.0, down)[..., None])[..., 0]
+        tried = np.maximum(c - step, 0.0)
+        fitted_then, off_then, cost_then = judged(tried)
+        better = cost_then < cost
+        won = np.where(better, cost - cost_then, 0.0)
+        c = np.where(better[..., None], tried, c)
+        fitted, off = (np.where(better[..., None], new, old) for new, old in ((fitted_then, fitted), (off_then, off)))
+        cost = np.where(better, cost_then, cost)
+        damping = np.where(better, damping / 10, damping * 10)
+        if np.all((won <= 1e-12 * cost) & (better | (damping > 1e6)) | (cost <= 1e-20)):
+            break
+    return np.where(c <= 10 * least, 0.0, c) / scale, cost
+
+
+def _start(unit: Array, times: Array, weights: Array) -> Array:
+    """The non-negative least squares of the relative distances."""
     from scipy import optimize
 
-    start = np.maximum(optimize.nnls(columns / times[:, None], np.ones_like(times))[0], 0)
-    scale = np.maximum(columns.max(axis=0), 1e-300)
-    floor = 1e-9 * times.min() / scale
-    logs = np.log(times)
-
-    def residuals(x: Array) -> Array:
-        return np.asarray(np.log(columns @ np.exp(x)) - logs, dtype=np.float64)
-
-    def slopes(x: Array) -> Array:
-        parts = columns * np.exp(x)
-        return np.asarray(parts / parts.sum(axis=1, keepdims=True), dtype=np.float64)
-
-    first = np.log(np.maximum(start, 10 * floor))
-    found = optimize.least_squares(
-        residuals, first, jac=slopes, loss="soft_l1", f_scale=SCALE, bounds=(np.log(floor), np.inf),
-        max_nfev=100, ftol=1e-7, xtol=1e-7,
-    )  # fmt: skip
-    c = np.exp(found.x)
-    return np.where(c <= 100 * floor, 0.0, c), 2 * float(found.cost)
-
-
-def _segment(m: Array, t: Array) -> tuple[Array, Array, float]:
-    columns = np.column_stack([np.ones_like(m), m])
-    c, cost = robust(columns, t)
-    return c, np.log(columns @ c) - np.log(t), cost
+    relative = unit / times[:, None]
+    ones = np.ones_like(times)
+    flat = [optimize.nnls(relative[w > 0], ones[w > 0])[0] for w in weights.reshape(-1, times.size)]
+    return np.array(flat).reshape(*weights.shape[:-1], unit.shape[1])
 
 
 def _noise(residuals: Array, free: int) -> float:

@@ -40,8 +40,8 @@ libraries, which is known only after the last cell, while a row carries its key 
 
 _DROPPED_FACTS = frozenset({
     "run_id", "launch_id", "launch_index", "run_uuid", "uuid", "id", "job_id", "jobid", "step_id", "seed", "reason",
-    "index", "recovered", "started_at", "ended_at", "start", "end", "started", "ended", "time", "timestamp", "date",
-    "launchdate", "elapsed", "elapsed_s", "walltime", "pid", "pids", "ppid", "tid", "user", "username", "rank",
+    "index", "attempt", "recovered", "started_at", "ended_at", "start", "end", "started", "ended", "time", "timestamp",
+    "date", "launchdate", "elapsed", "elapsed_s", "walltime", "pid", "pids", "ppid", "tid", "user", "username", "rank",
     "local_rank", "world_rank", "node", "node_rank", "affinity", "argv", "command", "command_line", "config_hash",
     "store", "cwd", "workdir", "host", "hosts", "hostname", "hostnames", "hostlist", "nodelist", "node_list",
     "numhosts", "nodes_used", "address", "port", "load_before", "loadavg", "load_1", "load_5", "load_15", "uptime",

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from omb_py.errors import NEGATIVE, OK, EnvironmentProblem
+from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun
 from omb_py.orchestrate.allocation import allocation, ranks_for
 from omb_py.orchestrate.choices import HOST_MEMORY, offers_of
 from omb_py.orchestrate.collector import Collector, Run, tool_facts
@@ -23,6 +23,8 @@ from omb_py.orchestrate.request import DEFAULT_RANKS, Request
 from omb_py.results.store import check_writable
 from omb_py.suites import find
 
+ATTEMPTS = 3
+"""Launches of which none began (:class:`omb_py.errors.NotBegun`) before the failure is the user's."""
 SIMULATED = ("mock",)
 """Backends that run all ranks in this process."""
 
@@ -159,11 +161,19 @@ def _start(run: Run, launch: LaunchPlan) -> None:
     )
     for line in command.notes:
         run.note(line)
-    collector = Collector(run, launch, {"launcher": command.name, "command": list(command.words), **run.where.facts})
-    supervise(
-        collector, spec_of(run, launch), words=command.words, environ=command.environ, local=command.local,
-        hosts=request.hosts, launcher=command.name,
-    )  # fmt: skip
+    facts = {"launcher": command.name, "command": list(command.words), **run.where.facts}
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            supervise(
+                Collector(run, launch, {**facts, "attempt": attempt}), spec_of(run, launch), words=command.words,
+                environ=command.environ, local=command.local, hosts=request.hosts, launcher=command.name,
+            )  # fmt: skip
+            return
+        except NotBegun as problem:
+            if attempt == ATTEMPTS:
+                raise
+            why = str(problem).partition(". What to do")[0]
+            run.note(f"launching again, attempt {attempt + 1} of {ATTEMPTS}: {why}")
 
 
 def supervise(

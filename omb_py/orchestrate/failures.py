@@ -9,6 +9,14 @@ from omb_py.orchestrate.ranks import RankState, behind, doing, names, numbers, p
 
 _WITHOUT_PLUGIN = "--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin"
 _RAISE_IT = "or raise --timeout if one step may take that long"
+_PASSING = ("listener thread failed to start",)
+"""What launchers say of what passes by itself. Open MPI 5: a network interface came or went while it looked at them."""
+
+
+def passes_by_itself(states: Sequence[RankState], output: str) -> bool:
+    """Whether a launcher that ended may well start the same ranks the next time; `states`: of ranks that began."""
+    # it breaks its lines where they are full
+    return not states and any(words in " ".join(output.split()) for words in _PASSING)
 
 
 def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, output: str) -> str:

@@ -18,7 +18,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omb_py.engine.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message, start_ticks
-from omb_py.errors import ENVIRONMENT, INTERRUPTED, EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
+from omb_py.errors import (
+    ENVIRONMENT,
+    INTERRUPTED,
+    EnvironmentProblem,
+    Interrupted,
+    LaunchFailed,
+    NotBegun,
+    OmbError,
+    UsageError,
+)
 from omb_py.orchestrate import control, failures, lastwords, leftovers, processes
 from omb_py.orchestrate.child import Child
 from omb_py.orchestrate.control import Connection, Garbage, Output
@@ -166,6 +175,7 @@ class Supervisor:
 
         Raises:
             LaunchFailed: a rank or the launcher died, hung, or never joined; says which, where, and what to do.
+                NotBegun where no rank began and the launch may succeed when made again.
                 Its notes (PEP 678) hold the last lines of the launch's output.
             UsageError, EnvironmentProblem: a rank refused, with its words.
             Interrupted: SIGINT, SIGTERM or SIGHUP.
@@ -373,7 +383,8 @@ class Supervisor:
             raise LaunchFailed(failures.apart(states, self.ranks, self._launcher))
         if status is not None and (trouble.kind == "launcher" or status < 0):
             lines = self._output.last_lines(_LAST_LINES)
-            raise LaunchFailed(failures.launcher_ended(self._launcher, status, states, self.ranks, lines))
+            kind = NotBegun if failures.passes_by_itself(states, self.output) else LaunchFailed
+            raise kind(failures.launcher_ended(self._launcher, status, states, self.ranks, lines))
         raise LaunchFailed(failures.died(trouble.first, states, self.ranks, self.output))
 
     def _take_in(self) -> None:

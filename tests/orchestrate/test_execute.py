@@ -11,6 +11,7 @@ import pytest
 from omb_py.engine.steps import base
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.orchestrate.execute import execute
+from omb_py.orchestrate.launchers import LaunchCommand
 from omb_py.orchestrate.request import Request
 from omb_py.results import load, recover
 from omb_py.suites import BENCHMARKS
@@ -180,3 +181,43 @@ def test_a_secret_on_the_kernels_command_line_is_not_kept(monkeypatch: pytest.Mo
     session = BACKEND.connect({"ranks": 2, "mock": None})
     (node,) = launch_facts(session, {})["node_facts"]
     assert node["kernel_command_line"] == "quiet root_password=<redacted> ro"
+
+
+class Stumbling:
+    """In place of a launcher: one that says so often that its listener failed, then that a host is unknown."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self.count, script = folder / "count", folder / "launcher"
+        script.write_text(
+            f'#!/bin/sh\necho x >> {self.count}\nif [ $(wc -l < {self.count}) -le {times} ]; then\n'
+            'echo "The PMIx server\'s listener thread failed to start. We cannot"; echo continue.; exit 213\nfi\n'
+            "echo no such host; exit 1\n"
+        )  # fmt: skip
+        script.chmod(0o755)
+        self.words = (str(script),)
+
+    def command(self, *given: object, **named: object) -> LaunchCommand:
+        return LaunchCommand("mpiexec (Open MPI 5)", self.words, dict(os.environ), local=True)
+
+    @property
+    def tried(self) -> int:
+        return len(self.count.read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("times", "tried", "last"), [(0, 1, "no such host"), (1, 2, "no such host"), (9, 3, "listener")]
+)
+def test_a_launcher_that_stumbles_is_started_again(
+    times: int,
+    tried: int,
+    last: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    launcher = Stumbling(tmp_path, times)
+    monkeypatch.setattr("omb_py.orchestrate.launchers.command_for", launcher.command)
+    with pytest.raises(LaunchFailed, match=last):
+        execute(Request("latency", backends=("mpi",), ranks=2, store=None))
+    assert launcher.tried == tried
+    assert capsys.readouterr().err.count("launching again") == tried - 1

@@ -84,3 +84,11 @@ def test_worlds_of_odd_sizes() -> None:
     states = [rank(0), rank(1)]
     states[0].size, states[1].size = 1, 3
     assert "4 were started, they see a world of 1 or 3" in failures.apart(states, 4, "toy")
+
+
+def test_what_passes_by_itself() -> None:
+    # as Open MPI 5.0 prints it, in a frame and broken
+    told = "-----\nThe PMIx server's listener\nthread failed to start. We cannot\ncontinue.\n-----"
+    assert failures.passes_by_itself([], told)
+    assert not failures.passes_by_itself([rank(0)], told)
+    assert not failures.passes_by_itself([], "ssh: no route to host")

@@ -175,6 +175,9 @@ def hosts(count: int) -> Iterator[Hosts]:
         yield made
     finally:
         made.undo.close()
+        # The wires by themselves: with their namespaces they go some time later, under the hands of a launcher that
+        # looks at the interfaces (Open MPI then says that its listener thread failed to start).
+        for wire in (*wires, bridge):
+            subprocess.run(["ip", "link", "del", wire], capture_output=True, timeout=20, check=False)
         for name in names:
             subprocess.run(["ip", "netns", "del", prefix + name], capture_output=True, timeout=20, check=False)
-        subprocess.run(["ip", "link", "del", bridge], capture_output=True, timeout=20, check=False)

@@ -1,7 +1,7 @@
 """A cable that holds packets back: two TAP devices, and a process that hands over each frame some time later.
 
 For kernels without sch_netem. ``python -m tests.support.shaper TAP TAP MICROSECONDS`` says ``ready`` and runs until
-it is killed.
+its standard input is closed, as by the end of whoever started it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ def main(words: list[str]) -> None:
     held: deque[tuple[float, int, bytes]] = deque()
     while True:
         wait = held[0][0] - time.monotonic() if held else None
+        ready = select.select([0, *other], [], [], None if wait is None else max(0.0, wait - _SPIN_S))[0]
+        if 0 in ready:
+            return
         with contextlib.suppress(OSError):
-            for handle in select.select(other, [], [], None if wait is None else max(0.0, wait - _SPIN_S))[0]:
+            for handle in ready:
                 for _ in range(64):
                     frame = os.read(handle, 65536)
                     held.append((time.monotonic() + after, other[handle], frame))
