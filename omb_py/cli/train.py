@@ -125,8 +125,8 @@ def replay_command() -> click.Command:
         "replay",
         params=[*own, *(param for param in measuring_options(step) if param.name != "workload")],
         callback=run_replay,
-        help="The communication of a recorded step as a workload: a Kineto trace of PyTorch, an execution trace "
-        "(Chakra), or param's basic list. The same calls with the same bytes, measured as omb-py step does "
+        help="The communication of a recorded step as a workload: a Kineto or execution trace of PyTorch, a Chakra "
+        "trace of MLCommons, or param's basic list. The same calls with the same bytes, measured as omb-py step does "
         "(docs/workloads/replay.md).",
         options_metavar="[OPTIONS]",
         sections=(

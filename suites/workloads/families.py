@@ -190,9 +190,9 @@ _ALL = (
         {"side": s.whole(512, "N"), "dtype": s.dtype("float32")},
     ),
     Family(
-        "replay", "a recorded step: the collectives of a Kineto, execution (Chakra) or param basic trace",
+        "replay", "a recorded step: the collectives of a Kineto, execution, Chakra or param basic trace",
         replay.replay, "the recorded calls with the recorded bytes", "the trace",
-        {"trace": Setting("1*allreduce/1024/float32/0", "@FILE, a trace of one rank in JSON", replay.read_calls,
+        {"trace": Setting("1*allreduce/1024/float32/0", "@FILE, a trace of one rank", replay.read_calls,
                           replay.travelling),
          "wait": s.word("end", "calls run beside the rest of the step, or are waited for at once", "end", "now"),
          "unknown": s.word("refuse", "calls that cannot be replayed", "refuse", "skip")},

@@ -1,4 +1,4 @@
-"""A recorded step as a workload: PyTorch's Kineto trace, an execution trace (Chakra), or param's basic list.
+"""A recorded step as a workload: PyTorch's Kineto or execution trace, a Chakra trace, or param's basic list.
 
 A trace is of one rank; its collectives over all ranks are what every rank calls (docs/workloads/replay.md).
 """
@@ -6,6 +6,7 @@ A trace is of one rank; its collectives over all ranks are what every rank calls
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from math import prod
@@ -22,7 +23,8 @@ _OPS: Final = {
     "allgather": "allgather", "allgatherbase": "allgather", "allgatherintotensor": "allgather",
     "allgathersingle": "allgather", "reducescatter": "reduce_scatter_block", "reducescatterbase":
     "reduce_scatter_block", "reducescattertensor": "reduce_scatter_block", "reducescattersingle":
-    "reduce_scatter_block", "alltoall": "alltoall", "alltoallbase": "alltoall", "alltoallsingle": "alltoall",
+    "reduce_scatter_block", "reducescatterblock": "reduce_scatter_block", "alltoall": "alltoall",
+    "alltoallbase": "alltoall", "alltoallsingle": "alltoall",
 }  # fmt: skip
 """Name without underscores, as traces have it -> ours."""
 _NOT_CALLS: Final = frozenset({"wait", "init", "", "monitoredbarrier"})
@@ -32,14 +34,19 @@ _TYPES: Final = {
     "signedchar": "int8",
 }  # fmt: skip
 Entry = tuple[str, int, str, int]
-"""Name, elements that go in, type, ranks of the group (0: not said)."""
+"""Name (with ``@GROUP`` for a group whose ranks are not known), elements that go in, type, ranks of the group (0: not
+said)."""
+_GZIP: Final = b"\x1f\x8b"
+_BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""Bytes that no JSON has (RFC 8259, section 7), and every node of a Chakra trace."""
 
 
 def _plain(word: str) -> str:
     return "".join(c for c in word.lower() if c.isalnum())
 
 
-def _element(word: Any) -> str:
+def element_type(word: Any) -> str:
+    """Our name of an element type as a trace has it. Raises UsageError."""
     plain = _plain(str(word).removeprefix("GenericList").replace("Tensor", ""))
     return _TYPES.get(plain) or parse_dtype(plain)
 
@@ -65,27 +72,38 @@ def _operator(name: str, shapes: list[Any], types: list[Any]) -> Entry:
 
 
 def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
+    """An operator of c10d counts only where none of its own thread is told within it, as NCCL's are."""
     annotated = {e["name"].removeprefix("gloo:"): e for e in events if str(e.get("name", "")).startswith("gloo:")}
-    for event in sorted((e for e in events if "ts" in e), key=lambda e: float(e["ts"])):
-        name, args = str(event.get("name", "")), event.get("args") or {}
+    found: dict[int, Entry] = {}
+    latest: dict[tuple[Any, Any], tuple[int, float]] = {}
+    for at, event in enumerate(sorted((e for e in events if "ts" in e), key=lambda e: float(e["ts"]))):
+        name, args, begin = str(event.get("name", "")), event.get("args") or {}, float(event["ts"])
+        thread = event.get("pid"), event.get("tid")
         if name == "record_param_comms" and "Collective name" in args:
+            around, end = latest.get(thread, (-1, begin - 1))
+            if begin <= end:
+                found.pop(around, None)
             group = int(args.get("Group size") or 0)
-            yield str(args["Collective name"]), int(args.get("In msg nelems") or 0), str(args.get("dtype")), group
+            found[at] = str(args["Collective name"]), int(args.get("In msg nelems") or 0), str(args.get("dtype")), group
         elif name.startswith("c10d::") and "Input Dims" in args:
             short, elements, kind, group = _operator(name[6:], args["Input Dims"], args.get("Input type") or [])
             told = next((e for key, e in annotated.items() if _OPS.get(_plain(key)) == _OPS.get(_plain(short))), None)
             kinds = ((told or {}).get("args") or {}).get("Input type") or [kind]
-            yield short, elements, kinds[0], group  # a list of tensors has no type of its own
+            found[at] = short, elements, kinds[0], group  # a list of tensors has no type of its own
+            latest[thread] = at, begin + float(event.get("dur") or 0)
+    yield from found.values()
 
 
 def _execution(nodes: list[Mapping[str, Any]]) -> Iterator[Entry]:
-    for node in sorted(nodes, key=lambda n: int(n.get("id", 0))):
+    """An operator of c10d counts only where no node within it names its collective, as NCCL's do."""
+    said = [(node, {a["name"]: a.get("value") for a in node.get("attrs") or [] if "name" in a}) for node in nodes]
+    told = {node.get("ctrl_deps", node.get("parent")) for node, attributes in said if attributes.get("collective_name")}
+    for node, attributes in sorted(said, key=lambda pair: int(pair[0].get("id", 0))):
         name = str(node.get("name", ""))
-        attributes = {a["name"]: a.get("value") for a in node.get("attrs") or [] if "name" in a}
         if attributes.get("collective_name"):
             elements, group = int(attributes.get("in_msg_nelems") or 0), int(attributes.get("pg_size") or 0)
             yield str(attributes["collective_name"]), elements, str(attributes.get("dtype")), group
-        elif name.startswith("c10d::"):
+        elif name.startswith("c10d::") and node.get("id") not in told:
             inputs = node.get("inputs") or {}
             kinds = [str(t).partition("Tensor(")[2].strip(")]") for t in inputs.get("types") or []]
             yield _operator(name[6:], inputs.get("shapes") or [], kinds)
@@ -109,20 +127,60 @@ def entries_of(trace: Any) -> list[Entry]:
     raise UsageError("neither a Kineto trace (traceEvents), an execution trace (nodes) nor a list of calls (comms)")
 
 
+def _unpacked(data: bytes) -> bytes:
+    import gzip
+    import zlib
+
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error):
+        raise UsageError("cut off, or no gzip") from None
+
+
+def _loaded(path: Path) -> Any:
+    """What a trace file holds, JSON as JSON and a Chakra trace as an execution trace, packed with gzip or not.
+
+    Raises UsageError, and EnvironmentProblem where a Chakra trace cannot be read for want of a package.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(error.strerror or str(error)) from None
+    if data.startswith(_GZIP):
+        data = _unpacked(data)
+    if _BINARY.search(data):
+        from omb_py.suites.workloads.chakra import execution_trace  # only here: it needs protobuf
+
+        return execution_trace(data)
+    try:
+        return json.loads(data.decode())
+    except UnicodeDecodeError:
+        raise UsageError("not a text file") from None
+    except json.JSONDecodeError as error:
+        raise UsageError(f"line {error.lineno}: no JSON: {error.msg}") from None
+
+
+def _word(name: str) -> str:
+    """A call's name as it travels."""
+    call, at, group = name.partition("@")
+    return f"{_plain(call)}{at}{_plain(group)}"
+
+
 def travelling(text: str) -> str:
-    """The calls of a trace file ``@FILE`` as ``COUNT*OP/ELEMENTS/TYPE/RANKS;…``. Raises UsageError."""
+    """The calls of a trace file ``@FILE`` as ``COUNT*OP/ELEMENTS/TYPE/RANKS;…``.
+
+    Raises:
+        UsageError: a file that cannot be read, is no trace or has no communication.
+        EnvironmentProblem: a Chakra trace, and protobuf is missing.
+    """
     if not text.startswith("@"):
         return text
     path = Path(text[1:])
     try:
-        trace = json.loads(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"trace {path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
-    except json.JSONDecodeError as error:
-        raise UsageError(f"trace {path}: line {error.lineno}: no JSON: {error.msg}") from None
-    try:
-        found = [entry for entry in entries_of(trace) if _plain(entry[0]) not in _NOT_CALLS]
-        words = [f"{_plain(name)}/{elements}/{_element(kind)}/{group}" for name, elements, kind, group in found]
+        found = [entry for entry in entries_of(_loaded(path)) if _plain(entry[0]) not in _NOT_CALLS]
+        words = [f"{_word(name)}/{elements}/{element_type(kind)}/{group}" for name, elements, kind, group in found]
+    except UsageError as error:
+        raise UsageError(f"trace {path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"trace {path}: {type(error).__name__}: {error}") from None
     if not words:
@@ -149,14 +207,17 @@ def replay(v: Values, rank: int, ranks: int) -> list[Call]:
     calls: list[Call] = []
     until = None if v["wait"] == "end" else 0
     for count, (name, elements, dtype, group) in v["trace"]:
-        op = _OPS.get(name)
+        known, _, part = name.partition("@")
+        op = _OPS.get(known)
         why = "is unknown: " if op is None else ""
-        if op is not None and group not in (0, ranks):
+        if op is not None and part:
+            why = f"is among the ranks of {part}, which the trace does not say: "
+        elif op is not None and group not in (0, ranks):
             why = f"is among {group} ranks, not {ranks}: use -n {group}, or "
         if why:
             if v["unknown"] == "skip":
                 continue
-            what = f"call {name} of {elements} elements {why}"
+            what = f"call {known} of {elements} elements {why}"
             raise UsageError(f"{what}write unknown=skip (replay: --skip-unknown) to leave it out")
         assert op is not None
         nbytes = elements * DTYPES[dtype].itemsize

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.plan import plan
 from omb_py.orchestrate.request import Request
 from omb_py.suites import find, names
+from omb_py.suites.workloads import chakra_messages
+from tests.support import chakra
 
 Parse = Callable[[str], Request]
 Refuse = Callable[[str], tuple[int, str]]
@@ -94,6 +97,22 @@ def test_replay_is_a_step_with_the_trace(captured: list[Request], trace: Path) -
     assert main(["replay", str(trace)]) == 0
     with pytest.raises(UsageError, match=r"call teleport of 3 elements is unknown: .*--skip-unknown\) to leave it out"):
         plan(captured[-1], 2)
+
+
+def test_replay_of_a_chakra_trace(
+    captured: list[Request], refusal: Refuse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "step.0.et"
+    file.write_bytes(chakra.trace(chakra.metadata(), chakra.collective(1, "ALL_REDUCE", 4000)))
+    assert main(["replay", str(file), "-n", "2"]) == 0
+    assert captured.pop().workload == "replay:trace=1*allreduce/1000/float32/0"
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "google.protobuf", None)
+        chakra_messages._classes.cache_clear()
+        assert refusal(f"replay {file}") == (3, "a Chakra trace needs protobuf: pip install 'omb-py[chakra]'")
+    file.write_bytes(file.read_bytes()[:-1])
+    text = f"trace {file}: cut off, or no Chakra trace: message 2, at byte 8, is broken"
+    assert refusal(f"replay {file}") == (2, text)
 
 
 def test_ranks_are_those_of_gloo_whatever_carries_the_gradients() -> None:

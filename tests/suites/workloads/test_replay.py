@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,9 +41,10 @@ CHAKRA = {
 }  # fmt: skip
 
 
-def calls(tmp_path: Path, trace: Any, more: str = "") -> list[tuple[str, int, str]]:
-    file = tmp_path / "trace.json"
-    file.write_text(json.dumps(trace))
+def calls(tmp_path: Path, trace: Any, more: str = "", pack: bool = False) -> list[tuple[str, int, str]]:
+    file = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"  # the same file is read once
+    text = json.dumps(trace).encode()
+    file.write_bytes(gzip.compress(text) if pack else text)
     workload = parse_workload(f"replay:trace=@{file}{more}")
     assert str(tmp_path) not in workload.text and parse_workload(workload.text) == workload
     return [(call.op, call.nbytes, call.dtype) for call in workload.calls(0, 2)]
@@ -54,11 +56,33 @@ def test_params_list(tmp_path: Path) -> None:
 
 
 def test_kineto(tmp_path: Path) -> None:
-    assert calls(tmp_path, KINETO) == [("allreduce", 20, "float32"), ("reduce_scatter_block", 16, "bfloat16")]
+    expected = [("allreduce", 20, "float32"), ("reduce_scatter_block", 16, "bfloat16")]
+    assert calls(tmp_path, KINETO) == calls(tmp_path, KINETO, pack=True) == expected
 
 
 def test_an_execution_trace(tmp_path: Path) -> None:
     assert calls(tmp_path, CHAKRA) == [("alltoall", 16, "int32"), ("bcast", 56, "float64")]
+
+
+def test_an_operator_that_nccl_tells_more_of_counts_once(tmp_path: Path) -> None:
+    told = {"Collective name": "allreduce", "In msg nelems": 5, "dtype": "Float", "Group size": 2}
+    around = {"name": "c10d::allreduce_", "args": {"Input Dims": [[5]], "Input type": ["float"]}, "pid": 1}
+    kineto = [
+        {**around, "ts": 10, "dur": 9, "tid": 1},
+        {"ts": 12, "dur": 2, "pid": 1, "tid": 1, "name": "record_param_comms", "args": told},
+        {**around, "ts": 11, "dur": 9, "tid": 2},  # Gloo's, beside it
+        {**around, "ts": 30, "dur": 9, "tid": 1},  # Gloo's, after it
+    ]
+    assert calls(tmp_path, {"traceEvents": kineto}) == [("allreduce", 20, "float32")] * 3
+    inputs = {"shapes": [[[5]]], "types": ["GenericList[Tensor(float)]"]}
+    attrs = [{"name": name, "value": value} for name, value in (
+        ("collective_name", "allreduce"), ("in_msg_nelems", 5), ("dtype", "Float"), ("pg_size", 2))]  # fmt: skip
+    nodes = [
+        {"id": 4, "name": "c10d::allreduce_", "inputs": inputs},
+        {"id": 5, "name": "record_param_comms", "ctrl_deps": 4, "attrs": attrs},
+        {"id": 6, "name": "c10d::allreduce_", "inputs": inputs},
+    ]
+    assert calls(tmp_path, {"nodes": nodes}) == [("allreduce", 20, "float32")] * 2
 
 
 @pytest.mark.parametrize(
@@ -85,6 +109,9 @@ def test_unknown_calls_are_left_out_when_asked(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_json(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("{")
+    (tmp_path / "latin").write_bytes(b'["\xe4"]')
+    with pytest.raises(UsageError, match=r"trace .*/latin: not a text file"):
+        parse_workload(f"replay:trace=@{tmp_path / 'latin'}")
     with pytest.raises(UsageError, match="line 1: no JSON"):
         parse_workload(f"replay:trace=@{tmp_path / 't'}")
     with pytest.raises(UsageError, match="No such file"):
