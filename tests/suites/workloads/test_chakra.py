@@ -101,6 +101,11 @@ def test_calls_come_in_the_order_in_which_the_nodes_can_run(tmp_path: Path) -> N
     assert calls(tmp_path, data) == [("allreduce", 8, "float32"), ("bcast", 4, "float32"), ("reduce", 12, "float32")]
 
 
+def test_a_node_of_storage_is_not_taken_for_one_of_2023(tmp_path: Path) -> None:
+    disk = node(1, "read", 8) + field(11, field(1, 1) + field(10, field(2, "data")))
+    assert calls(tmp_path, trace(metadata(), disk, collective(2, "ALL_REDUCE", 1 << 20))) == [REDUCED]
+
+
 def converted(*nodes: bytes, groups: str = "") -> bytes:
     """As Chakra's converter of PyTorch traces writes: metadata of attributes alone, calls under the kernels' names."""
     said = attribute("schema", "1.1.0-chakra.0.0.4"), field(1, "pid") + field(13, 12)
