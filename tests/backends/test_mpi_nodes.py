@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,40 +17,45 @@ from tests.support.nodes import OVER_TCP, hosts, why_not
 pytestmark = pytest.mark.mpi
 
 
-@pytest.mark.parametrize(("nodes", "ranks_per_node"), [(2, 1), (3, 1), (2, 2)])
-@pytest.mark.parametrize("name", ["bw_fan_in", "bw_fan_out"])
-def test_a_node_and_the_others_exchange_windows(name: str, nodes: int, ranks_per_node: int, tmp_path: Path) -> None:
-    if why_not():
-        pytest.skip(why_not())
-    words = [
-        sys.executable,
-        "-m",
-        "omb_py",
-        name,
-        "-m",
-        "8:16",
-        "-i",
-        "5",
-        "-x",
-        "1",
-        "-W",
-        "4",
-        "-c",
-        "--format",
-        "csv",
-    ]
-    both = ["--format", "csv", "--binding", "native,mpi4py", "--thread-level", "multiple", "--no-store", "--quiet"]
+BOTH = ("bw_fan_in", "bw_fan_out")
+SUITE = f"""
+name = "windows"
+description = "between a node and the others"
+[[entry]]
+benchmarks = {list(BOTH)}
+"""
+
+
+@cache
+def told(folder: Path, nodes: int, ranks_per_node: int) -> list[dict[str, Any]]:
+    """The rows of one launch with both benchmarks and bindings."""
+    (folder / "windows.toml").write_text(SUITE)
+    few = ["-m", "8:16", "-i", "5", "-x", "1", "-W", "4", "-c", "--format", "json", "--no-store", "--quiet"]
+    both = ["--binding", "native,mpi4py", "--thread-level", "multiple"]
     with hosts(nodes) as cluster:
+        launcher = cluster.launcher(folder, ranks_per_node)
         done = subprocess.run(
-            [*cluster.launcher(tmp_path, ranks_per_node), *words, *both],
+            [*launcher, sys.executable, "-m", "omb_py", "run", str(folder / "windows.toml"), *few, *both],
             capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(**OVER_TCP),
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = [(row["binding"], row["size_bytes"], row["validated"]) for row in csv.DictReader(io.StringIO(done.stdout))]
-    assert rows == [(binding, size, "true") for binding in ("native", "mpi4py") for size in ("8", "16")]
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return rows
 
 
-@pytest.mark.parametrize("name", ["bw_fan_in", "bw_fan_out"])
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), [(2, 1), (3, 1), (2, 2)])
+@pytest.mark.parametrize("name", BOTH)
+def test_a_node_and_the_others_exchange_windows(
+    name: str, nodes: int, ranks_per_node: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if why_not():
+        pytest.skip(why_not())
+    rows = told(tmp_path_factory.getbasetemp(), nodes, ranks_per_node)
+    mine = [(row["binding"], row["size_bytes"], row["validated"]) for row in rows if row["benchmark"] == name]
+    assert mine == [(binding, size, True) for binding in ("native", "mpi4py") for size in (8, 16)]
+
+
+@pytest.mark.parametrize("name", BOTH)
 def test_one_node_is_refused(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "omb_py", name, "-n", "2", "--no-store"],
