@@ -75,20 +75,25 @@ class Run:
         return next((v for v in self.processes() if v.rank == number), None)
 
     def launcher(self) -> Victim | None:
-        """mpiexec itself: the child of the command."""
+        """mpiexec itself: the child of the command that has the ranks' program (Open MPI's calls itself prterun)."""
         for victim in self.processes():
-            parent = int(Path(f"/proc/{victim.pid}/stat").read_text().rpartition(")")[2].split()[1])
-            if parent == self.process.pid and "mpiexec" in victim.command:
+            try:
+                parent = int(Path(f"/proc/{victim.pid}/stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:  # it ended while we looked
+                continue
+            if parent == self.process.pid and "orchestrate.worker" in victim.command:
                 return victim
         return None
 
     def wait_for(self, what: str, seconds: float = 30.0) -> Victim:
-        """Wait until a rank (``rank 1``) or the ``launcher`` is there."""
+        """Wait until a rank (``rank 1``) or the ``launcher`` is there, or cannot come any more."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             found = self.launcher() if what == "launcher" else self.rank(int(what.split()[1]))
             if found is not None:
                 return found
+            if self.process.poll() is not None:
+                break
             time.sleep(0.01)
         raise AssertionError(f"{what} did not start")
 

@@ -19,13 +19,16 @@ TARGETS = ("rank 0", "rank 1", "launcher", "command")
 
 @pytest.fixture(scope="module")
 def duration(tmp_path_factory: pytest.TempPathFactory) -> float:
-    """How long the sweep takes when nobody disturbs it."""
-    run = Run(tmp_path_factory.mktemp("calm"), *SWEEP)
-    started = time.monotonic()
-    code, out, err = run.finish()
-    assert code == 0, err
-    assert len(announced(out)) == 15
-    return time.monotonic() - started
+    """How long the sweep takes when nobody disturbs it; the first one finds less in memory than those that follow."""
+    took = []
+    for _ in range(2):
+        run = Run(tmp_path_factory.mktemp("calm"), *SWEEP)
+        started = time.monotonic()
+        code, out, err = run.finish()
+        took.append(time.monotonic() - started)
+        assert code == 0, err
+        assert len(announced(out)) == 15
+    return min(took)
 
 
 @pytest.mark.parametrize("seed", range(30))
