@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.cluster import YIELD
 from tests.support.mpi import ROOT, environment
-from tests.support.nodes import OVER_TCP, hosts, why_not
+from tests.support.nodes import hosts, why_not
 
 pytestmark = pytest.mark.mpi
 
@@ -36,7 +37,7 @@ def told(folder: Path, nodes: int, ranks_per_node: int) -> list[dict[str, Any]]:
         launcher = cluster.launcher(folder, ranks_per_node)
         done = subprocess.run(
             [*launcher, sys.executable, "-m", "omb_py", "run", str(folder / "windows.toml"), *few, *both],
-            capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(**OVER_TCP),
+            capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(**YIELD),
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)

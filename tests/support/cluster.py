@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.support import mpi
 from tests.support.mpi import ROOT, environment
 from tests.support.nodes import OVER_TCP, Hosts, hosts
 
@@ -18,8 +19,8 @@ QUICK = ("--rounds", "serial", "-i", "40", "-W", "4", "--large", "256K")
 FEW, MANY = ("--windows", "10", "--passes", "9"), ("--windows", "3")
 """For bandwidth between four hosts, and else: six pairs say little about how much healthy links differ, so that each
 must be known well where hosts that share two cores make one a half faster than the next."""
-YIELD = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1", **OVER_TCP}
-"""There are more ranks than cores: those that wait must let others run."""
+YIELD = {**mpi.YIELD, **OVER_TCP}
+"""There are more ranks than cores."""
 
 FAULTS: Mapping[str, tuple[Callable[[Hosts], None], set[str]]] = {
     "nothing": (lambda cluster: None, set()),

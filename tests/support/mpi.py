@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 """Open MPI refuses root without both; the other libraries do not look at them."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+YIELD = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+"""Where there are more ranks than cores: those that wait must let others run."""
 
 
 @cache
@@ -47,10 +49,11 @@ def start(
     words: list[str], ranks: int, timeout_s: float, by: tuple[str, ...] = (), **more: str
 ) -> subprocess.CompletedProcess[str]:
     """Run `words` as `ranks` ranks, `by` mpiexec or another launcher. Kills all and raises after `timeout_s`."""
+    crowded = ranks > len(os.sched_getaffinity(0))
     child = subprocess.Popen(
         [*(by or (*mpiexec(), "-n", str(ranks))), *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-        env=environment(**more), start_new_session=True,
+        env=environment(**({**YIELD, **more} if crowded else more)), start_new_session=True,
     )  # fmt: skip
     try:
         out, err = child.communicate(timeout=timeout_s)
