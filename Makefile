@@ -19,9 +19,9 @@ run: $(VENV)/.run
 	@echo "  $(BIN)/omb-py list                               what can run here"
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest tests -m "not mpi" -n auto --dist loadfile -p no:benchmark
-	@# real ranks need the cores for themselves
-	$(BIN)/python -m pytest tests -m mpi --durations 20 --durations-min 3
+	$(BIN)/python -m pytest tests -m "not mpi or calm" -n auto --dist loadfile -p no:benchmark
+	@# ranks that spin need the cores for themselves
+	$(BIN)/python -m pytest tests -m "mpi and not calm" --durations 20 --durations-min 3
 
 # only plotly is exchanged, in a folder that goes before the environment's own
 test-plotly: $(VENV)/.test

@@ -54,6 +54,7 @@ def test_it_is_measured_and_checked_on_the_simulation(ring: Path) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.one_library
 def test_it_is_measured_and_checked_on_real_ranks(ring: Path) -> None:
     for binding in ("native", "mpi4py"):
         done = omb_py(ring, "ring", "-n", "2", "-m", "8:64:8", "-c", "--binding", binding, "-i", "20")

@@ -92,6 +92,7 @@ def loaded_by_ranks(folder: Path, *words: str) -> list[set[str]]:
 
 
 @pytest.mark.mpi
+@pytest.mark.one_library
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_a_measuring_rank_loads_no_analysis_package(tmp_path: Path, binding: str) -> None:
     words = ("allreduce", "--binding", binding, "-n", "2", "-m", "8:8", "-i", "auto", "-c", "-z")

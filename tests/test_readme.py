@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.mpi
+@pytest.mark.one_library
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("make ")])
 def test_runs_as_written(command: str, folder: Path) -> None:
     told = subprocess.run(

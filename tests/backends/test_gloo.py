@@ -23,6 +23,7 @@ from tests.support.mpi import environment, report, start, torchrun
 
 pytestmark = [
     pytest.mark.mpi,
+    pytest.mark.calm,
     pytest.mark.timeout(240),
     pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'"),
 ]
@@ -49,6 +50,7 @@ def launch(request: pytest.FixtureRequest) -> tuple[str, int]:
     return found
 
 
+@pytest.mark.one_library
 def test_what_a_session_says(launch: tuple[str, int]) -> None:
     _, ranks = launch
     for rank, one in enumerate(told(*launch)["facts"]):
@@ -62,10 +64,12 @@ def test_what_a_session_says(launch: tuple[str, int]) -> None:
         assert one["modules"] == []
 
 
+@pytest.mark.one_library
 def test_under_torchrun_no_mpi_is_loaded() -> None:
     assert [one["mpi"] for one in told("torchrun", 2)["facts"]] == [False, False]
 
 
+@pytest.mark.one_library
 def test_every_byte_of_every_benchmark_is_right(launch: tuple[str, int]) -> None:
     right = told(*launch)["right"]
     here = [b for b in BENCHMARKS.values() if b.ranks.admits(launch[1]) and not b.ranks.over_nodes]
@@ -74,6 +78,7 @@ def test_every_byte_of_every_benchmark_is_right(launch: tuple[str, int]) -> None
     assert {name: wrong for name, wrong in right.items() if wrong} == {}
 
 
+@pytest.mark.one_library
 def test_one_inverted_byte_is_found(launch: tuple[str, int]) -> None:
     found = told(*launch)["corrupted"]
     every = {name for name in told(*launch)["right"] if checkable(BENCHMARKS[name])}
@@ -82,11 +87,13 @@ def test_one_inverted_byte_is_found(launch: tuple[str, int]) -> None:
         assert validated is False and wrong > 0, name
 
 
+@pytest.mark.one_library
 def test_every_synchronisation_keeps_data_and_counts(launch: tuple[str, int]) -> None:
     for kind, (validated, iterations, skew) in told(*launch)["synchronised"].items():
         assert (validated, iterations) == (True, 5) and skew >= 0, kind
 
 
+@pytest.mark.one_library
 def test_with_rotating_memory_every_copy_is_right(launch: tuple[str, int]) -> None:
     found = told(*launch)["turning"]
     assert len(found) == 4 and set(map(tuple, found.values())) == {(True, 0)}
@@ -108,6 +115,7 @@ def command(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
 QUICK = ("-m", "8:512:8", "-i", "5", "-x", "1", "-c", "--format", "json")
 
 
+@pytest.mark.one_library
 def test_without_any_mpi_torchrun_starts_the_ranks(tmp_path: Path) -> None:
     done = command("allreduce", "--backend", "gloo", "-n", "2", *QUICK, "--store", str(tmp_path), **NO_MPI)
     found = rows(done)
@@ -119,7 +127,7 @@ def test_without_any_mpi_torchrun_starts_the_ranks(tmp_path: Path) -> None:
     assert b'"launcher": "torchrun"' in file.read_bytes() or b'"launcher":"torchrun"' in file.read_bytes()
 
 
-@pytest.mark.parametrize("launcher", ["torchrun", "mpiexec"])
+@pytest.mark.parametrize("launcher", [pytest.param("torchrun", marks=pytest.mark.one_library), "mpiexec"])
 def test_inside_a_launcher_each_process_joins(launcher: str) -> None:
     words = [sys.executable, "-m", "omb_py", "alltoallv", "--backend", "gloo", *QUICK, "--no-store"]
     found = rows(start(words, 2, 100, torchrun(2) if launcher == "torchrun" else ()))
@@ -142,6 +150,7 @@ def test_mpi_and_gloo_in_one_table() -> None:
     )  # a busy machine may choose
 
 
+@pytest.mark.one_library
 def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
     done = command(
         "latency", "--backend", "gloo", "-n", "2", "--launcher", "torchrun", *QUICK, "--no-store",
@@ -156,6 +165,7 @@ def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
 LOST = {"mpiexec": (signal.SIGSTOP, "no sign of life"), "torchrun": (signal.SIGKILL, "killed by signal 9")}
 
 
+@pytest.mark.one_library
 def test_a_rank_that_is_lost_is_named(tmp_path: Path) -> None:
     """Under either launcher; while the first run waits for its stopped rank, the second loses one."""
     runs = {}

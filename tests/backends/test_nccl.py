@@ -28,6 +28,7 @@ from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.mpi import ROOT, environment
 from tests.support.standin import COMPILER, library, report, start
 
+pytestmark = pytest.mark.one_library
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 Cell = dict[str, Any]
 

@@ -35,6 +35,7 @@ from tests.support.standin import COMPILER, report
 
 PYTHON = BINDINGS[1:]
 PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "standin" / "python")))
+pytestmark = [pytest.mark.calm, pytest.mark.one_library]
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 
 

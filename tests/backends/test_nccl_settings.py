@@ -20,6 +20,7 @@ from omb_py.errors import EnvironmentProblem
 from tests.backends.test_nccl import Cell
 from tests.support.standin import COMPILER, library, report
 
+pytestmark = [pytest.mark.calm, pytest.mark.one_library]
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 CELLS: tuple[Cell, ...] = (
     {"benchmark": "allreduce", "size": 4096, "nccl": "log=tuning"},

@@ -12,6 +12,7 @@ from omb_py.engine.devices import SYNCHRONISES
 from tests.support.mpi import ROOT
 from tests.support.standin import COMPILER, report
 
+pytestmark = pytest.mark.one_library
 DELAY_US = 4000
 """No operation of the simulated device begins earlier: a sample that is shorter did not wait."""
 

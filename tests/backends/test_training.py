@@ -19,6 +19,8 @@ from tests.support.mpi import environment, start
 
 pytestmark = [
     pytest.mark.mpi,
+    pytest.mark.calm,
+    pytest.mark.one_library,
     pytest.mark.timeout(120),
     pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'"),
 ]

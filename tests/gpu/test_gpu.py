@@ -29,6 +29,8 @@ def test_everything_on_one_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.calm
+@pytest.mark.one_library
 @pytest.mark.timeout(600)  # half a minute where nothing else runs
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 @pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'")

@@ -17,7 +17,7 @@ from tests.support.cluster import FAULTS, YIELD, broken, command, named
 from tests.support.mpi import ROOT, environment
 from tests.support.nodes import hosts, why_not
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.mpi, pytest.mark.one_library, pytest.mark.timeout(300)]
 
 SUITE = """
 name = "long"

@@ -11,6 +11,8 @@ from omb_py.cli import main
 
 pytestmark = [
     pytest.mark.mpi,
+    pytest.mark.calm,
+    pytest.mark.one_library,
     pytest.mark.timeout(120),
     pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'"),
 ]

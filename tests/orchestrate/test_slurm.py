@@ -14,6 +14,7 @@ from tests.support.slurm import Slurm
 
 pytestmark = [
     pytest.mark.mpi,
+    pytest.mark.one_library,
     pytest.mark.timeout(180),
     pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing()),
 ]

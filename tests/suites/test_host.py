@@ -32,6 +32,7 @@ def test_an_undisturbed_host_steals_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.one_library
 def test_a_real_host(tmp_path: Path) -> None:
     words = ["noise", "-n", "2", "-i", "200", "--store", str(tmp_path), "--quiet"]
     assert main(words) == 0
