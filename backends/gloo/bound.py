@@ -13,8 +13,9 @@ from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names, Objects, flip_in, index_of
 from omb_py.engine.groups import Group, group_of, place_in
+from omb_py.engine.matmul import Products
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
-from omb_py.engine.steps import base
+from omb_py.engine.steps import MATMUL, base
 from omb_py.errors import EnvironmentProblem
 
 _POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
@@ -63,6 +64,7 @@ class Renderer:
         self.copies = max(stage.copies for stage in program.stages)
         self.requests: list[Any] = [None] * request_count(program)
         self._objects = Objects(self.nbytes, self.copies)
+        self._products = Products(memory, torch=True)
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
@@ -81,6 +83,8 @@ class Renderer:
             words += [str(step["peer"]), "None", str(step["tag"])]
             call = f"{names.bind(getattr(dist, step.op), step.op)}({', '.join(words)})"
             return f"{self.slot(step['request'], names, k)} = {call}" if "request" in step.operands else call
+        if step.op == MATMUL:
+            return self._products.text(step, names)
         op = base(step.op)
         if op not in _FUNCTIONS:
             raise EnvironmentProblem(f"Gloo has no {op}: use --backend mpi")

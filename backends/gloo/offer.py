@@ -34,7 +34,7 @@ _COLLECTIVES: Final = frozenset(
     }
 )  # fmt: skip
 STEPS: Final = _COLLECTIVES | {f"i{op}" for op in _COLLECTIVES} | {
-    "send", "recv", "isend", "irecv", "wait", "waitall", "test", "compute", "flip",
+    "send", "recv", "isend", "irecv", "wait", "waitall", "test", "compute", "matmul", "flip",
 }  # fmt: skip
 FIX: Final = f"pip install 'omb-py[gloo]', or without CUDA's libraries: {TORCH_PIP}"
 _INSTEAD: Final = "use --backend mpi"

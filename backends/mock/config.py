@@ -23,6 +23,8 @@ class Config:
     """Start-up time of a message, ns."""
     beta: float = 0.1
     """Time per byte, ns."""
+    gflops: float = 50.0
+    """Floating point operations of a matrix product, 10⁹ a second."""
     noise: float = 0.0
     """Standard deviation of the logarithm of each operation's time."""
     launch: float = 0.0
@@ -91,6 +93,13 @@ def parse(text: str) -> Config:
 def _number(text: str) -> float:
     value = float(text)
     if not (math.isfinite(value) and value >= 0):
+        raise ValueError(text)
+    return value
+
+
+def _rate(text: str) -> float:
+    value = _number(text)
+    if not value:
         raise ValueError(text)
     return value
 
@@ -185,6 +194,7 @@ _FAULT_FORM = "RANK[:SIZE[:ITERATION]], as 2:8:17 or 2::17"
 _TABLE: Final[tuple[tuple[str, Callable[[str], Any], str], ...]] = (
     ("alpha", _time, "TIME, as 1us"),
     ("beta", _time, "TIME for a byte, as 0.1ns"),
+    ("gflops", _rate, "NUMBER above 0, as 50"),
     ("noise", _number, "NUMBER of 0 or more, as 0.05"),
     ("launch", _number, "NUMBER of 0 or more, as 0.1"),
     ("spike", _spike, "SHARE:FACTOR, as 0.03:10"),

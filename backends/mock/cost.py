@@ -1,7 +1,8 @@
 """How long operations take: Hockney's alpha-beta model, and the usual algorithms of collectives on top of it.
 
 ``alpha`` is the start-up time of a message, ``beta`` the time per byte, p the number of ranks. As libraries do, a
-collective takes the cheaper of an algorithm for short and one for long messages.
+collective takes the cheaper of an algorithm for short and one for long messages. A matrix product takes its floating
+point operations at ``gflops``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ class Costs:
     alpha: float
     beta: float
     ranks: int
+    gflops: float = 50.0
 
     @property
     def rounds(self) -> int:
@@ -29,6 +31,10 @@ class Costs:
     def wire(self, nbytes: float) -> float:
         """How long a message keeps its sender's link busy."""
         return nbytes * self.beta
+
+    def product(self, flop: int) -> int:
+        """Of so many floating point operations."""
+        return round(flop / self.gflops)
 
     def barrier(self) -> float:
         """Dissemination."""

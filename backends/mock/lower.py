@@ -16,6 +16,7 @@ from omb_py.engine.describe import count_steps
 from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype
 from omb_py.engine.groups import Group, group_of
 from omb_py.engine.layouts import derived
+from omb_py.engine.matmul import flop
 from omb_py.engine.program import (
     Blocks,
     Body,
@@ -33,7 +34,7 @@ from omb_py.engine.program import (
 )
 from omb_py.engine.rma import EXPOSED, OPERATIONS
 from omb_py.engine.session import StepFailed
-from omb_py.engine.steps import COLLECTIVES, COMMUNICATORS, NEIGHBORHOOD, PREFIXES, base
+from omb_py.engine.steps import COLLECTIVES, COMMUNICATORS, MATMUL, NEIGHBORHOOD, PREFIXES, base
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 _NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
@@ -72,6 +73,7 @@ _CODES: Final = {
     "waitall": Code.WAIT,
     "test": Code.TEST,
     "compute": Code.COMPUTE,
+    MATMUL: Code.COMPUTE,
     "flip": Code.FLIP,
     "reduce_local": Code.REDUCE,
     **dict.fromkeys((*COLLECTIVES, *PREFIXES, *NEIGHBORHOOD, *COMMUNICATORS), Code.COLLECTIVE),
@@ -261,6 +263,8 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
         op.peer = operands.get("peer", -1)
     elif op.code == Code.FENCE:
         op.cost = site.costs.barrier() * site.scale
+    elif step.op == MATMUL:
+        op.ns = site.costs.product(flop(step))
     elif op.code == Code.COMPUTE:
         ns = operands["ns"]
         op.ns, op.source = (ns, None) if isinstance(ns, int) else (0, ns)

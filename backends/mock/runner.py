@@ -47,7 +47,7 @@ class MockRunner:
         if self._window:
             check_hosts(self._window, session.hosts)
         self._memory = Memory(programs, cell.buffer, self.moves)
-        self._costs = Costs(config.alpha, config.beta, ranks)
+        self._costs = Costs(config.alpha, config.beta, ranks, config.gflops)
         timing = Timing(config, ranks, session.scale, noise)
         self._noise = noise
         self._flipper = Flipper(config.flip, cell.size)

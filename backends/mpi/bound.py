@@ -15,9 +15,10 @@ from omb_py.backends.mpi.windows import OpenWindow
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.flat import Names, flip_in, index_of
 from omb_py.engine.layouts import derived, itemsize
+from omb_py.engine.matmul import Products
 from omb_py.engine.memory import load_torch
 from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
-from omb_py.engine.steps import COMMUNICATORS, base
+from omb_py.engine.steps import COMMUNICATORS, MATMUL, base
 from omb_py.errors import EnvironmentProblem
 
 _ON_A_REQUEST: Final = {"wait": "Wait", "test": "Test", "start": "Start", "free": "Free"}
@@ -70,6 +71,7 @@ class Renderer:
         self.made: list[Any] = [MPI.COMM_NULL]
         self._buffers: dict[tuple[Region | Blocks, str, bool], Any] = {}
         self._methods: dict[tuple[int, str], Any] = {}
+        self._products = Products(memory)
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
         """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
@@ -92,6 +94,8 @@ class Renderer:
             return f"{names.bind(_ON_REQUESTS[step.op], step.op)}({names.bind(self.requests, 'q')}{part})"
         if step.op in COMMUNICATORS:
             return self.communicator(step, names)
+        if step.op == MATMUL:
+            return self._products.text(step, names)
         if step.op in CALLS and (function := function_of(step, self.comm_of)[0]).endswith("_c"):
             address_of(function)  # mpi4py would call it: say in one line when it is not there
         if step.op in RMA_METHODS:

@@ -15,11 +15,12 @@ from omb_py.backends.mpi.rma import RMA_CALLS, WindowOperands
 from omb_py.backends.mpi.start import missing_in
 from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.backends.mpi.windows import OpenWindow, handle
+from omb_py.engine import matmul
 from omb_py.engine.layouts import itemsize
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call
 from omb_py.engine.program import Blocks, Region, Step
-from omb_py.engine.steps import PREFIXES, base
+from omb_py.engine.steps import MATMUL, PREFIXES, base
 
 CommOf = Callable[[Step], MPI.Comm]
 
@@ -137,6 +138,8 @@ class Resolver(WindowOperands):
 
         Raises EnvironmentProblem when the library lacks the function.
         """
+        if step.op == MATMUL:
+            return matmul.call(step, self.memory)
         function, words = function_of(step, self.comm_of)
         self._wide = function.endswith("_c")
         args = tuple(getattr(self, f"_{word}", self._number_of(word))(step) for word in words.split())

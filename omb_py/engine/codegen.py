@@ -77,6 +77,7 @@ end:
 SIGNATURE = "i64 @run(ptr %table, i64 %first, i64 %count, ptr %out, i64 %width, ptr %word, ptr %clockwords, ptr %work)"
 
 
+_CALLS = (R.CALL, R.MATMUL)
 _STRIDE, _TURN = 1, 2
 """Bits of an operand's kind: it moves with the pass, with the iteration."""
 
@@ -91,7 +92,7 @@ def shape_of(table: Sequence[Sequence[int]], bounds: Sequence[int]) -> Shape:
 
 def _row_shape(row: Sequence[int]) -> tuple[int, ...]:
     op = int(row[R.OP])
-    if op == R.CALL:
+    if op in _CALLS:
         kinds = (
             int(row[R.LOAD0 + j]) | (_STRIDE if row[R.STRIDE0 + j] else 0) | (_TURN if row[R.TURN0 + j] else 0)
             for j in range(int(row[R.ARITY]))
@@ -222,7 +223,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
 def _turn(w: Writer, shape: Shape) -> None:
     """The copy of the buffers that this iteration uses: its number modulo theirs, never negative."""
     rows = [row for variant in shape for row in variant]
-    kinds = [row[3:] if row[0] == R.CALL else row[2:] if row[0] == R.FLIP else () for row in rows]
+    kinds = [row[3:] if row[0] in _CALLS else row[2:] if row[0] == R.FLIP else () for row in rows]
     row = next((number for number, of in enumerate(kinds) if any(kind & _TURN for kind in of)), None)
     if row is None:
         return
@@ -285,6 +286,8 @@ def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, secon
         row = first_row + offset
         if op == R.CALL:
             _call(w, row, step, rest, k)
+        elif op == R.MATMUL:
+            _multiply(w, row, step, rest, k)
         elif op == R.LAP:
             _lap(w, rest[0], seconds)
         elif op == R.STAMP:
@@ -325,7 +328,31 @@ def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, secon
 def _call(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     """A C function; stop when it does not return 0."""
     w.watch(step)
-    function, kinds = kinds[0], kinds[1:]
+    operands = (f"i64 {value}" for value in _operands(w, row, kinds[1:], k))
+    rc = w.let(f"call i32 inttoptr (i64 {kinds[0]} to ptr)({', '.join(operands)})")
+    fine, after = w.let(f"icmp eq i32 {rc}, 0"), w.label()
+    w.fails.append((rc, w.block, step))
+    w.put(f"br i1 {fine}, label %{after}, label %fail, !prof !0")
+    w.start(after)
+
+
+def _multiply(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
+    """BLAS's sgemm of matrices in C's order: out (rows, side) = left (rows, side) · right (side, side)."""
+    w.watch(step)
+    rows, side, left, right, out = _operands(w, row, kinds[1:], k)
+    sizes = ", ".join(f"i64 {value}" for value in (*_CBLAS, rows, side, side))
+    w.put(
+        f"call void inttoptr (i64 {kinds[0]} to ptr)({sizes}, float 1.0, i64 {left}, i64 {side}, i64 {right}, "
+        f"i64 {side}, float 0.0, i64 {out}, i64 {side})"
+    )
+
+
+_CBLAS = (101, 111, 111)
+"""CblasRowMajor, and CblasNoTrans for either matrix."""
+
+
+def _operands(w: Writer, row: int, kinds: list[int], k: str) -> list[str]:
+    """The operands of a call, read from the table and moved to where they are in this pass and iteration."""
     operands = []
     for j, kind in enumerate(kinds):
         value = w.cell(row, R.ARG0 + j)
@@ -341,12 +368,8 @@ def _call(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
                 value = w.let(f"sext i32 {w.let(f'load i32, ptr {at}')} to i64")
             else:
                 value = w.let(f"load i64, ptr {at}")
-        operands.append(f"i64 {value}")
-    rc = w.let(f"call i32 inttoptr (i64 {function} to ptr)({', '.join(operands)})")
-    fine, after = w.let(f"icmp eq i32 {rc}, 0"), w.label()
-    w.fails.append((rc, w.block, step))
-    w.put(f"br i1 {fine}, label %{after}, label %fail, !prof !0")
-    w.start(after)
+        operands.append(value)
+    return operands
 
 
 def _flip(w: Writer, row: int, turns: bool) -> None:

@@ -192,6 +192,7 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     **dict.fromkeys(SYNCHRONISATIONS, _synchronise),
     EXPOSED: _exposed,
     "compute": _compute,
+    "matmul": lambda step: f"matmul {step['rows']} × {step['side']} by {step['side']} × {step['side']}",
     "zero": lambda step: f"zero {_operand(step['send'])}",
     "flip": _flip,
 }

@@ -36,6 +36,8 @@ class Call:
 
     address: int
     args: tuple[Arg, ...]
+    op: int = R.CALL
+    """CALL or MATMUL of :mod:`omb_py.engine.rows`."""
 
 
 Resolve = Callable[[Step], Call]
@@ -118,7 +120,7 @@ class Assembler:
             call = self.resolve(step)
             if len(call.args) > R.MAX_ARITY:
                 raise ValueError(f"{describe(step)}: {len(call.args)} operands, at most {R.MAX_ARITY} fit into a row")
-            row = self.row(R.CALL, call.address, len(call.args))
+            row = self.row(call.op, call.address, len(call.args))
             row[R.COPIES] = self.copies
             for j, arg in enumerate(call.args):
                 row[R.TURN0 + j] = arg.turn

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.program import Blocks, Body, Buffer, Program, Region, Repeat, Step, walk
+from omb_py.engine.steps import MATRICES
 from omb_py.errors import UsageError
 
 CACHES: Final = ("hot", "rotate")
@@ -70,14 +71,18 @@ def _lines(nbytes: int) -> int:
 def rotated(program: Program, cache: int, most: int) -> Program:
     """The program whose iteration i uses copy ``i % copies`` of every buffer. Raises UsageError."""
     check_rotatable(program)
-    plan = layout(program.buffers, cache, most)
+    # a product's matrices are what its computing is about, not what travels
+    plan = layout(tuple(b for b in program.buffers if b.name not in MATRICES), cache, most)
     if plan.copies == 1:
         return program
     stages = tuple(
         replace(stage, variants=tuple(_moved(body, plan) for body in stage.variants), copies=plan.copies)
         for stage in program.stages
     )
-    buffers = (Buffer(b.name, plan.pitch[b.name] * (plan.copies - 1) + b.nbytes) for b in program.buffers)
+    buffers = (
+        Buffer(b.name, plan.pitch[b.name] * (plan.copies - 1) + b.nbytes) if b.name in plan.pitch else b
+        for b in program.buffers
+    )
     return Program(tuple(buffers), stages)
 
 
@@ -93,7 +98,8 @@ def _moved(body: Body, plan: Layout) -> Body:
 
 
 def _turning(value: Any, plan: Layout) -> Any:
-    return replace(value, turn=plan.pitch[value.buffer]) if isinstance(value, (Region, Blocks)) else value
+    turns = isinstance(value, (Region, Blocks)) and value.buffer in plan.pitch
+    return replace(value, turn=plan.pitch[value.buffer]) if turns else value
 
 
 def check_rotatable(program: Program) -> None:

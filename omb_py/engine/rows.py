@@ -37,3 +37,5 @@ GATE: Final = 7
 ANNOUNCE: Final = 8
 UNTIL: Final = 9
 """Both: FN the address of the start (:data:`omb_py.engine.sync.START`); UNTIL: ARITY the slot of what was missed."""
+MATMUL: Final = 10
+"""As CALL; the function is BLAS's cblas_sgemm, the operands are those of :func:`omb_py.engine.matmul.call`."""

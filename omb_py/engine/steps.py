@@ -245,6 +245,19 @@ def compute(nanoseconds: int | Result) -> Step:
     return Step("compute", {"ns": nanoseconds})
 
 
+MATMUL: Final = "matmul"
+MATRICES: Final = ("activations", "weights", "products")
+"""Buffers of :func:`matmul`: what is multiplied, by what, and the result."""
+_FLOAT_BYTES: Final = 4
+
+
+def matmul(rows: int, side: int) -> Step:
+    """Multiply a matrix (rows, side) by one of (side, side), both float32, into the buffers :data:`MATRICES`."""
+    sizes = (rows * side * _FLOAT_BYTES, side * side * _FLOAT_BYTES, rows * side * _FLOAT_BYTES)
+    left, right, out = (Region(name, 0, nbytes) for name, nbytes in zip(MATRICES, sizes, strict=True))
+    return Step(MATMUL, {"left": left, "right": right, "out": out, "rows": rows, "side": side})
+
+
 def zero(buf: Region) -> Step:
     """What a mock-up finds cleared: of :attr:`omb_py.engine.program.Stage.check` alone, nothing is done."""
     return Step("zero", {"send": buf})

@@ -18,6 +18,7 @@ TEXTS: dict[str, tuple[Step, str]] = {
     "recv": (steps.recv(A, 0, "int32", 7), "recv 8 B from 0"),
     "isend": (steps.isend(A, 1, "char", R), "isend 8 B to 1, request 3"),
     "irecv": (steps.irecv(A, 0, "char", R), "irecv 8 B from 0, request 3"),
+    "matmul": (steps.matmul(8, 300), "matmul 8 × 300 by 300 × 300"),
     "wait": (steps.wait(R), "wait for request 3"),
     "waitall": (steps.waitall(Requests(64, 64)), "wait for requests 64 to 127"),
     "test": (steps.test(R), "test request 3"),
