@@ -27,7 +27,7 @@ from omb_py.errors import EnvironmentProblem
 
 POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
 """Of CUDA tensors over Gloo torch.distributed has collectives only."""
-_WITHOUT: Final = frozenset({"barrier", "test", "compute", "flip", "spin", "synchronise"})
+_WITHOUT: Final = frozenset({"barrier", "test", "compute", "matmul", "flip", "spin", "synchronise"})
 """Steps behind which nothing is left on the stream."""
 
 

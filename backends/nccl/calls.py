@@ -13,9 +13,10 @@ from omb_py.backends.nccl.lower import NEWER
 from omb_py.engine.benchmark import World
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.dtypes import DTYPES, FP8
+from omb_py.engine.matmul import OPERANDS, fill
 from omb_py.engine.native import Arg, Call
 from omb_py.engine.program import Region, Result, Step
-from omb_py.engine.steps import REDUCTIONS, base
+from omb_py.engine.steps import MATMUL, REDUCTIONS, base
 from omb_py.engine.timing import LANES
 from omb_py.errors import EnvironmentProblem
 
@@ -109,6 +110,8 @@ class Resolver:
         elif step.op == CREATE:
             address, words = self.comms.creator(), "new_comm"
         elif step.op in FUNCTIONS:
+            if step.op == MATMUL:
+                fill(self.memory, step)
             address, words = self.device.function(step.op), FUNCTIONS[step.op]
         else:
             raise EnvironmentProblem(f"backend nccl cannot do {step.op}")
@@ -125,7 +128,7 @@ class Resolver:
 
     def operand(self, word: str, step: Step) -> Arg:
         """An operand of a C call by its name."""
-        if word in ("send", "recv", "buf"):
+        if word in ("send", "recv", "buf", *OPERANDS):
             return self._region(step[word])
         if word in ("device", "host"):
             at, memory = step["region"], self.memory.host if word == "host" else self.memory

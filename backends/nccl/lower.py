@@ -26,6 +26,8 @@ _MAYBE = frozenset({*NEWER, "alltoallv", "reduce_scatter"})
 _POSTS = frozenset({"isend", "irecv"})
 _WAITS = frozenset({"wait", "waitall"})
 _OWN = frozenset({*FUNCTIONS, "compute", "flip", "group_start", "group_end"})
+_OTHERWISE = frozenset({"begin_capture", "end_capture", "instantiate", "spin", "matmul"})
+"""Steps of the device that leave nothing on the stream of the calls."""
 
 Has = Callable[[str], bool]
 """Whether a step that not all have is one call: alltoall, gather, scatter; in torch also alltoallv, reduce_scatter."""
@@ -107,7 +109,7 @@ class Lowering:
             yield from self._synchronised("lap")
             yield step
         elif op in _OWN:
-            self._pending |= op in FUNCTIONS and op not in ("begin_capture", "end_capture", "instantiate", "spin")
+            self._pending |= op in FUNCTIONS and op not in _OTHERWISE
             yield step
         else:
             self._pending = True

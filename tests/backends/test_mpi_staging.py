@@ -19,7 +19,7 @@ from omb_py.engine.program import Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import find
 from tests.support.mpi import report, torchrun
-from tests.support.nccl_cells import OURS
+from tests.support.nccl_cells import MULTIPLIED, OURS
 
 DELAY_US = 4000
 Cell = dict[str, Any]
@@ -52,6 +52,7 @@ MPI4PY: list[Cell] = [
         {"benchmark": "bcast", "size": 64, "cache": "rotate"},
         {**LATENCY, "placement": "H D"},
         {**LATENCY, "placement": "MD MH"},
+        MULTIPLIED,
         *HELD,
     )
 ]
@@ -78,10 +79,11 @@ GLOO = [
     {**SPOILED[0], "binding": "torch"},
     {"benchmark": "barrier"},
     {**LATENCY, "placement": "H D"},
+    MULTIPLIED,
     FILLED[0],
 ]
 
-ALL = [*CELLS, *PLACED, *HELD, *MPI4PY, *SPOILED, *FILLED]
+ALL = [*CELLS, *PLACED, *HELD, *MPI4PY, *SPOILED, MULTIPLIED, *FILLED]
 
 
 @cache

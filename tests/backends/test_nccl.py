@@ -26,6 +26,7 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.worker import arranged
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.mpi import ROOT, environment
+from tests.support.nccl_cells import MULTIPLIED
 from tests.support.standin import COMPILER, library, report, start
 
 pytestmark = pytest.mark.one_library
@@ -69,7 +70,7 @@ def _cells(ranks: int) -> list[Cell]:
     found += [{"benchmark": name, "size": 4096, "cache": "rotate"} for name in ("allreduce", "bcast")]
     found += [{"benchmark": "iallreduce", "size": 4096}, {"benchmark": "iallgather", "size": 64}]
     found += [{"benchmark": name, "size": 70_016, "window": 3} for name in ("latency", "bw", "bibw")]
-    return [*found, {"benchmark": "allreduce", "size": 64, "inject": "flip:1"}]
+    return [*found, MULTIPLIED, {"benchmark": "allreduce", "size": 64, "inject": "flip:1"}]
 
 
 @cache

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from omb_py.engine.buffers import ON_DEVICE
 from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, local_rank, open_device
-from omb_py.engine.devices.gpu import SPIN, SYMBOLS, count_gpus
+from omb_py.engine.devices.gpu import OWN, SYMBOLS, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.errors import EnvironmentProblem
@@ -237,7 +237,7 @@ def test_the_host_does_everything_at_once() -> None:
 
 def test_every_kind_of_gpu_has_every_function() -> None:
     for kind in GPU_KINDS:
-        assert {*SYMBOLS[kind], SPIN} == set(FUNCTIONS)
+        assert {*SYMBOLS[kind], *OWN} == set(FUNCTIONS)
 
 
 def test_without_a_driver_it_is_said_what_is_missing() -> None:

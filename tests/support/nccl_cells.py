@@ -27,6 +27,8 @@ from omb_py.suites.registry import find
 from tests.support.synchronises import left_out
 
 DEVICE = os.environ.get("OMB_PY_TEST_DEVICE", "sim")
+MULTIPLIED = {"benchmark": "step", "workload": "ddp:scale=1/64,tokens=2,compute=matmul", "timing": ""}
+"""Matrix products on the device between its calls."""
 OURS = ("benchmark", "size", "binding", "without", "share", "inject")
 
 

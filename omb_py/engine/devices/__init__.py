@@ -32,10 +32,12 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "launch_host": "stream function argument",
     "prefetch": "device nbytes where stream",
     "spin": "ns stream",
+    "matmul": "left right out rows side stream",
 }
 """Name -> operands. Each returns 0, or an error code of the device's own library.
 
-``prefetch`` brings managed memory to device `where`, or to the host (-1); ``spin`` computes on the device for so long.
+``prefetch`` brings managed memory to device `where`, or to the host (-1); ``spin`` computes on the device for so long;
+``matmul`` multiplies a matrix (rows, side) by one of (side, side), all float32.
 """
 OTHER_STREAM: Final = -1
 """In a step's operand `stream`: not the stream of this rank but a second one."""

@@ -17,10 +17,12 @@ from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.placement import DEVICE, HOST, is_managed, settled
 from omb_py.engine.devices.staging import spoiled, staged
 from omb_py.engine.flat import Names, Render, flip_in
+from omb_py.engine.matmul import OPERANDS, fill
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.native import Arg, Call, Resolve
 from omb_py.engine.program import Program, Region, Result, Step
 from omb_py.engine.runners import CellRunner
+from omb_py.engine.steps import MATMUL
 from omb_py.errors import EnvironmentProblem
 
 Results = Mapping[tuple[str, str], float]
@@ -101,6 +103,8 @@ class DeviceBuffers:
 
     def operands(self, step: Step, results: Results) -> tuple[Arg, ...]:
         """The operands of a step of the device, in the order of :data:`~omb_py.engine.devices.FUNCTIONS`."""
+        if step.op == MATMUL:
+            fill(self.memory, step)
         return tuple(self._operand(word, step, results) for word in FUNCTIONS[step.op].split())
 
     def _operand(self, word: str, step: Step, results: Results) -> Arg:
@@ -109,8 +113,10 @@ class DeviceBuffers:
         if word == "ns":
             ns: Result | int = step["ns"]
             return Arg(ns.of(results) if isinstance(ns, Result) else int(ns))
-        if word == "where":
-            return Arg(int(step["where"]))
+        if word in ("where", "rows", "side"):
+            return Arg(int(step[word]))
+        if word in OPERANDS:
+            return Arg(self.memory.address(step[word].buffer) + step[word].offset)
         region: Region = step["region"]
         if word == "nbytes":
             return Arg(region.nbytes)

@@ -6,16 +6,19 @@ Not run on a GPU yet (docs/nccl.md says what was).
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
 from omb_py.engine.devices import FUNCTIONS
 from omb_py.engine.devices.callbacks import Callbacks
+from omb_py.engine.steps import MATMUL
 from omb_py.errors import EnvironmentProblem
 
 SPIN: Final = "spin"
-"""The one function that is no function of the driver."""
+OWN: Final = (SPIN, MATMUL)
+"""The functions that are none of the driver's: a kernel of ours, and CuPy's product (cuBLAS, hipBLAS)."""
 LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "cuda": ("libcuda.so.1",),
     "rocm": ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"),
@@ -145,7 +148,7 @@ class Gpu:
         self._streams: list[int] = []
         self._events: list[int] = []
         self.stream = self.new_stream()
-        self._callbacks: Callbacks | None = None
+        self._callbacks: dict[str, Callbacks] = {}
 
     def allocate(self, nbytes: int) -> int:
         """Memory on the GPU. Raises EnvironmentProblem when there is not enough."""
@@ -204,25 +207,42 @@ class Gpu:
 
     def function(self, name: str) -> int:
         """Address of the driver's function. Raises EnvironmentProblem when it has none."""
-        if name == SPIN:
-            return self._spinner().address(name, self.kind)
+        if name in OWN:
+            return self._own(name).address(name, self.kind)
         return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
 
-    def _spinner(self) -> Callbacks:
-        """The kernel that computes, as a function that generated code can call; compiled when first asked for."""
-        if self._callbacks is None:
-            cupy = load_cupy(self.kind)
-            kernel = cupy.RawKernel(_TICKS[self.kind] + _SPIN, SPIN)
-            keep = cupy.zeros(1, cupy.float32)
-            blocks = int(self._runtime.getDeviceProperties(self.index)["multiProcessorCount"])
-            kernel.compile()
+    def _own(self, name: str) -> Callbacks:
+        """What computes, as a function that generated code can call; made when first asked for."""
+        if name not in self._callbacks:
+            self._callbacks[name] = Callbacks(**{name: {SPIN: self._spinner, MATMUL: self._multiplier}[name]()})
+        return self._callbacks[name]
 
-            def spin(ns: int, stream: int) -> None:
-                with cupy.cuda.ExternalStream(stream, self.index):
-                    kernel((blocks,), (_SPIN_THREADS,), (cupy.int64(ns), keep))
+    def _spinner(self) -> Callable[[int, int], None]:
+        cupy = load_cupy(self.kind)
+        kernel = cupy.RawKernel(_TICKS[self.kind] + _SPIN, SPIN)
+        keep = cupy.zeros(1, cupy.float32)
+        blocks = int(self._runtime.getDeviceProperties(self.index)["multiProcessorCount"])
+        kernel.compile()
 
-            self._callbacks = Callbacks(spin=spin)
-        return self._callbacks
+        def spin(ns: int, stream: int) -> None:
+            with cupy.cuda.ExternalStream(stream, self.index):
+                kernel((blocks,), (_SPIN_THREADS,), (cupy.int64(ns), keep))
+
+        return spin
+
+    def _multiplier(self) -> Callable[..., None]:
+        cupy = load_cupy(self.kind)
+
+        @cache
+        def matrix(address: int, rows: int, side: int) -> Any:
+            whole = cupy.cuda.UnownedMemory(address, 4 * rows * side, None, self.index)
+            return cupy.ndarray((rows, side), cupy.float32, cupy.cuda.MemoryPointer(whole, 0))
+
+        def matmul(left: int, right: int, out: int, rows: int, side: int, stream: int) -> None:
+            with cupy.cuda.ExternalStream(stream, self.index):
+                cupy.matmul(matrix(left, rows, side), matrix(right, side, side), out=matrix(out, rows, side))
+
+        return matmul
 
     def _function(self, name: str) -> Any:
         try:
@@ -234,8 +254,8 @@ class Gpu:
 
     def call(self, name: str, *operands: int) -> None:
         """Call the driver's function. Raises EnvironmentProblem when it fails."""
-        if name == SPIN:
-            self._spinner().call(name, self.kind, operands)
+        if name in OWN:
+            self._own(name).call(name, self.kind, operands)
             return
         function = self._function(name)
         kinds = [ctypes.c_int64] * len(FUNCTIONS[name].split())

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.devices.callbacks import Callbacks
+from omb_py.engine.matmul import multiply_at
 from omb_py.errors import EnvironmentProblem
 
 DEVICES_VARIABLE: Final = "OMB_PY_SIM_DEVICES"
@@ -131,7 +132,9 @@ class SimulatedDevice:
             instantiate=lambda where, graph, flags: _store(where, graph),
             launch=lambda graph, stream: self._at(stream).put(*self._graphs[graph - 1]),
             write_value=self._write, wait_value=self._wait, launch_host=self._launch_host,
-            prefetch=self._prefetch, spin=lambda ns, stream: self._at(stream).put(lambda: time.sleep(ns / 1e9)),
+            prefetch=self._prefetch,
+            matmul=lambda *operands: self._at(operands[-1]).put(lambda: multiply_at(*operands[:-1])),
+            spin=lambda ns, stream: self._at(stream).put(lambda: time.sleep(ns / 1e9)),
         )  # fmt: skip
         self.stream = self.new_stream()
 
