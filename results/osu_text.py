@@ -345,11 +345,17 @@ def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def calls_of(row: Mapping[str, Any]) -> str:
-    """Of a workload: what each kind of call takes one by one, all calls of the kind together, and its share."""
+    """Of a workload: what each kind of call takes one by one, all calls of the kind together, and its share.
+
+    And how fast its matrix products were, if it has any.
+    """
     metrics: Mapping[str, float] = row.get("metrics") or {}
     rows = {name.removeprefix("serial."): us for name, us in metrics.items() if name.startswith("serial.")}
     total = sum(rows.values()) or math.nan
-    return "".join(f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us)
+    lines = [f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us]
+    if "gflops" in metrics:
+        lines.append(f"# {'matrix products':<40}{metrics['gflops']:{_FIELD}.2f} GFLOP/s a rank\n")
+    return "".join(lines)
 
 
 def lines_before(row: Mapping[str, Any]) -> list[str]:

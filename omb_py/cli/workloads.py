@@ -38,8 +38,8 @@ def workloads_command() -> click.Command:
             where_option(stored), store_option(stored), format_option(), debug_option(),
         ],
         callback=run_workloads,
-        help="The workloads that omb-py step measures; with a name its settings, its formula with the source, and the "
-        "calls of a rank; or what the store says of its times.",
+        help="The workloads that omb-py step measures; with a name its settings, its formula with the source, what "
+        "compute=matmul multiplies, and the calls of a rank; or what the store says of its times.",
         sections=(
             ("Examples", [("omb-py workloads", ""), ("omb-py workloads ddp:model=resnet50", ""),
                           ("omb-py workloads three_d:tp=2,pp=2 -n 8 --rank 3", ""),

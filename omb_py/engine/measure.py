@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.layouts import transmitted
+from omb_py.engine.matmul import flop_of
 from omb_py.engine.program import program_hash
 from omb_py.engine.session import Runner, Session
 from omb_py.engine.statistics import checkpoints, relative_half_width
@@ -238,6 +239,9 @@ def measure(
         if LATE in stage.laps:
             voided += sampler.voided
     result.extra = dict(runner.notes()) | ({"late_rounds": float(voided)} if cell.process_sync == "roundtime" else {})
+    if cell.workload:
+        computed = session.total(np.array([float(sum(map(flop_of, programs.values())))]))[0] / session.size
+        result.extra |= {"flop": float(computed)} if computed else {}
     result.marks = dict(getattr(runner, "marks", {}))
     runner.close()
     if result.wrong_bytes is not None:

@@ -167,4 +167,7 @@ def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None
         out |= benchmark.metric.derive(laps)
     if moved is not None:
         out["bytes_moved"] = float(moved)
-    return {**out, **message.get("extra", {})}
+    more: Mapping[str, float] = message.get("extra", {})
+    if "flop" in more and out.get("compute_us"):
+        out["gflops"] = more["flop"] / out["compute_us"] / 1000
+    return {**out, **more}

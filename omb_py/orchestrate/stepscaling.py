@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,6 +12,9 @@ from omb_py.orchestrate.printing import Row
 from omb_py.results.efficiency import Kind, Scaling, efficiencies
 from omb_py.results.predicted import SIDE, measured
 from omb_py.suites.workloads.families import Workload
+
+_ALIKE = 1.02
+"""Ratio of numbers of operations that differ in how sizes were rounded alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,8 @@ class Scaled:
     steps: tuple[Scaling, ...]
 
 
-def kind_of(workload: Workload) -> Kind:
-    """Whether each rank has a fixed time to compute, or all together.
+def kind_of(workload: Workload) -> Kind | None:
+    """Whether each rank has a fixed time to compute, or all together; None where it is not a time but matrix products.
 
     Raises UsageError where the computing is as long as the communication, which differs with the ranks.
     """
@@ -36,7 +39,31 @@ def kind_of(workload: Workload) -> Kind:
             f"the computing of {workload.text} is as long as its communication, so it has no efficiency: measure "
             f"{workload.text}{join}compute=5ms (weak scaling) or compute=5ms/n (strong) at several -n"
         )
-    return "strong" if compute.shared else "weak"
+    return None if compute.products else "strong" if compute.shared else "weak"
+
+
+def kind_by(flop: Mapping[int, float]) -> Kind:
+    """The same of matrix products.
+
+    Args:
+        flop: ranks -> floating point operations of a rank and step.
+
+    Raises:
+        UsageError: a rank does neither as many at all numbers of ranks, nor its part of as many.
+    """
+    if _alike(flop.values()):
+        return "weak"
+    if _alike([ranks * each for ranks, each in flop.items()]):
+        return "strong"
+    said = ", ".join(f"{each / 1e9:.4g} at {ranks} ranks" for ranks, each in sorted(flop.items()))
+    raise UsageError(
+        f"a rank does neither as much at all numbers of ranks nor its part of it (GFLOP a step: {said}), so the step "
+        "has no efficiency: use compute=5ms"
+    )
+
+
+def _alike(values: Collection[float]) -> bool:
+    return max(values) <= _ALIKE * min(values)
 
 
 def scalings(workload: Workload, steps: Iterable[Row]) -> list[Scaled]:
@@ -49,7 +76,7 @@ def scalings(workload: Workload, steps: Iterable[Row]) -> list[Scaled]:
     Raises:
         UsageError: there are too few, with what to measure.
     """
-    kind, found = kind_of(workload), dict[tuple[Any, ...], dict[int, list[Row]]]()
+    fixed, found = kind_of(workload), dict[tuple[Any, ...], dict[int, list[Row]]]()
     for row in steps:
         if workload_of(row) == workload.text:
             side = tuple(row[name] for name in SIDE)
@@ -59,6 +86,7 @@ def scalings(workload: Workload, steps: Iterable[Row]) -> list[Scaled]:
         laps = {ranks: measured(rows) for ranks, rows in by_ranks.items()}
         times = {ranks: (lap["compute_us"], lap["exposed_us"]) for ranks, lap in laps.items()}
         try:
+            kind = fixed or kind_by({ranks: lap.get("flop", 0.0) for ranks, lap in laps.items()})
             made.append(
                 Scaled(workload.text, kind, dict(zip(SIDE, values, strict=True)), tuple(efficiencies(times, kind)))
             )

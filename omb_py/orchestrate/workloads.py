@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
 from omb_py.engine.describe import among
 from omb_py.suites.workloads.calls import Call
-from omb_py.suites.workloads.families import FAMILIES, Workload
+from omb_py.suites.workloads.families import FAMILIES, FLOP_SOURCE, Workload
 
 WIDTH = 120
 _SHOWN = 40
@@ -35,6 +36,17 @@ def words(call: Call) -> str:
     return f"{call.label}: {call.op} {call.sent} B {call.dtype}{root}{where}{waits}"
 
 
+def computing(formula: str, calls: Sequence[Call], rank: int) -> list[str]:
+    """What ``compute=matmul`` multiplies in a step: the formula with its source, and the sum for a rank."""
+    shapes = [product.shape for call in calls for product in (*call.before, *call.after)]
+    flop, count = sum(call.flop for call in calls), sum(times for *_, times in shapes)
+    said = f"compute=matmul: rank {rank} does {flop / 1e9:.4g} GFLOP a step in {count} products"
+    if shapes:
+        rows, side, _ = max(shapes, key=lambda shape: shape[0] * shape[1] ** 2)
+        said += f" (T × k)·(k × k) with k² = P, the largest ({rows} × {side})·({side} × {side})"
+    return [fill(said, WIDTH), fill(f"  FLOP: {formula}", WIDTH), fill(f"  source: {FLOP_SOURCE}", WIDTH)]
+
+
 def described(workload: Workload, ranks: int, rank: int) -> str:
     """Settings, formula, source, and the calls of a rank. Raises UsageError where ranks do not fit."""
     family, calls = workload.family, workload.calls(rank, ranks)
@@ -47,6 +59,8 @@ def described(workload: Workload, ranks: int, rank: int) -> str:
     model = workload.values.get("model")
     if model is not None:
         lines += [f"{model.name}: {model.parameters} parameters in {len(model.tensors)} tensors; {model.source}", ""]
+    if family.flop:
+        lines += [*computing(family.flop, calls, rank), ""]
     lines.append(f"calls of rank {rank} of {ranks} in a step: {len(calls)}, {sum(c.sent for c in calls)} B go in")
     runs: list[tuple[int, str]] = []
     for call in calls:
@@ -63,12 +77,13 @@ def as_json(workload: Workload, ranks: int, rank: int) -> dict[str, Any]:
 
     def plain(call: Call) -> dict[str, Any]:
         found = {name: getattr(call, name) for name in ("op", "label", "dtype", "work", "until")}
-        found |= {"bytes": call.sent, "group": list(call.group), "root": call.root}
+        found |= {"flop": call.flop, "bytes": call.sent, "group": list(call.group), "root": call.root}
         for name in ("sends", "receives"):
             found[name] = [{"peer": m.peer, "bytes": m.nbytes, "tag": m.tag} for m in getattr(call, name)]
         return {**found, "out": list(call.out), "back": list(call.back)}
 
     return {
         "workload": workload.text, "formula": workload.family.formula, "source": workload.family.source,
-        "ranks": ranks, "rank": rank, "calls": [plain(call) for call in workload.calls(rank, ranks)],
+        "flop": workload.family.flop, "ranks": ranks, "rank": rank,
+        "calls": [plain(call) for call in workload.calls(rank, ranks)],
     }  # fmt: skip

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.message import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
-from omb_py.suites.workloads.calls import EXCHANGE, Call, padded
+from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
 from omb_py.suites.workloads.grid import grid
-from omb_py.suites.workloads.models import model
+from omb_py.suites.workloads.models import Model, model
 from omb_py.suites.workloads.settings import Values
 
 ZERO_BUCKET_ELEMENTS = 500_000_000
@@ -29,21 +30,38 @@ def ddp_buckets(name: str, dtype: str, layout: str, first: int, cap: int) -> tup
     return tuple(buckets.ddp(gradient_bytes(name, dtype), layout, first, cap))
 
 
-def ddp(v: Values, rank: int, ranks: int) -> list[Call]:
+def rows(v: Values) -> int:
+    """T: as given, else a 32nd of the sequence that the model is trained on, 32 of a model without."""
+    shape = v["model"].shape
+    return int(v["tokens"] or (shape.sequence // 32 if shape else 32))
+
+
+def passes(some: Model, rows: int) -> tuple[list[Product], list[Product]]:
+    """What a model computes forward and backward, unit by unit."""
+    return there_and_back([count for _, count in some.units], rows)
+
+
+def _backward(v: Values, sizes: Sequence[int], label: str) -> list[Item]:
+    """A forward pass, then an all-reduce for each part of the gradients as soon as the backward pass has made it."""
+    item, tokens = DTYPES[v["dtype"]].itemsize, rows(v)
+    steps: list[Item] = [*passes(v["model"], tokens)[0]]
+    for n in sizes:
+        steps += [Product(n / item, tokens, 2), Call("allreduce", n, v["dtype"], label, work=n, until=None)]
+    return steps
+
+
+def ddp(v: Values, rank: int, ranks: int) -> list[Item]:
     """One all-reduce a bucket, beside the rest of the backward pass."""
-    made = ddp_buckets(v["model"].name, v["dtype"], v["layout"], v["first"], v["cap"])
-    return [Call("allreduce", n, v["dtype"], "bucket", work=n, until=None) for n in made]
+    return _backward(v, ddp_buckets(v["model"].name, v["dtype"], v["layout"], v["first"], v["cap"]), "bucket")
 
 
-def horovod(v: Values, rank: int, ranks: int) -> list[Call]:
+def horovod(v: Values, rank: int, ranks: int) -> list[Item]:
     """One all-reduce a fusion buffer; which tensors are ready is agreed upon before, in messages that are not here."""
     ready = gradient_bytes(v["model"].name, v["dtype"])[::-1]
-    return [
-        Call("allreduce", n, v["dtype"], "buffer", work=n, until=None) for n in buckets.fused(ready, v["threshold"])
-    ]
+    return _backward(v, buckets.fused(ready, v["threshold"]), "buffer")
 
 
-def parameter_server(v: Values, rank: int, ranks: int) -> list[Call]:
+def parameter_server(v: Values, rank: int, ranks: int) -> list[Item]:
     """Workers push their gradients to servers, each of which has a part of the parameters, and pull them back."""
     servers: int = v["servers"]
     if servers >= ranks:
@@ -57,9 +75,9 @@ def parameter_server(v: Values, rank: int, ranks: int) -> list[Call]:
     workers = range(servers, ranks)
     if rank >= servers:
         push = [Message(server, part, 1) for server in range(servers)]
-        return [
-            call("push", push, [], 1.0), call("pull", [], [Message(server, part, 2) for server in range(servers)])
-        ]  # fmt: skip
+        forward, backward = passes(v["model"], rows(v))
+        pull = [Message(server, part, 2) for server in range(servers)]
+        return [*forward, *backward, call("push", push, [], 1.0), call("pull", [], pull)]
     if v["mode"] == "sync":
         return [
             call("push", [], [Message(worker, part, 1) for worker in workers]),
@@ -69,7 +87,7 @@ def parameter_server(v: Values, rank: int, ranks: int) -> list[Call]:
     return [one for turn in turns for one in turn]
 
 
-def ring(v: Values, rank: int, ranks: int) -> list[Call]:
+def ring(v: Values, rank: int, ranks: int) -> list[Item]:
     """The gradient reduced by messages to the next rank: reduce-scatter, then all-gather, of one chunk a step."""
     rings = grid(ranks, {"ring": v["ring"], "rings": 0}, "rings") if v["ring"] else grid(ranks, {"ring": 0}, "ring")
     n, dtype = rings.size("ring"), v["dtype"]
@@ -77,14 +95,16 @@ def ring(v: Values, rank: int, ranks: int) -> list[Call]:
     chunk = padded(sum(gradient_bytes(v["model"].name, dtype)), n, dtype) // n
     if n < 2 or after is None or before is None:
         raise UsageError(f"a ring needs 2 ranks or more, not {n}: use -n 2")
-    return [
+    forward, backward = passes(v["model"], rows(v))
+    messages = [
         Call(EXCHANGE, 0, dtype, "reduce-scatter" if step < n - 1 else "all-gather", work=float(step == 0),
              sends=(Message(after, chunk),), receives=(Message(before, chunk),))
         for step in range(2 * (n - 1))
     ]  # fmt: skip
+    return [*forward, *backward, *messages]
 
 
-def zero(v: Values, rank: int, ranks: int) -> list[Call]:
+def zero(v: Values, rank: int, ranks: int) -> list[Item]:
     """ZeRO stages 1 and 2: gradients reduced and scattered in buckets, then the updated parameters gathered.
 
     Stage 2 reduces beside the backward pass, stage 1 after it.
@@ -99,10 +119,17 @@ def zero(v: Values, rank: int, ranks: int) -> list[Call]:
         Call("reduce_scatter_block", n, dtype, "gradients", work=work, until=until)
         for n, work in zip(sizes, computing, strict=True)
     ]
-    return [*reduced, *(Call("allgather", n // ranks, dtype, "parameters", work=0.0) for n in sizes)]
+    forward, backward = passes(v["model"], rows(v))
+    steps: list[Item] = [*forward]
+    if v["stage"] == 2:
+        for n, call in zip(parts, reduced, strict=True):
+            steps += [Product(n / item, rows(v), 2), call]
+    else:
+        steps += [*backward, *reduced]
+    return [*steps, *(Call("allgather", n // ranks, dtype, "parameters", work=0.0) for n in sizes)]
 
 
-def fsdp(v: Values, rank: int, ranks: int) -> list[Call]:
+def fsdp(v: Values, rank: int, ranks: int) -> list[Item]:
     """ZeRO-3, FSDP and, with replicas, HSDP: each unit gathered before its forward and its backward pass.
 
     With prefetch the next unit is gathered beside the computing of this one.
@@ -113,13 +140,15 @@ def fsdp(v: Values, rank: int, ranks: int) -> list[Call]:
     copies, r = where.group(rank, "replica"), where.size("replica")
     units = [padded(count * item, n, dtype) for _, count in v["model"].units]
     ahead = 1 if v["prefetch"] == "on" else 0
-    calls: list[Call] = []
-    for label, order in (("gather forward", units), ("gather backward", units[::-1])):
+    calls: list[Item] = []
+    both = zip((("gather forward", units), ("gather backward", units[::-1])), passes(v["model"], rows(v)), strict=True)
+    for (label, order), products in both:
         for number, nbytes in enumerate(order):
             if n > 1:  # the computing before this gather is that of the unit before
                 work = 0.0 if number == 0 else float(order[number - 1])
                 until = 0 if number == 0 else ahead
                 calls.append(Call("allgather", nbytes // n, dtype, label, shard, work=work, until=until))
+            calls.append(products[number])
             if label == "gather backward":
                 alone = 0.0 if n > 1 else float(nbytes)
                 if n > 1:

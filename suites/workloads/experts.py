@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omb_py.errors import UsageError
 from omb_py.linefile import entries
-from omb_py.suites.workloads.calls import Call
+from omb_py.suites.workloads.calls import Call, Item, Product
 from omb_py.suites.workloads.grid import divides, one_and_copies
 from omb_py.suites.workloads.settings import Values
 
@@ -100,7 +100,7 @@ def matrix_of(v: Values, ranks: int) -> Matrix:
     return copies(traffic, v["experts"], ranks, skew, v["tokens"], top)
 
 
-def moe(v: Values, rank: int, ranks: int) -> list[Call]:
+def moe(v: Values, rank: int, ranks: int) -> list[Item]:
     """Each layer: tokens to their experts in FP8 with scales, the results back in BF16, in vector all-to-alls."""
     where = one_and_copies("ep", v["ep"], ranks)
     group, me = where.group(rank, "ep"), where.place(rank, "ep")
@@ -112,8 +112,8 @@ def moe(v: Values, rank: int, ranks: int) -> list[Call]:
         sizes = tuple(n * each for n in out), tuple(n * each for n in back)
         return Call("alltoallv", 0, "uint8", label, group, out=sizes[0], back=sizes[1], work=work)
 
-    return [
-        one
-        for _ in range(v["layers"])
-        for one in (call("dispatch", there, mine, others, 1.0), call("combine", again, others, mine, 1.0))
-    ]
+    here = max(1, v["experts"] // len(group))
+    # as if the copies that come were spread evenly over this rank's experts
+    product = Product(3 * hidden * v["inner"], -(-sum(others) // here), here)
+    layer: list[Item] = [call("dispatch", there, mine, others, 1.0), product, call("combine", again, others, mine, 1.0)]
+    return layer * int(v["layers"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -13,11 +13,13 @@ from omb_py.errors import UsageError, nearest
 from omb_py.suites.workloads import classic, data_parallel, experts, model_parallel, replay, tiles
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES
-from omb_py.suites.workloads.calls import Call, scaled
+from omb_py.suites.workloads.calls import Call, Item, joined, scaled
 from omb_py.suites.workloads.settings import Setting, Values
 
-Make = Callable[[Values, int, int], list[Call]]
-"""(settings, rank, ranks) -> the calls of that rank in a step, in order. Raises UsageError."""
+Make = Callable[[Values, int, int], Sequence[Item]]
+"""(settings, rank, ranks) -> the calls of that rank in a step and what it computes between them, in order.
+
+Raises UsageError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Family:
     """Calls and sizes, in the symbols of docs/workloads."""
     source: str
     settings: Mapping[str, Setting] = field(compare=False)
+    flop: str = ""
+    """Floating point operations of ``compute=matmul``, a rank and step; empty: nothing says how many there are."""
     labels: tuple[str, ...] = ()
     """Of calls that not all ranks make, in the order of the table; empty: all ranks make calls of equal sizes."""
 
@@ -40,6 +44,7 @@ class Family:
         return {**self.settings, **s.COMMON}
 
 
+FLOP_SOURCE: Final = "Kaplan et al. 2020 (arXiv 2001.08361), section 2.1: 2·P·T forward, 4·P·T backward"
 _P = "P parameters, e bytes an element, n ranks"
 _DDP_SOURCE = "torch/csrc/distributed/c10d/reducer.hpp and reducer.cpp; docs/source/notes/ddp.rst of PyTorch"
 _LAYERS = s.whole(0, "layers; 0: the model's", 0)
@@ -48,7 +53,13 @@ _SEQ = s.whole(0, "tokens of a sequence; 0: as the model is trained", 0)
 _SEQUENCE = s.word("off", "sequence parallel: an all-gather and a reduce-scatter for each all-reduce", "off", "on")
 _ATTENTION = {"model": s.attention_model("gpt2-124m"), "dtype": s.dtype("bfloat16"), "batch": _BATCH, "seq": _SEQ,
               "layers": _LAYERS}  # fmt: skip
-_MODEL = {"model": s.any_model("mlp"), "dtype": s.dtype("float32")}
+_TOKENS = s.whole(0, "T of compute=matmul, tokens (mlp, resnet50: samples) of a rank and step; 0: a 32nd of the "
+                  "sequence that the model is trained on, or 32", 0)  # fmt: skip
+_POINTS = s.whole(1024, "points of a rank, of compute=matmul")
+_MODEL = {"model": s.any_model("mlp"), "dtype": s.dtype("float32"), "tokens": _TOKENS}
+_TRAINING = "2·P·T forward, then 4·P·T backward"
+_LAYER = "P_l parameters of a layer's matrices"
+_DIVIDED = f"2·P_l/n·b·s a layer forward, 4·P_l/n·b·s backward ({_LAYER})"
 _PIPELINE = {**_ATTENTION, "micro": s.whole(4, "micro-batches of a step")}
 _SCHEDULE = s.word("1f1b", "order of the passes", "1f1b", "gpipe")
 
@@ -61,12 +72,14 @@ _ALL = (
                                     "find_unused_parameters", "rebuilt", "first", "unused"),
          "first": s.size(str(DDP_FIRST_BYTES), "limit of the first bucket that is filled"),
          "cap": s.size(str(DDP_CAP_BYTES), "limit of the other buckets (bucket_cap_mb)")},
+        _TRAINING,
     ),
     Family(
         "horovod", "data parallel: Horovod, an all-reduce for each fusion buffer", data_parallel.horovod,
         f"all-reduces of P·e in all ({_P}); tensors share a buffer up to the threshold",
         "horovod/common/controller.cc (FuseResponses), docs/tensor-fusion.rst of Horovod",
         {**_MODEL, "threshold": s.size(str(HOROVOD_BYTES), "HOROVOD_FUSION_THRESHOLD")},
+        _TRAINING,
     ),
     Family(
         "parameter_server", "data parallel: workers push gradients to servers and pull parameters",
@@ -74,12 +87,13 @@ _ALL = (
         "Li et al., OSDI 2014",
         {**_MODEL, "servers": s.whole(1, "ranks that hold parameters, the first ones"),
          "mode": s.word("sync", "servers answer when all have pushed, or each at once", "sync", "async")},
+        f"{_TRAINING}, of workers",
         ("push", "pull"),
     ),
     Family(
         "ring", "data parallel: a ring all-reduce made of messages", data_parallel.ring,
         f"2·(n − 1) messages of P·e/n a rank ({_P})", "Patarasu and Yuan, JPDC 2009",
-        {**_MODEL, "ring": s.whole(0, "ranks of a ring; 0: all", 0)}, ("reduce-scatter", "all-gather"),
+        {**_MODEL, "ring": s.whole(0, "ranks of a ring; 0: all", 0)}, _TRAINING, ("reduce-scatter", "all-gather"),
     ),
     Family(
         "zero", "ZeRO stages 1 and 2: gradients reduce-scattered, parameters gathered", data_parallel.zero,
@@ -87,6 +101,7 @@ _ALL = (
         "arXiv 1910.02054; DeepSpeed's reduce_bucket_size",
         {**_MODEL, "stage": s.whole(2, "1: reduced after the backward pass, 2: beside it"),
          "bucket": s.whole(data_parallel.ZERO_BUCKET_ELEMENTS, "elements of a bucket")},
+        _TRAINING,
     ),
     Family(
         "fsdp", "ZeRO-3, FSDP and HSDP: each layer's parameters gathered twice, its gradients reduce-scattered",
@@ -96,34 +111,41 @@ _ALL = (
         {**_MODEL, "shard": s.whole(0, "ranks over which parameters are spread; 0: what replicas leave", 0),
          "replica": s.whole(1, "copies of the model (HSDP)"),
          "prefetch": s.word("on", "gather the next layer beside the computing of this one", "on", "off")},
+        _TRAINING,
     ),
     Family(
         "tensor", "tensor parallel as Megatron-LM, also with sequence parallel", model_parallel.tensor,
         "2 all-reduces of b·s·h·e forward and 2 backward a layer; with sequence=on all-gather and reduce-scatter",
         "arXiv 1909.08053, 2205.05198",
         {**_ATTENTION, "tp": s.whole(0, "ranks of a model; 0: all", 0), "sequence": _SEQUENCE},
+        _DIVIDED,
     ),
     Family(
         "ulysses", "sequence parallel by all-to-all (DeepSpeed-Ulysses)", model_parallel.ulysses,
         "4 all-to-alls of b·(s/n)·h·e a layer, as many backward", "arXiv 2309.14509",
         {**_ATTENTION, "sp": s.whole(0, "ranks of a sequence; 0: all", 0)},
+        _DIVIDED,
     ),
     Family(
         "context", "context parallel: ring attention", model_parallel.context,
         "n − 1 messages of 2·b·(s/n)·h_kv·e a layer, twice as large backward", "arXiv 2310.01889",
         {**_ATTENTION, "cp": s.whole(0, "ranks of a sequence; 0: all", 0)},
+        _DIVIDED,
     ),
     Family(
         "pipeline", "pipeline parallel, 1F1B or GPipe", model_parallel.pipeline,
         "a message of b·s·h·e each way for each micro-batch and boundary", "arXiv 2104.04473, 1811.06965",
         {**_PIPELINE, "pp": s.whole(0, "stages; 0: all ranks", 0), "schedule": _SCHEDULE},
+        f"2·P_l·b·s forward, 4·P_l·b·s backward, for each layer of a stage and micro-batch ({_LAYER})",
         ("forward", "turn", "backward"),
     ),
     Family(
         "gems", "bidirectional pipeline: two models in opposite directions (GEMS)", model_parallel.gems,
         "two pipelines' messages of b·s·h·e, then an all-reduce of P·e/p between ranks i and p − 1 − i",
         "Jain et al., SC 2020 (GEMS)",
-        {**_PIPELINE, "pp": s.whole(0, "stages, an even number; 0: all ranks", 0)}, ("forward", "backward", "replicas"),
+        {**_PIPELINE, "pp": s.whole(0, "stages, an even number; 0: all ranks", 0)},
+        f"2·P_l·b·s forward, 4·P_l·b·s backward, for each layer of both stages and micro-batch ({_LAYER})",
+        ("forward", "backward", "replicas"),
     ),
     Family(
         "three_d", "tensor, pipeline and data parallel at once", model_parallel.three_d,
@@ -133,6 +155,7 @@ _ALL = (
          "dp": s.whole(0, "replicas; 0: what the others leave", 0), "schedule": _SCHEDULE, "sequence": _SEQUENCE,
          "order": s.order("tp-dp-pp", "dimensions, the one with the nearest ranks first"),
          "cap": s.size(str(DDP_CAP_BYTES), "piece of the gradients")},
+        f"2·P_l/tp·b·s forward, 4·P_l/tp·b·s backward, for each layer of a stage and micro-batch ({_LAYER})",
         ("forward", "turn", "backward", "tensor forward", "tensor backward", "tensor forward gather",
          "tensor forward scatter", "tensor backward gather", "tensor backward scatter", "gradients"),
     ),
@@ -142,11 +165,13 @@ _ALL = (
         {"ep": s.whole(0, "ranks that share the experts; 0: all", 0),
          "tokens": s.whole(128, "T, tokens of a rank: 4096 in training, 128 in decoding"),
          "top": s.whole(8, "k, experts of a token"), "experts": s.whole(256, "experts in all"),
-         "hidden": s.whole(7168, "H"), "layers": s.whole(1, "layers with experts"),
+         "hidden": s.whole(7168, "H"), "inner": s.whole(2048, "width of an expert, of compute=matmul"),
+         "layers": s.whole(1, "layers with experts"),
          "traffic": Setting("balanced", "who sends to whom: balanced, zipf, hot, or @FILE with a row of copies of "
                             "tokens for each rank", experts.read_traffic, experts.travelling),
          "skew": s.number(0, "zipf's exponent (1), or the share of the hot expert (0.5)"),
          "copies": s.word("experts", "a copy for each expert, or one for each rank that has one", "experts", "ranks")},
+        "2·3·H·inner for each copy of a token that comes, a layer",
         ("dispatch", "combine"),
     ),
     Family(
@@ -156,6 +181,7 @@ _ALL = (
          "batch": s.whole(1, "sequences of a request"), "layers": _LAYERS,
          "tp": s.whole(0, "ranks of a model; 0: all", 0), "tokens": s.whole(1, "tokens of a step"),
          "requests": s.whole(1, "requests at once")},
+        f"2·P_l/n·b a layer and token ({_LAYER})",
     ),
     Family(
         "halo", "spatial parallel: edges of tiles of a large image, in rows (1-D) or in rows and columns (2-D)",
@@ -164,30 +190,36 @@ _ALL = (
         {"columns": s.whole(1, "tiles across"), "side": s.whole(4096, "pixels of the image's side"),
          "channels": s.whole(64, "c"), "kernel": s.whole(3, "k, odd"), "batch": s.whole(1, "b"),
          "layers": s.whole(4, "convolutions of a step"), "dtype": s.dtype("float32")},
+        "2·(c·k)²·b for each pixel of a tile, a convolution",
         ("halo",),
     ),
     Family(
         "kmeans", "K-means: centres and inertia of an iteration", classic.kmeans,
         "an all-reduce of (K·D + K)·e and one of e", "OMB-Py, IPDPSW 2022",
-        {"clusters": s.whole(1024, "K"), "features": s.whole(128, "D"), "dtype": s.dtype("float32"),
+        {"clusters": s.whole(1024, "K"), "features": s.whole(128, "D"), "points": _POINTS, "dtype": s.dtype("float32"),
          "iterations": s.whole(1, "iterations of a step")},
+        "2·K·D·points an iteration",
     ),
     Family(
         "knn", "nearest neighbors: queries out, candidates back", classic.knn,
         "a broadcast of Q·D·e and a gather of k·Q·(e + 8)", "OMB-Py, IPDPSW 2022",
         {"queries": s.whole(1024, "Q"), "features": s.whole(128, "D"), "k": s.whole(10, "neighbors"),
-         "dtype": s.dtype("float32")},
+         "points": _POINTS, "dtype": s.dtype("float32")},
+        "2·Q·D·points",
     ),
     Family(
         "pca", "principal components or a truncated SVD", classic.pca,
         "all-reduces of (D + 1)·e and D²·e; tsvd: one of D·r·e an iteration", "Halko et al., SIAM Review 2011",
         {"method": s.word("pca", "of what", "pca", "tsvd"), "features": s.whole(512, "D"),
-         "components": s.whole(16, "r"), "iterations": s.whole(4, "power iterations"), "dtype": s.dtype("float32")},
+         "components": s.whole(16, "r"), "iterations": s.whole(4, "power iterations"), "points": _POINTS,
+         "dtype": s.dtype("float32")},
+        "2·D²·points; tsvd: 4·D·r·points an iteration",
     ),
     Family(
         "matmul", "a matrix product: one matrix broadcast, the other scattered, the product gathered", classic.matmul,
         "a broadcast of N²·e, blocks of ⌈N/n⌉·N·e out and back", "OMB-Py, IPDPSW 2022",
         {"side": s.whole(512, "N"), "dtype": s.dtype("float32")},
+        "2·⌈N/n⌉·N²",
     ),
     Family(
         "replay", "a recorded step: the collectives of a Kineto, execution, Chakra or param basic trace",
@@ -227,7 +259,7 @@ class Workload:
 def _calls(workload: Workload, rank: int, ranks: int) -> tuple[Call, ...]:
     family, values = workload.family, workload.values
     try:
-        made = family.make(values, rank, ranks)
+        made = joined(family.make(values, rank, ranks))
     except UsageError as error:
         raise UsageError(f"workload {family.name}: {error}") from None
     return tuple(scaled(call, values["scale"], ranks) for call in made)
@@ -245,4 +277,6 @@ def parse_workload(text: str) -> Workload:
         raise UsageError(f"unknown workload {name!r}: {nearest(name, FAMILIES)}")
     family = FAMILIES[name]
     values, given = s.read(name, family.keys, rest)
+    if values["compute"] and values["compute"].products and not family.flop:
+        raise UsageError(f"workload {name}: nothing says how much is multiplied between its calls: use compute=5ms")
     return Workload(family, f"{name}:{given}" if given else name, values)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.message import Message
 from omb_py.errors import UsageError
-from omb_py.suites.workloads.calls import EXCHANGE, Call, padded
+from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
 from omb_py.suites.workloads.grid import Grid, divides, grid, one_and_copies
 from omb_py.suites.workloads.settings import Values
 
@@ -25,16 +27,34 @@ def layers(v: Values) -> int:
     return int(v["layers"] or v["model"].shape.layers)
 
 
-def _half_layer(v: Values, group: tuple[int, ...], n: int, label: str) -> list[Call]:
+def _half_layer(v: Values, group: tuple[int, ...], n: int, label: str, product: Product) -> list[Item]:
     """What attention or the feed-forward part asks for in one direction."""
     whole, dtype = activation(v), v["dtype"]
     if v["sequence"] == "on":
         whole = padded(whole, n, dtype)
         return [
             Call("allgather", whole // n, dtype, f"{label} gather", group),
+            product,
             Call("reduce_scatter_block", whole, dtype, f"{label} scatter", group),
         ]
-    return [Call("allreduce", whole, dtype, label, group)]
+    return [product, Call("allreduce", whole, dtype, label, group)]
+
+
+def _halves(v: Values, n: int, rows: int) -> tuple[list[Product], list[Product]]:
+    """What each of `n` ranks computes in a layer: attention and feed-forward part, forward and backward."""
+    shape = v["model"].shape
+    return there_and_back([(shape.projections + shape.output) / n, shape.feed_forward / n], rows)
+
+
+def _layers_of(v: Values, group: tuple[int, ...], count: int, prefix: str = "") -> tuple[list[Item], list[Item]]:
+    """Forward and backward pass through `count` layers, each divided among a group."""
+    n = len(group)
+    both = zip((f"{prefix}forward", f"{prefix}backward"), _halves(v, n, v["batch"] * tokens(v)), strict=True)
+    forward, backward = (
+        [item for product in products for item in _half_layer(v, group, n, label, product)] * count
+        for label, products in both
+    )
+    return forward, backward
 
 
 def check_heads(v: Values, n: int, what: str) -> None:
@@ -42,31 +62,33 @@ def check_heads(v: Values, n: int, what: str) -> None:
     divides(f"{v['model'].name}: heads", v["model"].shape.heads, what, n)
 
 
-def tensor(v: Values, rank: int, ranks: int) -> list[Call]:
+def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
     """Megatron-LM's tensor parallel: attention and feed-forward part each end in one all-reduce, in both passes."""
     where = one_and_copies("tp", v["tp"], ranks)
     n, group = where.size("tp"), where.group(rank, "tp")
     check_heads(v, n, "tp")
-    return [
-        call
-        for label in ("forward", "backward")
-        for _ in range(2 * layers(v) if n > 1 else 0)
-        for call in _half_layer(v, group, n, label)
-    ]
+    forward, backward = _layers_of(v, group, layers(v) if n > 1 else 0)
+    return forward + backward
 
 
-def ulysses(v: Values, rank: int, ranks: int) -> list[Call]:
+def ulysses(v: Values, rank: int, ranks: int) -> list[Item]:
     """DeepSpeed-Ulysses: queries, keys, values and the result change between sequence and heads by all-to-all."""
     where = one_and_copies("sp", v["sp"], ranks)
     n, group = where.size("sp"), where.group(rank, "sp")
     check_heads(v, n, "sp")
     local = padded(divides("tokens", tokens(v), "sp", n) * v["batch"] * v["model"].shape.hidden
                    * DTYPES[v["dtype"]].itemsize, n, v["dtype"])  # fmt: skip
-    one = {label: Call("alltoall", local, v["dtype"], label, group) for label in ("forward", "backward")}
-    return [one[label] for label in one for _ in range(4 * layers(v) if n > 1 else 0)]
+    shape, rows = v["model"].shape, v["batch"] * tokens(v) // n
+    forward, backward = there_and_back([shape.projections, shape.output + shape.feed_forward], rows)
+    steps: list[Item] = []
+    for label, (first, last) in (("forward", forward), ("backward", backward)):
+        calls = [Call("alltoall", local, v["dtype"], label, group)] * 4
+        one_layer: list[Item] = [first, *calls, last]
+        steps += one_layer * (layers(v) if n > 1 else 0)
+    return steps
 
 
-def context(v: Values, rank: int, ranks: int) -> list[Call]:
+def context(v: Values, rank: int, ranks: int) -> list[Item]:
     """Ring attention: the keys and values of a block of tokens go round, with their gradients in the backward pass."""
     where = one_and_copies("cp", v["cp"], ranks)
     n = where.size("cp")
@@ -75,39 +97,45 @@ def context(v: Values, rank: int, ranks: int) -> list[Call]:
     around = {"forward": nbytes, "backward": 2 * nbytes}
     after, before = where.shifted(rank, "cp", 1, around=True), where.shifted(rank, "cp", -1, around=True)
     assert after is not None and before is not None
-    return [
-        Call(EXCHANGE, 0, v["dtype"], label, sends=(Message(after, size),), receives=(Message(before, size),), until=1)
-        for label, size in around.items()
-        for _ in range(layers(v) * (n - 1))
-    ]
+    # the blocks of a ring are computed one after the other, so each has its part of the layer
+    products = there_and_back([v["model"].shape.layer / max(1, n - 1)], v["batch"] * block)
+    steps: list[Item] = []
+    for (label, size), (product,) in zip(around.items(), products, strict=True):
+        ends = (Message(after, size),), (Message(before, size),)
+        call = Call(EXCHANGE, 0, v["dtype"], label, sends=ends[0], receives=ends[1], until=1)
+        steps += [product, call] * (layers(v) * (n - 1))
+    return steps
 
 
-def decode(v: Values, rank: int, ranks: int) -> list[Call]:
+def decode(v: Values, rank: int, ranks: int) -> list[Item]:
     """Tensor parallel inference: two all-reduces of b·h·e a layer and token; each request has calls of its own."""
     where = one_and_copies("tp", v["tp"], ranks)
     n = where.size("tp")
     check_heads(v, n, "tp")
     nbytes = v["batch"] * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize
     one = Call("allreduce", nbytes, v["dtype"], "token", where.group(rank, "tp"), until=v["requests"] - 1)
-    return [one] * (2 * layers(v) * v["tokens"] * v["requests"] if n > 1 else 0)
+    layer: list[Item] = []
+    for half in _halves(v, n, v["batch"])[0]:
+        layer += [half, one] * v["requests"]
+    return layer * (layers(v) * v["tokens"] if n > 1 else 0)
 
 
-def _stage(v: Values, where: Grid, rank: int, message: int, work: list[list[Call]]) -> list[Call]:
-    """The calls of a stage of a pipeline; `work` are those of one micro-batch's forward and backward pass.
+def _stage(v: Values, where: Grid, rank: int, message: int, work: Sequence[list[Item]]) -> list[Item]:
+    """The calls of a stage of a pipeline; `work` is what one micro-batch's forward and backward pass consist of.
 
     GPipe runs all forward passes first; 1F1B as Megatron-LM's forward_backward_pipelining_without_interleaving.
     """
     before, after = where.shifted(rank, "pp", -1), where.shifted(rank, "pp", 1)
     m, stages, at = v["micro"], where.size("pp"), where.place(rank, "pp")
 
-    def exchange(label: str, out: int | None, back: int | None, number: int, work: float = 0.0) -> list[Call]:
+    def exchange(label: str, out: int | None, back: int | None, number: int, work: float = 0.0) -> list[Item]:
         sends = () if out is None else (Message(out, message, 1),)
         receives = () if back is None else (Message(back, message, 1),)
         made = Call(EXCHANGE, 0, v["dtype"], label, sends=sends, receives=receives, work=work)
         return [made] if sends or receives else []
 
     ahead = m if v["schedule"] == "gpipe" else min(stages - at - 1, m)
-    calls: list[Call] = []
+    calls: list[Item] = []
     for j in range(ahead):
         calls += exchange("forward", None, before, j) + work[0] + exchange("forward", after, None, j, 1.0)
     steady = m - ahead
@@ -123,11 +151,17 @@ def _stage(v: Values, where: Grid, rank: int, message: int, work: list[list[Call
     return calls
 
 
-def pipeline(v: Values, rank: int, ranks: int) -> list[Call]:
+def _whole_layers(v: Values, stages: int) -> tuple[list[Item], list[Item]]:
+    """What a stage computes of a micro-batch, forward and backward, where no layer is divided."""
+    forward, backward = there_and_back([v["model"].shape.layer] * (layers(v) // stages), v["batch"] * tokens(v))
+    return [*forward], [*backward]
+
+
+def pipeline(v: Values, rank: int, ranks: int) -> list[Item]:
     """Stages in a row, GPipe or 1F1B: activations forward, their gradients back, for each micro-batch."""
     where = one_and_copies("pp", v["pp"], ranks)
     _check_stages(v, where.size("pp"))
-    return _stage(v, where, rank, activation(v), [[], []])
+    return _stage(v, where, rank, activation(v), _whole_layers(v, where.size("pp")))
 
 
 def _check_stages(v: Values, stages: int) -> None:
@@ -136,7 +170,7 @@ def _check_stages(v: Values, stages: int) -> None:
     divides(f"{v['model'].name}: layers", layers(v), "pp", stages)
 
 
-def gems(v: Values, rank: int, ranks: int) -> list[Call]:
+def gems(v: Values, rank: int, ranks: int) -> list[Item]:
     """Two models in opposite directions over the same ranks (GEMS): while one drains the other fills.
 
     At the end the two ranks that hold the same stage add their gradients.
@@ -146,16 +180,18 @@ def gems(v: Values, rank: int, ranks: int) -> list[Call]:
     if n % 2:
         raise UsageError(f"gems pairs stage i with stage p - 1 - i, so it needs an even number of ranks, not {n}")
     _check_stages(v, n)
-    message = activation(v)
-    calls: list[Call] = []
+    message, products = activation(v), _whole_layers(v, n)
+    calls: list[Item] = []
     for _ in range(v["micro"]):
         for forward in (1, -1):
             ends = here.shifted(rank, "pp", -forward), here.shifted(rank, "pp", forward)
-            for label, (source, to) in (("forward", ends), ("backward", ends[::-1])):
+            ways = (("forward", ends), ("backward", ends[::-1]))
+            for (label, (source, to)), computing in zip(ways, products, strict=True):
                 if source is not None:
                     calls.append(
                         Call(EXCHANGE, 0, v["dtype"], label, receives=(Message(source, message),), work=0.0)
                     )  # fmt: skip
+                calls += computing
                 if to is not None:
                     calls.append(Call(EXCHANGE, 0, v["dtype"], label, sends=(Message(to, message),), work=1.0))
     stages = here.group(rank, "pp")
@@ -164,17 +200,14 @@ def gems(v: Values, rank: int, ranks: int) -> list[Call]:
     return [*calls, Call("allreduce", part, v["dtype"], "replicas", twin, work=0.0)]
 
 
-def three_d(v: Values, rank: int, ranks: int) -> list[Call]:
+def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
     """Tensor, pipeline and data parallel at once; `order` says which dimension has the nearest ranks."""
     where = grid(ranks, {"tp": v["tp"], "pp": v["pp"], "dp": v["dp"]}, "dp", v["order"])
     tp, pp, dp = (where.size(name) for name in ("tp", "pp", "dp"))
     check_heads(v, tp, "tp")
     _check_stages(v, pp)
-    group, here = where.group(rank, "tp"), layers(v) // pp
-    inside = [
-        [call for _ in range(2 * here if tp > 1 else 0) for call in _half_layer(v, group, tp, f"tensor {way}")]
-        for way in ("forward", "backward")
-    ]
+    group = where.group(rank, "tp")
+    inside = _layers_of(v, group, layers(v) // pp, "tensor ") if tp > 1 else _whole_layers(v, pp)
     calls = _stage(v, where, rank, activation(v), inside)
     if dp > 1:
         part = v["model"].parameters // (tp * pp) * DTYPES[v["dtype"]].itemsize

@@ -35,6 +35,26 @@ class Shape:
         """Elements of the keys (or values) of a token."""
         return self.hidden // self.heads * (self.kv_heads or self.heads)
 
+    @property
+    def projections(self) -> int:
+        """Elements of a layer's matrices for queries, keys and values."""
+        return self.hidden * (self.hidden + 2 * self.kv_hidden)
+
+    @property
+    def output(self) -> int:
+        """Elements of the matrix behind the attention."""
+        return self.hidden * self.hidden
+
+    @property
+    def feed_forward(self) -> int:
+        """Elements of the matrices of a layer's feed-forward part: two, or with a gate (``llama``) three."""
+        return (3 if self.kind == "llama" else 2) * self.hidden * (self.inner or 4 * self.hidden)
+
+    @property
+    def layer(self) -> int:
+        """Elements of all matrices of a layer."""
+        return self.projections + self.output + self.feed_forward
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

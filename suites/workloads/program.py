@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from omb_py.engine import steps
@@ -11,11 +12,13 @@ from omb_py.engine.benchmark import World
 from omb_py.engine.groups import on
 from omb_py.engine.program import (
     Blocks,
+    Body,
     Buffer,
     Lap,
     Node,
     Program,
     Region,
+    Repeat,
     Request,
     Requests,
     Result,
@@ -23,7 +26,7 @@ from omb_py.engine.program import (
     Step,
     body,
 )
-from omb_py.suites.workloads.calls import EXCHANGE, Call
+from omb_py.suites.workloads.calls import EXCHANGE, Call, Product
 
 if TYPE_CHECKING:
     from omb_py.suites.workloads.families import Workload
@@ -188,17 +191,20 @@ def _flight(made: list[Laid], sync: str) -> Stage:
     return Stage(body(*nodes, Lap("time"), *_after(sync)), FLIGHT)
 
 
-def _step(made: list[Laid], compute: int | None, sync: str) -> Stage:
-    """Computing before each call, which runs beside what follows as long as it may."""
-    whole = sum(laid.call.work for laid in made)
+def _step(made: list[Laid], before: list[Body], after: Body, sync: str) -> Stage:
+    """Computing before each call, which runs beside what follows as long as it may.
+
+    Args:
+        made: the calls.
+        before: what is computed before each.
+        after: and at the end.
+        sync: what the iterations are kept together by.
+    """
     nodes: list[Node] = [Lap(), Lap(COMPUTE), Lap(EXPOSED), Lap()]  # on every rank the same slots
-    if not whole:  # no call says what comes before it
-        nodes += [*_computing(1.0, compute), Lap(COMPUTE)]
     first = 0
     pending: list[tuple[int, Requests]] = []  # (number of the call, its slots) of calls that may still run
     for number, laid in enumerate(made):
-        if laid.call.work:
-            nodes += [*_computing(laid.call.work / whole, compute), Lap(COMPUTE)]
+        nodes += [*before[number], Lap(COMPUTE)] if before[number] else []
         if laid.wraps:
             nodes += [steps.waitall(slots) for _, slots in pending]
             first, pending = 0, []
@@ -211,6 +217,7 @@ def _step(made: list[Laid], compute: int | None, sync: str) -> Stage:
         if not pending:
             first = 0
         nodes.append(Lap(EXPOSED))
+    nodes += [*after, Lap(COMPUTE)] if after else []
     nodes += [steps.waitall(slots) for _, slots in pending]
     return Stage(body(*nodes, Lap(EXPOSED), *_after(sync)), STEP)
 
@@ -219,10 +226,36 @@ def _due(call: Call, since: int) -> bool:
     return call.until is not None and since >= call.until
 
 
-def _computing(share: float, compute: int | None) -> tuple[Step, ...]:
+def _timed(calls: list[Call], compute: int | None) -> tuple[list[Body], Body]:
+    """Computing of so many ns in all, or as long as the calls take one by one: before each call, and at the end."""
+    whole = sum(call.work for call in calls)
+    if not whole:  # no call says what comes before it
+        at_once = _computing(1.0, compute)
+        return ([at_once, *[()] * (len(calls) - 1)], ()) if calls else ([], at_once)
+    return [_computing(call.work / whole, compute) if call.work else () for call in calls], ()
+
+
+def _computing(share: float, compute: int | None) -> Body:
     if compute is None:
         return (steps.compute(Result(SERIAL, "", 1 / share)),)
     return (steps.compute(round(share * compute)),)
+
+
+def _multiplied(products: Iterable[Product]) -> Body:
+    """Matrix products, those of one shape that follow each other as one repeat."""
+    shapes = (product.shape for product in products)
+    made = ((key, sum(times for *_, times in some)) for key, some in groupby(shapes, lambda shape: shape[:2]))
+    nodes = ((steps.matmul(rows, side), times) for (rows, side), times in made)
+    return tuple(step if times == 1 else Repeat(times, (step,)) for step, times in nodes)
+
+
+def _matrices(calls: list[Call]) -> tuple[Buffer, ...]:
+    """Room for the largest product of a rank; empty matrices where it has none: all ranks have buffers of one name."""
+    wanted = [steps.matmul(*product.shape[:2]) for call in calls for product in (*call.before, *call.after)]
+    return tuple(
+        Buffer(name, max((step[operand].nbytes for step in wanted), default=0))
+        for name, operand in zip(steps.MATRICES, ("left", "right", "out"), strict=True)
+    )
 
 
 def program_of(workload: Workload, world: World, sync: str = "barrier", most: int = ARENA_BYTES) -> Program:
@@ -232,7 +265,12 @@ def program_of(workload: Workload, world: World, sync: str = "barrier", most: in
         UsageError: the number of ranks does not fit the workload.
     """
     made, buffers = laid_out(workload.calls(world.rank, world.size), world, most)
-    given = workload.values["compute"]
-    compute = None if given is None else given.of(world.size)
-    stages = _serial(workload, made, world, sync), _flight(made, sync), _step(made, compute, sync)
+    given, calls = workload.values["compute"], [laid.call for laid in made]
+    if given is not None and given.products:
+        buffers += _matrices(calls)
+        before = [_multiplied(call.before) for call in calls]
+        after = _multiplied(product for call in calls for product in call.after)
+    else:
+        before, after = _timed(calls, None if given is None else given.of(world.size))
+    stages = _serial(workload, made, world, sync), _flight(made, sync), _step(made, before, after, sync)
     return Program(buffers, stages)

@@ -64,6 +64,8 @@ class Computing:
     ns: int
     shared: bool = False
     """It is what all ranks together compute."""
+    products: bool = False
+    """Not a time but real matrix products, as long as they take."""
 
     def of(self, ranks: int) -> int:
         """The ns of one rank."""
@@ -73,6 +75,10 @@ class Computing:
 def _compute(text: str) -> Computing | None:
     if text == "auto":
         return None
+    if text == "matmul":
+        return Computing(0, products=True)
+    if text.isalpha():
+        raise UsageError(f"{text!r} is no time, as 5ms: {nearest(text, ('auto', 'matmul'))}")
     return Computing(round(parse_duration(text.removesuffix("/n")) * 1e9), text.endswith("/n"))
 
 
@@ -119,7 +125,7 @@ COMMON: Final[Mapping[str, Setting]] = {
     "scale": Setting("1", "all sizes are multiplied by it, as 1/64, to fit a small machine", _scale),
     "compute": Setting(
         "auto", "time of the step's computing: 5ms; 5ms/n: of all ranks together; auto: as long as all calls take one "
-        "by one", _compute,
+        "by one; matmul: real matrix products of the layers' sizes, as long as they take", _compute,
     ),
 }  # fmt: skip
 """Keys of every family."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from omb_py.engine.dtypes import DTYPES
 from omb_py.engine.message import Message
 from omb_py.errors import UsageError
-from omb_py.suites.workloads.calls import EXCHANGE, Call
+from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product
 from omb_py.suites.workloads.grid import divides, grid
 from omb_py.suites.workloads.settings import Values
 
 _AROUND = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dy, dx) != (0, 0)]
 
 
-def halo(v: Values, rank: int, ranks: int) -> list[Call]:
+def halo(v: Values, rank: int, ranks: int) -> list[Item]:
     """Before each convolution of kernel k a tile gets (k − 1)/2 rows or columns of each neighbor, 2-D corners too."""
     where = grid(ranks, {"columns": v["columns"], "rows": 0}, "rows")
     rows, columns = where.size("rows"), where.size("columns")
@@ -34,4 +34,6 @@ def halo(v: Values, rank: int, ranks: int) -> list[Call]:
         sends.append(Message(peer, nbytes, 1 + number))
         receives.append(Message(peer, nbytes, 1 + len(_AROUND) - 1 - number))  # what it sends in the other direction
     one = Call(EXCHANGE, 0, v["dtype"], "halo", sends=tuple(sends), receives=tuple(receives))
-    return [one] * v["layers"] if sends else []
+    convolution = Product((v["channels"] * v["kernel"]) ** 2, v["batch"] * high * wide)
+    layer: list[Item] = [one, convolution]
+    return layer * v["layers"] if sends else []

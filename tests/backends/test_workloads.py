@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.suites.workloads.families import FAMILIES
+from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from tests.support.mpi import start, torchrun
-from tests.support.workload_session import bindings_of
+from tests.support.workload_session import COMPUTING, bindings_of
 
 RANKS = 4
 
@@ -27,6 +27,12 @@ def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
     done = start(words, RANKS, 240, torchrun(RANKS) if backend == "gloo" else ())
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
-    assert set(found) == {f"{name} {binding}" for name in FAMILIES for binding in bindings_of(backend, name)}
+    names = (*FAMILIES, COMPUTING)
+    assert set(found) == {f"{name} {binding}" for name in names for binding in bindings_of(backend, name)}
     assert {name: what["wrong"] for name, what in found.items() if what["wrong"]} == {}
     assert all(count == RANKS for what in found.values() for count in what["laps"].values())
+    flop = sum(call.flop for call in parse_workload(COMPUTING).calls(0, RANKS))
+    for binding in bindings_of(backend, COMPUTING):
+        what = found[f"{COMPUTING} {binding}"]
+        # no processor core does 10^13 operations a second
+        assert what["flop"] == flop and what["compute_us"] > flop / 1e7

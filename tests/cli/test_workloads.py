@@ -109,6 +109,28 @@ def test_scaling(run: Run, compute: str, kind: str) -> None:
     assert code == 0 and f"{kind} scaling" in out and "against 1 rank" in out
 
 
+def test_real_products_are_counted_and_scale(run: Run, tmp_path: Path) -> None:
+    """Of data parallel training each rank computes the same, of a divided layer its part."""
+    for text, kind in (("ddp:scale=1/64,compute=matmul", "weak"), ("tensor:seq=32,layers=1,compute=matmul", "strong")):
+        for ranks in (2, 4):
+            code, out, _ = run(f"step --workload {text} --backend mock --mock gflops=20 -n {ranks} -i 3 --quiet")
+            assert code == 0 and "20.00 GFLOP/s a rank" in out
+        code, out, _ = run(f"workloads {text} --scaling --format json")
+        (found,) = json.loads(out)
+        computed = [one["compute_us"] for one in found["steps"]]
+        assert (code, found["kind"]) == (0, kind)
+        assert computed[0] == pytest.approx(computed[1] * (2 if kind == "strong" else 1), rel=0.01)
+    metrics = [dict(found) for found in load(tmp_path)["metrics"]]
+    assert all(found["gflops"] == pytest.approx(found["flop"] / found["compute_us"] / 1000) for found in metrics)
+
+
+def test_how_much_is_computed_is_shown_before_anything_runs(run: Run) -> None:
+    code, out, _ = run("workloads ddp:model=gpt2-124m,tokens=16")
+    assert code == 0 and "rank 0 does 11.94 GFLOP a step" in out, out
+    assert "FLOP: 2·P·T forward, then 4·P·T backward" in out and "Kaplan et al. 2020 (arXiv 2001.08361)" in out
+    assert "FLOP" not in run("workloads replay")[1]
+
+
 @pytest.mark.parametrize("name", ["dl-training", "dl-inference", "ml"])
 def test_the_shipped_suites_run_wholly_on_two_ranks(run: Run, name: str, tmp_path: Path) -> None:
     code, _, err = run(f"run {name} --backend mock --mock data=off -n 2 -i 1 -x 0 --quiet")

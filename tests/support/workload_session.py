@@ -18,13 +18,15 @@ from tests.suites.workloads.test_families import SMALL, text_of
 
 GROUPS = ("fsdp", "gems", "three_d")
 """Families with groups of ranks: tried with mpi4py too."""
+COMPUTING = "ddp:scale=1/16,tokens=4,compute=matmul"
+"""Real matrix products beside the calls, with every binding."""
 
 
 def bindings_of(backend: str, name: str) -> tuple[str, ...]:
     """Through what a family is tried."""
     if backend == "gloo":
         return ("torch",)
-    return ("native", "mpi4py") if name in GROUPS else ("native",)
+    return ("native", "mpi4py") if name in (*GROUPS, COMPUTING) else ("native",)
 
 
 def main(backend: str, ranks: int, out: Path) -> None:
@@ -32,11 +34,11 @@ def main(backend: str, ranks: int, out: Path) -> None:
     session = find_backend(backend).connect({"ranks": ranks, "thread_level": "funneled"})
     step, found = find("step"), {}
     validate.ITERATIONS = 2
-    for name in FAMILIES:
-        settings = SMALL[name]
+    for name in (*FAMILIES, COMPUTING):
+        settings = SMALL.get(name, "")
         if session.library == "Open MPI":  # it has no bfloat16
             settings = settings.replace("bfloat16", "float32")
-            if "dtype" in FAMILIES[name].settings and "dtype" not in settings:
+            if name in FAMILIES and "dtype" in FAMILIES[name].settings and "dtype" not in settings:
                 settings = ",".join(filter(None, (settings, "dtype=float32")))
         for binding in bindings_of(backend, name):
             cell = step.cell(
@@ -44,7 +46,10 @@ def main(backend: str, ranks: int, out: Path) -> None:
                 validate=True,
             )  # fmt: skip
             done = measure(session, step, cell)
-            found[f"{name} {binding}"] = {"wrong": done.wrong_bytes, "laps": {k: len(v) for k, v in done.laps.items()}}
+            found[f"{name} {binding}"] = {
+                "wrong": done.wrong_bytes, "laps": {k: len(v) for k, v in done.laps.items()},
+                "flop": done.extra.get("flop", 0), "compute_us": min(done.laps.get("step.compute", ()), default=0),
+            }  # fmt: skip
     if session.local[0] == 0:
         out.write_text(json.dumps(found))
     session.close()
