@@ -85,12 +85,17 @@ def execute_run(request: Request) -> RunOutcome:
     return RunOutcome(NEGATIVE if run.failed else OK, run.run_id)
 
 
+def drawn_seed() -> int:
+    """The seed of a run that is given none."""
+    return random.SystemRandom().randrange(1 << 31)
+
+
 def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None) -> Run:
     """Check that results can be kept, and give the run its id and seed. Raises EnvironmentProblem."""
     if request.store is not None:
         check_writable(request.store)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    seed = request.seed if request.seed is not None else random.SystemRandom().randrange(1 << 31)
+    seed = request.seed if request.seed is not None else drawn_seed()
     sides: dict[str, set[tuple[str, str, str]]] = {}
     for cell in (cell for launch in plans for cell in launch.cells):
         sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding, cell.device))
