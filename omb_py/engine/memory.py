@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 from array import array
@@ -81,6 +82,24 @@ class HostMemory:
     def address(self, name: str) -> int:
         """Where the buffer starts."""
         return int(self._views[name].ctypes.data)
+
+
+_LEARNT = (32 << 20) - (64 << 10)
+"""The largest block, less its head and a few pages, that glibc's malloc learns from: DEFAULT_MMAP_THRESHOLD_MAX."""
+
+
+def settle_heap() -> None:
+    """Let this process keep what it frees, as one does that has worked for a while.
+
+    glibc's malloc gives large blocks back to the kernel when they are freed, until one has taught it a higher limit
+    (mallopt(3), M_MMAP_THRESHOLD). So a library that allocates in each call pays for page faults or does not, by what
+    the process happened to do before. Limits set in the environment (``MALLOC_MMAP_THRESHOLD_``,
+    ``MALLOC_TRIM_THRESHOLD_``) stay, and other allocators are not touched.
+    """
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
+    libc.free(libc.malloc(_LEARNT))
 
 
 def available_bytes() -> int:

@@ -37,6 +37,17 @@ def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def
     assert json.loads((tmp_path / "g.json").read_text())["verdicts"] == {"HOLDS": 2}
 
 
+def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(  # type: ignore[no-untyped-def]
+    run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[int] = []
+    monkeypatch.setattr("omb_py.engine.memory.settle_heap", lambda: settled.append(1))
+    run(SMALL)
+    assert len(settled) == 3
+    run("allreduce --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 3")
+    assert len(settled) == 3
+
+
 def test_a_planted_wait_is_found_and_costs_what_was_planted(run) -> None:  # type: ignore[no-untyped-def]
     code, out, _ = run(f"{SMALL} --mock noise=0.01 --inject busy:0:50000 --format json --quiet")
     told = json.loads(out)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import mmap
+import platform
+import subprocess
 import sys
 from array import array
 from importlib.util import find_spec
@@ -146,3 +148,34 @@ class TestAvailable:
     def test_without_meminfo_asks_the_c_library(self, files: Path) -> None:
         (files / "proc/meminfo").unlink()
         assert available_bytes() > 1 << 20
+
+
+FAULTS = """
+import ctypes, resource
+from omb_py.engine.memory import settle_heap
+if {settled}:
+    settle_heap()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes, libc.memset.argtypes = [ctypes.c_void_p], [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+for call in range(40):
+    blocks = [libc.malloc(1 << 20) for _ in range(3)]
+    for block in blocks:
+        libc.memset(block, 1, 1 << 20)
+    for block in blocks:
+        libc.free(block)
+    if call == 9:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what glibc's malloc learns is tested")
+def test_a_settled_heap_keeps_what_a_call_frees() -> None:
+    def faults(settled: bool) -> int:
+        words = [sys.executable, "-c", FAULTS.format(settled=settled)]
+        return int(subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+    pages = 30 * 3 * (1 << 20) // mmap.PAGESIZE
+    assert faults(False) > pages / 4  # every call pays anew, though it allocates what the one before did
+    assert faults(True) < pages / 100
