@@ -8,6 +8,7 @@ Needs a machine that allows network namespaces, and nothing else to do. Every sw
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 
@@ -25,7 +26,7 @@ def count(nodes: int, fault: str, times: int) -> int:
             fine = named(found) == wanted and code == bool(wanted)
             right += fine
             told = ", ".join(sorted(named(found))) or "nothing" if found else f"exit {code}: {err.strip()[-300:]}"
-            print(f"  {nodes} hosts, {fault}: named {told}{'' if fine else ' (WRONG)'}, "
+            print(f"  {nodes} hosts, {fault}: named {told}{'' if fine else f' (WRONG: {json.dumps(found)})'}, "
                   f"{time.monotonic() - began:.1f} s", flush=True)  # fmt: skip
     return right
 

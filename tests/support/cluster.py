@@ -16,9 +16,7 @@ from tests.support.mpi import ROOT, environment
 from tests.support.nodes import OVER_TCP, Hosts, hosts
 
 QUICK = ("--rounds", "serial", "-i", "40", "-W", "4", "--large", "256K")
-FEW, MANY = ("--windows", "10", "--passes", "9"), ("--windows", "3")
-"""For bandwidth between four hosts, and else: six pairs say little about how much healthy links differ, so that each
-must be known well where hosts that share two cores make one a half faster than the next."""
+FEW, MANY, SOME = ("--windows", "10", "--passes", "9"), ("--windows", "6", "--passes", "7"), ("--windows", "3")
 YIELD = {**mpi.YIELD, **OVER_TCP}
 """There are more ranks than cores."""
 
@@ -29,6 +27,15 @@ FAULTS: Mapping[str, tuple[Callable[[Hosts], None], set[str]]] = {
     "a link that loses 5 %": (lambda cluster: cluster.lose(1, 3, 0.05), {"node1 - node3"}),
 }
 """What is wrong, and what must be named."""
+
+SETTINGS = {
+    "nothing": (FEW, MANY),
+    "a link of 1 Gbit/s": (FEW, MANY),
+    "a node 200 us late": (SOME, MANY),
+    "a link that loses 5 %": (SOME, SOME),
+}
+"""How often a link is looked at between four hosts, and between more: few pairs say little about how much healthy links
+differ, so that each must be known well where hosts that share two cores make one a half faster than the next."""
 
 
 def command(cluster: Hosts, folder: Path, *words: str) -> list[str]:
@@ -49,7 +56,7 @@ def broken(nodes: int, fault: str) -> Iterator[Callable[..., Swept]]:
         FAULTS[fault][0](cluster)
 
         def sweep(*more: str, timeout_s: float = 300) -> Swept:
-            size = FEW if nodes < 8 and fault in ("nothing", "a link of 1 Gbit/s") else MANY
+            size = SETTINGS[fault][nodes > 4]
             words = command(cluster, Path(folder), "links", *QUICK, *size, "--format", "json", "--no-store", *more)
             done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT,
                                   env=environment(**YIELD), check=False)  # fmt: skip
