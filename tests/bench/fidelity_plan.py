@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.engine.benchmark import Benchmark
@@ -34,6 +34,8 @@ class Series:
     backend: str = "mpi"
     seconds: float | None = None
     """Of a cell: quads are run until they are over, where a call's time differs much between machines."""
+    batch: bool = False
+    """Whether the processes run under SCHED_BATCH, where a thread that wakes does not take the core of one that runs."""
 
 
 _MORE = ("bibw", "barrier", "allgather", "alltoall")
@@ -51,8 +53,12 @@ MPI4PY = tuple(
 )
 CONTROL = (Series("control", ("c", "c", None), "funneled", 0.03, others=_MORE + FAMILIES),)
 LATE = (Series("late", ("late", "c", None), "funneled", 0.03, rows=("allreduce", "bcast"), others=_MORE[1:]),)
-GLOO = (
-    Series("gloo", ("torch", "bare_torch", None), "funneled", 0.05, rows=("allreduce",), backend="gloo", seconds=4),
+_GLOO = Series("gloo", ("torch", "bare_torch", None), "funneled", 0.05, rows=("allreduce",), backend="gloo", seconds=12)
+GLOO = (replace(_GLOO, batch=True),)
+GLOO_NORMAL = (replace(_GLOO, name="gloo-normal"),)
+GLOO_CONTROL = tuple(
+    replace(series, name=series.name.replace("gloo", "gloo-control"), sides=("bare_torch", "bare_torch", None))
+    for series in GLOO + GLOO_NORMAL
 )
 SERIES = {
     "native": NATIVE,
@@ -63,6 +69,8 @@ SERIES = {
     "control": CONTROL,
     "late": LATE,
     "gloo": GLOO,
+    "gloo-normal": GLOO_NORMAL,
+    "gloo-control": GLOO_CONTROL,
     "all": NATIVE + OF_FAMILIES + MPI4PY,
 }
 
@@ -101,8 +109,8 @@ def unit(row: str) -> str:
     return declared(row).metric.unit
 
 
-MOST_QUADS = 200
-"""Of a cell that has seconds: it would have to be done in 20 ms a quad."""
+MOST_QUADS = 100
+"""Of a cell that has seconds."""
 
 
 def counts(series: Series, row: str, size: int) -> tuple[int, int, int]:
@@ -111,7 +119,7 @@ def counts(series: Series, row: str, size: int) -> tuple[int, int, int]:
     Short blocks alternated often cancel drift better than long ones. Gloo takes 0.3 to 1 ms a call.
     """
     if series.backend == "gloo":
-        return (20, 3, MOST_QUADS) if size <= 8192 else (10, 2, MOST_QUADS)
+        return 10, 2, MOST_QUADS
     window = unit(row) == "MB/s"
     own = _COUNTS.get(row) or _COUNTS.get(declared(row).name)
     if own:

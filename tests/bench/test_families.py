@@ -9,6 +9,7 @@ import pytest
 
 from omb_py.engine.benchmark import Family
 from tests.bench import fidelity
+from tests.bench.fidelity import DISTURBED, counted
 from tests.bench.fidelity_plan import BENCHMARKS, GLOO, LOOP, OF_FAMILIES, SERIES, Series, chosen, declared, plan
 from tests.bench.fidelity_rank import LEAST_QUADS, printed, quad_orders
 from tests.bench.reference import FAMILIES, NoCompiler, compile_reference, in_c
@@ -37,13 +38,19 @@ def test_a_benchmark_without_a_size_is_measured_once() -> None:
 def test_gloos_cells_end_when_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     (series,) = GLOO
     cells = plan(series, series.rows, series.sizes, 0.5)
-    assert [(c["size"], c["seconds"]) for c in cells] == [(size, 2.0) for size in series.sizes]
+    assert [(c["size"], c["seconds"]) for c in cells] == [(size, 6.0) for size in series.sizes]
     now = iter(range(1000))
     monkeypatch.setattr("tests.bench.fidelity_rank.time.monotonic", lambda: next(now))
     session = SimpleNamespace(share=lambda value: value)
     assert list(quad_orders(session, {"quads": 200, "seconds": 8})) == ["ABBA", "BAAB"] * 4
     assert list(quad_orders(session, {"quads": 200, "seconds": 1})) == ["ABBA", "BAAB"] * (LEAST_QUADS // 2)
     assert len(list(quad_orders(session, {"quads": 20}))) == 20
+
+
+def test_a_disturbed_launch_counts_unless_only_quiet_ones_do() -> None:
+    launches = [{"other_cores": cores} for cores in (0.0, DISTURBED, None, 0.5)]
+    assert counted(launches, only_quiet=False) == launches
+    assert [one["other_cores"] for one in counted(launches, only_quiet=True)] == [0.0, None]
 
 
 def test_of_the_rows_asked_for_each_series_takes_its_own() -> None:
