@@ -161,10 +161,10 @@ class TestManaged:
 
     def test_the_device_computes_for_a_while(self, device: SimulatedDevice) -> None:
         stream, began = device.new_stream(), time.monotonic()
-        device.call("spin", 20_000_000, stream)
-        assert time.monotonic() - began < 0.02
+        device.call("spin", 200_000_000, stream)
+        assert time.monotonic() - began < 0.2
         device.call("synchronise", stream)
-        assert time.monotonic() - began >= 0.02
+        assert time.monotonic() - began >= 0.2
 
 
 class TestMemory:
