@@ -131,9 +131,19 @@ def close(verdict: Verdict, rule: Rule) -> Verdict:
     return verdict if word == verdict.word else replace(verdict, word=word, by_rule=True)
 
 
+def has_baseline(case: Case, found: Evidence) -> bool:
+    """Whether the baseline has launches of what a case has measured."""
+    mine = _measured(case, found)
+    return mine is not None and bool(_baseline_rows(mine, found))
+
+
+def _measured(case: Case, found: Evidence) -> Row | None:
+    return next((row for rows in found.alone.get(case.cell, {}).values() for row in rows), None)
+
+
 def incomparable(case: Case, found: Evidence) -> tuple[Row, Row, tuple[str, ...]] | None:
     """Of a case with a baseline that has the cell only with another comparability key: both rows, and what differs."""
-    mine = next((row for rows in found.alone.get(case.cell, {}).values() for row in rows), None)
+    mine = _measured(case, found)
     if case.criterion.source != "baseline" or mine is None or _baseline_rows(mine, found):
         return None
     place = ("benchmark", "size_bytes")

@@ -14,7 +14,7 @@ from omb_py.results.criteria import METRICS
 from omb_py.results.decisions import WORDS, Rule, Word, worst
 from omb_py.results.quantities import in_unit
 from omb_py.results.report import finite
-from omb_py.results.units import counted
+from omb_py.results.units import counted, share_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,9 @@ def preamble(found: Verdicts) -> list[str]:
         f"run {found.run_id} in {found.store}, {found.started_at}, {counted(found.launches, 'launch')}, "
         f"{found.seconds:.0f} s",
         f"{counted(len(found.hosts), 'node')}: {_listed(found.hosts)}; {_listed(found.libraries) or 'no library'}",
-        f"rule: {rule.confidence:.0%} one-sided, {counted(rule.launches, 'launch')} a look, at most {rule.most}; what "
-        f"is MARGINAL after that is {'left so' if rule.undecided == 'marginal' else f'a {rule.undecided}'}",
+        f"rule: {share_text(rule.confidence)} one-sided, {counted(rule.launches, 'launch')} a look, at most "
+        f"{rule.most}; what is MARGINAL after that is "
+        f"{'left so' if rule.undecided == 'marginal' else f'a {rule.undecided}'}",
     ]
     lines += [f"missing node {name}: {why}" for name, why in found.missing_nodes.items()]
     lines += [f"deviation: {text}" for text in found.deviations]

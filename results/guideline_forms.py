@@ -14,7 +14,7 @@ from omb_py.errors import NEGATIVE, OK
 from omb_py.results.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_look, decide
 from omb_py.results.junit import JunitCase, JunitSuite, Outcome, to_xml
 from omb_py.results.knobs import advice
-from omb_py.results.units import counted, size_text
+from omb_py.results.units import counted, share_text, size_text
 
 HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "launches")
 _LIBRARY = ("library", "library_version")
@@ -90,7 +90,8 @@ def closing(report: Report) -> list[str]:
         lines.append(f"{title(one)} is violated: {one.ratio:.2f} times, {one.lost_us:.2f} µs a call{told}")
     lines.append(
         f"ratio: left over right in the same launch, 90 % interval; violated: beyond {1 + rules.delta:g}, one-sided t "
-        f"test on the launches' logs, Holm, at {rules.alpha:.0%} for the whole report of {len(report.judged)} cells"
+        f"test on the launches' logs, Holm, at {share_text(rules.alpha)} for the whole report of "
+        f"{len(report.judged)} cells"
     )
     again = sum(one.look > 1 for one in report.judged)
     if again:

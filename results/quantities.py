@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from omb_py.errors import UsageError, nearest
+from omb_py.results.units import share_text
 
 Kind = Literal["time", "rate", "share"]
 UNITS: Mapping[Kind, Mapping[str, float]] = {
@@ -75,7 +76,7 @@ def parse_share(text: str, least: float = 0.0, most: float = math.inf) -> float:
         raise UsageError(f"{found.text!r} is no share: write it as 5%")
     share = found.value / 100
     if not least <= share <= most:
-        reach = f"{least:.0%} to {most:.0%}" if math.isfinite(most) else f"{least:.0%} or more"
+        reach = f"{share_text(least)} to {share_text(most)}" if math.isfinite(most) else f"{share_text(least)} or more"
         raise UsageError(f"{found.text!r} is out of range: {reach}")
     return share
 

@@ -14,6 +14,7 @@ from omb_py.results.matching import SIDES, Cell, Matched, Row, match
 from omb_py.results.naming import namer
 from omb_py.results.sides import Launches
 from omb_py.results.statistic import OURS
+from omb_py.results.units import share_text
 from omb_py.results.verdicts import WORDS, Judged, Rules, judge
 
 COMPARE, AA = "compare", "aa"
@@ -127,7 +128,7 @@ def preamble(report: Report) -> list[str]:
     if seen:
         low, high = percent(min(seen)), percent(max(seen))
         each = low if low == high else f"{low} to {high}, by cell"
-        lines.append(f"smallest change that these launches can show ({report.rules.power:.0%} power): {each}")
+        lines.append(f"smallest change that these launches can show ({share_text(report.rules.power)} power): {each}")
     return lines
 
 
@@ -139,8 +140,9 @@ def closing(report: Report) -> list[str]:
     lines = [
         headline(report),
         *(f"  {line}" for line in by_benchmark(report)),
-        f"NEW over BASE in time, {rules.level:.0%} intervals; a change is one of {rules.delta:.0%} or more (tail "
-        f"{rules.tail_delta:.0%}); Holm over {report.questions} questions at {rules.alpha:.0%}{looks}",
+        f"NEW over BASE in time, {share_text(rules.level)} intervals; a change is one of {share_text(rules.delta)} or "
+        f"more (tail {share_text(rules.tail_delta)}); Holm over {report.questions} questions at "
+        f"{share_text(rules.alpha)}{looks}",
     ]
     if False in paired:
         lines.append(

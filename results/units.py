@@ -32,6 +32,15 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word if count == 1 else word + ending}"
 
 
+def share_text(share: float) -> str:
+    """A fraction in per cent, not rounded to whole ones.
+
+    >>> share_text(0.999)
+    '99.9%'
+    """
+    return f"{100 * share:g}%"
+
+
 def number_of(value: Any) -> float:
     """NaN for None and for pandas' NA."""
     found = plain(value)

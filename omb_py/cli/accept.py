@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from omb_py.cli.batch import submitting
+from omb_py.cli.files import check_files, write_files
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
 from omb_py.cli.suites import SuiteName, resume_option, suite_options, word_after_resume
 from omb_py.cli.vocabulary import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.cli.words import Parsed, word
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import UsageError
 from omb_py.orchestrate.request import DEFAULT_STORE
 from omb_py.orchestrate.resume import NEWEST
 from omb_py.orchestrate.suite import load_suite
@@ -84,7 +85,7 @@ def run_accept(
     output: Sequence[Path], quiet: bool, store: Path | None, run: str | None, resume: str | None, **values: Any,
 ) -> int:  # fmt: skip
     """Accept."""
-    check_files(output)
+    check_files(output, ENDINGS)
     if run is not None and resume != NEWEST:
         raise UsageError(
             f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to go on with a run"
@@ -103,7 +104,7 @@ def run_accept(
 
 
 def show(found: Any, form: str = "table", output: Sequence[Path] = (), strict: bool = False) -> int:
-    """Write and print verdicts; returns the exit code.
+    """Print and write verdicts; returns the exit code.
 
     Args:
         found: :class:`omb_py.results.accepted.Verdicts`.
@@ -111,15 +112,13 @@ def show(found: Any, form: str = "table", output: Sequence[Path] = (), strict: b
         output: files, each of a form by its ending.
         strict: MARGINAL is not good enough.
     """
-    from omb_py.cli.results import write_file
     from omb_py.results.accepted import exit_code
 
-    for path in output:
-        write_file(path, text_of(found, ENDINGS[path.suffix], strict))
     if form == "table":
         _print_table(found)
     else:
         click.echo(text_of(found, form, strict), nl=False)
+    write_files(output, lambda ending: text_of(found, ENDINGS[ending], strict))
     return exit_code(found, strict)
 
 
@@ -133,13 +132,6 @@ def text_of(found: Any, form: str, strict: bool = False) -> str:
 
         return acceptance_page(found)
     return to_junit(found, strict) if form == "junit" else WRITERS[form](found)
-
-
-def check_files(paths: Sequence[Path]) -> None:
-    """Raises UsageError on a file whose ending says no form, before anything is measured."""
-    for path in paths:
-        if path.suffix not in ENDINGS:
-            raise UsageError(f"--output {path}: the ending says the form: {nearest(path.suffix, ENDINGS)}")
 
 
 def _print_table(found: Any) -> None:

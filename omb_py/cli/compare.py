@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from omb_py.cli.files import check_files, write_files
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
 from omb_py.cli.words import Parsed, whole, word
@@ -121,9 +122,10 @@ def run_compare(
 ) -> int:  # fmt: skip
     """Compare."""
     from omb_py.orchestrate.sides import parse_sides
+    from omb_py.results.report_forms import ENDINGS
 
     sides = parse_sides(envs, modules, sets, options)
-    _check_files(given["output"])
+    check_files(given["output"], ENDINGS)
     differ = any(spec.words() for spec in sides.values())
     measures = differ or (words and (_is_benchmark(words[0]) or _is_suite(words[0])))
     return _shown(_measured(words, sides, given) if measures else _stored(words, given), given)
@@ -190,9 +192,10 @@ def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
     """Compare with itself."""
     from omb_py.orchestrate.compare import against_itself
     from omb_py.results.report import exit_code, headline
+    from omb_py.results.report_forms import ENDINGS
     from omb_py.results.siterate import keep
 
-    _check_files(given["output"])
+    check_files(given["output"], ENDINGS)
     if not words:
         raise UsageError("which benchmark? as omb-py aa allreduce -n 2")
     code = OK
@@ -289,16 +292,7 @@ def _of_benchmark(words: Sequence[str]) -> Request:
     return request
 
 
-def _check_files(paths: Sequence[Path]) -> None:
-    from omb_py.results.report_forms import ENDINGS
-
-    for path in paths:
-        if path.suffix not in ENDINGS:
-            raise UsageError(f"--output {path}: the ending says the form: {nearest(path.suffix, ENDINGS)}")
-
-
 def _shown(report: Any, given: dict[str, Any]) -> int:
-    from omb_py.cli.results import write_file
     from omb_py.results.report import exit_code
     from omb_py.results.report_forms import ENDINGS, FORMS, to_junit
     from omb_py.results.siterate import keep, site_rate
@@ -311,12 +305,11 @@ def _shown(report: Any, given: dict[str, Any]) -> int:
     def text(form: str) -> str:
         return to_junit(report, given["strict"]) if form == "junit" else FORMS[form](report)
 
-    for path in given["output"]:
-        write_file(path, text(ENDINGS[path.suffix]))
     if given["form"] == "table":
         _print_table(report)
     else:
         click.echo(text(given["form"]), nl=False)
+    write_files(given["output"], lambda ending: text(ENDINGS[ending]))
     return exit_code(report, given["strict"])
 
 

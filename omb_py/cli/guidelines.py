@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
+from omb_py.cli.files import check_files, write_files
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page
 from omb_py.cli.measure import request_of
 from omb_py.cli.options import measuring_options
 from omb_py.cli.words import Parsed, whole, word
-from omb_py.errors import UsageError, nearest
 from omb_py.grammar import parse_duration, parse_fraction
 from omb_py.orchestrate.guidelines import DEFAULT_LAUNCHES, GROUPS, check_guidelines
 from omb_py.suites.guidelines import PATTERNS
@@ -89,23 +89,19 @@ def run_guidelines(
     output: Sequence[Path], launches: int, **given: Any,
 ) -> int:  # fmt: skip
     """Check, and show what was found."""
-    from omb_py.cli.results import write_file
     from omb_py.results.guideline_forms import FORMS as WRITERS
     from omb_py.results.guideline_forms import exit_code
     from omb_py.results.guidelines import Rules
 
-    for path in output:
-        if path.suffix not in ENDINGS:
-            raise UsageError(f"--output {path}: the ending says the form: {nearest(path.suffix, ENDINGS)}")
+    check_files(output, ENDINGS)
     request = request_of(PATTERNS[0].benchmark, {**given, "dtypes": (), "places": ()})
     request = replace(request, sizes=request.sizes or _SIZES, launches=launches)
     report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, looks), within)
-    for path in output:
-        write_file(path, WRITERS[ENDINGS[path.suffix]](report))
     if form == "table":
         _print_table(report)
     else:
         click.echo(WRITERS[form](report), nl=False)
+    write_files(output, lambda ending: WRITERS[ENDINGS[ending]](report))
     return exit_code(report)
 
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import click
 
+from omb_py.cli.files import check_files, write_files
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import measuring_options, ranks_option
 from omb_py.cli.words import Parsed, whole, word
 from omb_py.engine.circle import KINDS
-from omb_py.errors import NEGATIVE, OK, UsageError, nearest
+from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.grammar import parse_size
 from omb_py.orchestrate.choices import OFFERS
-from omb_py.orchestrate.request import GRAPHS, Request
+from omb_py.orchestrate.request import Request
 
 FORMS = ("table", "json")
 ENDINGS = (".html", ".json")
@@ -91,7 +92,7 @@ def _output() -> list[click.Parameter]:
     return [
         Grouped(["--format", "form"], heading=heading, metavar="FORM", type=word("format", FORMS), default="table",
                 help=f"{', '.join(FORMS)}. (default: table)"),
-        Grouped(["-G", "--graph"], heading=heading, metavar="FORM", type=word("graph", GRAPHS),
+        Grouped(["-G", "--graph"], heading=heading, metavar="FORM", type=word("graph", ("tty",)),
                 help="tty: the matrix of all pairs in this terminal too. (default: none)"),
         Grouped(["--output"], heading=heading, metavar="FILE", type=Parsed("file", Path), multiple=True,
                 help="Write the findings to a file too: .html (with heat map) or .json. Repeat it. (default: none)"),
@@ -100,23 +101,22 @@ def _output() -> list[click.Parameter]:
 
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
     """Measure, judge, print."""
-    from omb_py.cli.results import write_file
     from omb_py.orchestrate.links import Design, sweep
     from omb_py.results import linksreport
 
-    for path in output:
-        if path.suffix not in ENDINGS:
-            raise UsageError(f"--output {path}: the ending says the form: {nearest(path.suffix, ENDINGS)}")
+    check_files(output, ENDINGS)
     names = ("small", "large", "iterations", "windows", "window", "passes", "rounds")
     design = Design(**{name: given.pop(name) for name in names})
     found = sweep(_request(given), design)
-    for path in output:
-        text = json.dumps(linksreport.as_json(found), indent=1) if path.suffix == ".json" else _html(found)
-        write_file(path, text)
+
+    def text(ending: str) -> str:
+        return json.dumps(linksreport.as_json(found), indent=1) if ending == ".json" else _html(found)
+
     if form == "json":
-        click.echo(json.dumps(linksreport.as_json(found), indent=1))
+        click.echo(text(".json"))
     else:
         _print(found, graph)
+    write_files(output, text)
     return NEGATIVE if found.confirmed else OK
 
 
@@ -147,6 +147,8 @@ def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple
                 f"-n {ranks}, but {hosts} hosts with {per_node} each make {hosts * per_node}: leave -n out"
             )
         return hosts * per_node, ()
+    if ranks is not None and ranks % per_node:
+        raise UsageError(f"-n {ranks} with --per-node {per_node}: the ranks do not fill their nodes: give a multiple")
     nodes = environ.get("SLURM_JOB_NUM_NODES", "")
     if ranks is None and nodes.isdigit() and request.launcher in ("auto", "srun"):
         return int(nodes) * per_node, (f"--ntasks-per-node={per_node}",)

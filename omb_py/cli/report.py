@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from omb_py.cli.files import write_file
 from omb_py.cli.formatting import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.options import store_option
-from omb_py.cli.results import write_file
 from omb_py.cli.words import Parsed
 from omb_py.errors import ENVIRONMENT, OK, USAGE, UsageError
 from omb_py.orchestrate.request import DEFAULT_STORE

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from omb_py.cli import tidying
+from omb_py.cli.files import write_file
 from omb_py.cli.formatting import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.options import full_option, store_option, tails_option
@@ -175,17 +176,6 @@ def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list
             raise UsageError("name runs either as arguments or with --where run_id=…, not both")
         wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None).run_id for name in which]
     return to_rows(load_table(store, on_skip=_skipped, **wanted))
-
-
-def write_file(output: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises EnvironmentProblem."""
-    part = output.with_name(f".{output.name}.part")
-    try:
-        part.write_text(text)
-        part.replace(output)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise EnvironmentProblem(f"cannot write {output}: {error.strerror}") from error
 
 
 def run_recover(store: Path | None) -> int:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
-from omb_py.orchestrate.acceptlog import PHASE_TAG, Log, Step, log_of, read_log
+from omb_py.orchestrate.acceptlog import PHASE_TAG, Begun, Log, Step, log_of, read_log
+from omb_py.orchestrate.baselines import PERFORMANCE, baseline_rows, check_baseline
 from omb_py.orchestrate.beside import other_job
 from omb_py.orchestrate.cases import cases_of, key_of, missing_cell, needed, planned
 from omb_py.orchestrate.collector import Run, now
@@ -31,7 +32,7 @@ from omb_py.orchestrate.suite import Expanded, Skip, expand
 from omb_py.orchestrate.suitefile import Suite
 from omb_py.orchestrate.suiterun import make_launches, plan_suite, ranks_here, sweep_name
 from omb_py.orchestrate.vocabulary import Values, Vocabulary
-from omb_py.results.acceptance import Evidence, Verdict, close, incomparable, judge
+from omb_py.results.acceptance import Evidence, Verdict, close, has_baseline, incomparable, judge
 from omb_py.results.accepted import Checked, Incident, Verdicts
 from omb_py.results.criteria import Criterion
 from omb_py.results.decisions import FEWEST
@@ -40,11 +41,10 @@ from omb_py.results.units import counted
 from omb_py.suites import find
 
 LOOK_TAG = "accept_look"
-CORRECTNESS, PERFORMANCE, BESIDE = "correctness", "performance", "beside"
+CORRECTNESS, BESIDE = "correctness", "beside"
 CHECKS = "10"
 """Iterations of a cell whose bytes are checked."""
 _KEPT = ("hosts", "rank_mean_us", "slowest_rank_share")
-_BASELINE = ("min_us", "p999_us", "algbw_gbps", "busbw_gbps", "metrics", "dtype", "op")
 Job = Callable[[Sequence[str], float], AbstractContextManager[Callable[[], str]]]
 
 
@@ -125,6 +125,8 @@ class _Acceptance:
         self.next_index = 0
         self.log = Log()
         self.seen: dict[str, dict[str, None]] = {"hosts": {}, "libraries": {}, "launches": {}, "files": {}}
+        self.here: set[str] = set()
+        """Nodes of the launches that were made now."""
         self.given_up: set[str] = set()
         """Cells in which ranks died or hung: they are not tried again."""
         self.gone: dict[str, str] = {}
@@ -137,10 +139,14 @@ class _Acceptance:
 
     def verdicts(self) -> Verdicts:
         began = time.monotonic()
-        self._read_baseline()
         requests = self._requests()
         self._check_place(requests)
-        self.run = new_run(requests[0], plan_suite(requests), self._read_log(requests[0]))
+        run_id = self._read_log(requests[0])
+        self._read_baseline(run_id)
+        begun = self._begun(requests[0])
+        if run_id and self.log.begun:
+            self.log.begun.check(begun, run_id)
+        self.run = new_run(requests[0], plan_suite(requests), run_id)
         started = self.log.started_at or now()
         rule, store = self.how.rule, str(self.store)
         out = Verdicts(
@@ -148,13 +154,17 @@ class _Acceptance:
         )
         if self.log.started_at:
             made = len({row["launch_id"] for rows in self.log.rows.values() for row in rows})
-            out.deviations.append(f"cut off, and gone on with at {now()}: {counted(made, 'launch')} had been made")
+            past = f"judged at {self.log.done}, and again" if self.log.done else "cut off, and gone on with"
+            out.deviations.append(f"{past} at {now()}: {counted(made, 'launch')} had been made")
             self.run.note(f"run {self.run.run_id} goes on: {counted(made, 'launch')} in the store")
         self.log.path = log_of(self.store, self.run.run_id)
+        if self.log.begun is None:
+            self.log.begin(begun)
         requests = self._without_missing_nodes(requests, out)
         self.plans = plan_suite(requests)
         self.cells = planned(self.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
+        check_baseline(self.cases, self.found.baseline, self.found.baseline_word)
         for case in self.cases:
             if case.cell == missing_cell(case.criterion):
                 names = case.criterion.benchmark, case.criterion.measured
@@ -167,6 +177,7 @@ class _Acceptance:
         except Interrupted as error:
             kept = f"what was measured is kept in {store}: --resume={self.run.run_id} goes on"
             raise Interrupted(f"{error}: {kept}") from None
+        self._say_moved(out)
         out.incidents += [Incident(skip.what, skip.reason, skip.failed) for skip in dict.fromkeys(self.skips)]
         out.missing_nodes |= self.gone
         out.hosts, out.libraries = list(self.seen["hosts"]), list(self.seen["libraries"])
@@ -175,12 +186,19 @@ class _Acceptance:
         out.baseline = self.found.baseline_word
         out.beside = " ".join(self.how.beside) if any(c.source == "interference" for c in self.criteria) else ""
         out.seconds = time.monotonic() - began
+        self.log.finish(now())
         self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
         return out
 
     # -- before anything is measured -----------------------------------------------------------------------------
 
-    def _read_baseline(self) -> None:
+    def _begun(self, request: Request) -> Begun:
+        runs = sorted({str(row["run_id"]) for row in self.found.baseline})
+        word = self.found.baseline_word
+        return Begun(request.hosts, request.launcher, request.launcher_args, word, tuple(runs))
+
+    def _read_baseline(self, run_id: str | None) -> None:
+        """The baseline's rows, without those of the run that goes on: they are what is judged by it."""
         asking = next((c for c in self.criteria if c.source == "baseline"), None)
         word = self.asked.baseline or self.how.baseline
         if asking is None:
@@ -192,13 +210,8 @@ class _Acceptance:
                 f"{asking.at}: criterion {asking.id} needs a baseline: --baseline RUN or --baseline tag=K=V; the first "
                 f"one is made with omb-py run {self.suite.file} --launches 5 --tag K=V"
             )
-        from omb_py.results.sides import read_side
-
-        rows = read_side(word, self.store, _BASELINE).rows
         self.found.baseline_word = word
-        self.found.baseline = [
-            row for row in rows if dict(row["tags"] or {}).get(PHASE_TAG, PERFORMANCE) == PERFORMANCE
-        ]
+        self.found.baseline = baseline_rows(word, self.store, run_id, self.log.begun)
 
     def _read_log(self, request: Request) -> str | None:
         """What the run that is to go on has left; its id, None for a new run."""
@@ -337,6 +350,7 @@ class _Acceptance:
 
     def _see(self, run: Run) -> None:
         assert isinstance(run.printer, _Keeper)
+        self.here |= {host for row in run.printer.rows for host in row.get("hosts") or ()}
         self._see_rows(run.printer.rows)
         self.seen["files"] |= dict.fromkeys(map(str, run.files))
 
@@ -346,6 +360,14 @@ class _Acceptance:
             library = f"{row.get('library') or row['backend']} {row.get('library_version') or ''}".strip()
             self.seen["libraries"][library] = None
             self.seen["launches"][str(row["launch_id"])] = None
+
+    def _say_moved(self, out: Verdicts) -> None:
+        """Where an acceptance went on among other nodes than before, the report says so."""
+        before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
+        if before and not self.here <= before:
+            out.deviations.append(
+                f"before it was cut off it ran on {', '.join(sorted(before))}, then on {', '.join(sorted(self.here))}"
+            )
 
     def _check_bytes(self, requests: Sequence[Request]) -> list[Checked]:
         """Every byte of every cell that can be checked, in launches of their own."""
@@ -471,7 +493,7 @@ class _Acceptance:
         """Raises UsageError where no cell at all can be compared with the baseline."""
         asking = [case for case in self.cases if case.criterion.source == "baseline"]
         apart = [found for case in asking if (found := incomparable(case, self.found)) is not None]
-        if not apart or len(apart) < len(asking):
+        if not apart or any(has_baseline(case, self.found) for case in asking):
             return
         base, new, fields = apart[0]
         raise UsageError(

@@ -1,7 +1,8 @@
 """Going on with an acceptance that was cut off: its rows are in the store, and its log says what is not in them.
 
-``STORE/.accept/RUN.jsonl`` has a line for each thing that was given up, as soon as it was, and one for each step that
-came to its end. A step is a phase (correctness, performance, beside) in one turn.
+``STORE/.accept/RUN.jsonl`` begins with where the ranks were to run and what they are compared with. It has a line for
+each thing that was given up, as soon as it was, one for each step that came to its end, and a last one when all was
+judged. A step is a phase (correctness, performance, beside) in one turn.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,31 @@ Step = tuple[str, int]
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What an acceptance was begun with and must be gone on with: its launches are judged together."""
+
+    hosts: tuple[str, ...] = ()
+    launcher: str = ""
+    launcher_args: tuple[str, ...] = ()
+    baseline: str = ""
+    """As the user named it."""
+    baseline_runs: tuple[str, ...] = ()
+    """Ids of the runs that it meant then: ``last`` may mean another later."""
+
+    def check(self, now: Begun, run_id: str) -> None:
+        """Raises UsageError where what is said now is something else."""
+        for name in ("hosts", "launcher", "launcher_args", "baseline"):
+            old, new = getattr(self, name), getattr(now, name)
+            if old != new:
+                was, said = (" ".join(x) if isinstance(x, tuple) else x for x in (old, new))
+                raise UsageError(
+                    f"run {run_id} was begun with --{name.replace('_', '-')} {was or 'not given'}, and goes on with "
+                    f"{said or 'none'}: its launches are judged together: say the same, or begin a new run without "
+                    "--resume"
+                )
+
+
 @dataclass(slots=True)
 class Log:
     """What an acceptance writes down as it goes, and what one that it goes on with has written and stored."""
@@ -38,6 +64,9 @@ class Log:
     """Of the run that goes on; empty for a new one."""
     next_index: int = 0
     """Number of the next launch."""
+    begun: Begun | None = None
+    done: str = ""
+    """When all was judged; empty where it was cut off."""
     rows: dict[tuple[str, str], list[Row]] = field(default_factory=dict)
     """Phase and cell's key -> its rows, of a soak those of all passes."""
     given_up: dict[Step, list[Skip]] = field(default_factory=dict)
@@ -53,6 +82,14 @@ class Log:
         if rows and rows[0]["family"] == FAMILY and {row["parameters"]["side"] for row in rows} != set(SIDES):
             return []
         return rows
+
+    def begin(self, begun: Begun) -> None:
+        """Write down what it is begun with."""
+        self._write({"begun": asdict(begun)})
+
+    def finish(self, when: str) -> None:
+        """Write down that all was judged."""
+        self._write({"done": when})
 
     def give_up(self, step: Step, skips: Iterable[Skip]) -> None:
         """Write down what is not tried again."""
@@ -85,7 +122,7 @@ def read_log(store: Path, part: Part, which: str) -> tuple[str, Log] | None:
     """The run `which` of a suite (an id, its beginning, or the newest) and all that it left.
 
     Returns:
-        None for the newest where the suite has not been accepted here.
+        None for the newest where the suite has not been accepted here, or was judged to the end.
 
     Raises:
         UsageError: there is no such run, it is of another suite or none of ``omb-py accept``, or it is still running.
@@ -114,7 +151,7 @@ def read_log(store: Path, part: Part, which: str) -> tuple[str, Log] | None:
     log.files = [path for path in files(store) if path.name.startswith(f"{run_id}-")]
     if log.path is not None and log.path.is_file():
         _take_in(log, log.path.read_text(encoding="utf-8").splitlines())
-    return run_id, log
+    return None if log.done and which == NEWEST else (run_id, log)
 
 
 def _take_in(log: Log, lines: Iterable[str]) -> None:
@@ -123,7 +160,11 @@ def _take_in(log: Log, lines: Iterable[str]) -> None:
             told = json.loads(line)
         except ValueError:
             continue  # the line at which it was cut off
-        if "ended" in told:
+        if "begun" in told:
+            log.begun = Begun(**{k: tuple(v) if isinstance(v, list) else v for k, v in told["begun"].items()})
+        elif "done" in told:
+            log.done = told["done"]
+        elif "ended" in told:
             step = told["ended"][0], int(told["ended"][1])
             log.ended.add(step)
             if told["spoiled"]:

@@ -155,8 +155,9 @@ def _make(run: Run, plans: Sequence[LaunchPlan], number: int, until: float | Non
             start(run, replace(plan, cells=tuple(cells), index=number))
         except Interrupted as error:
             raise Interrupted(f"{error}: {_kept_text(run)}") from None
-        except OmbError as error:
-            raise EnvironmentProblem(f"{error}. {_kept_text(run)}") from None
+        except OmbError as error:  # a word that only the ranks know to be wrong is bad input still
+            kind = UsageError if isinstance(error, UsageError) else EnvironmentProblem
+            raise kind(f"{error}. {_kept_text(run)}") from None
         number += 1
     return number
 

@@ -96,7 +96,7 @@ def checked(request: Request) -> None:
     check(replace(request, benchmark="latency", ranks=None), offers_of(request.backends))
     if len(request.backends) > 1 or len(request.bindings) > 1:
         raise UsageError("links takes one backend and one binding: run it once for each")
-    twice = [host for host, count in Counter(request.hosts).items() if count > 1]
+    twice = [host for host, count in Counter(host.partition(":")[0] for host in request.hosts).items() if count > 1]
     if twice:
         raise UsageError(f"host {twice[0]} is named twice: --per-node says how many ranks each has")
     if request.ranks is None:

@@ -71,3 +71,12 @@ def test_check_and_show_know_criteria(suite: Path, capsys: pytest.CaptureFixture
 def test_run_passes_criteria_over(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite.write_text(suite.read_text().replace("5 us", "1 ns"))
     assert main(["run", "mine.toml", "--quiet"]) == 0
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(
+    suite: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["accept", "mine.toml", "--output", "gone/a.xml"]) == 3
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "there is no folder gone" in err
+    assert not Path("omb-results").exists()

@@ -84,3 +84,9 @@ def test_refusals(line: str, says: str, run) -> None:  # type: ignore[no-untyped
     code, out, err = run(line)
     assert code == 2 and out == "" and err.count("\n") == 1
     assert err.startswith(f"omb-py: error: {says}"), err
+
+
+def test_a_word_that_only_the_ranks_know_to_be_wrong_is_bad_input(run) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = run("guidelines gl5 --backend mock --mock foo=3 --quiet")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert "unknown setting 'foo'" in err and err.endswith("Nothing was measured\n")

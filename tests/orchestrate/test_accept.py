@@ -126,6 +126,24 @@ def test_a_baseline_that_is_not_there_or_measured_otherwise(tmp_path: Path) -> N
         accepted(BASELINE, tmp_path, baseline=made.run_id)
 
 
+def test_a_baseline_with_which_nothing_can_be_judged_is_refused_before_it_is_measured(tmp_path: Path) -> None:
+    bcast = HEAD + ENTRY.replace('"latency", ', "").replace("allreduce", "bcast") + LAX.replace("latency", "bcast")
+    other = accepted(bcast, tmp_path / "a")
+    allreduce = HEAD + ENTRY + criterion('benchmark = "allreduce"\nbaseline = "5%"')
+    with pytest.raises(UsageError, match=r"has none of the cells .*: it has bcast, not allreduce"):
+        accepted(allreduce, tmp_path / "a", baseline=other.run_id)
+    eight = accepted(HEAD + ENTRY + LAX, tmp_path / "a", ranks=8)
+    with pytest.raises(UsageError, match=r"has none of the cells .*: allreduce: ranks 8 against 2"):
+        accepted(allreduce, tmp_path / "a", baseline=eight.run_id)
+    one = accepted(HEAD + ENTRY + LAX + "[accept]\nlaunches = 1\nmost-launches = 2\n", tmp_path / "b")
+    launches = set(load(tmp_path / "b")["launch_id"])
+    for launch in sorted(launches)[2:]:
+        next((tmp_path / "b").rglob(f"{launch}.parquet")).unlink()
+    with pytest.raises(UsageError, match="is one launch of each cell, which says nothing about the next"):
+        accepted(allreduce, tmp_path / "b", baseline=one.run_id)
+    assert len({row["run_id"] for _, row in load(tmp_path / "a").iterrows()}) == 2, "nothing was measured for it"
+
+
 @contextlib.contextmanager
 def job(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str]]:
     assert words == ("alltoall", "-n", "2")

@@ -29,8 +29,10 @@ TEXT += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1 us"') + c
 )
 
 
-def accepted(store: Path, text: str = TEXT, resume: str | None = None, mock: str = "", **more: Any) -> Verdicts:
-    values = {"seed": 1, "quiet": True, **({"mock": mock} if mock else {})}
+def accepted(
+    store: Path, text: str = TEXT, resume: str | None = None, mock: str = "", values: Any = None, **more: Any
+) -> Verdicts:
+    values = {"seed": 1, "quiet": True, **({"mock": mock} if mock else {}), **(values or {})}
     asked = AcceptRequest(CommandLine(), values, quiet=True, resume=resume, **more)
     return accept(parse_suite(text, "f.toml"), asked, store)
 
@@ -95,6 +97,49 @@ def test_an_acceptance_that_is_over_is_judged_again(tmp_path: Path) -> None:
     assert facts(again) == facts(whole) and again.launches == whole.launches
 
 
+def test_bare_resume_after_the_end_begins_a_new_run(tmp_path: Path) -> None:
+    first = accepted(tmp_path)
+    second = accepted(tmp_path, resume="last")
+    assert second.run_id != first.run_id and second.deviations == [] and second.launches == first.launches
+    (judged,) = accepted(tmp_path, resume=first.run_id).deviations
+    assert judged.startswith("judged at ") and ", and again at " in judged
+
+
+def test_it_goes_on_with_the_same_nodes_and_the_same_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cut_off(monkeypatch, 2):
+        accepted(tmp_path, values={"hosts": ("a", "b")})
+    with pytest.raises(UsageError, match="was begun with --hosts a b, and goes on with a c: its launches are judged"):
+        accepted(tmp_path, values={"hosts": ("a", "c")}, resume="last")
+    assert accepted(tmp_path, values={"hosts": ("a", "b")}, resume="last").deviations[0].startswith("cut off")
+
+
+def test_nodes_that_come_in_later_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cut_off(monkeypatch, 2):
+        accepted(tmp_path, mock="nodes=1")
+    told = accepted(tmp_path, mock="nodes=2", resume="last").deviations
+    assert "before it was cut off it ran on node0, then on node0, node1" in told
+
+
+BASELINE = HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "5%"')
+
+
+@pytest.mark.parametrize("word", ["last", "library_version=simulated", "tag=suite=mine"])
+def test_a_run_that_goes_on_is_no_baseline_of_itself(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mock = "launch=0.001"
+    first = accepted(tmp_path, BASELINE.replace('baseline = "5%"', 'max = "1 s"'), mock=mock)
+    version = str(load(tmp_path)["library_version"].iloc[0])
+    word = word.replace("simulated", version)
+    with cut_off(monkeypatch, 3):
+        accepted(tmp_path, BASELINE, mock=f"{mock},alpha=2us", baseline=word)
+    again = accepted(tmp_path, BASELINE, mock=f"{mock},alpha=2us", baseline=word, resume="last")
+    assert {v.word for v in again.verdicts} == {"FAIL"}
+    assert {v.note for v in again.verdicts} == {f"baseline {word}: {len(again.verdicts[0].looks[:1]) * 3} launches"}
+    with pytest.raises(UsageError, match="was begun with --baseline"):
+        accepted(tmp_path, BASELINE, baseline=first.run_id, resume=again.run_id)
+
+
 def test_what_failed_before_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks that hung: not measured until they do not hang, and the incident is shown."""
     with cut_off(monkeypatch, 2):
@@ -117,9 +162,8 @@ def test_an_interference_test_that_was_cut_off_is_made_again(tmp_path: Path, mon
     with cut_off(monkeypatch, 2, within=1):
         accepted(tmp_path, BESIDE, job=job)
     (log,) = (tmp_path / FOLDER).iterdir()
-    assert [json.loads(line)["ended"] for line in log.read_text().splitlines()] == [
-        ["correctness", 0], ["performance", 0]
-    ]  # fmt: skip
+    begun, *ended = map(json.loads, log.read_text().splitlines())
+    assert "begun" in begun and [line["ended"] for line in ended] == [["correctness", 0], ["performance", 0]]
     again = accepted(tmp_path, BESIDE, resume="last", job=job)
     assert {v.word for v in again.verdicts} == {"PASS"}
     frame = load(tmp_path)
