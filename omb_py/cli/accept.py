@@ -73,7 +73,15 @@ def command() -> click.Command:
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
     )  # fmt: skip
-    return submitting(page)
+    return submitting(page, _check)
+
+
+def _check(values: dict[str, Any]) -> None:
+    """What can be known of an acceptance before it waits for its nodes."""
+    from omb_py.orchestrate.accept import check_criteria
+
+    check_files(values["output"], ENDINGS)
+    check_criteria(load_suite(values["suite"]))
 
 
 def _here(param: click.Parameter) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,13 @@ _HEADING = "As a batch job"
 _FOLDER = Path("omb-jobs")
 
 
-def submitting(page: Page) -> Page:
-    """The command with ``--submit``: with it, the rest of the line is what the job runs."""
+def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
+    """The command with ``--submit``: with it, the rest of the line is what the job runs.
+
+    Args:
+        page: the command.
+        check: raises what is wrong with its values and needs no node to be seen.
+    """
     own = _options()
     names = {param.name for param in own}
     inner = page.callback
@@ -33,6 +38,7 @@ def submitting(page: Page) -> Page:
             if asked is not None:
                 raise UsageError(f"--{asked.replace('_', '-')} is for a batch job: add --submit slurm")
             return inner(**values)
+        check(values)
         return _submit(page, own, values, mine)
 
     page.callback = call
@@ -51,11 +57,17 @@ def _options() -> list[click.Option]:
                 help="Nodes of a job. (default: the scheduler's)"),
         Grouped(["--array"], heading=_HEADING, metavar="N", type=whole("array", 1),
                 help="So many jobs alike, each with nodes of its own. (default: 1)"),
-        Grouped(["--subset"], heading=_HEADING, metavar="NODES", multiple=True, type=Parsed("nodes", str),
+        Grouped(["--subset"], heading=_HEADING, metavar="NODES", multiple=True, type=Parsed("nodes", _nodes),
                 help="A job on these nodes, as node[1-4]. Repeat it. (default: any)"),
         Grouped(["--submit-args"], heading=_HEADING, metavar="TEXT", type=Parsed("text", _shell_words),
                 help="Words for sbatch, as one text: '--partition=gpu --time=30'. (default: none)"),
     ]  # fmt: skip
+
+
+def _nodes(text: str) -> str:
+    if not text.strip():
+        raise UsageError("--subset names no node: write it as node[1-4]")
+    return text
 
 
 def _shell_words(text: str) -> tuple[str, ...]:

@@ -94,7 +94,12 @@ def run_command() -> click.Command:
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", EXIT_CODES)),
     )
-    return submitting(page)
+    return submitting(page, _check)
+
+
+def _check(values: dict[str, Any]) -> None:
+    """What can be known of a suite before it waits for its nodes."""
+    load_suite(values["suite"])
 
 
 _EXAMPLES = (

@@ -105,6 +105,17 @@ def accept(suite: Suite, request: AcceptRequest, store: Path) -> Verdicts:
     return _Acceptance(suite, request, store).verdicts()
 
 
+def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
+    """Read a suite's rule and criteria. Raises UsageError where they are wrong or there is none."""
+    how, criteria = read_accepting(suite), read_criteria(suite)
+    if not criteria:
+        raise UsageError(
+            f"{suite.file}: no [[criterion]], so nothing can be accepted: omb-py run {suite.name} measures it"
+        )
+    _check_rule(how, criteria, suite)
+    return how, criteria
+
+
 def check_suite(suite: Suite, expanded: Expanded) -> int:
     """Read a suite's criteria against its plan; how many there are. Raises UsageError as :func:`accept`."""
     how, criteria = read_accepting(suite), read_criteria(suite)
@@ -118,8 +129,7 @@ def check_suite(suite: Suite, expanded: Expanded) -> int:
 class _Acceptance:
     def __init__(self, suite: Suite, asked: AcceptRequest, store: Path) -> None:
         self.suite, self.asked, self.store = suite, asked, store
-        self.how: Accepting = read_accepting(suite)
-        self.criteria: list[Criterion] = read_criteria(suite)
+        self.how, self.criteria = check_criteria(suite)
         self.skips: list[Skip] = []
         self.found = Evidence()
         self.next_index = 0
@@ -131,11 +141,6 @@ class _Acceptance:
         """Cells in which ranks died or hung: they are not tried again."""
         self.gone: dict[str, str] = {}
         """Nodes that went away in the middle, and why."""
-        if not self.criteria:
-            raise UsageError(
-                f"{suite.file}: no [[criterion]], so nothing can be accepted: omb-py run {suite.name} measures it"
-            )
-        _check_rule(self.how, self.criteria, suite)
 
     def verdicts(self) -> Verdicts:
         began = time.monotonic()

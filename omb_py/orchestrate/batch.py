@@ -19,7 +19,10 @@ SCHEDULERS = ("slurm",)
 _WORST = (INTERRUPTED, ENVIRONMENT, USAGE, NEGATIVE, INCONCLUSIVE, OK)
 """Of several jobs the first of these is the answer; what is none of them counts as ENVIRONMENT."""
 _FILES = ("--output", "-o")
-_SIGNALLED = 128
+_TASK = '"${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
+"""What a job, or a task of an array, is called: ``41``, ``41_0``."""
+_SHARED_S = 5.0
+"""How late a shared file system may show what a job has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,6 @@ class Batch:
     """Of each job."""
     ranks: int | None = None
     """Tasks of each job."""
-    time_limit: str = ""
-    """As Slurm reads it: ``30``, ``1:00:00``."""
     array: int = 1
     """So many jobs alike, which share no node while they run."""
     subsets: tuple[str, ...] = ()
@@ -57,8 +58,11 @@ class Done:
     where: str
     """The nodes that it was to have, or empty."""
     code: int
+    """The worst of its tasks'."""
     files: tuple[Path, ...]
     """What its tasks printed."""
+    silent: tuple[str, ...] = ()
+    """Tasks that left no exit code."""
 
 
 def script_of(batch: Batch, environ: Mapping[str, str] = os.environ) -> str:
@@ -67,9 +71,8 @@ def script_of(batch: Batch, environ: Mapping[str, str] = os.environ) -> str:
         "job-name": f"omb-py-{batch.words[0]}",
         "nodes": batch.nodes,
         "ntasks": batch.ranks,
-        "time": batch.time_limit or None,
         "array": f"0-{batch.array - 1}" if batch.array > 1 else None,
-        "output": str(batch.folder / ("%A_%a.out" if batch.array > 1 else "%j.out")),
+        "output": _pattern(batch.folder, "%A_%a.out" if batch.array > 1 else "%j.out"),
     }
     lines = ["#!/bin/bash", *(f"#SBATCH --{name}={value}" for name, value in options.items() if value is not None)]
     if batch.array > 1 or batch.subsets:
@@ -82,7 +85,14 @@ def script_of(batch: Batch, environ: Mapping[str, str] = os.environ) -> str:
             filter(None, [str(Path(omb_py.__file__).resolve().parent.parent), environ.get("PYTHONPATH")])
         )
         lines.append(f"export PYTHONPATH={shlex.quote(path)}")
-    return "\n".join([*lines, f"exec {shlex.quote(sys.executable)} -m omb_py {_line(batch)}", ""])
+    code = f"{shlex.quote(str(batch.folder))}/{_TASK}.code"
+    # no shell stands between the scheduler's signals and omb-py
+    return "\n".join([*lines, f"exec {shlex.quote(sys.executable)} -m omb_py.cli.batchjob {code} {_line(batch)}", ""])
+
+
+def _pattern(folder: Path, name: str) -> str:
+    """The file of a directive: Slurm expands ``%j``, and reads quotes as a shell does."""
+    return shlex.quote(f"{str(folder).replace('%', '%%')}/{name}")
 
 
 def _line(batch: Batch) -> str:
@@ -136,9 +146,12 @@ def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str]
         EnvironmentProblem: sbatch is missing or refuses; jobs that were submitted before are cancelled.
         Interrupted: Ctrl-C; all jobs are cancelled.
     """
-    batch.folder.mkdir(parents=True, exist_ok=True)
     script = batch.folder / "job.sh"
-    script.write_text(script_of(batch, environ))
+    try:
+        batch.folder.mkdir(parents=True, exist_ok=True)
+        script.write_text(script_of(batch, environ))
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {script}: {error.strerror}") from error
     jobs, done = Jobs(environ), []
     try:
         for where in batch.subsets or ("",):
@@ -148,7 +161,9 @@ def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str]
             for one in [one for one in jobs.running if one[2].poll() is not None]:
                 jobs.running.remove(one)
                 done.append(_ended(batch, *one))
-                note(f"job {one[0]} has ended with {done[-1].code}")
+                killed = "".join(f"; {name} left no exit code: it was killed, by a signal, a limit or a node's failure"
+                                 for name in done[-1].silent)  # fmt: skip
+                note(f"job {one[0]} has ended with {done[-1].code}{killed}")
             time.sleep(0.2)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: {len(jobs.running)} jobs cancelled, {len(done)} had ended") from None
@@ -184,16 +199,24 @@ def _submitted(
 
 def _ended(batch: Batch, job: str, where: str, waiting: subprocess.Popen[str]) -> Done:
     waiting.communicate()
-    code = waiting.returncode
-    return Done(job, where, code if code in _WORST else ENVIRONMENT, tuple(_files(batch, job)))
+    names = [f"{job}_{number}" for number in range(batch.array)] if batch.array > 1 else [job]
+    codes = {path.stem: _code(path) for path in _there(batch.folder, [f"{name}.code" for name in names])}
+    files = tuple(_there(batch.folder, [f"{name}.out" for name in names]))
+    silent = tuple(name for name in names if name not in codes)
+    worst = min((codes.get(name, ENVIRONMENT) for name in names), key=_WORST.index)
+    return Done(job, where, worst, files, silent)
 
 
-def _files(batch: Batch, job: str) -> Iterator[Path]:
-    """What the tasks of a job printed; a shared file system may show it a moment late."""
-    names = [f"{job}_{number}.out" for number in range(batch.array)] if batch.array > 1 else [f"{job}.out"]
-    over = time.monotonic() + 5
+def _code(path: Path) -> int:
+    text = path.read_text().strip()
+    return int(text) if text.isdigit() and int(text) in _WORST else ENVIRONMENT
+
+
+def _there(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """The files that jobs wrote; a shared file system may show them a moment late."""
+    over = time.monotonic() + _SHARED_S
     for name in names:
-        while not (path := batch.folder / name).exists() and time.monotonic() < over:
+        while not (path := folder / name).exists() and time.monotonic() < over:
             time.sleep(0.1)
         if path.exists():
             yield path

@@ -67,5 +67,7 @@ def test_a_submitted_array_is_collected(cluster: Slurm) -> None:
 def test_a_job_that_fails_says_why(cluster: Slurm) -> None:
     done = cluster.run(*OMB, "run", "nowhere.toml", "--submit", "slurm")
     assert done.returncode == 2, done.stderr
+    inside = cluster.run(*OMB, "run", "quick", "--backend", "nccl", "--submit", "slurm")
+    assert inside.returncode == 3 and "left no exit code" not in inside.stderr, inside.stderr
     refused = cluster.run(*OMB, "run", "quick", "--submit", "slurm", "--subset", "node9")
     assert refused.returncode == 3 and "node" in refused.stderr.splitlines()[-1].lower()

@@ -1,0 +1,22 @@
+"""A command line as it runs in a batch job: ``python -m omb_py.cli.batchjob FILE WORDS…``.
+
+Its exit code is left in FILE: of an array sbatch tells the highest one alone, and 1 for a job that was killed.
+"""
+
+import sys
+from pathlib import Path
+
+from omb_py.cli import main
+
+
+def run(file: Path, words: list[str]) -> int:
+    """Run a command line, and leave its exit code in a file, which is not there until then."""
+    file.unlink(missing_ok=True)
+    sys.argv = ["omb-py", *words]  # what is stored and printed is what the user wrote
+    code = main(words)
+    file.write_text(f"{code}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(run(Path(sys.argv[1]), sys.argv[2:]))
