@@ -16,7 +16,6 @@ Needs ``pip install reframe-hpc``; nothing else of omb-py imports this module.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -34,17 +33,21 @@ STORE = "omb-results"
 def figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
     """Name of a cell, as ``allreduce 8 B`` -> (median over the launches of the number that OMB prints, its unit).
 
-    Where a suite measures a benchmark with several backends or bindings, these stand in front of the name.
+    What tells cells of one benchmark apart follows: ``allreduce 8 B, 4 ranks``. No two cells share a figure.
     """
-    from omb_py.results.naming import name
+    from omb_py.results.naming import namer
 
     known = [row for row in rows if row.get("value") is not None]
-    several = {tuple(row.get(n) for n in ("backend", "binding")) for row in known}
-    found: dict[tuple[str, str], list[float]] = {}
+    named = namer(known)
+    cells: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for row in known:
-        apart = f"{row['backend']} {row['binding']} " if len(several) > 1 else ""
-        found.setdefault((apart + name(row), str(row["unit"])), []).append(float(row["value"]))
-    return {key: (statistics.median(values), unit) for (key, unit), values in found.items()}
+        cells.setdefault(named(row), {}).setdefault(str(row.get("comparability_key")), []).append(row)
+    return {
+        key + (f", {apart[:8]}" if len(alike) > 1 else ""): (
+            statistics.median(float(row["value"]) for row in mine), str(mine[0]["unit"])
+        )
+        for key, alike in cells.items() for apart, mine in alike.items()
+    }  # fmt: skip
 
 
 class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
@@ -69,13 +72,13 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
     @property
     def rows(self) -> list[dict[str, Any]]:
         """What was stored; empty where nothing was."""
-        from omb_py.results import load
+        from omb_py.results.naming import COLUMNS
+        from omb_py.results.reading import load_table, to_rows
 
         folder = Path(self.stagedir) / STORE
         if not folder.is_dir():
             return []
-        columns = ["benchmark", "backend", "binding", "size_bytes", "value", "unit", "validated"]
-        return json.loads(load(folder, columns=columns).to_json(orient="records"))  # type: ignore[no-any-return]
+        return to_rows(load_table(folder, columns=[*COLUMNS, "comparability_key", "value", "unit", "validated"]))
 
     @sanity_function  # type: ignore[untyped-decorator]
     def ended_well(self) -> Any:

@@ -15,6 +15,10 @@ Source = Literal["contract", "baseline", "lower bound", "guideline", "drift", "i
 SOURCES: tuple[Source, ...] = ("contract", "baseline", "lower bound", "guideline", "drift", "interference")
 
 
+OPTIONS = "options"
+"""Beside columns, of a cell's facts: the suite's options in which it differs from others of its benchmark, in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number of a row."""
@@ -145,7 +149,8 @@ class Case:
 
     criterion: Criterion
     facts: Row
-    """Columns that the cell's rows will have: benchmark, size_bytes, ranks, backend, binding, dtype, op."""
+    """Columns that the cell's rows will have: benchmark, size_bytes, ranks, backend, binding, dtype, op; and
+    :data:`OPTIONS`."""
     cell: str
     """Name of the cell within the run."""
     apart: tuple[str, ...] = ()

@@ -29,6 +29,8 @@ _TELLING = (
     "process_sync", "timing", "cache", "datatype_layout", "batch", "metric", "parameters",
 )  # fmt: skip
 """Columns that may tell cells of one benchmark and size apart."""
+COLUMNS = ("benchmark", "size_bytes", *_TELLING)
+"""What a row must have to be named."""
 
 
 def name(row: Row) -> str:

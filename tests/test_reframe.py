@@ -21,9 +21,9 @@ from omb_py.reframe import OmbPyTest
 @rfm.simple_test
 class Tiny(OmbPyTest):
     suite = {suite!r}
-    options = ["--backend", "mock", "-n", "4", "--launches", "3", "--mock", {mock!r}, "-c"]
+    options = ["--backend", "mock", "--launches", "3", "--mock", {mock!r}, "-c"]
     command = f"{{sys.executable}} -m omb_py"
-    reference = {{"*": {{"allreduce 8 B": (2.0, -0.2, 0.2, "us")}}}}
+    reference = {{"*": {{"allreduce 8 B, 4 ranks": (2.0, -0.2, 0.2, "us")}}}}
 """
 SUITE = """name = "tiny"
 description = "one"
@@ -31,6 +31,7 @@ description = "one"
 benchmarks = ["allreduce"]
 message-size = "8:64:8"
 iterations = 5
+ranks = [2, 4]
 """
 
 
@@ -59,9 +60,13 @@ def test_reframe_reads_the_figures_of_a_store(tmp_path: Path) -> None:
     told = {key.split(":")[-1]: value for key, value in case["perfvalues"].items()}
     (store,) = tmp_path.rglob(STORE)
     frame = load(store)
-    assert frame["launch_id"].nunique() == 3 and frame["validated"].all()
+    assert frame["launch_id"].nunique() == 6 and frame["validated"].all()
     wanted = figures(frame.to_dict("records"))
-    assert set(wanted) == set(told) == {"allreduce 8 B", "allreduce 64 B"}
+    assert (
+        set(wanted)
+        == set(told)
+        == {f"{name}, {ranks} ranks" for name in ("allreduce 8 B", "allreduce 64 B") for ranks in (2, 4)}
+    )
     for name, (value, unit) in wanted.items():
         assert told[name][0] == pytest.approx(value) and told[name][4] == unit
 

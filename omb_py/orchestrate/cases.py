@@ -11,12 +11,15 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.plan import LaunchPlan
 from omb_py.orchestrate.resume import cell_key
 from omb_py.orchestrate.suite import Skip
-from omb_py.results.criteria import Case, Criterion
+from omb_py.orchestrate.suiterun import differences
+from omb_py.results.criteria import OPTIONS, Case, Criterion
 from omb_py.results.model import LARGE, SMALL
 from omb_py.results.units import size_text
 from omb_py.suites import find
 
-_TELLING = ("ranks", "backend", "binding", "dtype", "op")
+_TELLING = ("ranks", "backend", "binding", "dtype", "op", OPTIONS)
+_TOLD = ("ranks", "backend", "binding", "type", "op", "message-size")
+"""Options that the other facts say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,13 @@ def key_of(plan: LaunchPlan, cell: Cell) -> str:
 def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
     """As :func:`omb_py.orchestrate.rows.make_row` will write them."""
     benchmark = find(cell.benchmark)
+    told = differences(plan.requests[cell.sweep], whole=True)
     reduces = "op" in benchmark.options or benchmark.one_element
     return {
         "benchmark": cell.benchmark, "size_bytes": cell.size, "ranks": plan.ranks, "backend": cell.backend,
         "binding": cell.binding, "dtype": reduction_dtype(cell.dtype) if reduces else cell.dtype,
         "op": cell.op if "op" in benchmark.options else None,
+        OPTIONS: ", ".join(f"{key} {value}" for key, value in told.items() if key not in _TOLD),
     }  # fmt: skip
 
 

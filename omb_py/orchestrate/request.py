@@ -38,6 +38,8 @@ class Part:
     """Number of the entry, from 1."""
     varies: Mapping[str, str] = field(default_factory=dict)
     """Options in which it differs from other requests of the suite for the same benchmark, printed above its table."""
+    varies_too: Mapping[str, str] = field(default_factory=dict)
+    """Those of which the table shows the effect."""
 
 
 @dataclass(frozen=True, slots=True)

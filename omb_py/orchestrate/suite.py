@@ -228,11 +228,9 @@ def _with_differences(requests: Sequence[Request], told: Sequence[Mapping[str, s
     out = []
     for request, own in zip(requests, told, strict=True):
         others = alike[request.benchmark]
-        varies = {
-            key: text
-            for key, text in own.items()
-            if key not in _SHOWN_ANYWAY and any(texts.get(key) != text for texts in others)
-        }
+        apart = {key: text for key, text in own.items() if any(texts.get(key) != text for texts in others)}
+        varies = {key: text for key, text in apart.items() if key not in _SHOWN_ANYWAY}
+        too = {key: text for key, text in apart.items() if key in _SHOWN_ANYWAY}
         assert request.part is not None
-        out.append(replace(request, part=replace(request.part, varies=varies)))
+        out.append(replace(request, part=replace(request.part, varies=varies, varies_too=too)))
     return out

@@ -215,8 +215,18 @@ def _part(launch: LaunchPlan, cells: Sequence[Cell], sweeps: set[int]) -> Launch
 
 
 def sweep_name(launch: LaunchPlan, sweep: int) -> str:
-    """A sweep in words: ``allreduce (ranks: 4)``."""
+    """A sweep in words, no two of a suite alike: ``allreduce (ranks: 4)``."""
     request = launch.requests[sweep]
-    varies = request.part.varies if request.part else {}
-    told = ", ".join(f"{key}: {value}" for key, value in varies.items())
-    return f"{request.benchmark} ({told})" if told else request.benchmark
+    told = differences(request)
+    others = [differences(other) for other in launch.requests if other.benchmark == request.benchmark]
+    if others.count(told) > 1:
+        told = differences(request, whole=True)
+    text = ", ".join(f"{key}: {value}" for key, value in told.items())
+    return f"{request.benchmark} ({text})" if text else request.benchmark
+
+
+def differences(request: Request, whole: bool = False) -> Mapping[str, str]:
+    """The options that tell a request from the suite's others for its benchmark; whole: those that tables show, too."""
+    if request.part is None:
+        return {}
+    return {**request.part.varies, **(request.part.varies_too if whole else {})}

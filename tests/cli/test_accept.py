@@ -35,6 +35,28 @@ def test_every_form(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert '<main id="cover">' in Path("a.html").read_text()
 
 
+def test_names_of_tests_are_unique(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Entries that differ in an option alone."""
+    bw = '[[entry]]\nbenchmarks = ["bw"]\nmessage-size = "8:8"\nwindow-size = [1, 64]\n'
+    both = '[[entry]]\nbenchmarks = ["allreduce"]\nmessage-size = "8:8"\ntype = ["float64", "int32"]\n'
+    suite.write_text(
+        HEAD + bw + both + criterion('benchmark = "bw"\nmin = "1 B/s"', "b")
+        + criterion('benchmark = "allreduce"\nmax = "1 s"')
+    )  # fmt: skip
+    assert main(["accept", "mine.toml", "--quiet", "--output", "a.xml", "-n", "2"]) == 0
+    cases = [(one.classname, one.name) for tests in junitparser.JUnitXml.fromfile("a.xml") for one in tests]
+    performance = {name for where, name in cases if where.endswith(".contract")}
+    assert performance == {
+        "b, 8 B, window-size 1", "b, 8 B, window-size 64", "a, 8 B, float64", "a, 8 B, int32"
+    }  # fmt: skip
+    right = {name for where, name in cases if where.endswith(".correctness")}
+    assert right >= {"allreduce (type: float64), 2 ranks", "allreduce (type: int32), 2 ranks"}
+    (told,) = junitparser.JUnitXml.fromfile("a.xml")
+    assert {"b, 8 B, window-size 1: measured", "b, 8 B, window-size 64: measured"} <= {
+        p.name for p in told.properties()
+    }
+
+
 @pytest.mark.parametrize(("form", "begins"), [("json", "{"), ("markdown", "**FAIL"), ("junit", "<?xml")])
 def test_stdout_and_a_missed_criterion(suite: Path, form: str, begins: str, capsys: pytest.CaptureFixture[str]) -> None:
     suite.write_text(suite.read_text().replace("5 us", "1 ns"))
