@@ -12,29 +12,41 @@ from omb_py.results.ttest import Estimate
 
 FEWEST = 3
 """Passes under which a line leaves no spread."""
+_LINE = 4
+"""Passes up to which a line's residuals say nothing of how passes depend on each other."""
 
 
 def drift(launches: Sequence[Sequence[float]]) -> tuple[Estimate, str]:
+    """What :func:`rise` says, and a note that names the steps of the longest launch (:mod:`.changepoints`).
+
+    Args:
+        launches: as there.
+    """
+    longest = max(launches, key=len, default=())
+    return rise(launches), _steps(longest) if len(longest) >= FEWEST else ""
+
+
+def rise(launches: Sequence[Sequence[float]]) -> Estimate:
     """How much worse the end is than the beginning, by straight lines through the passes of each launch.
 
     A line y = a + b·k through passes k = 0 … n - 1 has risen by b·(n - 1). Passes know of each other, so the error is
-    widened by sqrt((1 + r) / (1 - r)) with r the lag-1 autocorrelation of the residuals, and the degrees of freedom are
-    those of so many fewer passes. Launches are averaged.
+    widened by sqrt((1 + r) / (1 - r)) with r the lag-1 autocorrelation of the residuals, freed of its bias, and the
+    degrees of freedom are those of so many fewer passes. Launches are averaged; the degrees of freedom of their mean
+    are Welch's and Satterthwaite's, so that a launch of few passes is not trusted for the many of another.
 
     Args:
         launches: of each launch the logs of its passes; launches of under :data:`FEWEST` passes are passed over.
-
-    Returns:
-        The estimate, and a note that names the steps (:mod:`omb_py.results.changepoints`) of the longest launch.
     """
     lines = [_line(np.asarray(passes, np.float64)) for passes in launches if len(passes) >= FEWEST]
     if not lines:
-        return Estimate(0.0, math.inf, 0.0, 0, 0, paired=True), ""
-    rise = math.fsum(line[0] for line in lines) / len(lines)
-    error = math.sqrt(math.fsum(line[1] ** 2 for line in lines)) / len(lines)
-    freedom = math.fsum(line[2] for line in lines)
+        return Estimate(0.0, math.inf, 0.0, 0, 0, paired=True)
+    mean = math.fsum(line[0] for line in lines) / len(lines)
+    whole = math.fsum(line[1] ** 2 for line in lines)
+    error = math.sqrt(whole) / len(lines)
+    apart = math.fsum(line[1] ** 4 / line[2] for line in lines)
+    freedom = whole**2 / apart if apart else math.fsum(line[2] for line in lines)
     count = sum(map(len, launches))
-    return Estimate(rise, error, freedom, count, count, paired=True), _steps(max(launches, key=len))
+    return Estimate(mean, error, freedom, count, count, paired=True)
 
 
 def _line(y: np.ndarray) -> tuple[float, float, float]:
@@ -48,7 +60,10 @@ def _line(y: np.ndarray) -> tuple[float, float, float]:
     scale = max(1.0, float(np.abs(y).max()))
     if total <= (1e-12 * scale) ** 2 * n:  # rounding is no spread
         return slope * (n - 1), 0.0, n - 2.0
-    r = min(max(float(left[1:] @ left[:-1]) / total, 0.0), 0.99)
+    r = float(left[1:] @ left[:-1]) / total
+    if n > _LINE:  # residuals of a line: the mean of r is about rho - (2 + 4 rho) / n
+        r = (n * r + 2) / (n - 4)
+    r = min(max(r, 0.0), 0.99)
     fewer = max(1.0, n * (1 - r) / (1 + r) - 2)
     error = math.sqrt(total / (n - 2) / spread * (1 + r) / (1 - r))
     return slope * (n - 1), error * (n - 1), fewer

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from omb_py.results.decisions import Rule, decide
-from omb_py.results.drift import drift
+from omb_py.results.drift import drift, rise
+from tests.bench.drift_errors import rates
 
 
 def test_a_straight_line_is_known_exactly() -> None:
@@ -35,13 +36,22 @@ def test_a_step_is_named() -> None:
 
 
 def test_wandering_is_not_taken_for_knowledge() -> None:
-    """Of passes that know of each other the error is wider: a drift of nothing is called a FAIL rarely."""
-    draw, wrong = np.random.default_rng(2), 0
-    for _ in range(200):
-        steps = draw.normal(0, 0.02, 60)
-        passes = [0.0]
-        for step in steps:
-            passes.append(0.6 * passes[-1] + step)
-        found, _ = drift([passes[1:9] + passes[9:]])
-        wrong += decide(found, 0.0, Rule(1, 1)).word == "FAIL"
-    assert wrong <= 0.10 * 200
+    """Of passes that know of each other the error is wider: a drift of nothing is called one as rarely as is said."""
+    for launches, correlation, most in (
+        ((30,), 0.0, 0.06), ((30,), 0.5, 0.065), ((60,), 0.6, 0.065), ((10,), 0.5, 0.08), ((10, 10, 10), 0.5, 0.05),
+    ):  # fmt: skip
+        assert max(rates(launches, correlation, 1000)) <= most, (launches, correlation)
+
+
+def test_a_launch_of_few_passes_is_not_trusted_for_the_many_of_another() -> None:
+    assert max(rates((4, 200), 0.0, 1000)) <= 0.07
+    long, short = np.random.default_rng(3).normal(0, 0.02, (2, 60)).tolist()
+    assert rise([long, short[:4]]).freedom < 5 < rise([long]).freedom
+
+
+def test_a_drift_is_still_found() -> None:
+    draw, found = np.random.default_rng(4), 0
+    for _ in range(100):
+        passes = draw.normal(0, 0.02, 30) + np.linspace(0, 0.1, 30)
+        found += decide(rise([passes.tolist()]), 0.05, Rule(1, 1)).word == "FAIL"
+    assert found >= 90
