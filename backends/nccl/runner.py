@@ -15,7 +15,7 @@ from omb_py.engine.describe import steps_of
 from omb_py.engine.native import Table, assemble
 from omb_py.engine.program import Program, Stage
 from omb_py.engine.session import StepFailed
-from omb_py.engine.timing import SLOTS, TIME, uses_events
+from omb_py.engine.timing import EXECUTABLE, GRAPH, SLOTS, TIME, uses_events
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.communicators import Communicators
@@ -78,6 +78,14 @@ class Runner(ABC):
     def leave(self, stage: int) -> None:
         """Run the teardown."""
         self._once(Stage((self.program.stages[stage].teardown,)))
+        self._destroy_graph()
+
+    def _destroy_graph(self) -> None:
+        """Destroy what the setup captured: NCCL keeps a communicator until no graph has work of it."""
+        for function, slot in (("destroy_executable", EXECUTABLE), ("destroy_graph", GRAPH)):
+            handle, self._handles[slot] = int(self._handles[slot]), 0
+            if handle:
+                self.session.device.call(function, handle)
 
     def _once(self, stage: Stage) -> None:
         if any(stage.variants):
@@ -109,8 +117,9 @@ class Runner(ABC):
         """Nothing further."""
         return {}
 
-    def close(self) -> None:  # noqa: B027
-        """Buffers stay for the next size."""
+    def close(self) -> None:
+        """Destroy a graph that a failure has left; buffers stay for the next size."""
+        self._destroy_graph()
 
     @property
     def marks(self) -> dict[str, str]:

@@ -266,6 +266,8 @@ class NcclSession(OneRank):
 
     def close(self) -> None:
         """Free the communicator, the buffers and the device."""
+        if self._runner is not None:  # before the watch is over, which may be aborting: that waits for graphs, too
+            self._runner.close()
         self._over.set()
         self._watch.join()
         self._plane.barrier()

@@ -152,6 +152,23 @@ def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -
 
 @needs_compiler
 @pytest.mark.mpi
+def test_graphs_are_destroyed_before_their_communicator() -> None:
+    """The stand-in ends a process that destroys a communicator of which a graph has work; NCCL would not return."""
+    cell = {"benchmark": "allreduce", "timing": "graph", "batch": 4}
+    found = report("tests.support.nccl_cells", 2, 60, [{**cell, "size": size} for size in (64, 4096)])
+    assert [done["wrong"] for done in found] == [0, 0]
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_an_error_while_a_graph_runs_ends_the_run() -> None:
+    code, text, took = fails("async:30@0", "--timing", "graph", "--timeout", "20s")
+    assert code == 3 and "stand-in: the peer's socket was closed" in text, text
+    assert "Traceback" not in text and took < 20
+
+
+@needs_compiler
+@pytest.mark.mpi
 @pytest.mark.parametrize(
     ("fault", "says"),
     [

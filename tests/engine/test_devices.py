@@ -73,6 +73,26 @@ class TestSimulated:
             device.call("synchronise", device.stream)
             assert host[0] == 5
 
+    @pytest.mark.parametrize("first", ["destroy_graph", "destroy_executable"])
+    def test_what_a_graph_retains_is_let_go_with_its_last_handle(self, device: SimulatedDevice, first: str) -> None:
+        graph, gone = np.zeros(2, np.int64), []
+        told = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(gone.append)
+        where = ctypes.cast(told, ctypes.c_void_p).value or 0
+        assert device._retain(device.stream, where, 7) == 0, "nothing is captured"
+        device.call("begin_capture", device.stream, 1)
+        assert device._retain(device.stream, where, 7) == 1
+        device.call("end_capture", device.stream, graph.ctypes.data)
+        device.call("instantiate", graph.ctypes.data + 8, int(graph[0]), 0)
+        handle = {"destroy_graph": int(graph[0]), "destroy_executable": int(graph[1])}
+        for number, function in enumerate(sorted(handle, key=lambda name: name != first)):
+            assert gone == []
+            device.call(function, handle[function])
+            with pytest.raises(EnvironmentProblem, match="destroyed, or never made"):
+                device.call(function, handle[function])
+            assert gone == [7] * number
+        with pytest.raises(EnvironmentProblem, match="destroyed, or never made"):
+            device.call("launch", int(graph[1]), device.stream)
+
     def test_a_stream_waits_at_a_gate(self, device: SimulatedDevice) -> None:
         word, event = device.allocate(4), device.event()
         device.call("write_value", device.stream, word, 0, 0)

@@ -13,6 +13,9 @@
  *   slow     it comes N ms late, every time
  *   register ncclCommRegister and ncclCommWindowRegister fail
  *
+ * Captured work belongs to its graph: ncclCommDestroy ends the process while there is any (NCCL would wait for good),
+ * and ncclCommAbort waits until there is none.
+ *
  * What came with a version is refused by an older one.  With NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=TUNING and
  * NCCL_DEBUG_FILE rank 0 writes NCCL's line of each call: algorithm and protocol as NCCL_ALGO, NCCL_PROTO or the call's
  * configuration say, channels as the communicator's.
@@ -48,7 +51,7 @@ typedef struct {
 typedef struct {
   Shared* shared;
   int size, rank;
-  atomic_int error, aborted;
+  atomic_int error, aborted, captured;
   long executed;
   int min_ctas, max_ctas, policy, registered;
   char algorithm[32], protocol[16];
@@ -62,8 +65,12 @@ static const int width[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 static char last_error[256] = "";
 static long calls = 0;
 static int (*launch_host)(int64_t, void*, void*) = NULL;
+static int (*retain)(int64_t, void*, void*) = NULL;
 
-void omb_py_attach_device(void* function) { launch_host = (int (*)(int64_t, void*, void*))function; }
+void omb_py_attach_device(void* launch, void* keep) {
+  launch_host = (int (*)(int64_t, void*, void*))launch;
+  retain = (int (*)(int64_t, void*, void*))keep;
+}
 
 static int wanted(const char* kind, long number, int rank) {
   const char* text = getenv("STANDIN_FAIL");
@@ -253,8 +260,11 @@ static int depth = 0;
 static Work* group = NULL;
 static int64_t group_stream;
 
+static void forget(void* work) { atomic_fetch_sub(&((Work*)work)->comm->captured, 1); }
+
 static ncclResult_t submit(Work* work, int64_t stream) {
   if (!launch_host) { run(work); free(work); return OK; }
+  if (retain(stream, (void*)forget, work)) atomic_fetch_add(&work->comm->captured, 1);
   /* kept for good: captured work is launched again */
   return launch_host(stream, (void*)run, work) ? fail(UNHANDLED, "stand-in: the device refused the work") : OK;
 }
@@ -450,8 +460,13 @@ ncclResult_t ncclCommWindowRegister(Comm* c, void* at, size_t bytes, void** hand
 ncclResult_t ncclCommWindowDeregister(Comm* c, void* handle) { (void)handle; c->registered--; return OK; }
 
 ncclResult_t ncclCommGetAsyncError(Comm* c, ncclResult_t* code) { *code = atomic_load(&c->error); return OK; }
-ncclResult_t ncclCommAbort(Comm* c) { atomic_store(&c->aborted, 1); return OK; }
+ncclResult_t ncclCommAbort(Comm* c) {
+  atomic_store(&c->aborted, 1);
+  while (atomic_load(&c->captured)) pause_a_little(1000);
+  return OK;
+}
 ncclResult_t ncclCommDestroy(Comm* c) {
+  if (c->captured) { fprintf(stderr, "stand-in: %d calls are in graphs that nobody destroyed\n", c->captured); abort(); }
   if (c->registered) { fprintf(stderr, "stand-in: %d buffers are still registered\n", c->registered); abort(); }
   munmap(c->shared, sizeof(Shared));
   free(c);

@@ -27,6 +27,8 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "end_capture": "stream graph",
     "instantiate": "executable graph flags",
     "launch": "executable stream",
+    "destroy_graph": "graph",
+    "destroy_executable": "executable",
     "write_value": "stream address value flags",
     "wait_value": "stream address value flags mask",
     "launch_host": "stream function argument",

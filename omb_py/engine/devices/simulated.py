@@ -30,17 +30,36 @@ MEMORY_BYTES: Final = 1 << 30
 GATE_S: Final = 3.0
 """How long a stream may be held back."""
 ATTACH: Final = "omb_py_attach_device"
-"""A library with this symbol is given the address of ``launch_host`` and enqueues its work there."""
+"""A library with this symbol is given the address of ``launch_host``, where it enqueues its work, and that of
+``retain(stream, function, argument)``: where the stream is captured, 1, and the function is called once neither the
+graph nor what launches it is there any more (as CUDA does with the user objects of a graph); else 0."""
 
 Job = Callable[[], Any]
 _HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_RETAIN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Captured:
+    """Recorded work, which a graph and what launches it share."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.when_gone: list[Job] = []
+        self.handles = 0
+
+    def drop(self) -> None:
+        """One handle less; with the last one the work is gone."""
+        self.handles -= 1
+        if not self.handles:
+            for job in self.when_gone:
+                job()
 
 
 class Stream:
     """A queue and the thread that works it off."""
 
     def __init__(self, delay_s: float) -> None:
-        self.captured: list[Job] | None = None
+        self.captured: Captured | None = None
         """What is being recorded instead of run."""
         self.error = ""
         """The first thing that went wrong, kept as a GPU keeps its errors."""
@@ -55,7 +74,7 @@ class Stream:
     def put(self, *jobs: Job) -> None:
         """Enqueue work, or record it."""
         if self.captured is not None:
-            self.captured.extend(jobs)
+            self.captured.jobs.extend(jobs)
             return
         with self._changed:
             self._jobs.extend(jobs)
@@ -121,7 +140,9 @@ class SimulatedDevice:
         self._delay_s = wait / 1e6
         self._streams: list[Stream] = []
         self._events: list[int] = []
-        self._graphs: list[list[Job]] = []
+        self._graphs: dict[int, Captured] = {}
+        self._executables: dict[int, Captured] = {}
+        self._last_handle = 0
         self._memory: dict[int, NDArray[np.uint8]] = {}
         self.resides: dict[int, int] = {}
         """Managed memory -> the device where it is, -1: on the host."""
@@ -129,13 +150,16 @@ class SimulatedDevice:
             synchronise=lambda stream: self._at(stream).synchronise(),
             copy_in=self._copy, copy_out=self._copy, fill=self._fill, record=self._record,
             begin_capture=self._begin_capture, end_capture=self._end_capture,
-            instantiate=lambda where, graph, flags: _store(where, graph),
-            launch=lambda graph, stream: self._at(stream).put(*self._graphs[graph - 1]),
+            instantiate=lambda where, graph, flags: self._held(self._executables, where, _of(self._graphs, graph)),
+            launch=lambda executable, stream: self._at(stream).put(*_of(self._executables, executable).jobs),
+            destroy_graph=lambda graph: _of(self._graphs, graph, pop=True).drop(),
+            destroy_executable=lambda executable: _of(self._executables, executable, pop=True).drop(),
             write_value=self._write, wait_value=self._wait, launch_host=self._launch_host,
             prefetch=self._prefetch,
             matmul=lambda *operands: self._at(operands[-1]).put(lambda: multiply_at(*operands[:-1])),
             spin=lambda ns, stream: self._at(stream).put(lambda: time.sleep(ns / 1e9)),
         )  # fmt: skip
+        self._retained = _RETAIN(self._retain)
         self.stream = self.new_stream()
 
     def allocate(self, nbytes: int) -> int:
@@ -209,7 +233,7 @@ class SimulatedDevice:
     def attach(self, library: Any) -> None:
         """Let a library that knows this device enqueue its work here."""
         if hasattr(library, ATTACH):
-            getattr(library, ATTACH)(ctypes.c_void_p(self.function("launch_host")))
+            getattr(library, ATTACH)(ctypes.c_void_p(self.function("launch_host")), self._retained)
 
     def close(self) -> None:
         """End the threads."""
@@ -259,15 +283,29 @@ class SimulatedDevice:
         self._at(stream).put(lambda: call(argument))
 
     def _begin_capture(self, stream: int, mode: int) -> None:
-        self._at(stream).captured = []
+        self._at(stream).captured = Captured()
 
     def _end_capture(self, stream: int, where: int) -> None:
-        jobs = self._at(stream).captured
-        if jobs is None:
+        captured = self._at(stream).captured
+        if captured is None:
             raise RuntimeError("the stream is not captured")
         self._at(stream).captured = None
-        self._graphs.append(jobs)
-        _store(where, len(self._graphs))
+        self._held(self._graphs, where, captured)
+
+    def _held(self, held: dict[int, Captured], where: int, captured: Captured) -> None:
+        """A further handle of captured work."""
+        self._last_handle += 1
+        held[self._last_handle] = captured
+        captured.handles += 1
+        _store(where, self._last_handle)
+
+    def _retain(self, stream: int, function: int, argument: int | None) -> int:
+        captured = self._at(stream).captured
+        if captured is None:
+            return 0
+        call = _HOST_FUNCTION(function)
+        captured.when_gone.append(lambda: call(argument))
+        return 1
 
     def _write(self, stream: int, address: int, value: int, flags: int) -> None:
         self._at(stream).put(lambda: _store(address, value, ctypes.c_uint32))
@@ -282,6 +320,13 @@ class SimulatedDevice:
                 time.sleep(0.00005)
 
         self._at(stream).put(wait)
+
+
+def _of(held: dict[int, Captured], handle: int, pop: bool = False) -> Captured:
+    """The captured work of a handle. Raises ValueError where it is not one, or not any more."""
+    if handle not in held:
+        raise ValueError(f"no graph {handle}: it was destroyed, or never made")
+    return held.pop(handle) if pop else held[handle]
 
 
 def _store(address: int, value: int, kind: Any = ctypes.c_int64) -> None:
