@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from omb_py.engine.buffers import ON_DEVICE
 from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, local_rank, open_device
-from omb_py.engine.devices.gpu import OWN, SYMBOLS, count_gpus
+from omb_py.engine.devices.gpu import OWN, SYMBOLS, Gpu, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.errors import EnvironmentProblem
@@ -160,6 +160,19 @@ class TestArrays:
         memory.close()
         assert device.memory_left() == left
 
+    def test_an_array_that_has_no_truth_value_is_the_owner(
+        self, device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Several(arrays.PlainArray):
+            def __bool__(self) -> bool:
+                raise ValueError("the truth value of an array with more than one element is ambiguous")
+
+        monkeypatch.setattr("omb_py.engine.devices.arrays.PlainArray", Several)
+        memory = DeviceMemory(device, array="cupy")
+        memory.reserve("send", 64)
+        assert isinstance(memory.owner("send"), Several)
+        memory.close()
+
 
 class TestManaged:
     def test_pages_travel_and_are_wrong_until_they_are_there(self, device: SimulatedDevice) -> None:
@@ -258,6 +271,16 @@ def test_the_host_does_everything_at_once() -> None:
 def test_every_kind_of_gpu_has_every_function() -> None:
     for kind in GPU_KINDS:
         assert {*SYMBOLS[kind], *OWN} == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize(("kind", "numbers"), [("cuda", {13: 1, 36: 2}), ("rocm", {5: 1, 60: 2})])
+def test_clocks_are_asked_for_by_the_numbers_of_the_makers_own_library(kind: str, numbers: dict[int, int]) -> None:
+    gpu = object.__new__(Gpu)
+    gpu.kind, gpu.index = kind, 0
+    gpu._runtime = SimpleNamespace(deviceGetAttribute=lambda number, index: numbers[number])
+    assert gpu.clocks() == {"clock": 1, "memory_clock": 2}
+    numbers.clear()  # as newer drivers drop attributes
+    assert gpu.clocks() == {}
 
 
 def test_without_a_driver_it_is_said_what_is_missing() -> None:

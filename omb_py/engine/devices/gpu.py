@@ -78,8 +78,11 @@ _SPIN_THREADS: Final = 256
 _GLOBAL: Final = 1
 """cudaMemAttachGlobal."""
 _PACKAGES: Final = {"cuda": "pip install cupy-cuda13x (or cupy-cuda12x)", "rocm": "pip install cupy-rocm-7-0"}
-_CLOCKS: Final = {"clock": 13, "memory_clock": 36}
-"""cudaDeviceAttr numbers, in kHz."""
+_CLOCKS: Final[Mapping[str, Mapping[str, int]]] = {
+    "cuda": {"clock": 13, "memory_clock": 36},
+    "rocm": {"clock": 5, "memory_clock": 60},
+}
+"""Numbers of cudaDeviceAttr and of hipDeviceAttribute_t (ROCm 6.1 and later), whose values are in kHz."""
 _NON_BLOCKING: Final = 1
 
 
@@ -198,7 +201,7 @@ class Gpu:
     def clocks(self) -> Mapping[str, int]:
         """Clock rates in kHz."""
         found = {}
-        for name, number in _CLOCKS.items():
+        for name, number in _CLOCKS[self.kind].items():
             try:
                 found[name] = int(self._runtime.deviceGetAttribute(number, self.index))
             except Exception:  # newer drivers drop attributes

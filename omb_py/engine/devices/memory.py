@@ -64,7 +64,8 @@ class DeviceMemory:
 
     def owner(self, name: str) -> Any:
         """The array of bytes that the user's program would hold, or that shows what is of no package."""
-        return self._owners.get(name) or PlainArray(*self._places[name])
+        made = self._owners.get(name)
+        return PlainArray(*self._places[name]) if made is None else made  # an array has no truth value
 
     def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
         """The first `nbytes` bytes, on the host and writable until the next :meth:`hand_over`."""
