@@ -18,7 +18,7 @@ from omb_py.backends.gloo.offer import FIX, LIBRARY, interfaces
 from omb_py.backends.mpi.skew import measured_skew
 from omb_py.backends.mpi.start import process_start_ns
 from omb_py.engine.benchmark import Cell
-from omb_py.engine.devices import Device, local_rank, open_device, place_of
+from omb_py.engine.devices import Device, local_rank, open_device
 from omb_py.engine.groups import Group, groups_of
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.program import Program, Step
@@ -52,7 +52,7 @@ class GlooSession(OneRank):
         self.torch = torch
         self.rank, self.size = place(os.environ, int(spec.get("ranks") or 1))
         kind = str(spec.get("device") or "cpu")
-        device = open_device(kind, local_rank(), bool(spec.get("share_device"))) if kind != "cpu" else None
+        device = open_device(kind, local_rank()) if kind != "cpu" else None
         began = time.perf_counter_ns()
         self._join(spec)
         init_us = (time.perf_counter_ns() - began) / 1000
@@ -71,21 +71,24 @@ class GlooSession(OneRank):
         self._memory: dict[str, HostMemory] = {}
         self.groups: dict[Group, Any] = {}
         """Process groups of some ranks, made when a program needs them."""
-        self.buffers: Any = self._on(device, str(spec.get("placement") or "")) if device else None
+        placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
+        self.buffers: Any = self._on(device, placement, share) if device else None
         """Of a launch on a device its buffers."""
         self._runner: GlooRunner | None = None
 
-    def _on(self, device: Device, placement: str) -> Any:
+    def _on(self, device: Device, placement: str, share: bool = False) -> Any:
         """What holds buffers on a device, and the map of the devices of all ranks."""
         from omb_py.backends.gloo.devices import check_torch
         from omb_py.engine.devices.buffers import DeviceBuffers
         from omb_py.engine.devices.placement import place_of_rank
+        from omb_py.engine.devices.sharing import crowd, places_of
 
         check_torch(device)
         self.device_name = device.name
-        self.places: list[dict[str, Any]] = self.share(self.gather(place_of(device, self.rank, socket.gethostname())))
+        self.places = places_of(self, device, share)
         self.device_note = "Gloo moves what is on a device through host memory: copies are part of the time"
-        return DeviceBuffers(device, False, placement, place_of_rank(placement, self.rank, self.size))
+        word = place_of_rank(placement, self.rank, self.size)
+        return DeviceBuffers(device, False, placement, word, crowd(self.places))
 
     def _join(self, spec: Mapping[str, Any]) -> None:
         meeting = store(self.rank, self.size, spec, os.environ)

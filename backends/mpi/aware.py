@@ -147,7 +147,7 @@ def _message(mpi: Any, device: str) -> bool:
     from omb_py.engine.devices import open_device
     from omb_py.engine.devices.memory import DeviceMemory
 
-    memory, nbytes = DeviceMemory(open_device(device, 0, share=True)), 1 << 16
+    memory, nbytes = DeviceMemory(open_device(device, 0)), 1 << 16
     for name in ("send", "recv"):
         memory.reserve(name, nbytes)
     sent = memory.view("send", nbytes)

@@ -15,7 +15,7 @@ from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, process_start_ns, vendor
 from omb_py.engine.benchmark import Cell
 from omb_py.engine.buffers import OBJECT
-from omb_py.engine.devices import Device, local_rank, open_device, place_of
+from omb_py.engine.devices import Device, local_rank, open_device
 from omb_py.engine.groups import Group, group_of, groups_of
 from omb_py.engine.memory import HostMemory
 from omb_py.engine.needs import LEVELS, types_of
@@ -37,7 +37,7 @@ class MpiSession(OneRank):
             allow_forks()
         kind = str(spec.get("device") or "cpu")
         # before MPI: some libraries look for the current device when they start
-        device = None if kind == "cpu" else open_device(kind, local_rank(), bool(spec.get("share_device")))
+        device = None if kind == "cpu" else open_device(kind, local_rank())
         level = spec.get("thread_level") or "funneled"
         self._session: Any = None
         if spec.get("session"):
@@ -61,7 +61,8 @@ class MpiSession(OneRank):
         self.binding = "native"
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
-        self.buffers: Any = self._on(device, str(spec.get("placement") or "")) if device else None
+        placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
+        self.buffers: Any = self._on(device, placement, share) if device else None
         """Of a launch on a device its buffers."""
         self._machine: Any = None
         self._graphs: dict[Edges, Any] = {}
@@ -70,18 +71,20 @@ class MpiSession(OneRank):
         """How long this rank took to make the communicator of a graph."""
         self._runner: NativeRunner | BoundRunner | None = None
 
-    def _on(self, device: Device, placement: str) -> Any:
+    def _on(self, device: Device, placement: str, share: bool = False) -> Any:
         """What holds buffers on a device, and the map of the devices of all ranks."""
         from omb_py.backends.mpi.aware import confirmed, declared
         from omb_py.engine.devices.buffers import DeviceBuffers
         from omb_py.engine.devices.placement import place_of_rank
+        from omb_py.engine.devices.sharing import crowd, places_of
 
+        self.places = places_of(self, device, share)
         support = declared(self.mpi, self.library, device.kind)
         self.support = support = self.share(confirmed(device.kind, support) if self.rank == 0 else None)
         self.device_name = device.name
-        self.places: list[dict[str, Any]] = self.share(self.gather(place_of(device, self.rank, socket.gethostname())))
         self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
-        return DeviceBuffers(device, support.aware, placement, place_of_rank(placement, self.rank, self.size))
+        word = place_of_rank(placement, self.rank, self.size)
+        return DeviceBuffers(device, support.aware, placement, word, crowd(self.places))
 
     def check_cells(self, cells: list[Cell], benchmarks: Mapping[str, Any]) -> None:
         """Raises EnvironmentProblem, on every rank alike, for what cannot be done on the launch's device."""

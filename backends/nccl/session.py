@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +22,10 @@ from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner, Runner
 from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.devices import local_rank, open_device, place_of
+from omb_py.engine.devices import local_rank, open_device
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.gpu import driver_version
+from omb_py.engine.devices.sharing import crowd, places_of
 from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.native import Machine
 from omb_py.engine.program import Program, Step, walk
@@ -52,24 +52,24 @@ class NcclSession(OneRank):
     binding_version = f"omb-py {__version__}"
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
-        kind, share = str(spec.get("device") or "cuda"), bool(spec.get("share_device"))
+        kind = str(spec.get("device") or "cuda")
         self.nccl: Library = load(kind)
         if kind == "cuda":
             check_cuda(built_for(loaded_file(self.nccl.path)), driver_version(), self.nccl.path)
-        self.device = open_device(kind, local_rank(), share)
+        self.device = open_device(kind, local_rank())
         self.device.attach(self.nccl.handle)
         began = time.perf_counter_ns()
         self._plane = plane()
         self.size, self.rank = self._plane.size, self._plane.rank
         self.local: tuple[int, ...] = (self.rank,)
-        mine = place_of(self.device, self.rank, socket.gethostname())
-        self.places: list[dict[str, Any]] = self.share(self._plane.gather(mine))
+        self.places = places_of(self, self.device, bool(spec.get("share_device")))
         """Which device each rank has."""
         self.hosts: tuple[str, ...] = tuple(str(place["host"]) for place in self.places)
         self.device_name: str = self.device.name
-        self.ranks_per_device = _crowd(self.places)
+        self.ranks_per_device = crowd(self.places)
         self.library, self.library_version = self.nccl.name, self.nccl.version_text
-        self._prepare(share)
+        if self.ranks_per_device > 1 and kind == "cuda":
+            os.environ.update(shared_gpu(self.nccl.version, self.rank))
         self._log = TuningLog() if self.rank == 0 and _wants_log(spec) else None
         if self._log:  # NCCL reads them once, when it is first called
             os.environ.update(self._log.variables)
@@ -87,18 +87,6 @@ class NcclSession(OneRank):
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._look, name="omb-nccl-errors", daemon=True)
         self._watch.start()
-
-    def _prepare(self, share: bool) -> None:
-        """Several ranks on one device: refuse, or set what NCCL wants for it."""
-        if self.ranks_per_device == 1:
-            return
-        if not share:
-            raise EnvironmentProblem(
-                f"{self.ranks_per_device} ranks would share {self.device.name}: fewer ranks, or --share-device "
-                "(rows are labelled)"
-            )
-        if self.device.kind == "cuda":
-            os.environ.update(shared_gpu(self.nccl.version, self.rank))
 
     @property
     def memory(self) -> DeviceMemory:
@@ -310,9 +298,3 @@ def shared_gpu(version: tuple[int, int, int], rank: int) -> dict[str, str]:
     else:
         wanted = {"NCCL_HOSTID": f"omb-py-{rank}"}
     return {name: os.environ.get(name, value) for name, value in wanted.items()}
-
-
-def _crowd(places: Sequence[Mapping[str, Any]]) -> int:
-    """The most ranks that have the same device."""
-    devices = [(place["host"], place["identity"]) for place in places]
-    return max(devices.count(device) for device in devices)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol, TypeAlias
 
+from omb_py.engine.launched import by_torchrun
 from omb_py.errors import EnvironmentProblem
 
 CONTROL_VARIABLE = "OMB_PY_CONTROL"
@@ -63,8 +64,7 @@ class LinkRefused(EnvironmentProblem):
 
 def environment_rank(environ: Mapping[str, str]) -> tuple[int | None, int | None]:
     """(rank, size) as the launcher's variables tell before the library starts; None where they do not."""
-    by_torchrun = "TORCHELASTIC_RUN_ID" in environ  # inside a batch step, too, whose variables name another rank
-    for rank_name, size_name in _RANK_VARIABLES[-1:] if by_torchrun else _RANK_VARIABLES:
+    for rank_name, size_name in _RANK_VARIABLES[-1:] if by_torchrun(environ) else _RANK_VARIABLES:
         rank = environ.get(rank_name, "")
         if rank.isdigit():
             size = environ.get(size_name, "")

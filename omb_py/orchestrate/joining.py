@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from omb_py.engine.launched import by_torchrun
+
 _FIRST_SPECIAL_STEP = 4294967290
 """Slurm numbers its interactive, batch and external steps from here on: no rank set was started in those."""
 
@@ -45,7 +47,7 @@ def in_srun_step(environ: Mapping[str, str]) -> bool:
 
 
 FAMILIES: tuple[Family, ...] = (
-    Family("torchrun", ("RANK",), ("WORLD_SIZE",), ("LOCAL_RANK",), lambda environ: "TORCHELASTIC_RUN_ID" in environ),
+    Family("torchrun", ("RANK",), ("WORLD_SIZE",), ("LOCAL_RANK",), by_torchrun),
     Family("mpiexec (Open MPI)", ("OMPI_COMM_WORLD_RANK",), ("OMPI_COMM_WORLD_SIZE",), ("OMPI_COMM_WORLD_LOCAL_RANK",)),
     Family(
         "srun",

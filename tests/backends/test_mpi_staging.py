@@ -112,6 +112,7 @@ def refused_by_gloo(cell: Cell) -> str:
 def right(done: dict[str, Any], way: str, cell: Cell) -> bool:
     """Every byte is right, nothing is left over, and the row says how it was done."""
     marks = {"staging": way} | {name: cell[name] for name in ("placement", "filler") if name in cell}
+    marks["ranks_per_device"] = "1"
     # one byte in each of the three iterations of a check, and once more where the timed loop can be checked, too
     wrong = ((3, 4) if cell["benchmark"] != "gather" else (3,)) if "inject" in cell else (0, None)
     return done.get("wrong", -1) in wrong and (done["busy"], done["marks"]) == (False, marks)

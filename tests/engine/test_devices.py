@@ -18,6 +18,7 @@ from omb_py.engine.buffers import ON_DEVICE
 from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, local_rank, open_device
 from omb_py.engine.devices.gpu import OWN, SYMBOLS, Gpu, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.sharing import crowd, refuse_sharing
 from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.errors import EnvironmentProblem
 from tests.support.synchronises import left_out
@@ -242,19 +243,40 @@ class TestMemory:
 
 
 @given(st.integers(0, 100), st.integers(1, 16))
-def test_ranks_take_devices_in_turn_where_they_may_share(rank: int, count: int) -> None:
-    assert chosen(rank, count, "cuda", share=True) == rank % count
-    if rank >= count:
-        with pytest.raises(EnvironmentProblem, match="--share-device"):
-            chosen(rank, count, "cuda", share=False)
-    else:
-        assert chosen(rank, count, "cuda", share=False) == rank
+def test_ranks_take_the_devices_that_they_see_in_turn(rank: int, count: int) -> None:
+    assert chosen(rank, count, "cuda") == rank % count
+    with pytest.raises(EnvironmentProblem, match="no such device is visible to local rank"):
+        chosen(rank, 0, "cuda")
+
+
+def places(*devices: str) -> list[dict[str, Any]]:
+    """The devices of ranks, given as HOST:IDENTITY; each sees its own as number 0."""
+    return [
+        {"rank": rank, "host": host, "device": "cuda:0", "name": "a GPU", "identity": identity}
+        for rank, (host, identity) in enumerate(device.split(":") for device in devices)
+    ]
+
+
+def test_ranks_that_each_see_one_device_share_it_only_where_it_is_the_same() -> None:
+    each_its_own, over_hosts = places("n0:17", "n0:65", "n1:17"), places("n0:17", "n1:17")
+    assert crowd(each_its_own) == crowd(over_hosts) == 1
+    refuse_sharing(each_its_own)
+    refuse_sharing(over_hosts)
+    both = places("n0:65", "n1:17", "n0:17", "n0:17")
+    assert crowd(both) == 2
+    with pytest.raises(
+        EnvironmentProblem, match=r"ranks 2, 3 would share cuda:0 \(a GPU\) of n0, where 3 ranks have 2:"
+    ):
+        refuse_sharing(both)
 
 
 def test_the_local_rank_is_known_before_anything_starts() -> None:
     assert local_rank({}) == 0
     assert local_rank({"OMPI_COMM_WORLD_LOCAL_RANK": "2", "LOCAL_RANK": "5"}) == 2
     assert local_rank({"LOCAL_RANK": "5"}) == 5
+    around = {"SLURM_LOCALID": "0", "FLUX_TASK_LOCAL_ID": "1", "LOCAL_RANK": "3"}
+    assert local_rank(around) == 1
+    assert local_rank({**around, "TORCHELASTIC_RUN_ID": "x"}) == 3, "not of the batch step around torchrun"
 
 
 def test_the_host_does_everything_at_once() -> None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from omb_py.engine.launched import by_torchrun
 from omb_py.engine.program import Step
 
 GPU_KINDS: Final = ("cuda", "rocm")
@@ -62,7 +63,8 @@ SYNCHRONISES: Final[Mapping[str, str]] = {
 """Every place where omb-py waits for a device, and why. A test leaves each out in turn and finds it missing."""
 
 _LOCAL_RANK: Final = (
-    "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMIX_LOCAL_RANK", "SLURM_LOCALID", "LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMIX_LOCAL_RANK", "FLUX_TASK_LOCAL_ID", "SLURM_LOCALID",
+    "LOCAL_RANK",
 )  # fmt: skip
 
 
@@ -131,31 +133,24 @@ def local_rank(environ: Mapping[str, str] = os.environ) -> int:
     >>> local_rank({"SLURM_LOCALID": "3"})
     3
     """
-    for name in _LOCAL_RANK:
+    for name in _LOCAL_RANK[-1:] if by_torchrun(environ) else _LOCAL_RANK:
         value = environ.get(name, "")
         if value.isdigit():
             return int(value)
     return 0
 
 
-def place_of(device: Device, rank: int, host: str) -> dict[str, Any]:
-    """What is stored and printed of the device of a rank."""
-    return {
-        "rank": rank, "host": host, "device": f"{device.kind}:{device.index}", "name": device.name,
-        "identity": device.identity(), "clocks_khz": dict(device.clocks()),
-    }  # fmt: skip
+def open_device(kind: str, rank: int) -> Device:
+    """The device of the rank with number `rank` on its machine: ranks take the devices that they see in turn.
 
-
-def open_device(kind: str, rank: int, share: bool = False) -> Device:
-    """The device of the rank with number `rank` on its machine: ranks take the visible devices in turn.
+    Whether several have the same one is known when all have opened theirs (:mod:`omb_py.engine.devices.sharing`).
 
     Args:
         kind: one of :data:`KINDS`.
         rank: the local rank.
-        share: several ranks may use one device.
 
     Raises:
-        EnvironmentProblem: there is no such device, or more ranks than devices and `share` is off.
+        EnvironmentProblem: there is no such device.
     """
     if kind == "cpu":
         from omb_py.engine.devices.cpu import CpuDevice
@@ -165,21 +160,16 @@ def open_device(kind: str, rank: int, share: bool = False) -> Device:
         from omb_py.engine.devices.simulated import DEVICES_VARIABLE, SimulatedDevice
 
         count = int(os.environ.get(DEVICES_VARIABLE, "8"))
-        return SimulatedDevice(chosen(rank, count, kind, share))
+        return SimulatedDevice(chosen(rank, count, kind))
     from omb_py.engine.devices.gpu import Gpu, count_gpus
 
-    return Gpu(kind, chosen(rank, count_gpus(kind), kind, share))
+    return Gpu(kind, chosen(rank, count_gpus(kind), kind))
 
 
-def chosen(rank: int, count: int, kind: str, share: bool) -> int:
+def chosen(rank: int, count: int, kind: str) -> int:
     """Number of the device of a local rank. Raises EnvironmentProblem (see :func:`open_device`)."""
     from omb_py.errors import EnvironmentProblem
 
     if count < 1:
         raise EnvironmentProblem(f"--device {kind}: no such device is visible to local rank {rank}: use --device cpu")
-    if rank >= count and not share:
-        raise EnvironmentProblem(
-            f"local rank {rank} has no {kind} device of its own, {count} visible: use -n {count} on each machine, or "
-            "--share-device to let ranks share one (rows are labelled)"
-        )
     return rank % count

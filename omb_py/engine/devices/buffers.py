@@ -46,10 +46,11 @@ class DeviceBuffers:
         direct: the library takes addresses of the device.
         placement: ``SOURCE DESTINATION`` as given, or empty: all on the device.
         place: this rank's word.
+        crowd: the most ranks that share a device.
     """
 
-    def __init__(self, device: Device, direct: bool, placement: str = "", place: str = DEVICE) -> None:
-        self.device, self.placement, self.place = device, placement, place
+    def __init__(self, device: Device, direct: bool, placement: str = "", place: str = DEVICE, crowd: int = 1) -> None:
+        self.device, self.placement, self.place, self.crowd = device, placement, place, crowd
         self.direct = direct or place == HOST
         self._kinds: dict[str, Any] = {}
         self.memory = self._of("")
@@ -88,8 +89,9 @@ class DeviceBuffers:
         return settled(on_device(made, filler), self.placement, self.place, self.device.index)
 
     def marks(self, staging: str, cell: Cell) -> dict[str, str]:
-        """What is to be said of the rows of these buffers: how they travel, where they lie, what computes."""
+        """What is to be said of the rows of these buffers: travel, place, what computes, who shares."""
         more = {"placement": self.placement, "filler": "" if cell.filler == "cpu" else cell.filler}
+        more["ranks_per_device"] = str(self.crowd)
         return {"staging": staging} | {name: word for name, word in more.items() if word}
 
     @property

@@ -1,0 +1,62 @@
+"""Which rank has which device, and whether several have the same one: decided when all have said what they opened.
+
+A count of visible devices does not tell: launchers may show each rank others (``srun --gpus-per-task=1``).
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from omb_py.engine.devices import Device
+from omb_py.engine.plane import Plane
+from omb_py.errors import EnvironmentProblem
+
+
+def places_of(plane: Plane, device: Device, share: bool) -> list[dict[str, Any]]:
+    """The devices of all ranks, by rank; called by all ranks together.
+
+    Args:
+        plane: how the ranks agree: a session does.
+        device: of this rank.
+        share: several ranks may use one device.
+
+    Raises:
+        EnvironmentProblem: on every rank alike, when several have the same one and `share` is off.
+    """
+    mine = {
+        "rank": plane.rank, "host": socket.gethostname(), "device": f"{device.kind}:{device.index}",
+        "name": device.name, "identity": device.identity(), "clocks_khz": dict(device.clocks()),
+    }  # fmt: skip
+    places: list[dict[str, Any]] = plane.share(plane.gather(mine))
+    if not share:
+        refuse_sharing(places)
+    return places
+
+
+def crowd(places: Sequence[Mapping[str, Any]]) -> int:
+    """The most ranks that have the same device."""
+    return max(map(len, _by_device(places)))
+
+
+def refuse_sharing(places: Sequence[Mapping[str, Any]]) -> None:
+    """Raises EnvironmentProblem when several ranks have the same device."""
+    shared = max(_by_device(places), key=len)
+    if len(shared) == 1:
+        return
+    host, ranks = shared[0]["host"], ", ".join(str(place["rank"]) for place in shared)
+    there = len({place["identity"] for place in places if place["host"] == host})
+    raise EnvironmentProblem(
+        f"ranks {ranks} would share {shared[0]['device']} ({shared[0]['name']}) of {host}, where "
+        f"{sum(place['host'] == host for place in places)} ranks have {there}: as many ranks on each machine as there "
+        "are devices for them, or --share-device to let ranks share one (rows are labelled)"
+    )
+
+
+def _by_device(places: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The places of each device."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for place in places:
+        found.setdefault((str(place["host"]), str(place["identity"])), []).append(place)
+    return list(found.values())

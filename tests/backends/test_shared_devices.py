@@ -1,0 +1,52 @@
+"""Ranks that have the same device: refused, or where they may, labelled and never compared with others."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from tests.support.mpi import ROOT, environment
+
+pytestmark = [pytest.mark.mpi, pytest.mark.calm, pytest.mark.one_library]
+BACKENDS = {
+    "mpi": ("--backend", "mpi"),
+    # inside a batch step, whose variables name one rank
+    "gloo": ("--backend", "gloo", "--launcher", "torchrun"),
+}
+
+
+def ran(backend: str, devices: int, *words: str) -> tuple[int, str, str]:
+    """(exit status, stdout, stderr) of two ranks on a machine with so many simulated devices."""
+    line = ("allreduce", *BACKENDS[backend], "--device", "sim", "-n", "2", "-m", "64:64", "-i", "4", "-x", "0")
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", *line, "--no-store", "--format", "json", *words],
+        capture_output=True, text=True, timeout=100, cwd=ROOT,
+        env=environment(OMB_PY_SIM_DEVICES=str(devices), SLURM_LOCALID="0"),
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def row(backend: str, devices: int, *words: str) -> dict[str, Any]:
+    """The one row of such a run."""
+    code, out, err = ran(backend, devices, *words)
+    assert code == 0, err
+    (found,) = json.loads(out)
+    return dict(found)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_rows_of_a_shared_device_are_labelled_and_stand_apart(backend: str) -> None:
+    if backend == "gloo" and not find_spec("torch"):
+        pytest.skip("PyTorch is optional: pip install 'omb-py[gloo]'")
+    code, _, err = ran(backend, 1)
+    assert code == 3 and "ranks 0, 1 would share sim:0 (simulated device) of" in err and "--share-device" in err
+    shared, apart = row(backend, 1, "--share-device"), row(backend, 2, "--share-device")
+    assert (shared["parameters"]["ranks_per_device"], apart["parameters"]["ranks_per_device"]) == ("2", "1")
+    assert (shared["devices"], apart["devices"]) == (1, 2)
+    assert shared["comparability_key"] != apart["comparability_key"]
+    assert apart["comparability_key"] == row(backend, 2)["comparability_key"]
