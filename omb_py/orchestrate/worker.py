@@ -225,7 +225,11 @@ def launch_facts(session: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def device_map(places: list[Mapping[str, Any]]) -> str:
     """Which device each rank uses, in one line."""
-    parts = [f"{place['rank']} → {place['host']} {place['device']}" for place in places]
+    # ranks that each see others number theirs alike
+    told = len({(place["host"], place["device"]) for place in places})
+    alike = told < len({(place["host"], place["identity"]) for place in places})
+    more = [f" {place['identity']}" if alike else "" for place in places]
+    parts = [f"{p['rank']} → {p['host']} {p['device']}{word}" for p, word in zip(places, more, strict=True)]
     names = dict.fromkeys(str(place["name"]) for place in places)
     return f"rank → device: {', '.join(parts)} ({', '.join(names)})"
 

@@ -159,6 +159,35 @@ def test_graphs_are_destroyed_before_their_communicator() -> None:
     assert [done["wrong"] for done in found] == [0, 0]
 
 
+LEFT = """
+from omb_py.backends.registry import find as backend
+from omb_py.engine.measure import measure
+from omb_py.orchestrate.worker import arranged
+from omb_py.suites.registry import find
+from omb_py.backends.nccl.runner import NcclRunner
+
+def run(self, stage, first, iterations):
+    raise ArithmeticError
+
+NcclRunner.run = run
+session, benchmark = backend("nccl").connect({"device": "sim"}), arranged(find("allreduce"))
+try:
+    measure(session, benchmark, benchmark.cell("nccl", "native", 64, device="sim", timing="graph", batch=4))
+except ArithmeticError:
+    session.close()
+    print("closed")
+"""
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -> None:
+    words = [sys.executable, "-c", LEFT]
+    more = environment(OMB_PY_NCCL=str(library()))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=more, cwd=ROOT)
+    assert done.stdout == "closed\n", done.stderr
+
+
 @needs_compiler
 @pytest.mark.mpi
 def test_an_error_while_a_graph_runs_ends_the_run() -> None:

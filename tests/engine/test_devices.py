@@ -21,6 +21,7 @@ from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.sharing import crowd, refuse_sharing
 from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.errors import EnvironmentProblem
+from omb_py.orchestrate.worker import device_map
 from tests.support.synchronises import left_out
 
 SLOW_US = 20_000
@@ -268,6 +269,11 @@ def test_ranks_that_each_see_one_device_share_it_only_where_it_is_the_same() -> 
         EnvironmentProblem, match=r"ranks 2, 3 would share cuda:0 \(a GPU\) of n0, where 3 ranks have 2:"
     ):
         refuse_sharing(both)
+
+
+def test_the_map_tells_devices_apart_that_ranks_number_alike() -> None:
+    assert device_map(places("n0:17", "n1:17")) == "rank → device: 0 → n0 cuda:0, 1 → n1 cuda:0 (a GPU)"
+    assert device_map(places("n0:17", "n0:65")) == "rank → device: 0 → n0 cuda:0 17, 1 → n0 cuda:0 65 (a GPU)"
 
 
 def test_the_local_rank_is_known_before_anything_starts() -> None:
