@@ -74,7 +74,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
         check_needs(find(name), session)
     if hasattr(session, "check_cells"):  # what the library lacks is said before anything is allocated
         session.check_cells(cells, {cell.benchmark: arranged(find(cell.benchmark)) for cell in cells})
-    if any(find(name).family == "guideline" for name in {cell.benchmark for cell in cells}):
+    if any(find(cell.benchmark).family == "guideline" for cell in cells):
         settle_heap()  # else the verdict on a cell depends on which others are measured
     reserve(session, cells, worlds_of(session))
     skews = {kind: session.skew(kind) for kind in dict.fromkeys(("barrier", *(cell.process_sync for cell in cells)))}
@@ -159,7 +159,7 @@ def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
 
     kinds: dict[str, dict[str, int]] = {}
     ours: dict[str, set[str]] = {}
-    for name in {cell.benchmark for cell in cells}:
+    for name in dict.fromkeys(cell.benchmark for cell in cells):  # in one order on all ranks
         mine = [cell for cell in cells if cell.benchmark == name]
         for world in worlds.values():
             allocated = set(buffers_needed(arranged(find(name)), mine, world, ours=True))
