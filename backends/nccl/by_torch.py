@@ -159,6 +159,8 @@ class TorchStatements(Statements):
             elif isinstance(node, Repeat) and any(isinstance(n, Step) and n.op == "group_start" for n in node.body):
                 for k in range(node.times):  # each pass with messages of its own
                     out += self._collected(tuple(_at(n, k) if isinstance(n, Step) else n for n in node.body))
+            elif isinstance(node, Repeat):  # groups deeper down move on with the repeat next to them alone
+                out.append(Repeat(node.times, self._collected(node.body)))
             else:
                 out.append(node)
         return tuple(out)
