@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from omb_py.backends.nccl.communicators import SCRATCH, Communicators, pointer_to
 from omb_py.backends.nccl.library import Library
-from omb_py.backends.nccl.lower import NEWER
 from omb_py.engine.benchmark import World
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.dtypes import DTYPES, FP8
@@ -52,8 +51,13 @@ CALLS: Final = {
 """step -> (function, operands). A barrier is a reduction of one byte, a duplicate a split into one."""
 CREATE: Final = "comm_create"
 """``ncclGetUniqueId``, the id's way to all ranks, ``ncclCommInitRank``: no function of the library's alone."""
-CONFIGURED: Final = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", *NEWER})
-"""Steps whose function has a form with a configuration, ``nccl…Config``."""
+CONFIGURED: Final = frozenset({"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block"})
+"""Steps whose function has a form with a configuration, ``nccl…Config``, that may name algorithms.
+
+alltoall, gather and scatter have the form, but are sends and receives inside.
+"""
+BY_VARIABLE: Final = CONFIGURED | {"reduce_scatter"}
+"""Steps in which NCCL_ALGO has a part: torch's reduce_scatter is NCCL's reduces."""
 
 
 def check_types(step: Step, library: Library, device: Device) -> None:
@@ -72,6 +76,14 @@ def check_types(step: Step, library: Library, device: Device) -> None:
         )
     if op not in OPS:
         raise EnvironmentProblem(f"{what} has no reduction {op}: --op with one of {', '.join(OPS)}")
+
+
+def check_algorithm(benchmark: str, ops: Collection[str], by_call: bool) -> None:
+    """Raises EnvironmentProblem when an algorithm is chosen and no step of a benchmark has any."""
+    if base(benchmark) == "barrier" and not by_call:
+        return  # an allreduce; in other benchmarks it stands beside what is measured
+    if not (CONFIGURED if by_call else BY_VARIABLE).intersection(ops):
+        raise EnvironmentProblem(f"NCCL has no choice of algorithms for {benchmark}: leave algorithm out of --nccl")
 
 
 def check_function(step: Step, library: Library) -> None:

@@ -32,6 +32,9 @@ WINDOW_SINCE: Final = (2, 27, 0)
 CONFIG_SINCE: Final = (2, 17, 0)
 POLICY_SINCE: Final = (2, 27, 0)
 
+CHOOSING: Final = ("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL")
+"""Variables by which NCCL leaves out what a call's configuration says of algorithms."""
+
 
 def check(settings: Settings, library: Library) -> None:
     """Raises EnvironmentProblem for what this version of the library cannot do."""
@@ -50,8 +53,12 @@ def check(settings: Settings, library: Library) -> None:
 
 
 def per_call(settings: Settings, library: Library) -> bool:
-    """Whether the algorithm is chosen call by call; else by NCCL_ALGO when the communicator is made."""
-    return bool(settings.algorithm) and library.version >= PER_CALL_SINCE and library.has("ncclAllReduceConfig")
+    """Whether the algorithm is chosen call by call; else by NCCL_ALGO when the communicator is made.
+
+    A call's choice does not hold beside one by a variable, and with RCCL for symmetric kernels alone.
+    """
+    able = library.name == "NCCL" and library.version >= PER_CALL_SINCE and library.has("ncclAllReduceConfig")
+    return bool(settings.algorithm) and able and not settings.protocol and not any(map(os.environ.get, CHOOSING))
 
 
 def of_communicator(settings: Settings) -> Settings:
@@ -94,7 +101,7 @@ class Communicators:
         settings = self.settings
         by_call = per_call(settings, self.library)
         if by_call:
-            self.config = collective_config(settings.algorithm.replace("+", ","))
+            self.config = collective_config(settings.algorithm)
         with environment_of(replace(settings, algorithm="") if by_call else settings):
             made = [self.created() for _ in range(settings.communicators)]
         streams = [self.device.stream, *(self.device.new_stream() for _ in made[1:])]

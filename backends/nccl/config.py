@@ -12,6 +12,8 @@ UNDEFINED: Final = -(2**31)
 """``NCCL_CONFIG_UNDEF_INT``."""
 PER_CALL_SINCE: Final = (2, 32, 0)
 """Of the layout below; the calls are a release older."""
+_SELECTED: Final = {"collnetdirect": "collnet_direct", "collnetchain": "collnet_chain", "nvls": "nvls_"}
+"""Words of NCCL_ALGO -> names of a call's configuration, where they differ: these are beginnings, as of NVLS_SIMPLE."""
 _INT, _TEXT = ctypes.c_int, ctypes.c_char_p
 _OF_2_17: Final = (
     ("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("blocking", _INT),
@@ -66,9 +68,21 @@ def communicator_config(settings: Settings) -> ctypes.Structure | None:
     return made
 
 
+def selection(algorithms: str) -> str:
+    """What ``algSelection`` is for algorithms as ``--nccl`` names them.
+
+    ``,`` is OR there, ``+`` AND, and ``^`` is for the name behind it alone.
+
+    >>> selection("tree+nvls"), selection("^tree+nvls")
+    ('tree,nvls_', '^tree+^nvls_')
+    """
+    names = [_SELECTED.get(word, word) for word in algorithms.removeprefix("^").split("+")]
+    return "+".join(f"^{name}" for name in names) if algorithms.startswith("^") else ",".join(names)
+
+
 def collective_config(algorithms: str) -> CollectiveConfig:
     """The configuration of a call that may use these algorithms only."""
     made = CollectiveConfig()
     _blank(made, 23200)
-    made.algSelection, made.forceAlgSelection = algorithms.encode(), 1
+    made.algSelection, made.forceAlgSelection = selection(algorithms).encode(), 1
     return made

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from omb_py import __version__
 from omb_py.backends.nccl.bindings import NATIVE, lacks_settings, lacks_step, lacks_type, missing
-from omb_py.backends.nccl.calls import check_function, check_types
+from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
 from omb_py.backends.nccl.communicators import Communicators, check, of_communicator, per_call
 from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import TuningLog, chosen
@@ -112,16 +112,20 @@ class NcclSession(OneRank):
             if benchmark.once:
                 continue
             program, _ = lowered(benchmark.program(world, cell), world, self._has(cell))
+            settings, ops = settings_of(cell.nccl), set[str]()
             for stage in program.stages:
                 for part in (stage.setup, *stage.variants, stage.teardown):
                     for node, _ in walk(part):
                         if isinstance(node, Step):
+                            ops.add(node.op)
                             check_types(node, self.nccl, self.device)
                             if cell.binding == NATIVE:
                                 check_function(node, self.nccl)
                             dtype = str(node.operands.get("dtype", "char"))
                             if why := lacks_type(cell.binding, dtype) or lacks_step(cell.binding, node.op):
                                 raise EnvironmentProblem(why)
+            if settings.algorithm:
+                check_algorithm(benchmark.name, ops, cell.binding == NATIVE and per_call(settings, self.nccl))
 
     def _communicators(self, cell: Cell) -> Communicators:
         """The buffers of a cell, and its communicators: made with all other ranks when asked first."""

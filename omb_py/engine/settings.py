@@ -18,7 +18,7 @@ POLICIES: Final = ("default", "efficiency", "zero")
 PROTOCOLS: Final = ("ll", "ll128", "simple")
 LOGS: Final = ("off", "tuning")
 ALGORITHMS: Final = ("ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
-"""Those of ``NCCL_ALGO``; of a newer version any name of letters, digits and ``^`` is passed on."""
+"""Those of ``NCCL_ALGO``; of a newer version any name of letters and digits is passed on."""
 MOST: Final = 64
 
 
@@ -34,7 +34,7 @@ class Settings:
     max_ctas: int = 0
     """``ncclConfig_t.minCTAs`` and ``maxCTAs``; 0: NCCL's choice."""
     algorithm: str = ""
-    """One or several, with ``+``: for each call where NCCL has that, else by NCCL_ALGO."""
+    """One or several, with ``+``, after ``^`` all but these: for each call where NCCL has that, else by NCCL_ALGO."""
     protocol: str = ""
     """By NCCL_PROTO."""
     communicators: int = 1
@@ -64,8 +64,10 @@ def _number(what: str) -> Callable[[str], int]:
 
 
 def _algorithms(text: str) -> str:
-    for word in text.split("+"):
-        if not word.removeprefix("^").isalnum():
+    for word in text.removeprefix("^").split("+"):
+        if word.startswith("^"):
+            raise UsageError(f"^ stands in front of all algorithms in --nccl: ^{text.replace('^', '')}")
+        if not word.isalnum():
             raise UsageError(f"unknown algorithm {word!r} in --nccl: {nearest(word, ALGORITHMS)}")
     return text
 

@@ -139,9 +139,9 @@ def test_a_binding_takes_the_settings_that_its_package_knows() -> None:
     assert [one.get("wrong") for one in done] == [0] * len(done), done
     said = [tuple(one["marks"][f"{what}_used"] for what in ("algorithm", "protocol", "channels")) for one in done]
     assert said == [
-        ("tree", "LL128", "0..1"),
+        ("TREE", "LL128", "0..1"),
         ("RING", "LL", "0..1"),
-        ("tree", "LL128", "0..4"),
+        ("TREE", "LL128", "0..4"),
         ("RING", "LL", "0..2"),
         ("RING", "LL", "0..1"),
     ]

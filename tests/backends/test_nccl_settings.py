@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.nccl.calls import check_function, check_types
+from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
 from omb_py.backends.nccl.communicators import check, per_call
-from omb_py.backends.nccl.config import UNDEFINED, Config217, Config227, communicator_config
+from omb_py.backends.nccl.config import UNDEFINED, Config217, Config227, communicator_config, selection
 from omb_py.backends.nccl.library import VARIABLE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import chosen, variables
 from omb_py.engine import steps
@@ -22,6 +22,12 @@ from tests.support.standin import COMPILER, library, report
 
 pytestmark = [pytest.mark.calm, pytest.mark.one_library]
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+ALGORITHMS = (
+    ("allreduce", "tree+ring", "TREE"), ("allreduce", "collnetdirect+collnetchain", "COLLNET_DIRECT"),
+    ("allgather", "nvls", "NVLS"), ("reduce_scatter_block", "pat", "PAT"), ("bcast", "^tree+nvls", "RING"),
+    ("allreduce", "^tree+ring+collnetdirect+collnetchain+nvls", "NVLSTREE"),
+)  # fmt: skip
+"""Benchmark, ``algorithm=``, and what the stand-in takes of the admitted ones."""
 CELLS: tuple[Cell, ...] = (
     {"benchmark": "allreduce", "size": 4096, "nccl": "log=tuning"},
     {"benchmark": "allreduce", "size": 4096, "nccl": "registration=register"},
@@ -42,6 +48,8 @@ CELLS: tuple[Cell, ...] = (
         for dtype in ("float8e4m3", "float8e5m2")
         for name, op in (("allreduce", "sum"), ("allreduce", "prod"), ("reduce_scatter_block", "max"))
     ),
+    *({"benchmark": name, "size": 4096, "nccl": f"algorithm={text}"} for name, text, _ in ALGORITHMS),
+    {"benchmark": "alltoall", "size": 4096, "nccl": "algorithm=ring"},
     {"benchmark": "allreduce", "size": 4096, "nccl": "communicators=2,", "timing": "pipelined"},
 )
 
@@ -57,15 +65,20 @@ def _measured(version: str) -> dict[str, Any]:
 @pytest.mark.parametrize("version", ["22803", "23203"])
 def test_every_byte_is_right_and_the_library_got_what_was_asked_for(version: str) -> None:
     found = _measured(version)
-    done = [found[str(number)] for number in range(len(CELLS) - 1)]
+    done = [found[str(number)] for number in range(len(CELLS) - 2)]
     assert [(c, d) for c, d in zip(CELLS, done, strict=False) if d.get("wrong") != 0 or d["busy"]] == []
     marks = [one["marks"] for one in done]
     usual = {"algorithm_used": "RING", "protocol_used": "LL", "channels_used": "0..1", "nccl_log": "tuning"}
     assert usual.items() <= marks[0].items()
     assert marks[4]["channels_used"] == "0..6" and marks[4]["nccl_cta_policy"] == "zero"
-    by_call = version == "23203"
-    assert (marks[5]["algorithm_used"], marks[5]["protocol_used"]) == ("tree", "LL128")
-    assert marks[5]["algorithm_by"] == ("call" if by_call else "NCCL_ALGO")
+    assert (marks[5]["algorithm_used"], marks[5]["protocol_used"]) == ("TREE", "LL128")
+    assert marks[5]["algorithm_by"] == "NCCL_ALGO"  # a call's choice does not hold beside NCCL_PROTO
+    by = "call" if version == "23203" else "NCCL_ALGO"
+    said = [(one["algorithm_used"], one["algorithm_by"]) for one in marks[-len(ALGORITHMS) :]]
+    assert said == [(used, by) for _, _, used in ALGORITHMS]
+    refused = found[str(len(CELLS) - 2)]
+    assert refused["refused"] == "NCCL has no choice of algorithms for alltoall: leave algorithm out of --nccl"
+    assert refused["code"] == EnvironmentProblem.exit_code
     assert marks[6]["channels_used"] == "0..2" and "algorithm_by" not in marks[6]
     assert "communicators" in found[str(len(CELLS) - 1)]["refused"]  # beside pipelined
 
@@ -107,10 +120,23 @@ def test_what_a_version_lacks_is_refused(standin: Any, text: str, version: str, 
 
 
 @needs_compiler
-def test_algorithms_are_chosen_call_by_call_where_the_version_has_that(standin: Any) -> None:
+def test_algorithms_are_chosen_call_by_call_where_the_version_has_that(
+    standin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tree = settings_of("algorithm=tree")
     assert per_call(tree, standin("23203")) and not per_call(tree, standin("22803"))
     assert not per_call(Settings(), standin("23203"))
+    monkeypatch.setenv("NCCL_PROTO", "Simple")  # beside which NCCL leaves out what a call says
+    assert not per_call(tree, standin("23203"))
+
+
+def test_what_a_call_may_use_is_said_as_its_configuration_has_it() -> None:
+    assert selection("collnetdirect+nvls+nvlstree") == "collnet_direct,nvls_,nvlstree"
+    assert selection("^ring+collnetchain") == "^ring+^collnet_chain"
+    check_algorithm("barrier", ["barrier"], by_call=False)
+    for ops, by_call in (({"barrier"}, True), ({"send", "recv"}, False), ({"alltoall", "barrier"}, False)):
+        with pytest.raises(EnvironmentProblem, match="no choice of algorithms for this"):
+            check_algorithm("this", ops, by_call)
 
 
 @needs_compiler

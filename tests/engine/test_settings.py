@@ -38,6 +38,7 @@ def test_a_text_and_its_canonical_form_say_the_same(given: dict[str, object]) ->
         ("max_ctas=1,min_ctas=2", "min_ctas=2 is above max_ctas=1"),
         ("max_ctas=1,max_ctas=2", "stands in --nccl twice"),
         ("algorithm=r;ng", "unknown algorithm 'r;ng' in --nccl: did you mean ring"),
+        ("algorithm=ring+^tree", r"\^ stands in front of all algorithms in --nccl: \^ring\+tree"),
         ("communicators=2,aggregate=2", "not both"),
     ],
 )

@@ -17,8 +17,8 @@
  * and ncclCommAbort waits until there is none.
  *
  * What came with a version is refused by an older one.  With NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=TUNING and
- * NCCL_DEBUG_FILE rank 0 writes NCCL's line of each call: algorithm and protocol as NCCL_ALGO, NCCL_PROTO or the call's
- * configuration say, channels as the communicator's.
+ * NCCL_DEBUG_FILE rank 0 writes NCCL's line of each call: algorithm (the first that is admitted) and protocol as
+ * NCCL_ALGO, NCCL_PROTO or the call's configuration say, channels as the communicator's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,7 +55,8 @@ typedef struct {
   atomic_int error, aborted, captured;
   long executed;
   int min_ctas, max_ctas, policy, registered;
-  char algorithm[32], protocol[16];
+  unsigned algorithms; /* by NCCL_ALGO; 0: its own choice */
+  char protocol[16];
 } Comm;
 
 enum Kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, GATHER, SCATTER, SEND, RECV };
@@ -269,7 +271,61 @@ static ncclResult_t submit(Work* work, int64_t stream) {
   return launch_host(stream, (void*)run, work) ? fail(UNHANDLED, "stand-in: the device refused the work") : OK;
 }
 
-static const char* per_call = NULL;
+/* NCCL's registry of algorithms without the symmetric kernels: name, word of NCCL_ALGO, what it is for */
+#define OF(kind) (1 << (kind))
+#define SOME (OF(ALLREDUCE) | OF(ALLGATHER) | OF(REDUCESCATTER))
+#define EVERY (SOME | OF(BROADCAST) | OF(REDUCE))
+static const struct { const char *name, *word; int kinds; } algorithm[] = {
+  {"TREE_LL", "tree", OF(ALLREDUCE)}, {"TREE_LL128", "tree", OF(ALLREDUCE)}, {"TREE_SIMPLE", "tree", OF(ALLREDUCE)},
+  {"RING_LL", "ring", EVERY}, {"RING_LL128", "ring", EVERY}, {"RING_SIMPLE", "ring", EVERY},
+  {"COLLNET_DIRECT_SIMPLE", "collnetdirect", SOME}, {"COLLNET_CHAIN_SIMPLE", "collnetchain", OF(ALLREDUCE)},
+  {"NVLS_SIMPLE", "nvls", SOME}, {"NVLSTREE_SIMPLE", "nvlstree", OF(ALLREDUCE)},
+  {"PAT_SIMPLE", "pat", OF(ALLGATHER) | OF(REDUCESCATTER)},
+};
+#define ALGORITHMS (int)(sizeof algorithm / sizeof *algorithm)
+#define ALL ((1u << ALGORITHMS) - 1)
+
+static unsigned admitted(enum Kind kind) {
+  unsigned mask = 0;
+  for (int i = 0; i < ALGORITHMS; i++) mask |= (unsigned)((algorithm[i].kinds >> kind) & 1) << i;
+  return mask;
+}
+/* NCCL_ALGO: words, or after ^ all but these; 0 where one is unknown */
+static unsigned by_variable(const char* text) {
+  char copy[128], *rest;
+  unsigned mask = 0;
+  int but = *text == '^';
+  snprintf(copy, sizeof copy, "%s", text + but);
+  for (char* word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+    unsigned named = 0;
+    for (int i = 0; i < ALGORITHMS; i++) named |= (unsigned)!strcasecmp(algorithm[i].word, word) << i;
+    if (!named) return 0;
+    mask |= named;
+  }
+  return but ? ALL & ~mask : mask;
+}
+/* of a call: beginnings of names, with , (or), + (and), ^ (not); 0 where one is unknown or nothing is left */
+static unsigned by_call(const char* text) {
+  char copy[128], *rest, *more;
+  unsigned mask = 0;
+  snprintf(copy, sizeof copy, "%s", text);
+  for (char* term = strtok_r(copy, ",", &rest); term; term = strtok_r(NULL, ",", &rest)) {
+    unsigned left = ALL;
+    for (char* tag = strtok_r(term, "+", &more); tag; tag = strtok_r(NULL, "+", &more)) {
+      int but = *tag == '^';
+      unsigned named = 0;
+      tag += but;
+      for (int i = 0; *tag && i < ALGORITHMS; i++)
+        named |= (unsigned)!strncasecmp(algorithm[i].name, tag, strlen(tag)) << i;
+      if (!named) return 0;
+      left &= but ? ALL & ~named : named;
+    }
+    if (!left) return 0;
+    mask |= left;
+  }
+  return mask;
+}
+static unsigned per_call = 0;
 
 /* NCCL's line about a call */
 static void tell(Comm* c, const Op* op) {
@@ -285,9 +341,11 @@ static void tell(Comm* c, const Op* op) {
     snprintf(path, sizeof path, "%.*s.%d.log", (int)(at ? at - where : (long)strlen(where)), where, (int)getpid());
     if (!(file = fopen(path, "a"))) return;
   }
-  const char* algorithm = per_call ? per_call : c->algorithm[0] ? c->algorithm : "RING"; /* of several the first */
+  /* what a variable says holds for all calls */
+  unsigned mask = (c->algorithms || c->protocol[0] ? c->algorithms : per_call) & admitted(op->kind);
+  const char* chosen = mask ? algorithm[__builtin_ctz(mask)].name : "RING_LL";
   fprintf(file, "host:1:2 [0] NCCL INFO %s: %zu Bytes -> Algo %.*s proto %s channel{Lo..Hi}={0..%d}\n", name[op->kind],
-          op->count * width[op->dtype], (int)strcspn(algorithm, ","), algorithm, c->protocol[0] ? c->protocol : "LL", c->max_ctas > 0 ? c->max_ctas - 1 : 1);
+          op->count * width[op->dtype], (int)(strrchr(chosen, '_') - chosen), chosen, c->protocol[0] ? c->protocol : "LL", c->max_ctas > 0 ? c->max_ctas - 1 : 1);
   fflush(file);
 }
 
@@ -348,7 +406,8 @@ ncclResult_t ncclCommInitRank(void** comm, int size, ncclUniqueId id, int rank) 
   if (c->shared == MAP_FAILED) return fail(SYSTEM, strerror(errno));
   c->size = size;
   c->rank = rank;
-  if (getenv("NCCL_ALGO")) snprintf(c->algorithm, sizeof c->algorithm, "%s", getenv("NCCL_ALGO"));
+  if (getenv("NCCL_ALGO") && !(c->algorithms = by_variable(getenv("NCCL_ALGO"))))
+    return fail(USAGE, "stand-in: an unknown word in NCCL_ALGO");
   if (getenv("NCCL_PROTO")) snprintf(c->protocol, sizeof c->protocol, "%s", getenv("NCCL_PROTO"));
   if (atomic_fetch_add(&c->shared->joined, 1) + 1 == size) shm_unlink(id.internal);
   for (int i = 0; atomic_load(&c->shared->joined) < size; i++) {
@@ -520,31 +579,34 @@ typedef struct {
   uint64_t userProfilerTag;
   void* launchCompletionEvent;
 } CallConfig;
-static ncclResult_t configured(const CallConfig* config) {
+static ncclResult_t configured(const CallConfig* config, enum Kind kind) {
   if (version() < 23200) return fail(USAGE, "stand-in: no configuration of calls before 2.32");
   if (config->magic != 0xcafebeef || config->size != sizeof *config || config->version != 23200)
     return fail(ARGUMENT, "stand-in: the configuration of the call was not initialised");
   if (config->launchCompletionEvent || config->CTAPolicy != UNDEFINED || config->ext)
     return fail(ARGUMENT, "stand-in: a field is set that nobody asked for");
-  return OK;
+  per_call = by_call(config->algSelection) & admitted(kind);
+  return per_call ? OK : fail(ARGUMENT, "stand-in: algSelection cannot be honored");
 }
-#define CONFIGURED(call) do { \
-    ncclResult_t code = configured(config); \
+#define CONFIGURED(kind, call) do { \
+    ncclResult_t code = configured(config, kind); \
     if (code) return code; \
-    per_call = config->algSelection; \
     code = call; \
-    per_call = NULL; \
+    per_call = 0; \
     return code; \
   } while (0)
 ncclResult_t ncclAllReduceConfig(const void* in, void* out, size_t n, int d, int o, Comm* c, int64_t s, const CallConfig* config) {
-  CONFIGURED(ncclAllReduce(in, out, n, d, o, c, s));
+  CONFIGURED(ALLREDUCE, ncclAllReduce(in, out, n, d, o, c, s));
 }
 ncclResult_t ncclReduceConfig(const void* in, void* out, size_t n, int d, int o, int root, Comm* c, int64_t s, const CallConfig* config) {
-  CONFIGURED(ncclReduce(in, out, n, d, o, root, c, s));
+  CONFIGURED(REDUCE, ncclReduce(in, out, n, d, o, root, c, s));
 }
 ncclResult_t ncclBroadcastConfig(const void* in, void* out, size_t n, int d, int root, Comm* c, int64_t s, const CallConfig* config) {
-  CONFIGURED(ncclBroadcast(in, out, n, d, root, c, s));
+  CONFIGURED(BROADCAST, ncclBroadcast(in, out, n, d, root, c, s));
 }
 ncclResult_t ncclAllGatherConfig(const void* in, void* out, size_t n, int d, Comm* c, int64_t s, const CallConfig* config) {
-  CONFIGURED(ncclAllGather(in, out, n, d, c, s));
+  CONFIGURED(ALLGATHER, ncclAllGather(in, out, n, d, c, s));
+}
+ncclResult_t ncclReduceScatterConfig(const void* in, void* out, size_t n, int d, int o, Comm* c, int64_t s, const CallConfig* config) {
+  CONFIGURED(REDUCESCATTER, ncclReduceScatter(in, out, n, d, o, c, s));
 }
