@@ -31,7 +31,8 @@ REGISTER_SINCE: Final = (2, 19, 0)
 WINDOW_SINCE: Final = (2, 27, 0)
 CONFIG_SINCE: Final = (2, 17, 0)
 POLICY_SINCE: Final = (2, 27, 0)
-
+_ABOVE: Final = {"min_ctas": "NCCL_MIN_CTAS", "max_ctas": "NCCL_MAX_CTAS", "cta_policy": "NCCL_CTA_POLICY"}
+"""Settings of a communicator's configuration -> variables that hold instead of it."""
 CHOOSING: Final = ("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL")
 """Variables by which NCCL leaves out what a call's configuration says of algorithms."""
 
@@ -49,6 +50,11 @@ def check(settings: Settings, library: Library) -> None:
             raise EnvironmentProblem(
                 f"{library.name} {library.version_text} has no {what}, which came with {number}: "
                 "a newer version, or leave it out of --nccl"
+            )
+    for key, variable in _ABOVE.items():
+        if getattr(settings, key) and os.environ.get(variable):
+            raise EnvironmentProblem(
+                f"{variable} is set, which {library.name} puts above {key} of --nccl: unset it, or leave {key} out"
             )
 
 
@@ -112,7 +118,9 @@ class Communicators:
         """A further communicator of all ranks, which make it together. Raises EnvironmentProblem."""
         session = self._session
         unique: bytes = session.share(self.library.unique_id() if session.rank == 0 else None)
-        return self.library.init_rank(session.size, unique, session.rank, communicator_config(self.settings))
+        return self.library.init_rank(
+            session.size, unique, session.rank, communicator_config(session.limited(self.settings))
+        )
 
     def creator(self) -> int:
         """Address of a C function of one operand, which makes a communicator as :meth:`created` and stores its handle.

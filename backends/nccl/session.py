@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from omb_py.backends.nccl.bound import Binding
     from omb_py.engine.devices.memory import DeviceMemory
 
+SHARED_CTAS: Final = 2
+"""Of a communicator whose ranks share a GPU: the kernels of all of them must run at once."""
 LOOK_S: Final = 0.2
 """How often the library is asked for errors that came after a call had returned."""
 
@@ -69,7 +71,7 @@ class NcclSession(OneRank):
         self.ranks_per_device = crowd(self.places)
         self.library, self.library_version = self.nccl.name, self.nccl.version_text
         if self.ranks_per_device > 1 and kind == "cuda":
-            os.environ.update(shared_gpu(self.nccl.version, self.rank))
+            os.environ.update(shared_gpu(self.nccl.version, self.rank, spec.get("cells") or ()))
         self._log = TuningLog() if self.rank == 0 and _wants_log(spec) else None
         if self._log:  # NCCL reads them once, when it is first called
             os.environ.update(self._log.variables)
@@ -87,6 +89,13 @@ class NcclSession(OneRank):
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._look, name="omb-nccl-errors", daemon=True)
         self._watch.start()
+
+    def limited(self, settings: Settings) -> Settings:
+        """How a communicator is made: with few CTAs where ranks share a GPU and nothing is said of them."""
+        switched = self.device.kind == "cuda" and self.nccl.version >= SHARED_GPU_SINCE
+        if self.ranks_per_device == 1 or not switched or settings.max_ctas:
+            return settings
+        return replace(settings, max_ctas=max(SHARED_CTAS, settings.min_ctas))
 
     @property
     def memory(self) -> DeviceMemory:
@@ -150,7 +159,7 @@ class NcclSession(OneRank):
                     self._watched.remove(self._bound[other])
                     self._bound.pop(other).destroy()
             began = time.perf_counter_ns()
-            self._bound[key] = _made(cell.binding, self, key[1])
+            self._bound[key] = _made(cell.binding, self, self.limited(key[1]))
             self._started(began)
             self._watched.append(self._bound[key])
         return self._bound[key]
@@ -292,13 +301,25 @@ def _wants_log(spec: Mapping[str, Any]) -> bool:
     return any(settings_of(cell.get("nccl") or "").log == "tuning" for cell in spec.get("cells") or ())
 
 
-def shared_gpu(version: tuple[int, int, int], rank: int) -> dict[str, str]:
+def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
     """Variables by which NCCL lets ranks share a GPU: its own switch, or before 2.30 a machine of its own for each.
 
-    Where the user has set one, that stays.
+    Where the user has set one, that stays. Of CTAs there is one only for a binding whose communicators take no
+    configuration, for NCCL puts it above all configurations of the process. Raises EnvironmentProblem: others of
+    these cells have counts of their own.
     """
     if version >= SHARED_GPU_SINCE:
-        wanted = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_NVLS_ENABLE": "0", "NCCL_MAX_CTAS": "2"}
+        wanted = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+        used = dict.fromkeys(str(cell.get("binding") or NATIVE) for cell in cells)
+        without = [name for name in used if lacks_settings(name, f"max_ctas={SHARED_CTAS}")]
+        asked = [settings_of(cell.get("nccl") or "") for cell in cells]
+        if without and any(settings.min_ctas or settings.max_ctas for settings in asked):
+            raise EnvironmentProblem(
+                f"binding {without[0]} on a shared GPU needs NCCL_MAX_CTAS, which NCCL puts above what --nccl says of "
+                "CTAs: measure them one after the other"
+            )
+        if without:
+            wanted["NCCL_MAX_CTAS"] = str(SHARED_CTAS)
     else:
         wanted = {"NCCL_HOSTID": f"omb-py-{rank}"}
     return {name: os.environ.get(name, value) for name, value in wanted.items()}

@@ -9,18 +9,20 @@ import time
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from omb_py.backends.nccl.calls import CALLS, OPS, TYPES, Resolver, handles
+from omb_py.backends.nccl.config import UNDEFINED, communicator_config
 from omb_py.backends.nccl.library import NAMES, VARIABLE, candidates, load, probe, version_of
 from omb_py.backends.nccl.lower import NEWER, lowered
-from omb_py.backends.nccl.session import shared_gpu
+from omb_py.backends.nccl.session import NcclSession, shared_gpu
 from omb_py.engine import steps
 from omb_py.engine.benchmark import World
 from omb_py.engine.dtypes import FP8
 from omb_py.engine.program import Step, walk
+from omb_py.engine.settings import Settings
 from omb_py.engine.timing import MODES
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.worker import arranged
@@ -278,6 +280,23 @@ def test_a_gpu_is_shared_by_the_switch_or_by_names_of_machines() -> None:
     assert shared_gpu((2, 30, 3), 1)["NCCL_MULTI_RANK_GPU_ENABLE"] == "1"
     assert shared_gpu((2, 30, 3), 1)["NCCL_NVLS_ENABLE"] == "0"
     assert shared_gpu((2, 29, 7), 1) != shared_gpu((2, 29, 7), 0) and "NCCL_HOSTID" in shared_gpu((2, 29, 7), 0)
+
+
+def test_ctas_on_a_shared_gpu_are_the_communicators_own_where_it_takes_a_configuration() -> None:
+    """NCCL puts NCCL_MAX_CTAS above what a communicator is given, so it may not stand beside that."""
+    one, cupy = {"binding": "native", "nccl": "max_ctas=1"}, {"binding": "cupy", "nccl": ""}
+    new = (2, 30, 3)
+    assert "NCCL_MAX_CTAS" not in shared_gpu(new, 0, [one, {"binding": "nccl4py"}, {"binding": "torch"}])
+    assert shared_gpu(new, 0, [cupy, {"binding": "native"}])["NCCL_MAX_CTAS"] == "2"
+    with pytest.raises(EnvironmentProblem, match="binding cupy on a shared GPU needs NCCL_MAX_CTAS"):
+        shared_gpu(new, 0, [cupy, one])
+    gpu, library = SimpleNamespace(kind="cuda"), SimpleNamespace(version=new)
+    session = cast("NcclSession", SimpleNamespace(device=gpu, nccl=library, ranks_per_device=2))
+    counts = (Settings(), Settings(max_ctas=1), Settings(min_ctas=5))
+    given = [communicator_config(NcclSession.limited(session, settings)) for settings in counts]
+    assert [(made.minCTAs, made.maxCTAs) for made in given if made] == [(UNDEFINED, 2), (UNDEFINED, 1), (5, 5)]
+    session.ranks_per_device = 1
+    assert NcclSession.limited(session, Settings()) == Settings()
 
 
 def test_the_library_is_looked_for_where_the_variable_says(tmp_path: Path) -> None:

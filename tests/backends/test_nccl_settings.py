@@ -120,6 +120,20 @@ def test_what_a_version_lacks_is_refused(standin: Any, text: str, version: str, 
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("text", "variable"),
+    [("min_ctas=2", "NCCL_MIN_CTAS"), ("max_ctas=2", "NCCL_MAX_CTAS"), ("cta_policy=zero", "NCCL_CTA_POLICY")],
+)
+def test_what_a_variable_would_undo_is_refused(
+    standin: Any, text: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(EnvironmentProblem, match=f"{variable} is set, which NCCL puts above {text.split('=')[0]}"):
+        check(settings_of(text), standin("23203"))
+    check(Settings(), standin("23203"))
+
+
+@needs_compiler
 def test_algorithms_are_chosen_call_by_call_where_the_version_has_that(
     standin: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,8 @@ def parts(device: str) -> tuple[Part, ...]:
     of_mpi = (every(*COLLECTIVES, *POINT_TO_POINT, binding=["native", "mpi4py"]), every("allreduce", in_place=True))
     of_gloo = (every(*COLLECTIVES, *POINT_TO_POINT), every("allreduce", in_place=True))
     here = [name for name in BINDINGS if name != NATIVE and name not in absent(device)]
-    taken = {"cupy": "aggregate=4", "nccl4py": "max_ctas=1,protocol=simple"}
+    # no max_ctas: CuPy takes none, and a variable that limits them beside it holds for all of the process
+    taken = {"cupy": "aggregate=4", "nccl4py": "cta_policy=efficiency,protocol=simple"}
     return (
         Part(
             "nccl",
