@@ -22,10 +22,11 @@ from rich.console import Console
 import omb_py
 from omb_py.backends.mpi.library import mpi_library
 from omb_py.dashboards.terminal import results_table
-from tests.gpu.parts import COLLECTIVES, RANKS, Part, absent, parts, suite_text
+from omb_py.engine.buffers import ON_DEVICE
+from tests.gpu.parts import COLLECTIVES, RANKS, Part, absent, arrays, parts, suite_text
 from tests.support.mpi import ROOT, environment
 
-LONGEST_S = 600
+LONGEST_S, ALONE_S = 600, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,13 @@ def alone(part: Part) -> list[Part]:
 def one_rank(device: str) -> str:
     """NCCL with a single rank, which the command line does not start; returns what failed, or nothing."""
     cells = json.dumps([{"benchmark": name, "size": 65536} for name in COLLECTIVES])
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.nccl_cells", cells], cwd=ROOT, capture_output=True, text=True,
-        env=environment(OMB_PY_TEST_DEVICE=device), stdin=subprocess.DEVNULL, timeout=300,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.support.nccl_cells", cells], cwd=ROOT, capture_output=True, text=True,
+            env=environment(OMB_PY_TEST_DEVICE=device), stdin=subprocess.DEVNULL, timeout=ALONE_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:  # the other parts are worth running
+        return f"not done within {ALONE_S} s"
     if done.returncode:
         return f"exit status {done.returncode}: {done.stderr[-2000:]}"
     bad = [
@@ -95,6 +99,8 @@ def run_all(check: Check, chosen: Sequence[Part] | None = None) -> dict[str, str
     vendor = mpi_library().vendor
     for name, why in absent(check.device).items():
         print(f"left out: binding {name}: {why}")
+    for name in (name for name in ON_DEVICE if name not in arrays(check.device)):
+        print(f"left out: buffer {name}: its package is not here, or not for this device")
     for part in parts(check.device) if chosen is None else chosen:
         if why := part.applies(check.device, vendor):
             print(f"left out: {part.name}: {why}")

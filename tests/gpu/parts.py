@@ -6,16 +6,21 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from omb_py.backends.nccl.bindings import BINDINGS, NATIVE, missing
+from omb_py.engine.buffers import ON_DEVICE
 from tests.support.mpi import ROOT
 
 RANKS = 2
 """On one GPU: NCCL admits about two."""
 COLLECTIVES = (
-    "allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", "alltoall", "gather", "scatter", "sendrecv",
+    "allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", "reduce_scatter", "alltoall", "alltoallv",
+    "allgatherv", "gather", "gatherv", "scatter", "scatterv", "sendrecv",
 )  # fmt: skip
+UNEVEN = ("allgatherv", "gatherv", "scatterv")
+"""Which Gloo has not."""
 COMMUNICATORS = ("comm_dup", "comm_split", "comm_create")
 POINT_TO_POINT = ("latency", "bw", "bibw")
 MODES = ("pipelined", "graph", "event", "spin-gated")
@@ -57,16 +62,33 @@ def every(*names: str, **options: Any) -> Entry:
     return {"benchmarks": list(names), **{name.replace("_", "-"): value for name, value in options.items()}}
 
 
+NO_DATA = every("barrier", validation=None, message_size=None)
+"""Of which there is nothing to check but that it is done."""
+
+
 def absent(device: str) -> dict[str, str]:
     """Bindings of NCCL whose package is not here, with the reason. The simulated device has stand-ins for all."""
     return {name: why for name in BINDINGS if device != "sim" and (why := missing(name, device))}
 
 
+def arrays(device: str) -> list[str]:
+    """Packages whose arrays can hold buffers on this device. The simulated one has arrays of its own for all."""
+    if device == "sim":
+        return list(ON_DEVICE)
+    return [name for name in ON_DEVICE if (not missing(name, device) if name in BINDINGS else find_spec(name))]
+
+
 def parts(device: str) -> tuple[Part, ...]:
     """Everything, on a kind of device. A further binding is a further entry."""
     direct = DIRECT if device == "sim" else INTEL
-    of_mpi = (every(*COLLECTIVES, *POINT_TO_POINT, binding=["native", "mpi4py"]), every("allreduce", in_place=True))
-    of_gloo = (every(*COLLECTIVES, *POINT_TO_POINT), every("allreduce", in_place=True))
+    of_mpi = (
+        every(*COLLECTIVES, *POINT_TO_POINT, binding=["native", "mpi4py"]),
+        every("allreduce", in_place=True),
+        *(every("allreduce", "latency", binding="mpi4py", buffer=name) for name in arrays(device)),
+        NO_DATA,
+    )
+    in_gloo = (name for name in COLLECTIVES if name not in UNEVEN)
+    of_gloo = (every(*in_gloo, *POINT_TO_POINT), every("allreduce", in_place=True), NO_DATA)
     here = [name for name in BINDINGS if name != NATIVE and name not in absent(device)]
     # no max_ctas: CuPy takes none, and a variable that limits them beside it holds for all of the process
     taken = {"cupy": "aggregate=4", "nccl4py": "cta_policy=efficiency,protocol=simple"}
@@ -79,6 +101,7 @@ def parts(device: str) -> tuple[Part, ...]:
                 every("allreduce", timing=list(MODES)),
                 every("allreduce", type=["float16", "bfloat16", "float64"]),
                 every("iallreduce", cuda_target=["cpu", "gpu", "both"]),
+                NO_DATA,
             ),
         ),
         Part(
@@ -98,7 +121,8 @@ def parts(device: str) -> tuple[Part, ...]:
             environ=STAND_INS if device == "sim" else {},
         ),
         Part("mpi staged", (*of_mpi, every("iallreduce", cuda_target=["cpu", "gpu", "both"])), environ=STAGED),
-        Part("mpi direct", of_mpi, environ=direct, mpi="Intel MPI"),
+        # staged instead would pass, too
+        Part("mpi direct", tuple({**entry, "staging": "never"} for entry in of_mpi), environ=direct, mpi="Intel MPI"),
         Part("gloo", of_gloo),
         Part("mpi managed", command=("latency", "--backend", "mpi", "MD", "MH"), environ=STAGED),
         Part("mpi mixed", command=("bw", "--backend", "mpi", "H", "D"), environ=STAGED),

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import omb_py
 from omb_py.cli import main
 from omb_py.cli.measure import command, request_of
+from omb_py.engine.buffers import ON_DEVICE
 from omb_py.orchestrate.choices import gpu_here
 from omb_py.orchestrate.plan import plan
 from omb_py.suites.registry import find
+from tests.backends.test_nccl import COLLECTIVES as OF_NCCL
 from tests.gpu import check
-from tests.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, Part, every, parts
+from tests.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, STAGED, Part, every, parts
 from tests.support.standin import COMPILER, library
 
 SMALL = {"sizes": "64:64", "iterations": 3}
@@ -53,7 +57,9 @@ def test_everything_on_the_simulated_device(
     assert check.run_all(check.Check("sim", tmp_path, **SMALL), few) == {}
     rows = omb_py.load(tmp_path).to_dict("records")
     assert all(row["device"] == "sim" for row in rows)
-    assert {row["benchmark"] for row in rows if not row["validated"]} == {COMMUNICATORS[0], COMMUNICATORS[-1]}
+    unchecked = {row["benchmark"] for row in rows if not row["validated"]}
+    assert unchecked == {COMMUNICATORS[0], COMMUNICATORS[-1], "barrier"}
+    assert {row["buffer"] for row in rows if row["backend"] == "mpi" and row["binding"] == "mpi4py"} >= set(ON_DEVICE)
     ways = {(row["backend"], dict(row["parameters"]).get("staging")) for row in rows}
     assert ways == {("nccl", None), ("mpi", "staged"), ("mpi", "direct"), ("gloo", "staged")}
     assert {row["timing"] for row in rows} == {"local_max", *MODES}
@@ -61,6 +67,29 @@ def test_everything_on_the_simulated_device(
     assert {dict(row["parameters"]).get("placement") for row in rows} == {None, "MD MH", "H D"}
     assert {dict(row["parameters"]).get("filler") for row in rows} == {None, "gpu", "both"}
     assert "gloo" in capsys.readouterr().out
+
+
+@pytest.mark.mpi
+@pytest.mark.calm
+@pytest.mark.one_library
+def test_the_direct_part_fails_where_the_library_takes_no_device_buffers(tmp_path: Path) -> None:
+    direct = next(part for part in parts("sim") if part.name == "mpi direct")
+    short = tuple({**entry, "benchmarks": entry["benchmarks"][:1]} for entry in direct.suite[:1])
+    told = check.Check("sim", tmp_path, **SMALL).run(replace(direct, suite=short, environ=STAGED))
+    assert "exit status 3" in told and "--staging never: " in told
+
+
+def test_one_rank_that_hangs_costs_its_own_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(words: list[str], **options: Any) -> None:
+        raise subprocess.TimeoutExpired(words, options["timeout"])
+
+    monkeypatch.setattr("tests.gpu.check.subprocess.run", late)
+    assert check.one_rank("sim") == "not done within 300 s"
+
+
+def test_every_collective_of_nccl_is_in_a_part() -> None:
+    lowered = {benchmark for entry in parts("sim")[0].suite for benchmark in entry["benchmarks"]}
+    assert lowered >= {*OF_NCCL, "barrier"}
 
 
 def test_what_fails_is_named_and_what_does_not_apply_is_left_out(
