@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from omb_py.backends.gloo.errors import first_line
 from omb_py.backends.gloo.meeting import WORKING, store
 from omb_py.backends.nccl.bound import Binding, Statements
 from omb_py.backends.nccl.communicators import environment_of
+from omb_py.backends.nccl.library import version_of
 from omb_py.engine.devices import SIMULATED
 from omb_py.engine.flat import Names
 from omb_py.engine.memory import HostMemory
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
 ONE_CALL = frozenset({"alltoall", "alltoallv", "gather", "scatter", "reduce_scatter"})
 """Steps that are one call of torch.distributed, whatever NCCL has."""
+
+
+LIBRARIES = ("libtorch_cuda.so", "libtorch_hip.so")
+"""Those of PyTorch that call NCCL or RCCL: what they depend on is what they call."""
 
 
 class TorchBinding(Binding):
@@ -68,8 +74,7 @@ class TorchBinding(Binding):
                 f"init_process_group failed: {first_line(error)}: NCCL_DEBUG=WARN says more"
             ) from None
         self.version = f"torch {torch.__version__}"
-        number = () if simulated else import_module("torch.cuda.nccl").version()
-        self.library_version = ".".join(map(str, number)) or "none: Gloo on the simulated device"
+        self.library_version = "none: Gloo on the simulated device" if simulated else loaded_version()
 
     def has(self, op: str) -> bool:
         """torch.distributed has these as functions; what they are made of is its own."""
@@ -86,6 +91,18 @@ class TorchBinding(Binding):
         """Leave the process group, to which nothing may refer any more."""
         dist.destroy_process_group()
         gc.collect()
+
+
+def loaded_version() -> str:
+    """Of the NCCL that PyTorch calls here. Its own word is of the NCCL that it was built with, and may be another."""
+    for name in LIBRARIES:
+        number = ctypes.c_int()
+        try:
+            ctypes.CDLL(name, os.RTLD_NOLOAD).ncclGetVersion(ctypes.byref(number))
+        except (OSError, AttributeError):  # not loaded, or NCCL is a hidden part of it
+            continue
+        return ".".join(map(str, version_of(number.value)))
+    return ".".join(map(str, import_module("torch.cuda.nccl").version()))
 
 
 def options(settings: Settings) -> dict[str, Any]:

@@ -5,6 +5,7 @@ The stand-ins (tests/standin/python) have the names, operands, checks and except
 
 from __future__ import annotations
 
+import ctypes.util
 import os
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from omb_py.orchestrate.choices import OFFERS
 from omb_py.orchestrate.plan import plan
 from omb_py.orchestrate.request import Request
 from omb_py.suites.registry import BENCHMARKS
-from tests.backends.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails
+from tests.backends.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails, load_standin
 from tests.support.mpi import ROOT
 from tests.support.standin import COMPILER, report
 
@@ -162,6 +163,19 @@ def test_torch_is_given_the_counts_of_ctas(monkeypatch: pytest.MonkeyPatch) -> N
     simulated: Any = SimpleNamespace(device=SimpleNamespace(kind="sim"))
     with pytest.raises(EnvironmentProblem, match="binding torch is Gloo on the simulated device, which takes no proto"):
         by_torch.TorchBinding(simulated, Settings(protocol="ll"))
+
+
+@needs_compiler
+def test_torchs_version_of_nccl_is_that_of_the_library_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_torch = pytest.importorskip("omb_py.backends.nccl.by_torch")
+    monkeypatch.setenv("STANDIN_VERSION", "23203")
+    built = SimpleNamespace(version=lambda: (2, 27, 5))
+    monkeypatch.setattr(by_torch, "import_module", {"torch.cuda.nccl": built}.__getitem__)
+    monkeypatch.setattr(by_torch, "LIBRARIES", ("libnobody-has.so", ctypes.util.find_library("c")))
+    assert by_torch.loaded_version() == "2.27.5"
+    loaded = load_standin()
+    monkeypatch.setattr(by_torch, "LIBRARIES", ("libnobody-has.so", loaded.path))
+    assert by_torch.loaded_version() == loaded.version_text == "2.32.3"
 
 
 @pytest.mark.parametrize(
