@@ -16,7 +16,8 @@ def lower_bound_us(
     """The larger of two bounds: ceil(log2 p) alpha, and what a rank must send or get at least, times beta.
 
     Args:
-        formula: as in the column ``bw_formula``; its bus factor is the share of `bytes_total` that crosses each port.
+        formula: as in the column ``bw_formula``, or its name alone; its bus factor is the share of `bytes_total` that
+            crosses each port.
         benchmark: a barrier moves nothing and has the first bound only.
         bytes_total: of the whole operation, as nccl-tests counts (the vector of an allreduce, else all blocks).
         ranks: of the operation.

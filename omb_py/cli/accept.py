@@ -20,6 +20,7 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.request import DEFAULT_STORE
 from omb_py.orchestrate.resume import NEWEST
 from omb_py.orchestrate.suite import load_suite
+from omb_py.orchestrate.suitefile import Suite
 
 FORMS = ("table", "json", "markdown", "junit")
 ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit", ".html": "html"}
@@ -78,10 +79,35 @@ def command() -> click.Command:
 
 def _check(values: dict[str, Any]) -> None:
     """What can be known of an acceptance before it waits for its nodes."""
+    check_files(values["output"], ENDINGS)
+    checked_suite(values["suite"])
+
+
+def checked_suite(word: str) -> Suite:
+    """A suite with criteria. Raises UsageError where it has none, or they or the other job's words are wrong."""
     from omb_py.orchestrate.accept import check_criteria
 
-    check_files(values["output"], ENDINGS)
-    check_criteria(load_suite(values["suite"]))
+    suite = load_suite(word)
+    how, _ = check_criteria(suite)
+    check_job(suite, how.beside)
+    return suite
+
+
+def check_job(suite: Suite, words: Sequence[str]) -> None:
+    """Read the command line of an interference test's other job. Raises UsageError."""
+    if not words:
+        return
+    from omb_py.cli import measure
+    from omb_py.cli.app import usage_line
+    from omb_py.suites import find
+
+    benchmark = find(words[0])
+    try:
+        with measure.command(benchmark).make_context(benchmark.name, list(words[1:])) as ctx:
+            measure.request_of(benchmark, dict(ctx.params))
+    except (click.UsageError, UsageError) as error:
+        told = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
+        raise UsageError(f"{suite.file}: [accept] key 'beside': {told}") from None
 
 
 def _here(param: click.Parameter) -> bool:
@@ -107,7 +133,7 @@ def run_accept(
         correctness=not no_correctness, quiet=quiet, command=f"omb-py {' '.join(_words())}",
         resume=run or resume,
     )  # fmt: skip
-    found = accept(load_suite(suite), asked, store or DEFAULT_STORE)
+    found = accept(checked_suite(suite), asked, store or DEFAULT_STORE)
     return show(found, form, output, strict)
 
 

@@ -180,13 +180,13 @@ def invoke(words: Sequence[str]) -> int:
     except click.Abort:
         raise Interrupted("interrupted") from None
     except click.UsageError as error:
-        raise UsageError(_line(error, words)) from error
+        raise UsageError(usage_line(error, words)) from error
     except click.ClickException as error:
         raise EnvironmentProblem(error.format_message()) from error
     return result if isinstance(result, int) else OK
 
 
-def _line(error: click.UsageError, words: Sequence[str]) -> str:
+def usage_line(error: click.UsageError, words: Sequence[str]) -> str:
     """Click's usage error as one line with the nearest choice, or where to look."""
     ctx = error.ctx
     path = ctx.command_path if ctx else " ".join(["omb-py", *words[:1]])

@@ -200,9 +200,12 @@ def run_show(suite: str, ranks: int | None, **values: Any) -> int:
 
 def run_check(suite: str) -> int:
     """Say that the suite is right; what is wrong is raised as an error."""
+    from omb_py.cli.accept import check_job
     from omb_py.orchestrate.accept import check_suite
+    from omb_py.orchestrate.criteriafile import read_accepting
 
     read = load_suite(suite)
+    check_job(read, read_accepting(read).beside)
     expanded = expand(read, CommandLine())
     requests = expanded.requests
     criteria = check_suite(read, expanded)

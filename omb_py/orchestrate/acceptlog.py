@@ -161,7 +161,8 @@ def _take_in(log: Log, lines: Iterable[str]) -> None:
         except ValueError:
             continue  # the line at which it was cut off
         if "begun" in told:
-            log.begun = Begun(**{k: tuple(v) if isinstance(v, list) else v for k, v in told["begun"].items()})
+            begun: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told["begun"].items()}
+            log.begun = Begun(**begun)
         elif "done" in told:
             log.done = told["done"]
         elif "ended" in told:

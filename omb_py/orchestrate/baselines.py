@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ PERFORMANCE = "performance"
 """Phase of the rows that are timed."""
 _MORE = ("min_us", "p999_us", "algbw_gbps", "busbw_gbps", "metrics", "dtype", "op")
 _FACTS = ("ranks", "backend", "binding", "dtype", "op")
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 
 def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | None) -> list[Row]:

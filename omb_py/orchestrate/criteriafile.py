@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from omb_py.engine.benchmark import Benchmark
-from omb_py.engine.dtypes import parse_dtype
+from omb_py.engine.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar import parse_size, parse_sizes
+from omb_py.orchestrate.choices import OFFERS, offers_of
 from omb_py.orchestrate.promised import mock_up, words_of
 from omb_py.orchestrate.suitefile import Setting, Suite, Table, kind, nearest_key
+from omb_py.results.bounds import lower_bound_us
 from omb_py.results.criteria import METRICS, Criterion, Range, Source
 from omb_py.results.decisions import UNDECIDED, Rule, Undecided
 from omb_py.results.quantities import Quantity, parse_quantity, parse_share
@@ -312,6 +314,10 @@ def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[i
     timed = [key for key in ("efficiency", "guideline") if key in keys]
     if timed and (rates or metric.dimension != "time"):
         raise keys[timed[0]].error(f"is about times, and {name if not rates else benchmark.name} is none")
+    if timed == ["efficiency"] and lower_bound_us(benchmark.bandwidth, benchmark.name, 8, 2, 1.0, 1.0) is None:
+        raise keys["efficiency"].error(
+            f"no lower bound is known for {benchmark.name}: collectives and barrier have one"
+        )
     if not ranges and given is not None:
         raise table.error("no bound")
     return name
@@ -326,7 +332,23 @@ def _where(keys: Mapping[str, Setting]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, column in WHERE.items():
         if key in keys:
-            found[column] = _whole(keys[key], 1) if key == "ranks" else _get(keys, key, _text, "")
-    if "dtype" in found:
-        found["dtype"] = _get(keys, "type", lambda s: parse_dtype(_text(s)), "")
+            found[column] = _whole(keys[key], 1) if key == "ranks" else _get(keys, key, _READ[key], "")
     return found
+
+
+def _backend(setting: Setting) -> str:
+    return _one_of(setting, tuple(offers_of([_text(setting)])))
+
+
+def _binding(setting: Setting) -> str:
+    from omb_py.backends.registry import backends
+
+    offers = OFFERS
+    if not any(_text(setting) in offer.bindings for offer in offers.values()):  # an installed package's, then
+        offers = offers_of(backends())
+    return _one_of(setting, tuple(dict.fromkeys(name for offer in offers.values() for name in offer.bindings)))
+
+
+_READ: Mapping[str, Callable[[Setting], str]] = {
+    "backend": _backend, "binding": _binding, "type": lambda s: parse_dtype(_text(s)), "op": lambda s: _one_of(s, OPS),
+}  # fmt: skip
