@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from omb_py.cli import main
+from omb_py.cli.files import write_file
+from omb_py.errors import EnvironmentProblem
 
 
 def run(file: Path, words: list[str]) -> int:
@@ -14,7 +16,10 @@ def run(file: Path, words: list[str]) -> int:
     file.unlink(missing_ok=True)
     sys.argv = ["omb-py", *words]  # what is stored and printed is what the user wrote
     code = main(words)
-    file.write_text(f"{code}\n")
+    try:
+        write_file(file, f"{code}\n")  # whole or not at all: it is read as soon as it is there
+    except EnvironmentProblem as problem:
+        print(f"omb-py: error: {problem}", file=sys.stderr)
     return code
 
 
