@@ -99,12 +99,9 @@ def check_job(suite: Suite, words: Sequence[str]) -> None:
         return
     from omb_py.cli import measure
     from omb_py.cli.app import usage_line
-    from omb_py.suites import find
 
-    benchmark = find(words[0])
     try:
-        with measure.command(benchmark).make_context(benchmark.name, list(words[1:])) as ctx:
-            measure.request_of(benchmark, dict(ctx.params))
+        measure.request_of_line(words)
     except (click.UsageError, UsageError) as error:
         told = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
         raise UsageError(f"{suite.file}: [accept] key 'beside': {told}") from None

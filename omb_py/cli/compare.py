@@ -279,15 +279,8 @@ def _of_benchmark(words: Sequence[str]) -> Request:
     from omb_py.cli import measure
     from omb_py.orchestrate.choices import offers_of
     from omb_py.orchestrate.plan import check
-    from omb_py.suites import find
 
-    benchmark = find(words[0])
-    parent = click.get_current_context()
-    with measure.command(benchmark).make_context(benchmark.name, list(words[1:]), parent=parent) as ctx:
-        values = dict(ctx.params)
-        if values.pop("no_store"):
-            raise UsageError(_STORED)
-        request = measure.request_of(benchmark, {**values, "no_store": False})
+    request = measure.request_of_line(words, unstored=_STORED)
     check(request, offers_of(request.backends))
     return request
 

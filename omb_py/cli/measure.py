@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from omb_py.orchestrate.plan import takes
 from omb_py.orchestrate.request import Request
 from omb_py.orchestrate.several import narrowed
 from omb_py.results.titles import origin
+from omb_py.suites import find
 
 
 def command(benchmark: Benchmark) -> click.Command:
@@ -77,6 +79,25 @@ def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
     if device:
         given["device"] = device
     return Request(**given, placement=placement)
+
+
+def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
+    """The request of a benchmark's command line that stands in another's, as ``allreduce -n 2``.
+
+    Args:
+        words: the benchmark and its options.
+        unstored: what is said where they have ``--no-store``; empty: they may.
+
+    Raises:
+        UsageError: the words say what cannot be, or `unstored`.
+        click.UsageError: an option is unknown or lacks its value.
+    """
+    benchmark = find(words[0])
+    parent = click.get_current_context()
+    with command(benchmark).make_context(benchmark.name, list(words[1:]), parent=parent) as ctx:
+        if unstored and ctx.params["no_store"]:
+            raise UsageError(unstored)
+        return request_of(benchmark, ctx.params)
 
 
 def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
