@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
-from omb_py.orchestrate.acceptlog import PHASE_TAG, Begun, Log, Step, log_of, read_log
-from omb_py.orchestrate.baselines import PERFORMANCE, baseline_rows, check_baseline
+from omb_py.orchestrate.acceptlog import BESIDE, CORRECTNESS, PERFORMANCE, PHASE_TAG, Begun, Log, Step, log_of, read_log
+from omb_py.orchestrate.baselines import baseline_rows, check_baseline
 from omb_py.orchestrate.beside import other_job
 from omb_py.orchestrate.cases import cases_of, key_of, missing_cell, needed, planned
 from omb_py.orchestrate.collector import Run, now
@@ -41,7 +41,6 @@ from omb_py.results.units import counted
 from omb_py.suites import find
 
 LOOK_TAG = "accept_look"
-CORRECTNESS, BESIDE = "correctness", "beside"
 CHECKS = "10"
 """Iterations of a cell whose bytes are checked."""
 _KEPT = ("hosts", "rank_mean_us", "slowest_rank_share")
@@ -107,23 +106,27 @@ def accept(suite: Suite, request: AcceptRequest, store: Path) -> Verdicts:
 
 def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
     """Read a suite's rule and criteria. Raises UsageError where they are wrong or there is none."""
-    how, criteria = read_accepting(suite), read_criteria(suite)
+    how, criteria = _declared(suite)
     if not criteria:
         raise UsageError(
             f"{suite.file}: no [[criterion]], so nothing can be accepted: omb-py run {suite.name} measures it"
         )
-    _check_rule(how, criteria, suite)
     return how, criteria
 
 
 def check_suite(suite: Suite, expanded: Expanded) -> int:
     """Read a suite's criteria against its plan; how many there are. Raises UsageError as :func:`accept`."""
-    how, criteria = read_accepting(suite), read_criteria(suite)
-    _check_rule(how, criteria, suite)
+    _, criteria = _declared(suite)
     if expanded.requests:
         requests, skips = with_mock_ups(expanded.requests, criteria)
         cases_of(criteria, planned(plan_suite(requests)), [*expanded.skips, *skips])
     return len(criteria)
+
+
+def _declared(suite: Suite) -> tuple[Accepting, list[Criterion]]:
+    how, criteria = read_accepting(suite), read_criteria(suite)
+    _check_rule(how, criteria, suite)
+    return how, criteria
 
 
 class _Acceptance:

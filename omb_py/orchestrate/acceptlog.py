@@ -23,7 +23,8 @@ from omb_py.results.guidelines import FAMILY, SIDES
 
 FOLDER = ".accept"
 PHASE_TAG = ACCEPTED
-"""``correctness``, ``performance``, or ``beside`` another job."""
+CORRECTNESS, PERFORMANCE, BESIDE = "correctness", "performance", "beside"
+"""Values of it: every byte is checked; what is timed; the same beside another job."""
 Step = tuple[str, int]
 """Phase and turn."""
 Row = dict[str, Any]

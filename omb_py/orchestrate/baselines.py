@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import UsageError
-from omb_py.orchestrate.acceptlog import PHASE_TAG, Begun
+from omb_py.orchestrate.acceptlog import PERFORMANCE, PHASE_TAG, Begun
 from omb_py.orchestrate.resume import NEWEST
 from omb_py.results.criteria import Case
+from omb_py.results.report import fields_text
 
-PERFORMANCE = "performance"
-"""Phase of the rows that are timed."""
 _MORE = ("min_us", "p999_us", "algbw_gbps", "busbw_gbps", "metrics", "dtype", "op")
 _FACTS = ("ranks", "backend", "binding", "dtype", "op")
 Row = Mapping[str, Any]
@@ -46,7 +45,7 @@ def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str) -> Non
     asking = [case for case in cases if case.criterion.source == "baseline" and "ranks" in case.facts]
     if not asking:
         return
-    launches = [{row["launch_id"] for row in rows if _is(case, row) and _same(case, row)} for case in asking]
+    launches = [{row["launch_id"] for row in rows if _is(case, row) and not _apart(case, row)} for case in asking]
     if not any(launches):
         told = _nearest(asking, rows)
         raise UsageError(f"the baseline {word} has none of the cells that are to be compared with it: {told}")
@@ -61,8 +60,8 @@ def _is(case: Case, row: Row) -> bool:
     return row["benchmark"] == case.facts["benchmark"] and int(row["size_bytes"] or 0) == case.size
 
 
-def _same(case: Case, row: Row) -> bool:
-    return all(row.get(name) == case.facts[name] for name in _FACTS)
+def _apart(case: Case, row: Row) -> list[str]:
+    return [name for name in _FACTS if row.get(name) != case.facts[name]]
 
 
 def _nearest(asking: Sequence[Case], rows: Sequence[Row]) -> str:
@@ -71,9 +70,8 @@ def _nearest(asking: Sequence[Case], rows: Sequence[Row]) -> str:
     if not pairs:
         known = ", ".join(dict.fromkeys(str(row["benchmark"]) for row in rows)) or "nothing"
         return f"it has {known}, {'of other sizes' if _shared(asking, rows) else 'not ' + asking[0].criterion.measured}"
-    case, row = min(pairs, key=lambda pair: sum(pair[1].get(name) != pair[0].facts[name] for name in _FACTS))
-    apart = (f"{n} {row.get(n)} against {case.facts[n]}" for n in _FACTS if row.get(n) != case.facts[n])
-    return f"{row['benchmark']}: {', '.join(apart)}"
+    case, row = min(pairs, key=lambda pair: len(_apart(*pair)))
+    return f"{row['benchmark']}: {fields_text(row, case.facts, _apart(case, row))}"
 
 
 def _shared(asking: Sequence[Case], rows: Sequence[Row]) -> bool:

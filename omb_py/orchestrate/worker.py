@@ -228,8 +228,7 @@ def device_map(places: list[Mapping[str, Any]]) -> str:
     # ranks that each see others number theirs alike
     told = len({(place["host"], place["device"]) for place in places})
     alike = told < len({(place["host"], place["identity"]) for place in places})
-    more = [f" {place['identity']}" if alike else "" for place in places]
-    parts = [f"{p['rank']} → {p['host']} {p['device']}{word}" for p, word in zip(places, more, strict=True)]
+    parts = [f"{p['rank']} → {p['host']} {p['device']}{' ' + str(p['identity']) if alike else ''}" for p in places]
     names = dict.fromkeys(str(place["name"]) for place in places)
     return f"rank → device: {', '.join(parts)} ({', '.join(names)})"
 
