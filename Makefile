@@ -38,7 +38,7 @@ lint: $(VENV)/.test
 	cd build/lint && PYTHONPATH=. $(LINT)/lint-imports --config ../../pyproject.toml --no-cache
 
 bench: $(VENV)/.test
-	$(BIN)/python -m pytest $(wildcard tests/*/bench_*.py) -m bench
+	$(BIN)/python -m pytest $(shell find tests -name "bench_*.py") -m bench
 
 bench-store: $(VENV)/.test
 	$(BIN)/python -m tests.bench.scale
@@ -52,7 +52,7 @@ bench-fidelity: $(VENV)/.test
 
 # false alarms and power of omb-py compare, simulated through all of it: the same figures everywhere
 bench-compare: $(VENV)/.test
-	$(BIN)/python -m tests.orchestrate.bench_compare
+	$(BIN)/python -m tests.orchestrate.compare.bench_compare
 
 # on a machine with one GPU, in a Python that has torch or CuPy's NCCL, CuPy, mpi4py and an MPI library
 gpu-check:

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from omb_py.dashboards.terminal import results_table, runs_table
+    from omb_py.dashboards.terminal.tables import results_table, runs_table
 
-_HOME = {"results_table": "terminal", "runs_table": "terminal"}
+_HOME = {"results_table": "terminal.tables", "runs_table": "terminal.tables"}
 
 __all__ = ["results_table", "runs_table"]
 

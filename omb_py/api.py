@@ -18,7 +18,7 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
 
     Args:
         benchmark: name, with or without ``osu_``.
-        **options: fields of :class:`omb_py.orchestrate.request.Request`, for example ``ranks=4``, ``sizes="8:1K"``,
+        **options: fields of :class:`omb_py.options.request.Request`, for example ``ranks=4``, ``sizes="8:1K"``,
             ``backends=("mpi",)``, ``bindings=("native", "mpi4py")``, ``store="results"``; ``store=None`` keeps none.
 
     Returns:
@@ -28,9 +28,9 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
         UsageError: bad input.
         EnvironmentProblem: the environment cannot do it.
     """
-    from omb_py.orchestrate.execute import execute_run
-    from omb_py.orchestrate.request import DEFAULT_STORE, Request
-    from omb_py.results.store import load
+    from omb_py.options.request import DEFAULT_STORE, Request
+    from omb_py.orchestrate.running.run import execute_run
+    from omb_py.results.store.read import load
     from omb_py.suites import find
 
     wanted = options.pop("store", DEFAULT_STORE)

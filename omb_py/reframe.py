@@ -35,7 +35,7 @@ def figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
 
     What tells cells of one benchmark apart follows: ``allreduce 8 B, 4 ranks``. No two cells share a figure.
     """
-    from omb_py.results.naming import namer
+    from omb_py.results.compare.cell_names import namer
 
     known = [row for row in rows if row.get("value") is not None]
     named = namer(known)
@@ -72,8 +72,8 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
     @property
     def rows(self) -> list[dict[str, Any]]:
         """What was stored; empty where nothing was."""
-        from omb_py.results.naming import COLUMNS
-        from omb_py.results.reading import load_table, to_rows
+        from omb_py.results.compare.cell_names import COLUMNS
+        from omb_py.results.store.read import load_table, to_rows
 
         folder = Path(self.stagedir) / STORE
         if not folder.is_dir():

@@ -9,33 +9,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from omb_py.results.journal import Journal
-    from omb_py.results.keys import comparability_key, environment_key
-    from omb_py.results.reading import SkippedFile, files, load, read_provenance
-    from omb_py.results.recovery import Recovered, recover
-    from omb_py.results.redact import allowed_environment
-    from omb_py.results.runs import show
-    from omb_py.results.schema import SCHEMA_VERSION, blank_row
-    from omb_py.results.summary import summarise
-    from omb_py.results.writing import check_writable, write_launch
+    from omb_py.results.statistics.summary import summarise
+    from omb_py.results.store.journal import Journal
+    from omb_py.results.store.keys import comparability_key, environment_key
+    from omb_py.results.store.read import SkippedFile, files, load, read_provenance
+    from omb_py.results.store.recovery import Recovered, recover
+    from omb_py.results.store.redact import allowed_environment
+    from omb_py.results.store.runs import show
+    from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
+    from omb_py.results.store.write import check_writable, write_launch
 
 _HOME = {
-    "SCHEMA_VERSION": "schema",
-    "Journal": "journal",
-    "Recovered": "recovery",
-    "SkippedFile": "reading",
-    "allowed_environment": "redact",
-    "blank_row": "schema",
-    "check_writable": "writing",
-    "comparability_key": "keys",
-    "environment_key": "keys",
-    "files": "reading",
-    "load": "reading",
-    "read_provenance": "reading",
-    "recover": "recovery",
-    "show": "runs",
-    "summarise": "summary",
-    "write_launch": "writing",
+    "SCHEMA_VERSION": "store.schema",
+    "Journal": "store.journal",
+    "Recovered": "store.recovery",
+    "SkippedFile": "store.read",
+    "allowed_environment": "store.redact",
+    "blank_row": "store.schema",
+    "check_writable": "store.write",
+    "comparability_key": "store.keys",
+    "environment_key": "store.keys",
+    "files": "store.read",
+    "load": "store.read",
+    "read_provenance": "store.read",
+    "recover": "store.recovery",
+    "show": "store.runs",
+    "summarise": "statistics.summary",
+    "write_launch": "store.write",
 }
 
 __all__ = [

@@ -12,12 +12,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omb_py.engine import rma
-from omb_py.engine.benchmark import Benchmark, Cell, Metric, Sizes, World
-from omb_py.engine.dtypes import DTYPES, reduction_dtype
-from omb_py.engine.program import Body, Buffer, Lap, Node, Program, Region, Repeat, Request, Stage, Step, Window, body
-from omb_py.engine.steps import barrier, wait
-from omb_py.suites.rules import BANDWIDTH_COUNTS, EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, message_bytes, window_bytes
+from omb_py.engine.program import rma
+from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, Sizes, World
+from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.language import (
+    Body,
+    Buffer,
+    Lap,
+    Node,
+    Program,
+    Region,
+    Repeat,
+    Request,
+    Stage,
+    Step,
+    Window,
+    body,
+)
+from omb_py.engine.program.steps import barrier, wait
+from omb_py.suites.shared import BANDWIDTH_COUNTS, EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, message_bytes, window_bytes
 
 _WINDOW = "window"
 _OPTIONS = frozenset({"type", "validation", "window_kind", "sync"})

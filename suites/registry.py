@@ -6,33 +6,21 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from omb_py.engine.benchmark import Benchmark
-from omb_py.engine.layouts import laid_out
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.datatype_layouts import laid_out
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.suites import (
-    collective,
-    congestion,
-    guidelines,
-    host,
-    neighborhood,
-    one_sided,
-    pairs,
-    partitioned,
-    persistent,
-    processes,
-    pt2pt,
-    ring,
-    startup,
-    threads,
-)
+from omb_py.suites import host_noise, one_sided, startup
+from omb_py.suites.collective import calls, neighborhood, sendrecv
+from omb_py.suites.guidelines import patterns
+from omb_py.suites.pt2pt import congestion, forked_children, multi_pair, partitioned, persistent, threads, two_ranks
 from omb_py.suites.training import benchmark as training
 from omb_py.suites.workloads import benchmark as workloads
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
 _FAMILIES = (
-    pt2pt, threads, processes, pairs, persistent, partitioned, congestion, collective, ring, neighborhood,
-    one_sided, startup, host, workloads,
+    two_ranks, threads, forked_children, multi_pair, persistent, partitioned, congestion, calls, sendrecv, neighborhood,
+    one_sided, startup, host_noise, workloads,
 )  # fmt: skip
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
@@ -75,7 +63,7 @@ def find(name: str) -> Benchmark:
         EnvironmentProblem: another package has it, but it cannot be loaded.
     """
     short = name.lower().removeprefix("osu_")
-    ours = BENCHMARKS.get(short) or guidelines.BENCHMARKS.get(short) or training.BENCHMARKS.get(short)
+    ours = BENCHMARKS.get(short) or patterns.BENCHMARKS.get(short) or training.BENCHMARKS.get(short)
     found = ours or _third_party().get(short)
     if found is None and short in BROKEN:
         raise EnvironmentProblem(f"benchmark {short} cannot be loaded: {BROKEN[short]}")

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from omb_py.engine import steps
-from omb_py.engine.benchmark import Benchmark, Cell, Counts, Metric, RankRule, World
-from omb_py.engine.program import Lap, Program, Stage, Step, body
-from omb_py.suites.rules import PER_CALL, TWO_OR_MORE
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, World
+from omb_py.engine.program.language import Lap, Program, Stage, Step, body
+from omb_py.suites.shared import PER_CALL, TWO_OR_MORE
 
 ONE_OR_MORE = RankRule("1 rank or more", lambda n: n >= 1)
 ONCE = Counts(1, 0, 1, 0)

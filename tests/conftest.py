@@ -36,7 +36,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # started by nohup
 def the_same_seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a test that give no seed draw the same ones each time: what holds by luck must not hold today only."""
     seeds = random.Random(request.node.nodeid)
-    monkeypatch.setattr("omb_py.orchestrate.execute.drawn_seed", lambda: seeds.randrange(1 << 31))
+    monkeypatch.setattr("omb_py.orchestrate.running.run.drawn_seed", lambda: seeds.randrange(1 << 31))
 
 
 @pytest.fixture(autouse=True)

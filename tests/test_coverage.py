@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from omb_py.results.titles import TITLES
-from tests.backends import test_mpi_calls
+from omb_py.results.formats.osu_titles import TITLES
+from tests.backends.mpi import test_calls
 from tests.support import conformance, coverage
 
 
@@ -25,6 +25,6 @@ def test_the_tests_that_it_names_have_the_benchmarks() -> None:
         assert (root / path).is_file(), path
     tried = {what.benchmark for what in conformance.combinations(("native", "mpi4py"))}
     assert set(TITLES) <= tried
-    assert {n for n in TITLES if n not in test_mpi_calls.EXPECTED} == {"init", "hello", "bw_fan_in", "bw_fan_out"}
+    assert {n for n in TITLES if n not in test_calls.EXPECTED} == {"init", "hello", "bw_fan_in", "bw_fan_out"}
     nodes = (root / coverage.NODES).read_text()
     assert "bw_fan_in" in nodes and "bw_fan_out" in nodes

@@ -71,7 +71,7 @@ def test_importing_it_costs_nothing() -> None:
 TELL = """
 import atexit, json, os, sys
 def tell():
-    if "omb_py.orchestrate.worker" in sys.orig_argv:
+    if "omb_py.orchestrate.running.rank_process" in sys.orig_argv:
         with open(os.path.join({folder!r}, f"rank-{{os.getpid()}}.json"), "w") as file:
             json.dump(sorted(sys.modules), file)
 atexit.register(tell)
@@ -99,8 +99,8 @@ def test_a_measuring_rank_loads_no_analysis_package(tmp_path: Path, binding: str
     ranks = loaded_by_ranks(tmp_path, *words)
     assert len(ranks) == 2
     for modules in ranks:
-        assert {"omb_py.engine.measure", "mpi4py.MPI"} <= modules
-        assert ("omb_py.engine.flat" in modules) == (binding == "mpi4py")
+        assert {"omb_py.engine.measuring.measure", "mpi4py.MPI"} <= modules
+        assert ("omb_py.engine.python_loop.loop" in modules) == (binding == "mpi4py")
         assert {name for name in modules if name.partition(".")[0] in HEAVY} == set()
 
 

@@ -16,7 +16,7 @@ class GlooBackend:
 
     def probe(self) -> Probe:
         """Whether PyTorch is installed; it is not imported, which takes seconds."""
-        from omb_py.backends.gloo.offer import probe
+        from omb_py.backends.gloo.capabilities import probe
 
         return probe()
 

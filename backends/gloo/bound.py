@@ -9,13 +9,13 @@ from typing import Any, Final
 import torch
 import torch.distributed as dist
 
-from omb_py.engine.benchmark import World
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.flat import Names, Objects, flip_in, index_of
-from omb_py.engine.groups import Group, group_of, place_in
-from omb_py.engine.matmul import Products
-from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
-from omb_py.engine.steps import MATMUL, base
+from omb_py.engine.native.matmul import Products
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.groups import Group, group_of, place_in
+from omb_py.engine.program.language import Blocks, Program, Region, Request, Requests, Step, request_count
+from omb_py.engine.program.steps import MATMUL, base
+from omb_py.engine.python_loop.loop import Names, Objects, flip_in, index_of
 from omb_py.errors import EnvironmentProblem
 
 _POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
@@ -67,7 +67,7 @@ class Renderer:
         self._products = Products(memory, torch=True)
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
+        """One statement for a step (:data:`omb_py.engine.python_loop.loop.Render`)."""
         if step.op == "flip":
             return flip_in(step, names, self.memory.view(step["recv"].buffer, self.nbytes[step["recv"].buffer]))
         if step.op == "wait":

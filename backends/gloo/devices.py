@@ -14,15 +14,15 @@ from typing import Any, Final
 import torch
 
 from omb_py.backends.gloo.runner import GlooRunner
-from omb_py.engine.benchmark import Cell, World
 from omb_py.engine.devices import GPU_KINDS, Device, synchronise
 from omb_py.engine.devices.arrays import PlainArray
 from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.staging import spoiled
-from omb_py.engine.flat import Render
-from omb_py.engine.program import Body, Node, Program, Repeat, Step, each_body, walk
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import Body, Node, Program, Repeat, Step, each_body, walk
+from omb_py.engine.python_loop.loop import Render
 from omb_py.errors import EnvironmentProblem
 
 POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
@@ -79,7 +79,7 @@ def _waited(nodes: Body) -> Body:
 
 
 class OnGpu:
-    """Device memory as tensors, without a copy; what a renderer of :mod:`.bound` asks of a memory."""
+    """Device memory as tensors, without a copy; what a renderer of ``backends.gloo.bound`` asks of a memory."""
 
     kind = "torch"
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from omb_py.backends.gloo.bound import Renderer
 from omb_py.backends.gloo.errors import first_line, peers_speak_first
-from omb_py.engine.flat import Loop
-from omb_py.engine.program import Program
-from omb_py.engine.runners import FlatRunner
+from omb_py.engine.program.language import Program
+from omb_py.engine.python_loop.loop import Loop
+from omb_py.engine.python_loop.runners import FlatRunner
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.backends.gloo.capabilities import FIX, LIBRARY, interfaces
 from omb_py.backends.gloo.errors import first_line, peers_speak_first
-from omb_py.backends.gloo.meeting import WORKING, place, store
-from omb_py.backends.gloo.offer import FIX, LIBRARY, interfaces
+from omb_py.backends.gloo.rendezvous import WORKING, place, store
 from omb_py.backends.mpi.skew import measured_skew
 from omb_py.backends.mpi.start import process_start_ns
-from omb_py.engine.benchmark import Cell
 from omb_py.engine.devices import Device, local_rank, open_device
-from omb_py.engine.groups import Group, groups_of
-from omb_py.engine.memory import HostMemory
-from omb_py.engine.program import Program, Step
+from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.groups import Group, groups_of
+from omb_py.engine.program.language import Program, Step
 from omb_py.engine.session import OneRank
 from omb_py.errors import EnvironmentProblem
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.payload import from_numbers, to_numbers
-from omb_py.engine.program import Program, Region, Step
-from omb_py.engine.steps import base
+from omb_py.engine.measuring.payload import from_numbers, to_numbers
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.language import Program, Region, Step
+from omb_py.engine.program.steps import base
 
 Bytes = NDArray[np.uint8]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from omb_py.engine.program import Blocks, Region, Step
-from omb_py.engine.steps import base
+from omb_py.engine.program.language import Blocks, Region, Step
+from omb_py.engine.program.steps import base
 
 Place = tuple[int, int]
 """Offset in what `send` or `recv` of an operation shows, and bytes."""

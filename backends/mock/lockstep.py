@@ -15,13 +15,13 @@ from omb_py.backends.mock.data import combine, exchange, into
 from omb_py.backends.mock.faults import Flipper
 from omb_py.backends.mock.lower import IRREGULAR, Code, Op
 from omb_py.backends.mock.timing import Times, Timing
-from omb_py.engine.describe import parts
-from omb_py.engine.groups import GROUP
-from omb_py.engine.payload import mask
-from omb_py.engine.program import Program, Step, walk
-from omb_py.engine.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
+from omb_py.engine.measuring.payload import mask
+from omb_py.engine.program.groups import GROUP
+from omb_py.engine.program.language import Program, Step, walk
+from omb_py.engine.program.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
+from omb_py.engine.program.step_text import parts
+from omb_py.engine.program.steps import base
 from omb_py.engine.session import StepFailed
-from omb_py.engine.steps import base
 
 _APART: Final = frozenset({"send", "recv", "psend", "precv", EXPOSED, *OPERATIONS, *SYNCHRONISATIONS}) | IRREGULAR
 """What each rank does for itself."""

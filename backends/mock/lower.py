@@ -12,12 +12,11 @@ import numpy as np
 from omb_py.backends.mock.cost import Costs
 from omb_py.backends.mock.data import REDUCTIONS, Bytes
 from omb_py.backends.mock.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
-from omb_py.engine.describe import count_steps
-from omb_py.engine.dtypes import DTYPES, check_reduction, parse_dtype
-from omb_py.engine.groups import Group, group_of
-from omb_py.engine.layouts import derived
-from omb_py.engine.matmul import flop
-from omb_py.engine.program import (
+from omb_py.engine.native.matmul import flop
+from omb_py.engine.program.datatype_layouts import derived
+from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype
+from omb_py.engine.program.groups import Group, group_of
+from omb_py.engine.program.language import (
     Blocks,
     Body,
     Host,
@@ -32,9 +31,10 @@ from omb_py.engine.program import (
     Step,
     started,
 )
-from omb_py.engine.rma import EXPOSED, OPERATIONS
+from omb_py.engine.program.rma import EXPOSED, OPERATIONS
+from omb_py.engine.program.step_text import count_steps
+from omb_py.engine.program.steps import COLLECTIVES, COMMUNICATORS, MATMUL, NEIGHBORHOOD, PREFIXES, base
 from omb_py.engine.session import StepFailed
-from omb_py.engine.steps import COLLECTIVES, COMMUNICATORS, MATMUL, NEIGHBORHOOD, PREFIXES, base
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 _NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
@@ -105,7 +105,7 @@ class Op:
     code: int
     """One of :class:`Code`."""
     number: int = -1
-    """Number of the step in its stage (:func:`omb_py.engine.describe.steps_of`)."""
+    """Number of the step in its stage (:func:`omb_py.engine.program.step_text.steps_of`)."""
     step: Step | None = None
     timed: bool = False
     """It lies between the first and the last reading of the clock in the body, or in a body without one."""
@@ -168,7 +168,7 @@ def lower(
     """The operations of a body, with step numbers from `first_number`.
 
     Without `laps` it is a setup or teardown: the clock is not read, and calls into Python may stand in it.
-    Starting a persistent request is what it begins, by `known` (:func:`omb_py.engine.program.templates`);
+    Starting a persistent request is what it begins, by `known` (:func:`omb_py.engine.program.language.templates`);
     making or freeing one costs nothing, and the parts of a partitioned message go with its start.
 
     Raises:

@@ -16,10 +16,10 @@ from omb_py.backends.mock.lower import Op, Site, lower
 from omb_py.backends.mock.noise import Noise
 from omb_py.backends.mock.simulate import Events, Loop
 from omb_py.backends.mock.timing import Timing
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.describe import count_steps, describe, describe_cell, parts, steps_of
-from omb_py.engine.program import Program, edges_of, templates
-from omb_py.engine.rma import check_hosts
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.language import Program, edges_of, templates
+from omb_py.engine.program.rma import check_hosts
+from omb_py.engine.program.step_text import count_steps, describe, describe_cell, parts, steps_of
 from omb_py.errors import UsageError
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from omb_py.backends.mock.lower import Site, lower
 from omb_py.backends.mock.noise import Noise, launch_factor
 from omb_py.backends.mock.runner import MockRunner
 from omb_py.backends.mock.timing import Timing
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.program import Program, Stamp
-from omb_py.engine.steps import barrier
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.language import Program, Stamp
+from omb_py.engine.program.steps import barrier
 from omb_py.errors import UsageError
 
 MAX_RANKS: Final = 4096
@@ -64,7 +64,7 @@ class MockSession:
         """Prepare a cell. `programs` has one program for each rank.
 
         Raises:
-            StepFailed, UsageError, EnvironmentProblem: a program is wrong (:func:`.lower.lower`).
+            StepFailed, UsageError, EnvironmentProblem: a program is wrong (:func:`omb_py.backends.mock.lower.lower`).
         """
         noise = Noise(self.config, (self._seed, self._launch_index, self._loads), self.size)
         self._loads += 1

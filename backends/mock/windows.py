@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from omb_py.backends.mock.data import REDUCTIONS, Bytes, work_type
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.program import Step
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Step
 
 POST_TAG: Final = -1
 """Of the message that a post sends to those who start."""

@@ -9,9 +9,9 @@ from omb_py.backends.mpi.calls import CommOf
 from omb_py.backends.mpi.types import datatype
 from omb_py.engine.devices.arrays import part
 from omb_py.engine.devices.memory import DeviceMemory
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.layouts import derived
-from omb_py.engine.program import Blocks, Program, Region
+from omb_py.engine.program.datatype_layouts import derived
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Blocks, Program, Region
 from omb_py.errors import EnvironmentProblem
 
 

@@ -12,13 +12,13 @@ from omb_py.backends.mpi.calls import CALLS, CommOf, address_of, function_of
 from omb_py.backends.mpi.rma import RMA_METHODS, lock_type, targets
 from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.backends.mpi.windows import OpenWindow
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.flat import Names, flip_in, index_of
-from omb_py.engine.layouts import derived, itemsize
-from omb_py.engine.matmul import Products
-from omb_py.engine.memory import load_torch
-from omb_py.engine.program import Blocks, Program, Region, Request, Requests, Step, request_count
-from omb_py.engine.steps import COMMUNICATORS, MATMUL, base
+from omb_py.engine.measuring.host_memory import load_torch
+from omb_py.engine.native.matmul import Products
+from omb_py.engine.program.datatype_layouts import derived, itemsize
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Blocks, Program, Region, Request, Requests, Step, request_count
+from omb_py.engine.program.steps import COMMUNICATORS, MATMUL, base
+from omb_py.engine.python_loop.loop import Names, flip_in, index_of
 from omb_py.errors import EnvironmentProblem
 
 _ON_A_REQUEST: Final = {"wait": "Wait", "test": "Test", "start": "Start", "free": "Free"}
@@ -74,7 +74,7 @@ class Renderer:
         self._products = Products(memory)
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
+        """One statement for a step (:data:`omb_py.engine.python_loop.loop.Render`)."""
         if step.op == "flip":
             return flip_in(step, names, self.memory.view(step["recv"].buffer, self.nbytes[step["recv"].buffer]))
         if step.op in ("announce", "until"):

@@ -15,12 +15,12 @@ from omb_py.backends.mpi.rma import RMA_CALLS, WindowOperands
 from omb_py.backends.mpi.start import missing_in
 from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.backends.mpi.windows import OpenWindow, handle
-from omb_py.engine import matmul
-from omb_py.engine.layouts import itemsize
-from omb_py.engine.memory import HostMemory
-from omb_py.engine.native import Arg, Call
-from omb_py.engine.program import Blocks, Region, Step
-from omb_py.engine.steps import MATMUL, PREFIXES, base
+from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.native import matmul
+from omb_py.engine.native.translate import Arg, Call
+from omb_py.engine.program.datatype_layouts import itemsize
+from omb_py.engine.program.language import Blocks, Region, Step
+from omb_py.engine.program.steps import MATMUL, PREFIXES, base
 
 CommOf = Callable[[Step], MPI.Comm]
 

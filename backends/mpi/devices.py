@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.backends.mpi.aware import Support
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
-from omb_py.engine.benchmark import Cell, World
 from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer, Resolver
 from omb_py.engine.devices.memory import DeviceMemory
-from omb_py.engine.flat import Render
-from omb_py.engine.native import Table, assemble
-from omb_py.engine.program import Program, Stage
+from omb_py.engine.native.translate import Table, assemble
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import Program, Stage
+from omb_py.engine.python_loop.loop import Render
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py.engine.buffers import BUFFERS
 from omb_py.engine.devices import GPU_KINDS
+from omb_py.engine.program.buffers import BUFFERS
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
 

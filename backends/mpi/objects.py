@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from omb_py.backends.mpi.bound import Renderer
 from omb_py.backends.mpi.runners import BoundRunner
 from omb_py.backends.mpi.types import OPS
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.flat import Names
-from omb_py.engine.objects import make, payload_of
-from omb_py.engine.program import Program, Region, Step
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.language import Program, Region, Step
+from omb_py.engine.program.pickled_objects import make, payload_of
+from omb_py.engine.python_loop.loop import Names
 
 if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
-    from omb_py.engine.memory import HostMemory
+    from omb_py.engine.measuring.host_memory import HostMemory
 
 _ARGUMENTS: Final[dict[str, str]] = {
     "send": "{out}, {peer}, {tag}",
@@ -68,7 +68,7 @@ class ObjectRenderer(Renderer):
         self._wrapped = pkl5.Intracomm(session.world) if out_of_band else None
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
+        """One statement for a step (:data:`omb_py.engine.python_loop.loop.Render`)."""
         if step.op == "flip":
             self.slots.flips.append(step)
             return "pass"

@@ -7,9 +7,9 @@ from typing import Any, Final
 from mpi4py import MPI
 
 from omb_py.backends.mpi.windows import OpenWindow, handle
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.native import Arg
-from omb_py.engine.program import Region, Step
+from omb_py.engine.native.translate import Arg
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Region, Step
 
 _TO: Final = "peer disp count dtype"
 RMA_CALLS: Final[dict[str, tuple[str, str]]] = {

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.mpi.start import missing_in
-from omb_py.engine.program import Program, Stage, edges_of, request_count
-from omb_py.engine.rma import check_hosts
-from omb_py.engine.runners import CellRunner, FlatRunner
+from omb_py.engine.native.threads import Crew, Gate, stages_of
+from omb_py.engine.program.language import Program, Stage, edges_of, request_count
+from omb_py.engine.program.rma import check_hosts
+from omb_py.engine.python_loop.runners import CellRunner, FlatRunner
 from omb_py.engine.session import StepFailed
-from omb_py.engine.threads import Crew, Gate, stages_of
 
 if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
     from omb_py.backends.mpi.windows import OpenWindow
-    from omb_py.engine.flat import Loop
-    from omb_py.engine.native import Table
+    from omb_py.engine.native.translate import Table
+    from omb_py.engine.python_loop.loop import Loop
 
 
 class MpiRunner(CellRunner):
@@ -64,7 +64,7 @@ class NativeRunner(MpiRunner):
 
     def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Gate | None = None) -> Table:
         """The rows of a stage's body."""
-        from omb_py.engine.native import assemble
+        from omb_py.engine.native.translate import assemble
 
         word = int(gate.word.ctypes.data) if gate else 0
         return assemble(stage, self.resolver, self.resolver.byte, results, word)
@@ -136,7 +136,7 @@ class NativeWork:
     """A thread's part of a stage as generated code, with a watched word of its own."""
 
     def __init__(self, runner: NativeRunner, table: Table, gate: Gate) -> None:
-        from omb_py.engine.native import Machine
+        from omb_py.engine.native.translate import Machine
 
         self._runner, self._table, self._gate = runner, table, gate
         self.labels = table.labels

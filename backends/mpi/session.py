@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, process_start_ns, vendor
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.buffers import OBJECT
 from omb_py.engine.devices import Device, local_rank, open_device
-from omb_py.engine.groups import Group, group_of, groups_of
-from omb_py.engine.memory import HostMemory
-from omb_py.engine.needs import LEVELS, types_of
-from omb_py.engine.program import Edges, Program, Step
+from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.measuring.process_sync import START, START_BYTES
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.buffers import OBJECT
+from omb_py.engine.program.groups import Group, group_of, groups_of
+from omb_py.engine.program.language import Edges, Program, Step
+from omb_py.engine.program.requirements import LEVELS, types_of
 from omb_py.engine.session import OneRank
-from omb_py.engine.sync import START, START_BYTES
 from omb_py.errors import EnvironmentProblem
 
 _NAP_S = 5e-4
@@ -109,7 +109,7 @@ class MpiSession(OneRank):
         """What runs native programs, loaded when first used."""
         if self._machine is None:
             from omb_py.backends.mpi.calls import address_of
-            from omb_py.engine.native import Machine
+            from omb_py.engine.native.translate import Machine
 
             self._machine = Machine(address_of("MPI_Wtime"))
         return self._machine

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.engine.benchmark import World
-from omb_py.engine.sync import skew_program
+from omb_py.engine.measuring.process_sync import skew_program
+from omb_py.engine.program.benchmark import World
 
 ROUNDS = 200
 WARMUP = 10
@@ -15,7 +15,7 @@ PING_PONGS = 30
 
 
 def measured_skew(session: Any, kind: str) -> float:
-    """Median over rounds of (last exit - first exit) of a synchronisation (:data:`omb_py.engine.sync.KINDS`), in µs.
+    """Median over rounds of (last exit - first exit) of a synchronisation (``KINDS``), in µs.
 
     Exit times are read right after it.  Ranks on rank 0's host share its clock; for
     the others the offset is taken from the ping-pong with the shortest round trip (SKaMPI's rule), so there the

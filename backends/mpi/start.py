@@ -10,7 +10,7 @@ from typing import Any
 
 import mpi4py
 
-from omb_py.engine.needs import LEVELS
+from omb_py.engine.program.requirements import LEVELS
 from omb_py.errors import EnvironmentProblem
 
 

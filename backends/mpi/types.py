@@ -9,9 +9,9 @@ from typing import Any, Final
 from mpi4py import MPI
 
 from omb_py.backends.mpi.start import vendor
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.dtypes import OPS as NAMES
-from omb_py.engine.layouts import Derived, derived
+from omb_py.engine.program.datatype_layouts import Derived, derived
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.dtypes import OPS as NAMES
 from omb_py.errors import EnvironmentProblem
 
 OPS: Final[dict[str, Any]] = {name: getattr(MPI, name.upper()) for name in NAMES}

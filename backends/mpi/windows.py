@@ -10,9 +10,9 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from omb_py.backends.mpi.start import vendor
-from omb_py.engine.memory import HostMemory
-from omb_py.engine.program import Window
-from omb_py.engine.rma import OF_THE_LIBRARY, WINDOWS
+from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.program.language import Window
+from omb_py.engine.program.rma import OF_THE_LIBRARY, WINDOWS
 from omb_py.errors import EnvironmentProblem
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from omb_py.backends.nccl.runner import Runner
 from omb_py.engine.devices import FUNCTIONS
-from omb_py.engine.flat import Loop, Names, Objects, compile_stage, flip_in
-from omb_py.engine.native import Arg, Call
-from omb_py.engine.program import Program, Stage, Step
+from omb_py.engine.native.translate import Arg, Call
+from omb_py.engine.program.language import Program, Stage, Step
+from omb_py.engine.python_loop.loop import Loop, Names, Objects, compile_stage, flip_in
 from omb_py.engine.session import StepFailed
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Binding(ABC):
 
 
 class Statements:
-    """Renders steps as Python statements (:data:`omb_py.engine.flat.Render`): here those of the device.
+    """Renders steps as Python statements (:data:`omb_py.engine.python_loop.loop.Render`): here those of the device.
 
     The device's own C functions are called through ctypes, whatever the binding.
     """

@@ -9,14 +9,14 @@ from omb_py.backends.nccl.bound import Binding, Statements
 from omb_py.backends.nccl.calls import CALLS
 from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
-from omb_py.engine.flat import Names
-from omb_py.engine.program import Program, Step
+from omb_py.engine.program.language import Program, Step
+from omb_py.engine.python_loop.loop import Names
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.calls import Resolver
     from omb_py.backends.nccl.session import NcclSession
-    from omb_py.engine.settings import Settings
+    from omb_py.engine.program.nccl_settings import Settings
 
 METHODS: Final = {
     "allreduce": "allReduce", "reduce": "reduce", "bcast": "broadcast", "allgather": "allGather",

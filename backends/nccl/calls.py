@@ -9,14 +9,14 @@ import numpy as np
 
 from omb_py.backends.nccl.communicators import SCRATCH, Communicators, pointer_to
 from omb_py.backends.nccl.library import Library
-from omb_py.engine.benchmark import World
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
-from omb_py.engine.dtypes import DTYPES, FP8
-from omb_py.engine.matmul import OPERANDS, fill
-from omb_py.engine.native import Arg, Call
-from omb_py.engine.program import Region, Result, Step
-from omb_py.engine.steps import MATMUL, REDUCTIONS, base
-from omb_py.engine.timing import LANES
+from omb_py.engine.measuring.async_timing import LANES
+from omb_py.engine.native.matmul import OPERANDS, fill
+from omb_py.engine.native.translate import Arg, Call
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.dtypes import DTYPES, FP8
+from omb_py.engine.program.language import Region, Result, Step
+from omb_py.engine.program.steps import MATMUL, REDUCTIONS, base
 from omb_py.errors import EnvironmentProblem
 
 TYPES: Final = {

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from omb_py.backends.nccl.bindings import BINDINGS, missing
+from omb_py.backends.nccl.capabilities import BINDINGS, missing
 from omb_py.engine.devices import SIMULATED
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from omb_py.engine import steps
-from omb_py.engine.benchmark import World
 from omb_py.engine.devices import FUNCTIONS, synchronise
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.groups import GROUP
-from omb_py.engine.program import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
-from omb_py.engine.timing import ENQUEUE, LANES
+from omb_py.engine.measuring.async_timing import ENQUEUE, LANES
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.groups import GROUP
+from omb_py.engine.program.language import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
 from omb_py.errors import EnvironmentProblem
 
 _START, _END = Step("group_start", {}), Step("group_end", {})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.plane import Plane, TcpPlane
+from omb_py.engine.rank.control_plane import Plane, TcpPlane
 
 _OF_MPI = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 

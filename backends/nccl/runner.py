@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.nccl.calls import CALLS, CREATE, Resolver, handles
-from omb_py.engine.benchmark import World
-from omb_py.engine.describe import steps_of
-from omb_py.engine.native import Table, assemble
-from omb_py.engine.program import Program, Stage
+from omb_py.engine.measuring.async_timing import EXECUTABLE, GRAPH, SLOTS, TIME, uses_events
+from omb_py.engine.native.translate import Table, assemble
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Program, Stage
+from omb_py.engine.program.step_text import steps_of
 from omb_py.engine.session import StepFailed
-from omb_py.engine.timing import EXECUTABLE, GRAPH, SLOTS, TIME, uses_events
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.communicators import Communicators

@@ -13,25 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py import __version__
-from omb_py.backends.nccl.bindings import NATIVE, lacks_settings, lacks_step, lacks_type, missing
 from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
+from omb_py.backends.nccl.capabilities import NATIVE, lacks_settings, lacks_step, lacks_type, missing
 from omb_py.backends.nccl.communicators import Communicators, check, of_communicator, per_call
 from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import TuningLog, chosen
 from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner, Runner
-from omb_py.engine.benchmark import Benchmark, Cell, World
 from omb_py.engine.devices import local_rank, open_device
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.gpu import driver_version
 from omb_py.engine.devices.sharing import crowd, places_of
 from omb_py.engine.devices.staging import spoiled
-from omb_py.engine.native import Machine
-from omb_py.engine.program import Program, Step, walk
+from omb_py.engine.measuring.async_timing import captured
+from omb_py.engine.native.translate import Machine
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Program, Step, walk
+from omb_py.engine.program.nccl_settings import Settings, changed, settings_of
 from omb_py.engine.session import OneRank, StepFailed
-from omb_py.engine.settings import Settings, changed, settings_of
-from omb_py.engine.timing import captured
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import style
+from omb_py.dashboards.base import theme as style
+from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import guard
 from omb_py.dashboards.explorer.layout import TWO_SIDED, control
 from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, SIDE, THEMES, VIEWS, State, parse, query
 from omb_py.dashboards.explorer.views import views
-from omb_py.dashboards.page import asset
-from omb_py.dashboards.view import plural
+from omb_py.dashboards.report.html_page import asset
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omb_py.dashboards import analysed, cells, roofline, style, sweeps
-from omb_py.results.reading import files, load
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.figures import roofline, stored_fits, stored_links
+from omb_py.results.store.read import files, load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,10 +53,10 @@ class Data:
             skipped: list[tuple[str, str]] = []
             frame = load(
                 self.store,
-                columns=[*cells.NEEDED, *analysed.ALSO],
+                columns=[*series.NEEDED, *stored_fits.ALSO],
                 on_skip=lambda p, why: skipped.append((str(p), why)),
             )
-            self.frame = cells.compact(cells.prepared(frame))
+            self.frame = series.compact(series.prepared(frame))
             self.skipped, self._stamp, self._bounds = skipped, stamp, {}
             return True
 
@@ -68,7 +69,7 @@ class Data:
         """What each filter can be set to, as text."""
         made: dict[str, list[str]] = {}
         for name in FILTERS:
-            known = [v for v in self.frame[name].unique() if not style.absent(v)]
+            known = [v for v in self.frame[name].unique() if not theme.absent(v)]
             made[name] = [str(v) for v in sorted(known)]
         return made
 
@@ -87,12 +88,12 @@ class Data:
         return frame
 
     def bounds(self, benchmarks: Collection[str]) -> pd.DataFrame:
-        """As :func:`omb_py.dashboards.roofline.bounds`, of some benchmarks; made once until files change."""
+        """As :func:`omb_py.dashboards.figures.roofline.bounds`, of some benchmarks; made once until files change."""
         named = tuple(sorted(benchmarks))
         known = self._bounds
         if named not in known:
-            chosen = self.frame[self.frame["benchmark"].isin([analysed.MESSAGES, *named])]
-            known[named] = roofline.bounds(sweeps.split(chosen)[1])
+            chosen = self.frame[self.frame["benchmark"].isin([stored_fits.MESSAGES, *named])]
+            known[named] = roofline.bounds(stored_links.split(chosen)[1])
         return known[named]
 
     def empty(self) -> str:

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import style
-from omb_py.results.schema import BY_NAME
+from omb_py.dashboards.base import theme
+from omb_py.results.store.schema import BY_NAME
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +74,7 @@ def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
         )
     part = rows.iloc[max(0, int(request.get("startRow") or 0)) : int(request.get("endRow") or BLOCK)]
     part = part.assign(started_at=part["started_at"].astype(str)).astype(object)
-    data = [{str(k): None if style.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]
+    data = [{str(k): None if theme.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]
     return {"rowData": data, "rowCount": len(rows)}
 
 
@@ -95,9 +95,9 @@ def _fits(column: pd.Series[Any], one: Mapping[str, Any]) -> pd.Series[bool]:
     if kind in ("blank", "notBlank"):
         return empty if kind == "blank" else ~empty
     if column.name in _NUMERIC:
-        number = style.finite(value)
+        number = theme.finite(value)
         if kind == "inRange":
-            low, high = number, style.finite(one.get("filterTo"))
+            low, high = number, theme.finite(one.get("filterTo"))
             return (column.between(low, high) if low is not None and high is not None else ~empty).fillna(False)
         compare = _COMPARED.get(kind)
         return (~empty if compare is None or number is None else compare(column, number)).fillna(False).astype(bool)

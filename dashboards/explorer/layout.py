@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omb_py.dashboards import style
+from omb_py.dashboards.base import theme as style
+from omb_py.dashboards.base.view import View, listed, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, SIDE, THEMES, VIEWS, State
-from omb_py.dashboards.view import View, listed, plural
-from omb_py.results.units import size_text
+from omb_py.results.formats.units import size_text
 
 TWO_SIDED = ("beside", "beside_counts")
 """Views that take a second selection."""
@@ -157,7 +157,7 @@ def figure(dcc: Any, html: Any, view: View, theme: str, narrow: bool, revision: 
         dcc: Dash's core components.
         html: Dash's HTML components.
         view: what is shown.
-        theme: one of :data:`omb_py.dashboards.style.THEMES`.
+        theme: one of :data:`omb_py.dashboards.base.theme.THEMES`.
         narrow: on a phone.
         revision: while the first is the same, zoom and isolated series stay as they are; heights, while both are.
     """

@@ -7,28 +7,27 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards import (
-    analysed,
-    board,
-    cells,
-    commands,
-    curves,
-    findings,
-    judged,
-    others,
-    promises,
-    ranks,
-    roofline,
-    spread,
-    steps,
-    style,
-    sweeps,
-)
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.view import View, listed
 from omb_py.dashboards.explorer.data import Data, used
 from omb_py.dashboards.explorer.state import State
-from omb_py.dashboards.view import View, listed
-from omb_py.results.lookup import provenance_of
-from omb_py.results.reading import load
+from omb_py.dashboards.figures import (
+    anomalies,
+    comparison,
+    curves,
+    distributions,
+    others,
+    repro_commands,
+    roofline,
+    steps,
+    stored_comparisons,
+    stored_fits,
+    stored_guidelines,
+    stored_links,
+    stragglers,
+)
+from omb_py.results.store.lookup import provenance_of
+from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +52,7 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
     if state.view not in OWN_ROWS and not len(asked.rows):
         return [], "What fits these filters was measured by omb-py guidelines or links, which have views of their own."
     found = iter(_MAKERS[state.view](asked))
-    again = commands.Commands(provenance)
+    again = repro_commands.Commands(provenance)
     kept = [view if view.commands else view.with_commands(again.of(part)) for view, part in islice(found, MOST_FIGURES)]
     if not kept:
         return [], _EMPTY[state.view]
@@ -69,8 +68,8 @@ class Asked:
     ) -> None:
         self.data = data
         self.state = state
-        self.promised, rest = promises.split(chosen)
-        self.swept, rows = sweeps.split(rest)
+        self.promised, rest = stored_guidelines.split(chosen)
+        self.swept, rows = stored_links.split(rest)
         # categories that are left only among what was split off would show as empty groups
         self.rows = used(rows) if len(rows) < len(chosen) else rows
         self.provenance = provenance
@@ -78,7 +77,7 @@ class Asked:
     @property
     def panels(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Rows that belong on one axis, with their names."""
-        return cells.panels(self.rows)
+        return series.panels(self.rows)
 
     @cached_property
     def bounds(self) -> pd.DataFrame:
@@ -89,16 +88,16 @@ class Asked:
         """The same rows with columns of lists, which are not in memory."""
         read = load(
             self.data.store,
-            columns=[*cells.NEEDED, *columns],
+            columns=[*series.NEEDED, *columns],
             on_skip=lambda path, why: None,
-            **findings.rows_of(cell),
+            **anomalies.rows_of(cell),
         )
-        return cells.prepared(read)
+        return series.prepared(read)
 
     def one_size(self) -> Iterator[pd.DataFrame]:
         """Each series at the chosen size, or at its smallest."""
         for _, part in self.panels:
-            for one in cells.lines(part):
+            for one in series.lines(part):
                 size = int(self.state.size) if self.state.size else one.cells["size_bytes"].min()
                 sized = one.cells["size_bytes"].notna().any()
                 cell = one.cells[one.cells["size_bytes"] == size] if sized else one.cells
@@ -122,11 +121,11 @@ def _sides(asked: Asked) -> Iterator[tuple[str, tuple[str, str], pd.DataFrame, p
     state = asked.state
     if not state.other:
         for name, part in asked.panels:
-            for a, base, b, new in board.pairs_of_sides(cells.lines(part)):
+            for a, base, b, new in comparison.pairs_of_sides(series.lines(part)):
                 yield name, (a, b), base, new
         return
-    _, rest = promises.split(asked.data.select(state.second()))
-    other = used(sweeps.split(rest)[1])
+    _, rest = stored_guidelines.split(asked.data.select(state.second()))
+    other = used(stored_links.split(rest)[1])
     names = (_named(state.filters, state.other), listed(v for values in state.other.values() for v in values))
     for benchmark, part in asked.rows.groupby("benchmark", observed=True):
         yield str(benchmark), names, part, other[other["benchmark"] == benchmark]
@@ -141,8 +140,8 @@ def _beside(asked: Asked) -> Made:
     for name, names, base, new in _sides(asked):
         several = base["ranks"].nunique() > 1
         for count, part in base.groupby("ranks", dropna=False, observed=True):
-            what = f"{name}, {cells.word('ranks', count)}" if several else name
-            view = board.beside(part, new[new["ranks"] == count] if not style.absent(count) else new, names, what)
+            what = f"{name}, {series.word('ranks', count)}" if several else name
+            view = comparison.beside(part, new[new["ranks"] == count] if not theme.absent(count) else new, names, what)
             if view is not None:
                 yield view, part
 
@@ -154,10 +153,10 @@ def _beside_counts(asked: Asked) -> Made:
         found = (
             (str(benchmark), (a, b), base, new)
             for benchmark, part in asked.rows.groupby("benchmark", observed=True)
-            for a, base, b, new in board.pairs_of_sides(cells.lines(part, ignore=cells.COUNTS))
+            for a, base, b, new in comparison.pairs_of_sides(series.lines(part, ignore=series.COUNTS))
         )
     for name, names, base, new in found:
-        view = board.beside_counts(base, new, names, name, asked.state.count)
+        view = comparison.beside_counts(base, new, names, name, asked.state.count)
         if view is not None:
             yield view, base
 
@@ -165,7 +164,7 @@ def _beside_counts(asked: Asked) -> Made:
 def _scaling(asked: Asked) -> Made:
     rows = asked.rows
     for benchmark, part in rows[rows["unit"] == "us"].groupby("benchmark", observed=True):
-        for one in cells.lines(part, ignore=cells.COUNTS):
+        for one in series.lines(part, ignore=series.COUNTS):
             name = ", ".join(w for w in (str(benchmark), one.label) if w)
             view = curves.scaling(one.cells, name, over=asked.state.count)
             if view is not None:
@@ -176,31 +175,31 @@ def _distribution(asked: Asked) -> Made:
     for one in asked.one_size():
         rows = asked.again(one, "samples_us")
         if len(rows):
-            yield spread.distribution(rows), one
+            yield distributions.distribution(rows), one
 
 
 def _trace(asked: Asked) -> Made:
     """Of each series its newest launch."""
     for one in asked.one_size():
         rows = asked.again(one.sort_values("started_at").tail(1), "samples_us")
-        view = spread.trace(rows) if len(rows) else None
+        view = distributions.trace(rows) if len(rows) else None
         if view is not None:
             yield view, one
 
 
 def _stragglers(asked: Asked) -> Made:
     for _, part in asked.panels:
-        for one in cells.lines(part):
+        for one in series.lines(part):
             newest = one.cells[one.cells["launch_id"] == one.cells.sort_values("started_at")["launch_id"].iloc[-1]]
             frame = load(
                 asked.data.store,
-                columns=[*cells.NEEDED, "rank_mean_us", "slowest_rank_share", "hosts"],
+                columns=[*series.NEEDED, "rank_mean_us", "slowest_rank_share", "hosts"],
                 on_skip=lambda path, why: None,
                 launch_id=str(newest["launch_id"].iloc[0]),
                 benchmark=str(newest["benchmark"].iloc[0]),
             )
             keys = newest["comparability_key"].unique()
-            view = ranks.stragglers(cells.prepared(frame[frame["comparability_key"].isin(keys)]))
+            view = stragglers.stragglers(series.prepared(frame[frame["comparability_key"].isin(keys)]))
             if view is not None:
                 yield view, newest
 
@@ -211,7 +210,7 @@ def _steps(asked: Asked) -> Made:
         return
     read = load(
         asked.data.store,
-        columns=[*cells.NEEDED, "metrics"],
+        columns=[*series.NEEDED, "metrics"],
         on_skip=lambda path, why: None,
         **steps.rows_of(mine),
     )
@@ -221,10 +220,10 @@ def _steps(asked: Asked) -> Made:
 
 def _model(asked: Asked) -> Made:
     """Fits, and the times of all that is chosen over their lower bound."""
-    yield from analysed.fits(asked.rows, MOST_FITS)
+    yield from stored_fits.fits(asked.rows, MOST_FITS)
     for name, part in asked.panels:
         bound = roofline.of_panel(asked.bounds, part)
-        view = None if bound is None else roofline.roofline(part, bound, name, cells.lines(part))
+        view = None if bound is None else roofline.roofline(part, bound, name, series.lines(part))
         if view is not None:
             yield view, part
 
@@ -232,27 +231,27 @@ def _model(asked: Asked) -> Made:
 def _history(asked: Asked) -> Made:
     """Levels where there are launches enough, else the launches."""
     chosen = list(islice(asked.one_size(), MOST_FIGURES + 1))
-    found = [made for one in chosen for made in analysed.histories(one, asked.provenance, 1)]
+    found = [made for one in chosen for made in stored_fits.histories(one, asked.provenance, 1)]
     if found:
         return found
-    return [(others.history(one, f"{spread.cell_name(one)}, {cells.common(one)}"), one) for one in chosen]
+    return [(others.history(one, f"{distributions.cell_name(one)}, {series.common(one)}"), one) for one in chosen]
 
 
 def _verdicts(asked: Asked) -> Made:
     keys = set(asked.rows["comparability_key"].dropna().unique())
     return [
         (view, asked.rows)
-        for one in judged.comparisons(asked.data.store, keys)
-        for view in judged.views(one, asked.data.store)
+        for one in stored_comparisons.comparisons(asked.data.store, keys)
+        for view in stored_comparisons.views(one, asked.data.store)
     ]
 
 
 def _guidelines(asked: Asked) -> Made:
-    return ((one.view, one.rows) for one in promises.stored(asked.data.store, asked.promised))
+    return ((one.view, one.rows) for one in stored_guidelines.stored(asked.data.store, asked.promised))
 
 
 def _pairs(asked: Asked) -> Made:
-    return ((one.view, one.rows) for one in sweeps.stored(asked.data.store, asked.swept))
+    return ((one.view, one.rows) for one in stored_links.stored(asked.data.store, asked.swept))
 
 
 def _environment(asked: Asked) -> Made:

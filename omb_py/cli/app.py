@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from omb_py import __version__
-from omb_py.cli.formatting import CONTEXT, ENVIRONMENT, EXIT_CODES, debug_option, write_options, write_sections
+from omb_py.cli.help import CONTEXT, ENVIRONMENT, EXIT_CODES, debug_option, write_options, write_sections
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
 
 COMPLETE_VAR = "_OMB_PY_COMPLETE"
@@ -73,9 +73,9 @@ class Root(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A tool or a benchmark, with or without OMB's ``osu_``; None when there is no such thing."""
         if cmd_name in TOOLS:
-            from omb_py.cli import tools
+            from omb_py.cli.commands import info
 
-            return tools.find(cmd_name)
+            return info.find(cmd_name)
         from omb_py.suites import BENCHMARKS, find, names
         from omb_py.suites.registry import BROKEN
 
@@ -83,7 +83,7 @@ class Root(click.Group):
         # the names of other packages' are looked up only where ours do not suffice
         if short not in BENCHMARKS and short not in names() and short not in BROKEN:
             return None
-        from omb_py.cli.measure import command
+        from omb_py.cli.commands.benchmark import command
 
         return command(find(cmd_name))
 

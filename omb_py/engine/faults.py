@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.payload import expectations
-from omb_py.engine.program import Body, Buffer, Lap, Program, Region, Stage, Step, templates
-from omb_py.engine.steps import compute, flip, recv
+from omb_py.engine.measuring.payload import expectations
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Stage, Step, templates
+from omb_py.engine.program.steps import compute, flip, recv
 from omb_py.errors import UsageError, nearest
 
 KINDS = ("flip", "lost", "busy")

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.program import Program
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.language import Program
 
 
 class Runner(Protocol):
@@ -101,7 +101,7 @@ class Session(Protocol):
         """What a step of the running program does, in words."""
 
     def skew(self, kind: str = "barrier") -> float | None:
-        """Median time in µs between the first and the last rank to leave a synchronisation (:mod:`.sync`).
+        """Median time in µs between the first and the last rank to leave a synchronisation (``process_sync``).
 
         None where it is not measured.
         """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from omb_py.results.formats.osu_titles import family
 from omb_py.results.importers.model import (
     INT32,
     BadTable,
@@ -23,7 +24,6 @@ from omb_py.results.importers.model import (
     shown,
     whole,
 )
-from omb_py.results.titles import family
 
 SOURCE = "IMB"
 

@@ -180,7 +180,7 @@ def is_numeric(word: str) -> bool:
 
 def shown(text: str, most: int = 40) -> str:
     """A piece of a file for a message: short, on one line, without secrets."""
-    from omb_py.results.redact import redact_text
+    from omb_py.results.store.redact import redact_text
 
     clean = redact_text(text.strip()[:_MOST_SHOWN])
     return repr(clean if len(clean) <= most else clean[: most - 1] + "…")

@@ -18,7 +18,7 @@ from omb_py.results.importers.nccl_rows import (
     make_row,
     settle,
 )
-from omb_py.results.redact import allowed_environment, redact_words
+from omb_py.results.store.redact import allowed_environment, redact_words
 
 KNOWN = 3
 """Versions of the file up to this one."""

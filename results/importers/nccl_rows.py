@@ -1,4 +1,4 @@
-"""What nccl-tests and rccl-tests measure, as rows: names, sizes, counts, verdicts (formulas: results/bandwidth.py)."""
+"""What nccl-tests and rccl-tests measure, as rows: names, sizes, counts, verdicts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from omb_py.results.bandwidth import FORMULAS
+from omb_py.results.formats.nccl_tests import BENCHMARKS, TYPES, itemsize
 from omb_py.results.importers.model import BadTable, shown
-from omb_py.results.nccl_text import BENCHMARKS, TYPES, itemsize
+from omb_py.results.statistics.bandwidth import FORMULAS
 
 NCCL, RCCL = "nccl-tests", "rccl-tests"
 _LIBRARIES = {NCCL: "NCCL", RCCL: "RCCL"}
@@ -169,7 +169,7 @@ def make_row(
 
 
 def _of_samples(samples: Sequence[float]) -> dict[str, Any]:
-    from omb_py.results.summary import summarise
+    from omb_py.results.statistics.summary import summarise
 
     if not samples:
         return {}

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.rma import SYNCS, WINDOWS
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.rma import SYNCS, WINDOWS
+from omb_py.results.formats.osu_titles import TITLES
 from omb_py.results.importers.model import BadTable, shown
-from omb_py.results.titles import TITLES
 
 TITLE = re.compile(r"\s*# OSU (?P<text>.+?)(?: Test)+(?P<tail> Persistent)? v(?P<version>\d[\w.]*)\s*")
 """8.0 writes ``Latency Test Test`` and ``Latency Test Persistent``."""

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from omb_py.results.formats.osu_titles import TITLES, family
 from omb_py.results.importers import osu_names as names
 from omb_py.results.importers.model import (
     INT32,
@@ -20,7 +21,6 @@ from omb_py.results.importers.model import (
     shown,
     whole,
 )
-from omb_py.results.titles import TITLES, family
 
 SOURCE = "OMB"
 BINDING = "c"

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omb_py.results.bandwidth import FORMULAS
 from omb_py.results.importers.model import INT32, BadTable, Context, Parsed, Problem, Table, number, shown, whole
 from omb_py.results.importers.nccl_json import BadJson, load
 from omb_py.results.importers.nccl_rows import RCCL, Launch, Placement, collective_of, dtype_of, make_row
+from omb_py.results.statistics.bandwidth import FORMULAS
 
 _HEAD = frozenset({"size", "type", "redop", "inplace", "time", "algbw", "busbw"})
 

@@ -12,15 +12,15 @@ from typing import Any
 
 from omb_py import __version__
 from omb_py.errors import UsageError, nearest
-from omb_py.results import schema
-from omb_py.results.filters import typed
+from omb_py.results.formats.osu_titles import TITLES
 from omb_py.results.importers.formats import parse
 from omb_py.results.importers.model import Context, Parsed, Problem, Table
-from omb_py.results.keys import comparability_key
-from omb_py.results.launchfile import MERGED
-from omb_py.results.reading import files, load_table
-from omb_py.results.titles import TITLES
-from omb_py.results.writing import check_writable, to_table, write_launch
+from omb_py.results.store import schema
+from omb_py.results.store.filters import typed
+from omb_py.results.store.keys import comparability_key
+from omb_py.results.store.launchfile import MERGED
+from omb_py.results.store.read import files, load_table
+from omb_py.results.store.write import check_writable, to_table, write_launch
 
 IMPORTED = "import"
 """Ids of imported runs begin with it."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omb_py.engine.benchmark import Benchmark, Cell, Counts, Metric, World
-from omb_py.engine.program import Program
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, World
+from omb_py.engine.program.language import Program
 from omb_py.errors import UsageError
 from omb_py.suites.startup import ONE_OR_MORE
 
 if TYPE_CHECKING:
-    from omb_py.engine.measure import Measured, Phase
+    from omb_py.engine.measuring.measure import Measured, Phase
     from omb_py.engine.session import Session
 
 ITERATIONS, WARMUP = 10, 10

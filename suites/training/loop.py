@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn import functional
 
 from omb_py.backends.gloo.errors import peers_speak_first
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.measure import Measured, Phase
+from omb_py.engine.measuring.measure import Measured, Phase
+from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.training.models import batch_of, build

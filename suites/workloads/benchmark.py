@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omb_py.engine.benchmark import Benchmark, Cell, Counts, Metric, World
-from omb_py.engine.program import Program
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, World
+from omb_py.engine.program.language import Program
 from omb_py.errors import UsageError
-from omb_py.suites.rules import TWO_OR_MORE
+from omb_py.suites.shared import TWO_OR_MORE
 from omb_py.suites.workloads.program import (
     ARENA_BYTES,
     COMPUTE,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Final
 
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.message import Message
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.message import Message
 
 EXCHANGE: Final = "exchange"
 """Messages to and from some ranks, all at once."""

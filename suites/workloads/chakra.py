@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.chakra_messages import nodes_of, numbers
 from omb_py.suites.workloads.replay import element_type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.suites.workloads.calls import Call, Item, Product, padded
 from omb_py.suites.workloads.settings import Values
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from omb_py.engine.dtypes import DTYPES
-from omb_py.engine.message import Message
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.message import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back

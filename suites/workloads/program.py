@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from omb_py.engine import steps
-from omb_py.engine.benchmark import World
-from omb_py.engine.groups import on
-from omb_py.engine.program import (
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.groups import on
+from omb_py.engine.program.language import (
     Blocks,
     Body,
     Buffer,

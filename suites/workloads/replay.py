@@ -13,7 +13,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from omb_py.engine.dtypes import DTYPES, parse_dtype
+from omb_py.engine.program.dtypes import DTYPES, parse_dtype
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.calls import Call, padded
 from omb_py.suites.workloads.settings import Values

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from omb_py.engine.dtypes import parse_dtype
+from omb_py.engine.program.dtypes import parse_dtype
 from omb_py.errors import UsageError, nearest
-from omb_py.grammar import parse_duration, parse_size
+from omb_py.options.values import parse_duration, parse_size
 from omb_py.suites.workloads.models import NAMES, model, transformer
 
 Values = Mapping[str, Any]

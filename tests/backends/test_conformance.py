@@ -59,6 +59,6 @@ def on_mock(what: Combination) -> list[str]:
 def test_every_byte_is_right_and_every_sample_sane(
     backend: str, what: Combination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omb_py.engine.validate.ITERATIONS", 3)  # here as on real ranks
+    monkeypatch.setattr("omb_py.engine.measuring.validate.ITERATIONS", 3)  # here as on real ranks
     found = (on_mpi if backend == "mpi" else on_mock)(what)
     assert found == []

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.measure import measure
-from omb_py.engine.memory import HostMemory
-from omb_py.engine.native import Arg, Machine, assemble
-from omb_py.engine.program import Lap, Node, Program, Repeat, Stage, body, request_count
-from omb_py.engine.validate import Checker
+from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.measuring.validate import Checker
+from omb_py.engine.native.translate import Arg, Machine, assemble
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Lap, Node, Program, Repeat, Stage, body, request_count
 from omb_py.suites.registry import find
 from tests.support.machine import call, libc, table
 

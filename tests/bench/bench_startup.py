@@ -24,8 +24,8 @@ import json, sys, time
 began = float(sys.argv[1])
 stamps = {"python": time.time() - began}
 from omb_py.backends.registry import find
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.measure import measure
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.measuring.measure import measure
 from omb_py.suites.registry import find as benchmark
 stamps["omb-py"] = time.time() - began
 session = find("mpi").connect({})

@@ -136,7 +136,7 @@ def libraries(envs: dict[str, str], args: argparse.Namespace) -> bool:
 
 def planted(envs: dict[str, str], args: argparse.Namespace) -> bool:
     """+10 % by a busy wait inside the lap of NEW, and 3 % of the calls ten times slower."""
-    from omb_py.results.report import percent
+    from omb_py.results.compare.report import percent
 
     out = Transcript(args.out / "planted.md", "Planted slowdowns", args)
     fine, rows = True, []
@@ -222,7 +222,7 @@ def proven(out: Transcript, env: str, aim: list[str], variables: Sequence[str]) 
 
 def against_itself(envs: dict[str, str], args: argparse.Namespace) -> bool:
     """Reports on disjoint launches of one library: 59 without an alarm show a rate of at most 5 %."""
-    from omb_py.results.siterate import bound, site_rate
+    from omb_py.results.compare.false_alarm_rate import bound, site_rate
 
     name, env = next(iter(envs.items()))
     out = Transcript(args.out / "aa.md", f"{name} against itself", args, "store-aa")

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.signal import lfilter
 
-from omb_py.results.decisions import Rule, decide
-from omb_py.results.drift import rise
+from omb_py.results.analysis.drift import rise
+from omb_py.results.statistics.sequential import Rule, decide
 
 CASES: tuple[tuple[tuple[int, ...], float], ...] = (
     ((5,), 0.0), ((10,), 0.0), ((10,), 0.5), ((10,), 0.8), ((30,), 0.0), ((30,), 0.5), ((30,), 0.8), ((100,), 0.8),

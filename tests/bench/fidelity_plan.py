@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import UsageError, nearest
 from omb_py.suites.registry import find
 from tests.bench.reference import FAMILIES

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from omb_py.backends.registry import find as find_backend
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.measure import buffers_needed, measure, worlds_of
-from omb_py.engine.program import Program, Step, walk
-from omb_py.engine.validate import TIMED_LOOP, Checker, checkable
-from omb_py.orchestrate.choices import OFFERS
+from omb_py.engine.measuring.measure import buffers_needed, measure, worlds_of
+from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, checkable
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.language import Program, Step, walk
+from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.suites.registry import find
 from tests.bench.fidelity_plan import declared
 from tests.bench.ratios import orders

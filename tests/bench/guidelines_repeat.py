@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py.orchestrate.guidelines import check_guidelines
-from omb_py.orchestrate.request import Request
-from omb_py.results.guideline_forms import Report, headline, preamble, title
-from omb_py.results.guidelines import Rules
+from omb_py.options.request import Request
+from omb_py.orchestrate.checks.guidelines import check_guidelines
+from omb_py.results.checks.guidelines import Rules
+from omb_py.results.formats.guideline_forms import Report, headline, preamble, title
 
 Cell = tuple[str, int]
 FEW = 0.1

@@ -23,13 +23,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.theme import THEMES
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import VIEWS
-from omb_py.dashboards.page import page
-from omb_py.dashboards.report import report
-from omb_py.dashboards.selection import parse
-from omb_py.dashboards.style import THEMES
+from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.html_page import page
 from tests.support.browser import DRAW, OVERLAPS, chromium, errors, resize
 
 WIDTHS = (1280, 390)

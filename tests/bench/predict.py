@@ -22,8 +22,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from omb_py.orchestrate.predicting import Forecast, asks, forecasts, steps_of, sweeps
-from omb_py.results.predicted import MESSAGES, beside
+from omb_py.orchestrate.workloads.prediction import Forecast, asks, forecasts, steps_of, sweeps
+from omb_py.results.analysis.step_prediction import MESSAGES, beside
 from omb_py.suites.workloads.families import parse_workload
 from tests.bench.quiet import watched
 

@@ -33,7 +33,7 @@ _READ = """
 import json, resource, sys, time
 start = time.perf_counter()
 import pandas, pyarrow.compute, pyarrow.dataset, pyarrow.parquet
-from omb_py.results.reading import load
+from omb_py.results.store.read import load
 imported, loaded = time.perf_counter(), time.process_time()
 frame = load(sys.argv[1], **json.loads(sys.argv[2]))
 print(json.dumps({"rows": len(frame), "wall_s": time.perf_counter() - imported, "import_s": imported - start,
@@ -43,8 +43,8 @@ print(json.dumps({"rows": len(frame), "wall_s": time.perf_counter() - imported, 
 
 def rows(run: str, launch: int, day: date, rng: np.random.Generator, samples: int) -> list[dict[str, Any]]:
     """The cells of a launch: ten benchmarks, twenty sizes."""
-    from omb_py.results.schema import SCHEMA_VERSION, blank_row
-    from omb_py.results.summary import summarise
+    from omb_py.results.statistics.summary import summarise
+    from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 
     made = []
     for index in range(CELLS):
@@ -74,7 +74,7 @@ def build(store: Path, launches: int, samples: int) -> list[float]:
     """
     import pyarrow as pa
 
-    from omb_py.results.writing import parquet, to_table, write_launch
+    from omb_py.results.store.write import parquet, to_table, write_launch
 
     rng = np.random.default_rng(0)
     provenance = {"libraries": {"Open MPI": "5.0"}, "node": [f"fact {n}: {n * n}" for n in range(500)]}

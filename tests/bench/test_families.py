@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from omb_py.engine.benchmark import Family
+from omb_py.engine.program.benchmark import Family
 from tests.bench import fidelity
 from tests.bench.fidelity import DISTURBED, counted
 from tests.bench.fidelity_plan import BENCHMARKS, GLOO, LOOP, OF_FAMILIES, SERIES, Series, chosen, declared, plan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.cli.vocabulary import CommandLine
-from omb_py.orchestrate.suite import expand
-from omb_py.orchestrate.suitefile import parse_suite
-from omb_py.results.predicted import Predicted
+from omb_py.cli.suite_options import CommandLine
+from omb_py.orchestrate.suites.expand import expand
+from omb_py.orchestrate.suites.suite_file import parse_suite
+from omb_py.results.analysis.step_prediction import Predicted
 from tests.bench.predict import (
     AT_FOUR,
     WORKLOADS,

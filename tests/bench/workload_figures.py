@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from omb_py.dashboards import steps
-from omb_py.dashboards.picture import save
+from omb_py.dashboards.figures import steps
+from omb_py.dashboards.report.image_export import save
 from omb_py.results import load
 from tests.bench.quiet import watched
 

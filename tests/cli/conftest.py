@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from omb_py.cli import main
-from omb_py.orchestrate.request import Request
+from omb_py.options.request import Request
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         seen.append(request)
         return 0
 
-    module = ModuleType("omb_py.orchestrate.execute")
+    module = ModuleType("omb_py.orchestrate.running.run")
     module.execute = execute  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "omb_py.orchestrate.execute", module)
+    monkeypatch.setitem(sys.modules, "omb_py.orchestrate.running.run", module)
     return seen
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.errors import EnvironmentProblem, LaunchFailed
-from omb_py.orchestrate.request import Request
+from omb_py.options.request import Request
 
 Refuse = Callable[[str], tuple[int, str]]
 
@@ -148,9 +148,9 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
         def execute(request: Request) -> int:
             raise error
 
-        module = ModuleType("omb_py.orchestrate.execute")
+        module = ModuleType("omb_py.orchestrate.running.run")
         module.execute = execute  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "omb_py.orchestrate.execute", module)
+        monkeypatch.setitem(sys.modules, "omb_py.orchestrate.running.run", module)
 
     return install
 

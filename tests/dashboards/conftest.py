@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from omb_py.results.schema import NAMES
-from omb_py.results.summary import summarise
+from omb_py.results.statistics.summary import summarise
+from omb_py.results.store.schema import NAMES
 
 SIZES = (8, 1024, 65536)
 
@@ -123,10 +123,11 @@ def verdict_table() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.DataFrame) -> list[Any]:
     """One view of each kind, from cells whose names are markup."""
-    from omb_py.dashboards import board, cells, curves, others, roofline, spread, steps
-    from omb_py.dashboards.ranks import stragglers
+    from omb_py.dashboards.base import series
+    from omb_py.dashboards.figures import comparison, curves, distributions, others, roofline, steps
+    from omb_py.dashboards.figures.stragglers import stragglers
 
-    rows = cells.prepared(
+    rows = series.prepared(
         frame.assign(library=frame["library"].replace("MPICH", "<b>MPICH</b><script>window.bad=1</script>"))
     )
     one = rows[rows["library"] == "Open MPI"]
@@ -146,24 +147,24 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
             "violated": [True, False],
         }
     )
-    (sides,) = board.pairs_of_sides(cells.lines(rows))
+    (sides,) = comparison.pairs_of_sides(series.lines(rows))
     made = [
         curves.curves(rows),
         curves.curves(rows, quantity="busbw"),
         curves.scaling(both),
-        board.board(verdict_table),
-        board.ratio(verdict_table, "new against old"),
-        board.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
-        spread.distribution(eight),
-        spread.trace(eight.iloc[:1]),
+        comparison.board(verdict_table),
+        comparison.ratio(verdict_table, "new against old"),
+        comparison.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
+        distributions.distribution(eight),
+        distributions.trace(eight.iloc[:1]),
         stragglers(one),
-        board.beside_counts(
+        comparison.beside_counts(
             pd.concat([sides[1], sides[1].assign(ranks=8, comparability_key="p8")]),
             pd.concat([sides[3], sides[3].assign(ranks=8, comparability_key="p8")]),
             (sides[0], sides[2]),
             "allreduce",
         ),
-        roofline.roofline(one, pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]}), "x", cells.lines(one)),
+        roofline.roofline(one, pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]}), "x", series.lines(one)),
         others.history(eight.assign(level_us=1.0), "allreduce 8 B"),
         others.model(eight.assign(size_bytes=8, lower_us=0.4), segments, "allreduce"),
         others.pairs(links),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.results.writing import write_launch
+from omb_py.results.store.write import write_launch
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:

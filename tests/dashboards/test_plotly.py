@@ -7,8 +7,8 @@ import json
 import plotly
 import pytest
 
-from omb_py.dashboards import style
-from omb_py.dashboards.page import plotly_script
+from omb_py.dashboards.base import theme as style
+from omb_py.dashboards.report.html_page import plotly_script
 
 
 def test_the_version_is_one_that_is_admitted() -> None:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from omb_py.engine.benchmark import World
 from omb_py.engine.faults import Fault, parse_fault, spoil, with_fault
-from omb_py.engine.measure import measure
-from omb_py.engine.program import Region, Stage, Step, body, walk
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Region, Stage, Step, body, walk
 from omb_py.errors import LaunchFailed, UsageError
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.programs import ROTATING_BCAST

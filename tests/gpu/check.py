@@ -3,7 +3,7 @@
 Needs a machine with a GPU, its driver, CuPy, an NCCL library (of CuPy's or torch's wheels, or in OMB_PY_NCCL), mpi4py
 and an MPI library; PyTorch for Gloo. Prints one table and writes Parquet. ``python -m tests.gpu.check [--store FOLDER]
 [DEVICE [PART…]]``: where time is short, parts can be run one by one. With another device (``sim``, and the stand-in
-library in OMB_PY_NCCL) it tries itself. What is run is in :mod:`.parts`.
+library in OMB_PY_NCCL) it tries itself. What is run is in :mod:`tests.gpu.parts`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rich.console import Console
 
 import omb_py
 from omb_py.backends.mpi.library import mpi_library
-from omb_py.dashboards.terminal import results_table
-from omb_py.engine.buffers import ON_DEVICE
+from omb_py.dashboards.terminal.tables import results_table
+from omb_py.engine.program.buffers import ON_DEVICE
 from tests.gpu.parts import COLLECTIVES, RANKS, Part, absent, arrays, parts, suite_text
 from tests.support.mpi import ROOT, environment
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from omb_py.backends.nccl.bindings import BINDINGS, NATIVE, missing
-from omb_py.engine.buffers import ON_DEVICE
+from omb_py.backends.nccl.capabilities import BINDINGS, NATIVE, missing
+from omb_py.engine.program.buffers import ON_DEVICE
 from tests.support.mpi import ROOT
 
 RANKS = 2

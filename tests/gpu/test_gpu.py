@@ -12,12 +12,12 @@ import pytest
 
 import omb_py
 from omb_py.cli import main
-from omb_py.cli.measure import command, request_of
-from omb_py.engine.buffers import ON_DEVICE
-from omb_py.orchestrate.choices import gpu_here
-from omb_py.orchestrate.plan import plan
+from omb_py.cli.commands.benchmark import command, request_of
+from omb_py.engine.program.buffers import ON_DEVICE
+from omb_py.orchestrate.planning.plan import plan
+from omb_py.orchestrate.planning.validation import gpu_here
 from omb_py.suites.registry import find
-from tests.backends.test_nccl import COLLECTIVES as OF_NCCL
+from tests.backends.nccl.test_nccl import COLLECTIVES as OF_NCCL
 from tests.gpu import check
 from tests.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, STAGED, Part, every, parts
 from tests.support.standin import COMPILER, library
@@ -112,7 +112,7 @@ def test_what_fails_is_named_and_what_does_not_apply_is_left_out(
 def test_every_word_of_every_part_is_right(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in ("omb_py.orchestrate.choices", "omb_py.backends.nccl.bindings"):
+    for module in ("omb_py.orchestrate.planning.validation", "omb_py.backends.nccl.capabilities"):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: True)
     words = check.Check("sim", tmp_path).words(parts("sim")[number])
     if words[0] != "run":

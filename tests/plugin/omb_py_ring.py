@@ -1,9 +1,9 @@
 """Every rank sends to the next one and receives from the one before."""
 
-from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.program import Buffer, Lap, Program, Region, Request, Stage, body
-from omb_py.engine.steps import barrier, isend, recv, wait
-from omb_py.suites.rules import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, message_bytes
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Buffer, Lap, Program, Region, Request, Stage, body
+from omb_py.engine.program.steps import barrier, isend, recv, wait
+from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, message_bytes
 
 
 def ring(world: World, cell: Cell) -> Program:

@@ -11,7 +11,7 @@ Row = dict[str, Any]
 @pytest.fixture
 def make_row() -> Callable[..., Row]:
     """Makes a row with what a store requires; more by keyword."""
-    from omb_py.results.schema import SCHEMA_VERSION, blank_row
+    from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 
     def make(**values: Any) -> Row:
         return {

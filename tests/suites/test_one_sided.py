@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.engine import rma
-from omb_py.engine.benchmark import World
 from omb_py.engine.faults import Fault, with_fault
-from omb_py.engine.measure import measure
-from omb_py.engine.payload import expectations
-from omb_py.engine.program import Body, Buffer, Lap, Program, Region, Repeat, Request, Window
-from omb_py.engine.rma import SYNCS, WINDOWS
-from omb_py.engine.steps import flip, wait
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.measuring.payload import expectations
+from omb_py.engine.program import rma
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Repeat, Request, Window
+from omb_py.engine.program.rma import SYNCS, WINDOWS
+from omb_py.engine.program.steps import flip, wait
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.one_sided import BENCHMARKS
 from omb_py.suites.registry import find

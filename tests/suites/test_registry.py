@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import omb_py.suites
-from omb_py.engine.benchmark import Benchmark
+from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.suites import registry
 from omb_py.suites.registry import BENCHMARKS, find, names

@@ -7,15 +7,15 @@ from itertools import pairwise
 
 import pytest
 
-from omb_py.cli.vocabulary import LINE_ONLY, RUN_WIDE, CommandLine
-from omb_py.orchestrate.accept import check_suite
-from omb_py.orchestrate.criteriafile import CRITERION_KEYS, RULE_KEYS
-from omb_py.orchestrate.plan import plan_all
-from omb_py.orchestrate.request import Request
-from omb_py.orchestrate.suite import Ranks, expand, load_suite
-from omb_py.orchestrate.suitefile import parse_suite
-from omb_py.results.criteria import METRICS
-from omb_py.results.titles import TITLES
+from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine
+from omb_py.options.request import Request
+from omb_py.orchestrate.accept.criteria_file import CRITERION_KEYS, RULE_KEYS
+from omb_py.orchestrate.accept.session import check_suite
+from omb_py.orchestrate.planning.plan import plan_all
+from omb_py.orchestrate.suites.expand import Ranks, expand, load_suite
+from omb_py.orchestrate.suites.suite_file import parse_suite
+from omb_py.results.accept.criteria import METRICS
+from omb_py.results.formats.osu_titles import TITLES
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped
 from tests.support.mpi import ROOT

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.engine import steps
-from omb_py.engine.benchmark import Cell, World
-from omb_py.engine.measure import measure
-from omb_py.engine.program import Lap, Stage, body
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import Lap, Stage, body
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.simulated import cell, measured, session

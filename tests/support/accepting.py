@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from omb_py.results.acceptance import Evidence
-from omb_py.results.criteria import Case, Criterion, Range
+from omb_py.results.accept.criteria import Case, Criterion, Range
+from omb_py.results.accept.judge import Evidence
 
 HEAD = 'name = "mine"\ndescription = "d"\n[defaults]\nbackend = "mock"\niterations = 5\n'
 ENTRY = '[[entry]]\nbenchmarks = ["latency", "allreduce"]\nmessage-size = "8,1K"\n'

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from omb_py.backends.registry import find as find_backend
-from omb_py.engine import validate
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.dtypes import DTYPES, OPS_OF, reduction_dtype
-from omb_py.engine.measure import measure
-from omb_py.engine.validate import checkable
-from omb_py.suites.forms import ROTATE
+from omb_py.engine.measuring import validate
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.measuring.validate import checkable
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
+from omb_py.suites.collective.forms import ROTATE
 from omb_py.suites.registry import BENCHMARKS
 
 BUFFERS = ("numpy", "bytearray", "array")
@@ -144,7 +144,7 @@ def check(session: Any, backend: str, what: Combination, crowded: bool = False) 
     """What is wrong with a combination; on rank 0."""
     over_nodes = BENCHMARKS[what.benchmark].ranks.over_nodes
     if over_nodes and not over_nodes(session.hosts):
-        return []  # tests/suites/test_congestion.py has nodes
+        return []  # tests/suites/pt2pt/test_congestion.py has nodes
     tried = cells(backend, what, session.size, crowded)
     if session.library != "mock":
         lacking = NOT_OF_MPI if session.library == "MPICH" else (*NOT_OF_MPI, *NOT_EVERYWHERE)

@@ -101,7 +101,7 @@ class Shim:
 
 def counted(session: Any, shim: Shim, name: str, binding: str) -> dict[str, list[str]]:
     """Calls of one benchmark on this rank: ``STAGE setup``, ``STAGE``, ``STAGE teardown`` -> calls of one iteration."""
-    from omb_py.engine.measure import worlds_of
+    from omb_py.engine.measuring.measure import worlds_of
     from omb_py.suites.registry import BENCHMARKS
 
     benchmark = BENCHMARKS[name]

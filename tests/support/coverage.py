@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from omb_py.results.titles import TITLES
+from omb_py.results.formats.osu_titles import TITLES
 from omb_py.suites.registry import BENCHMARKS
-from tests.backends.test_mpi_calls import ELSEWHERE, EXPECTED
+from tests.backends.mpi.test_calls import ELSEWHERE, EXPECTED
 
 FILE = Path(__file__).parents[2] / "docs" / "coverage.md"
-CALLS, DATA = "tests/backends/test_mpi_calls.py", "tests/backends/test_conformance.py"
-NODES = "tests/backends/test_mpi_nodes.py"
+CALLS, DATA = "tests/backends/mpi/test_calls.py", "tests/backends/test_conformance.py"
+NODES = "tests/backends/mpi/test_nodes.py"
 
 HEAD = """# Coverage of OMB 7.5
 

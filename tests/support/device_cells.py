@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.backends.registry import find as backend
-from omb_py.engine import validate
 from omb_py.engine.devices.buffers import Renderer, Resolver
+from omb_py.engine.measuring import validate
 from tests.support.nccl_cells import measured
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 
-from omb_py.engine import steps
-from omb_py.engine.program import Blocks, Region, Request, Requests, Step
+from omb_py.engine.program import steps
+from omb_py.engine.program.language import Blocks, Region, Request, Requests, Step
 
 A, B, R = Region("a", 0, 8), Region("b", 8, 32), Request(3)
 UNEVEN, SWAPPED = Blocks("a", (4, 8), (0, 4)), Blocks("b", (8, 4), (0, 8))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.results import links
+from omb_py.results.checks import links
 
 Floats = NDArray[np.float64]
 METRICS = ("latency", "tail", "bandwidth")

@@ -1,4 +1,4 @@
-"""One rank of the launches that tests/backends/test_gloo.py looks at: ``python -m tests.support.gloo_session FILE``.
+"""One rank of the launches of tests/backends/gloo/test_gloo.py: ``python -m tests.support.gloo_session FILE``.
 
 Every benchmark that Gloo has, with every type, operation and option, checked byte by byte; a fault that must be found;
 what the session says of itself.
@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.backends.gloo.offer import OPS, TYPES, fitted, lacks, refuses
+from omb_py.backends.gloo.capabilities import OPS, TYPES, fitted, lacks, refuses
 from omb_py.backends.mpi import skew
 from omb_py.backends.registry import find as find_backend
-from omb_py.engine import validate
-from omb_py.engine.benchmark import Benchmark, Cell
-from omb_py.engine.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.engine.faults import parse_fault, with_fault
-from omb_py.engine.measure import measure
-from omb_py.engine.rotate import rotated
-from omb_py.engine.validate import checkable
-from omb_py.orchestrate.worker import arranged
+from omb_py.engine.measuring import validate
+from omb_py.engine.measuring.cache_rotation import rotated
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.measuring.validate import checkable
+from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
+from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.conformance import VARIED, complaints
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.engine import steps
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.program import Buffer, Lap, Program, Region, Stage, Step, body
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.language import Buffer, Lap, Program, Region, Stage, Step, body
 from omb_py.errors import EnvironmentProblem
 
 NBYTES = (1 << 31) + 4104

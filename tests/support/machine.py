@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.native import Arg, Call, Machine, Table, assemble
-from omb_py.engine.program import Node, Stage, Step, body
+from omb_py.engine.native.translate import Arg, Call, Machine, Table, assemble
+from omb_py.engine.program.language import Node, Stage, Step, body
 
 LIBC = ctypes.CDLL(None)
 

@@ -1,4 +1,4 @@
-"""One rank of the launches that tests/backends/test_mpi.py looks at: ``python -m tests.support.mpi_session FILE``."""
+"""One rank of the launches of tests/backends/mpi/test_mpi.py: ``python -m tests.support.mpi_session FILE``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.engine import steps
-from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.measure import measure
-from omb_py.engine.program import Buffer, Host, Lap, Program, Region, Request, Result, Stage, body
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.measuring.validate import checkable
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, Request, Result, Stage, body
 from omb_py.engine.session import StepFailed
-from omb_py.engine.validate import checkable
 from omb_py.suites.registry import BENCHMARKS, find
 
 CELL = Cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
@@ -122,7 +122,7 @@ def corrupted(session: Any, binding: str) -> Any:
 def turning(session: Any, binding: str) -> Any:
     """``--cache rotate``: validated, and a byte inverted in one copy is found; which copies hold what was received."""
     from omb_py.engine.faults import parse_fault, with_fault
-    from omb_py.engine.rotate import rotated
+    from omb_py.engine.measuring.cache_rotation import rotated
 
     found = {}
     for name in ("bcast", "allreduce", "alltoallv", "iallgather", "bw"):
@@ -147,8 +147,8 @@ def turning(session: Any, binding: str) -> Any:
 
 def synchronised(session: Any, binding: str) -> Any:
     """Each kind of synchronisation: validated samples, and its skew."""
-    from omb_py.engine.sync import KINDS
-    from omb_py.orchestrate.worker import arranged
+    from omb_py.engine.measuring.process_sync import KINDS
+    from omb_py.orchestrate.running.rank_process import arranged
 
     found = {}
     for kind in KINDS:

@@ -1,8 +1,8 @@
 """A rank on the stand-in libnccl and the simulated device: measures cells, rank 0 prints what came out as JSON.
 
 ``python -m tests.support.nccl_cells CELLS``: cells as [{"benchmark": …, "size": …, …}]. ``without`` names a synchronise
-to leave out (tests/backends/test_nccl_synchronises.py); ``share`` lets ranks share a device; ``binding`` is one of
-:data:`omb_py.backends.nccl.bindings.BINDINGS`; ``inject`` puts a fault into
+to leave out (tests/backends/nccl/test_synchronises.py); ``share`` lets ranks share a device; ``binding`` is one of
+:data:`omb_py.backends.nccl.capabilities.BINDINGS`; ``inject`` puts a fault into
 its program. A cell that is refused after a step has begun ends the process.
 """
 
@@ -16,13 +16,13 @@ from typing import Any
 from omb_py.backends.nccl.calls import Resolver
 from omb_py.backends.nccl.runner import Runner
 from omb_py.backends.registry import find as backend
-from omb_py.engine import validate
 from omb_py.engine.faults import parse_fault, with_fault
-from omb_py.engine.measure import measure, worlds_of
+from omb_py.engine.measuring import validate
+from omb_py.engine.measuring.measure import measure, worlds_of
 from omb_py.engine.session import StepFailed
 from omb_py.errors import OmbError
-from omb_py.orchestrate.choices import OFFERS
-from omb_py.orchestrate.worker import arranged, reserve
+from omb_py.orchestrate.planning.validation import OFFERS
+from omb_py.orchestrate.running.rank_process import arranged, reserve
 from omb_py.suites.registry import find
 from tests.support.synchronises import left_out
 

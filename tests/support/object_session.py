@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from omb_py.engine.benchmark import Cell
-from omb_py.engine.buffers import OBJECTS
 from omb_py.engine.faults import parse_fault, with_fault
-from omb_py.engine.measure import measure
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.buffers import OBJECTS
 from omb_py.suites.registry import find
 
 SIZE = 1 << 19

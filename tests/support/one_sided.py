@@ -1,4 +1,4 @@
-"""One rank of the launch that tests/backends/test_mpi_windows.py looks at: window kinds × synchronisations × bindings.
+"""One rank of the launch that tests/backends/mpi/test_windows.py looks at: window kinds × synchronisations × bindings.
 
 ``python -m tests.support.one_sided FILE``; rank 0 writes what it found by combination.
 """
@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from omb_py.engine.benchmark import Benchmark, Cell
 from omb_py.engine.faults import Fault, with_fault
-from omb_py.engine.measure import measure
-from omb_py.engine.rma import SYNCS, WINDOWS
+from omb_py.engine.measuring.measure import measure
+from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.one_sided import BENCHMARKS
 

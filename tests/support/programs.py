@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omb_py.engine import steps
-from omb_py.engine.benchmark import Benchmark, Cell, World
-from omb_py.engine.dtypes import reduction_dtype
-from omb_py.engine.program import Buffer, Lap, Program, Region, Request, Result, Stage, body
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.dtypes import reduction_dtype
+from omb_py.engine.program.language import Buffer, Lap, Program, Region, Request, Result, Stage, body
 from omb_py.suites.registry import BENCHMARKS
 
 

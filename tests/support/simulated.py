@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from omb_py.backends.mock.session import MockSession
-from omb_py.engine.benchmark import Benchmark, Cell
-from omb_py.engine.measure import Measured, measure, worlds_of
-from omb_py.engine.program import Program, Stage, Step
-from omb_py.engine.validate import Log, validate
+from omb_py.engine.measuring.measure import Measured, measure, worlds_of
+from omb_py.engine.measuring.validate import Log, validate
+from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.language import Program, Stage, Step
 from omb_py.suites.registry import find
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from omb_py.engine.devices.memory import DeviceMemory
-from omb_py.engine.native import Call
-from omb_py.engine.program import Step
+from omb_py.engine.native.translate import Call
+from omb_py.engine.program.language import Step
 
 _NOTHING = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
 

@@ -10,9 +10,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.orchestrate.conduct import Design, conduct
-from omb_py.results.matching import Side
-from omb_py.results.verdicts import Judged, Launched, Rules, judge
+from omb_py.orchestrate.compare.interleaving import Design, conduct
+from omb_py.results.compare.judge import Judged, Launched, Rules, judge
+from omb_py.results.compare.match import Side
 
 KINDS = ("normal", "bimodal", "heavy")
 FAMILIES = (1, 10, 60)

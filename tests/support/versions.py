@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from omb_py.engine.benchmark import Cell, World
-from omb_py.engine.program import program_hash
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import program_hash
 from omb_py.suites.registry import BENCHMARKS
 
 FILE = Path(__file__).with_name("versions.json")

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from omb_py.backends.registry import find as find_backend
-from omb_py.engine import validate
-from omb_py.engine.measure import measure
+from omb_py.engine.measuring import validate
+from omb_py.engine.measuring.measure import measure
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.families import FAMILIES
 from tests.suites.workloads.test_families import SMALL, text_of

@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from omb_py.engine.launched import by_torchrun
-from omb_py.engine.program import Step
+from omb_py.engine.program.language import Step
+from omb_py.engine.rank.launcher_environment import by_torchrun
 
 GPU_KINDS: Final = ("cuda", "rocm")
 SIMULATED: Final = "sim"

@@ -56,7 +56,7 @@ def array(kind: str, device: Device, nbytes: int) -> Any:
     """An array of `nbytes` bytes on a device.
 
     Args:
-        kind: one of :data:`omb_py.engine.buffers.ON_DEVICE`.
+        kind: one of :data:`omb_py.engine.program.buffers.ON_DEVICE`.
         device: where.
         nbytes: how large, at least 1.
 

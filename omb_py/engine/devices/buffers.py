@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.benchmark import Cell, World
-from omb_py.engine.buffers import ON_DEVICE
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.placement import DEVICE, HOST, is_managed, settled
 from omb_py.engine.devices.staging import spoiled, staged
-from omb_py.engine.flat import Names, Render, flip_in
-from omb_py.engine.matmul import OPERANDS, fill
-from omb_py.engine.memory import HostMemory
-from omb_py.engine.native import Arg, Call, Resolve
-from omb_py.engine.program import Program, Region, Result, Step
-from omb_py.engine.runners import CellRunner
-from omb_py.engine.steps import MATMUL
+from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.native.matmul import OPERANDS, fill
+from omb_py.engine.native.translate import Arg, Call, Resolve
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.buffers import ON_DEVICE
+from omb_py.engine.program.language import Program, Region, Result, Step
+from omb_py.engine.program.steps import MATMUL
+from omb_py.engine.python_loop.loop import Names, Render, flip_in
+from omb_py.engine.python_loop.runners import CellRunner
 from omb_py.errors import EnvironmentProblem
 
 Results = Mapping[tuple[str, str], float]
@@ -73,7 +73,7 @@ class DeviceBuffers:
         return self._kinds[kind]
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Allocate buffers for a whole sweep, held by arrays of a kind (:data:`omb_py.engine.buffers.ON_DEVICE`)."""
+        """Allocate buffers for a whole sweep, held by arrays of a kind (``ON_DEVICE``)."""
         self.memory = self._of(kind)
         for name, nbytes in sizes.items():
             self.memory.reserve(name, nbytes)
@@ -160,7 +160,7 @@ class Renderer:
         self.buffers, self.library, self.results = buffers, library, results
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step (:data:`omb_py.engine.flat.Render`)."""
+        """One statement for a step (:data:`omb_py.engine.python_loop.loop.Render`)."""
         if step.op == "flip":
             name = step["recv"].buffer
             return flip_in(step, names, self.buffers.host.view(name, sys.maxsize))

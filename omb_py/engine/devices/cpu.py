@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.devices.callbacks import Callbacks
-from omb_py.engine.memory import available_bytes
+from omb_py.engine.measuring.host_memory import available_bytes
 
 
 class CpuDevice:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from omb_py.engine.devices import OTHER_STREAM, synchronise
-from omb_py.engine.program import Body, Node, Program, Repeat, Step, each_body
-from omb_py.engine.steps import MATMUL
+from omb_py.engine.program.language import Body, Node, Program, Repeat, Step, each_body
+from omb_py.engine.program.steps import MATMUL
 
 FILLERS: Final = ("cpu", "gpu", "both")
 _WAIT: Final = replace(synchronise("filler"), operands={"why": "filler", "stream": OTHER_STREAM})

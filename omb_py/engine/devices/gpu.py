@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from omb_py.engine.devices import FUNCTIONS
 from omb_py.engine.devices.callbacks import Callbacks
-from omb_py.engine.steps import MATMUL
+from omb_py.engine.program.steps import MATMUL
 from omb_py.errors import EnvironmentProblem
 
 SPIN: Final = "spin"

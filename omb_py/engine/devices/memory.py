@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.arrays import PlainArray, address_of, array
-from omb_py.engine.memory import HostMemory
+from omb_py.engine.measuring.host_memory import HostMemory
 
 
 class DeviceMemory:
-    """Buffers that grow and are reused over a sweep, as :class:`~omb_py.engine.memory.HostMemory` does on the host."""
+    """Buffers that grow and are reused over a sweep, as ``HostMemory`` does on the host."""
 
     kind = "device"
     """Args of the constructor: the device; managed: host and device both use it; array: whose arrays hold the buffers,
-    one of :data:`omb_py.engine.buffers.ON_DEVICE`, or empty."""
+    one of :data:`omb_py.engine.program.buffers.ON_DEVICE`, or empty."""
 
     def __init__(self, device: Device, managed: bool = False, array: str = "") -> None:
         self.device, self._array = device, array

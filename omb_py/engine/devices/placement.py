@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from omb_py.engine.devices import synchronise
-from omb_py.engine.program import Body, Program, Region, Step
-from omb_py.engine.steps import barrier
+from omb_py.engine.program.language import Body, Program, Region, Step
+from omb_py.engine.program.steps import barrier
 from omb_py.errors import EnvironmentProblem
 
 HOST, DEVICE, MANAGED, MANAGED_ON_DEVICE, MANAGED_ON_HOST = PLACES = ("H", "D", "M", "MD", "MH")

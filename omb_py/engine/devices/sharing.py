@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omb_py.engine.devices import Device
-from omb_py.engine.plane import Plane
+from omb_py.engine.rank.control_plane import Plane
 from omb_py.errors import EnvironmentProblem
 
 

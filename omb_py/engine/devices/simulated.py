@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.devices.callbacks import Callbacks
-from omb_py.engine.matmul import multiply_at
+from omb_py.engine.native.matmul import multiply_at
 from omb_py.errors import EnvironmentProblem
 
 DEVICES_VARIABLE: Final = "OMB_PY_SIM_DEVICES"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from omb_py.engine.benchmark import World
 from omb_py.engine.devices import synchronise
-from omb_py.engine.program import (
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import (
     Blocks,
     Body,
     Node,
@@ -24,7 +24,7 @@ from omb_py.engine.program import (
     each_body,
     walk,
 )
-from omb_py.engine.steps import base
+from omb_py.engine.program.steps import base
 from omb_py.errors import EnvironmentProblem
 
 _REFUSED = frozenset({"start", "startall", "pready", "parrived", "test"})

@@ -75,9 +75,9 @@ def test_no_mutation_gives_a_traceback() -> None:
 
 @pytest.mark.parametrize("number", range(40))
 def test_what_is_read_of_a_mutation_can_be_stored_and_printed(number: int, tmp_path) -> None:
-    from omb_py.results.export import FORMATS, export
+    from omb_py.results.formats.tables import FORMATS, export
     from omb_py.results.importers.storing import Options, store_bytes
-    from omb_py.results.reading import load_table, to_rows
+    from omb_py.results.store.read import load_table, to_rows
 
     data = mutated(random.Random(number))
     try:

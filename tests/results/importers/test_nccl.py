@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from omb_py.results.formats.nccl_tests import to_nccl
 from omb_py.results.importers.formats import parse
 from omb_py.results.importers.model import Context, Parsed
 from omb_py.results.importers.storing import Options, store_bytes
-from omb_py.results.nccl_text import to_nccl
-from omb_py.results.reading import files, load_table, read_provenance, to_rows
+from omb_py.results.store.read import files, load_table, read_provenance, to_rows
 from tests.results.importers import nccl_texts as texts
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from omb_py.results.export import to_osu
+from omb_py.results.formats.osu_titles import TITLES, family
+from omb_py.results.formats.tables import to_osu
 from omb_py.results.importers.formats import parse
 from omb_py.results.importers.model import Context, Parsed
 from omb_py.results.importers.storing import Options, store_bytes
-from omb_py.results.reading import load_table, to_rows
-from omb_py.results.titles import TITLES, family
+from omb_py.results.store.read import load_table, to_rows
 from omb_py.suites import BENCHMARKS
 from tests.results.importers.texts import OMB
 

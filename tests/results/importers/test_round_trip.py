@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
-from omb_py.results.export import to_osu
+from omb_py.results.formats.osu_titles import TITLES, family
+from omb_py.results.formats.tables import to_osu
 from omb_py.results.importers.formats import parse
 from omb_py.results.importers.model import Context, Parsed
-from omb_py.results.schema import blank_row
-from omb_py.results.titles import TITLES, family
+from omb_py.results.store.schema import blank_row
 from tests.results.importers import imb_texts, nccl_texts
 from tests.results.importers.test_ombpy import BW, LATENCY
 from tests.results.importers.texts import OMB

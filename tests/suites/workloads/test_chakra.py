@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omb_py.engine.dtypes import DTYPES
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.suites.workloads import chakra_messages
 from omb_py.suites.workloads.chakra import execution_trace

@@ -244,8 +244,8 @@ def test_a_matrix_from_a_file_travels_in_the_text(tmp_path: Path) -> None:
 
 
 def test_beyond_the_arena_a_call_waits_for_the_memory_it_takes() -> None:
-    from omb_py.engine.benchmark import World
-    from omb_py.engine.program import Step, walk
+    from omb_py.engine.program.benchmark import World
+    from omb_py.engine.program.language import Step, walk
     from omb_py.suites.workloads.program import laid_out, program_of
 
     workload, world = parse_workload("ddp:model=resnet50"), World(0, 2)

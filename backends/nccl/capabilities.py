@@ -1,0 +1,97 @@
+"""Which code issues NCCL's calls, and what each of them lacks, as data: nothing here loads a package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Final
+
+from omb_py.backends.gloo.capabilities import fitted as in_place_alone
+from omb_py.engine.devices import SIMULATED
+from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.dtypes import FP8, reduction_dtype
+from omb_py.engine.program.nccl_settings import KEYS, changed, settings_of
+from omb_py.engine.program.steps import COMMUNICATORS
+
+NATIVE: Final = "native"
+BINDINGS: Final = (NATIVE, "torch", "cupy", "nccl4py")
+"""The first is the default."""
+_PACKAGES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "torch": ("torch", "PyTorch", "pip install torch==2.13.0, the build for CUDA or ROCm"),
+    "cupy": ("cupy", "CuPy", "pip install cupy-cuda13x (or cupy-cuda12x, cupy-rocm-7-0)"),
+    "nccl4py": ("nccl", "nccl4py", "pip install nccl4py[cu13] (or [cu12])"),
+}
+"""Binding -> (module, its name, what to do)."""
+_NO_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "torch": ("uint32", "uint64", *FP8),
+    "cupy": FP8,
+    "nccl4py": ("bfloat16", *FP8),
+}
+"""Of torch: its NCCL takes no such tensors, or reduces them in some releases only; nccl4py's arrays are CuPy's."""
+_BY_VARIABLE: Final = ("algorithm", "protocol", "log")
+"""Settings that NCCL reads from variables, whoever makes the communicator."""
+_SETTINGS: Final[Mapping[str, frozenset[str]]] = {
+    NATIVE: frozenset(KEYS),
+    "torch": frozenset({*_BY_VARIABLE, "min_ctas", "max_ctas"}),
+    "cupy": frozenset({*_BY_VARIABLE, "aggregate"}),
+    "nccl4py": frozenset({*_BY_VARIABLE, "aggregate", "min_ctas", "max_ctas", "cta_policy"}),
+}
+"""Binding -> keys of ``--nccl`` that it takes: CuPy's NcclConfig has none of them, PyTorch's has the two counts."""
+
+
+def missing(binding: str, device: str) -> str:
+    """Why a binding cannot be used here, with what to do; empty when it can.
+
+    Whether its NCCL fits the GPU shows when ranks start.
+    """
+    if binding == NATIVE:
+        return ""
+    module, name, fix = _PACKAGES[binding]
+    if find_spec(module) is None:
+        return f"binding {binding} needs {name}, which is not installed: {fix}"
+    if binding == "torch" and device != SIMULATED and _without_gpus():
+        return f"binding torch: this PyTorch was built without GPUs: {fix}"
+    return ""
+
+
+def _without_gpus() -> bool:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("torch").endswith("+cpu")
+    except PackageNotFoundError:
+        return False
+
+
+def lacks_type(binding: str, dtype: str) -> str:
+    """Why a binding has no element type, with what to do; empty when it has it."""
+    if dtype not in _NO_TYPES.get(binding, ()):
+        return ""
+    return f"binding {binding} has no type {dtype}: --binding native"
+
+
+def lacks_settings(binding: str, text: str) -> str:
+    """Why a binding does not take what ``--nccl`` says, with the bindings that do; empty when it does."""
+    for key in changed(settings_of(text)):
+        if key not in _SETTINGS[binding]:
+            able = [name for name in BINDINGS if key in _SETTINGS[name]]
+            return f"binding {binding} takes no --nccl {key}: --binding {' or '.join(able)}"
+    return ""
+
+
+def lacks_step(binding: str, op: str) -> str:
+    """Why a binding cannot do a step, with what to do; empty when it can."""
+    if binding == NATIVE or op not in COMMUNICATORS:
+        return ""
+    return f"binding {binding} makes no communicators in a loop here: --binding {NATIVE}"
+
+
+def fitted(benchmark: Benchmark, cell: Cell) -> Cell:
+    """The cell as its binding does it: torch.distributed has allreduce and reduce in place alone."""
+    return in_place_alone(benchmark, cell) if cell.binding == "torch" else cell
+
+
+def refuses(benchmark: Benchmark, cell: Cell) -> str:
+    """Why a binding cannot do a benchmark with these options, with what to do; empty when it can."""
+    dtype = reduction_dtype(cell.dtype) if "op" in benchmark.options else cell.dtype
+    return lacks_type(cell.binding, dtype)

@@ -1,0 +1,1 @@
+"""What every figure is made of: views, series, theme, selection."""

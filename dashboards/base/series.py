@@ -1,0 +1,327 @@
+"""Cells as series: what makes two rows the same line of a figure, and the lines' medians over launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.view import listed, plural
+from omb_py.results.analysis.series import WHO
+from omb_py.results.compare.cell_names import WORDS
+from omb_py.results.compare.match import LOOK_TAG, LOOKS_TAG, SIDE_TAG
+from omb_py.results.store import schema
+from omb_py.results.store.keys import COMPARED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PANEL = ("benchmark", "metric", "unit")
+"""Rows with equal values can stand on one axis."""
+_MORE = ("library_version", "device_name", "thread_level", "devices", "parameters", "tags")
+_APART = {*WHO, *COMPARED, *_MORE} - {*PANEL, "size_bytes"}
+IDENTITY = tuple(name for name in schema.NAMES if name in _APART)
+"""Rows with equal values are one line; a label names those that differ."""
+COUNTS = ("ranks", "nodes", "ranks_per_node", "devices")
+"""What differs within a series that is drawn over the number of ranks or GPUs."""
+NEEDED = (
+    "run_id",
+    "launch_id",
+    "started_at",
+    "family",
+    *PANEL,
+    *IDENTITY,
+    "size_bytes",
+    "value",
+    "median_us",
+    "mean_us",
+    "min_us",
+    "p25_us",
+    "p75_us",
+    "p99_us",
+    "algbw_gbps",
+    "busbw_gbps",
+    "iterations",
+    "stop_reason",
+    "ess",
+    "sync_limited",
+    "validated",
+    "comparability_key",
+    "environment_key",
+    "date",
+)
+"""Columns that the figures of a whole store need; the lists of samples are read for single cells."""
+LISTS = (*(name for name in schema.FLOAT_LISTS if name != "samples_avg_us"), "hosts")
+MOST_LINES = 6
+"""In one figure: colour, dash and marker are told apart."""
+_SPLIT_BY = (
+    "ranks",
+    "device",
+    "buffer",
+    "dtype",
+    "op",
+    "window",
+    "nodes",
+    "parameters",
+    "process_sync",
+    "binding",
+    "library",
+    "library_version",
+    "backend",
+    "tags",
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series of a figure."""
+
+    label: str
+    """What sets it apart from the others; plain text."""
+    cells: pd.DataFrame
+    """Its rows, all launches."""
+    known: Mapping[str, Any]
+    """Columns that tell it from the others of its figure -> its values."""
+    whole: Line | None = None
+    """The series that this is a part of."""
+
+    @cached_property
+    def over(self) -> pd.DataFrame:
+        """One row a size, sorted: medians over launches, ``launches`` and ``samples``."""
+        if self.whole is None:
+            return over_launches(self.cells)
+        every = self.whole.over
+        return every[every["size_bytes"].isin(self.cells["size_bytes"].unique())]
+
+    def from_size(self, least: int) -> Line:
+        """The part of it with messages of so many bytes or more."""
+        return Line(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self.known, self)
+
+
+def prepared(frame: pd.DataFrame) -> pd.DataFrame:
+    """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
+
+    The tags by which a comparison numbers its looks are left out, and its side too where the sides differ in library,
+    version or binding: these tell no lines apart.
+    """
+    made = frame.copy(deep=False)
+    if "parameters" in made and len(made):
+        made["parameters"] = made["parameters"].map(_map_text)
+    if "tags" in made and len(made):
+        told = _told_apart(made)
+        runs = made["run_id"] if "run_id" in made else [None] * len(made)
+        made["tags"] = [
+            _map_text(_without(tags, _LOOKS if run in told else (*_LOOKS, SIDE_TAG)))
+            for tags, run in zip(made["tags"], runs, strict=True)
+        ]
+    return made
+
+
+_LOOKS = (LOOK_TAG, LOOKS_TAG)
+
+
+def _without(tags: Any, names: Sequence[str]) -> Any:
+    return {k: v for k, v in tags.items() if k not in names} if isinstance(tags, Mapping) and tags else tags
+
+
+def _told_apart(frame: pd.DataFrame) -> set[Any]:
+    """Runs of comparisons whose sides are told apart by nothing but their tag."""
+    names = ("run_id", "library", "library_version", "binding")
+    if not {*names} <= {*frame.columns}:
+        return set()
+    sides: dict[tuple[Any, ...], set[str]] = {}
+    for tags, *who in zip(frame["tags"], *(frame[name] for name in names), strict=True):
+        if isinstance(tags, Mapping) and SIDE_TAG in tags:
+            sides.setdefault(tuple(map(str, who)), set()).add(tags[SIDE_TAG])
+    alike = {who[0] for who, found in sides.items() if len(found) > 1}
+    return {run for run in frame["run_id"].unique() if str(run) in alike}
+
+
+def compact(frame: pd.DataFrame) -> pd.DataFrame:
+    """Text as categories: rows are grouped and told apart by numbers, and a million cells fit in a few hundred MB."""
+    import pandas as pd
+
+    made: dict[str, Any] = {}
+    for name in frame.columns:
+        column = frame[name]
+        if name not in LISTS and (isinstance(column.dtype, pd.StringDtype) or column.dtype == object):
+            known = column.astype("category").cat
+            # pandas is slower by a fifth with categories of Arrow text, one of which is taken at a time
+            made[name] = known.rename_categories(pd.Index(known.categories.to_numpy(dtype=object), dtype=object))
+    return frame.assign(**made)
+
+
+def _map_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}={value[k]}" for k in sorted(value))
+    return value if isinstance(value, str) else ""
+
+
+def panels(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Rows that belong on one axis, at most :data:`MOST_LINES` lines each, with the words that name them.
+
+    Numbers of ranks are always apart: what is fastest among them is no finding. Scaling over them is another view.
+    """
+    for _, rows in frame.groupby(list(PANEL), sort=True, dropna=False, observed=True):
+        yield from _split(str(rows["benchmark"].iloc[0]), rows, _SPLIT_BY, varying(rows), apart=1)
+
+
+def _split(
+    name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str], apart: int = 0
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Panels by the first of the columns that differ; by the first `apart` of them in any case.
+
+    `names` are those that differ.
+    """
+    if (apart < 1 and _count(rows, names) <= MOST_LINES) or not by:
+        yield name, rows
+        return
+    column, rest = by[0], by[1:]
+    if column not in names:
+        yield from _split(name, rows, rest, names, apart - 1)
+        return
+    for value, part in rows.groupby(column, sort=True, dropna=False, observed=True):
+        said = ", ".join(w for w in (name, word(column, value)) if w)
+        yield from _split(said, part, rest, varying(part, names), apart - 1)
+
+
+def _count(rows: pd.DataFrame, names: Sequence[str]) -> int:
+    return len(rows[list(names)].drop_duplicates()) if names else 1
+
+
+def varying(rows: pd.DataFrame, among: Sequence[str] = IDENTITY) -> list[str]:
+    """Those of some columns that differ within the rows."""
+    return [name for name in among if name in rows and _varies(rows[name])]
+
+
+def _varies(column: pd.Series[Any]) -> bool:
+    if column.dtype.name != "category":
+        return bool(column.nunique(dropna=False) > 1)
+    codes = column.array.codes
+    return bool((codes != codes[:1]).any())
+
+
+def sizes(rows: pd.DataFrame) -> list[int]:
+    """Message sizes that occur, in order."""
+    return sorted(int(size) for size in rows["size_bytes"].dropna().unique())
+
+
+def word(column: str, value: Any) -> str:
+    """A value for a label: ``4 ranks``."""
+    if column == "tags":
+        return "" if theme.absent(value) else str(value)
+    if theme.absent(value):
+        return f"no {column}"
+    return WORDS.get(column, "{}").format(value)
+
+
+def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = ()) -> list[Line]:
+    """The series of one panel, in the order of their labels; `most` keeps those with most cells.
+
+    Columns in `ignore` may differ within a series.
+    """
+    names = [name for name in varying(rows) if name not in ignore]
+    if not names:
+        return [Line("", rows, {})]
+    shown = _telling(rows, names)
+    made = []
+    for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
+        known = dict(zip(names, values, strict=True))
+        label = " · ".join(w for name in shown if (w := word(name, known[name])))
+        made.append(Line(label, part, known))
+    if most is not None and len(made) > most:
+        made = sorted(made, key=lambda one: -len(one.cells))[:most]
+    return made
+
+
+def apart(one: Line, other: Line) -> tuple[str, str]:
+    """What to call two series of one figure by themselves: the first column in which they differ."""
+    for name, value in one.known.items():
+        here, there = word(name, value), word(name, other.known[name])
+        if here != there and name == "library_version":
+            return f"{_library(one)}{here}", f"{_library(other)}{there}"
+        if here != there:
+            return here, there
+    return one.label, other.label
+
+
+def _library(one: Line) -> str:
+    name = one.cells["library"].iloc[0]
+    return "" if theme.absent(name) else f"{name} "
+
+
+def _telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Without the columns that say only what others before them say already."""
+    distinct = rows[list(names)].drop_duplicates()
+    shown: list[str] = []
+    for name in names:
+        if not shown or len(distinct[[*shown, name]].drop_duplicates()) > len(distinct[shown].drop_duplicates()):
+            shown.append(name)
+    return shown
+
+
+_MEDIANS = ("value", "median_us", "min_us", "p25_us", "p75_us", "p99_us", "algbw_gbps", "busbw_gbps")
+
+
+def over_launches(rows: pd.DataFrame, by: Sequence[str] = ("size_bytes",)) -> pd.DataFrame:
+    """Medians over the launches of each size: the launch is the sample, samples of launches are never pooled."""
+    medians = [name for name in _MEDIANS if name in rows]
+    needed = [*by, *medians, "launch_id", "iterations", "sync_limited"]
+    grouped = rows[needed].groupby(list(by), sort=True, dropna=False)
+    made = grouped[medians].median()
+    made["value_low"], made["value_high"] = grouped["value"].min(), grouped["value"].max()
+    made["launches"], made["samples"] = grouped["launch_id"].nunique(), grouped["iterations"].sum()
+    made["limited"] = grouped["sync_limited"].max()
+    found: pd.DataFrame = made.reset_index()
+    return found
+
+
+def take_together(found: Sequence[Line]) -> None:
+    """Compute :attr:`Line.over` of many series at once, which takes a fraction of the time of one after the other.
+
+    Args:
+        found: series of the same columns.
+    """
+    import numpy as np
+    import pandas as pd
+
+    if not found:
+        return
+    number = np.repeat(np.arange(len(found)), [len(one.cells) for one in found])
+    needed = [n for n in ("size_bytes", *_MEDIANS, "launch_id", "iterations", "sync_limited") if n in found[0].cells]
+    every = pd.concat([one.cells[needed] for one in found], ignore_index=True).assign(series=number)
+    over = over_launches(every, ("series", "size_bytes"))
+    ends = np.searchsorted(over["series"], np.arange(len(found) + 1))  # sorted by series
+    over = over.drop(columns="series")
+    for at, one in enumerate(found):
+        one.__dict__["over"] = over.iloc[ends[at] : ends[at + 1]].reset_index(drop=True)
+
+
+def common(rows: pd.DataFrame) -> str:
+    """What all rows share, in words: ``mpi · MPICH 5.0.2 · native · 4 ranks``."""
+    parts = []
+    for name in ("backend", "library", "library_version", "binding", "device", "buffer", "dtype", "op", "ranks"):
+        if name in rows and len(rows) and not _varies(rows[name]):
+            value = rows[name].iloc[0]
+            if not theme.absent(value):
+                parts.append(word(name, value))
+    return " · ".join(parts)
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Launches, samples, synchronisation, timing and days of the rows."""
+    launches, samples = rows["launch_id"].nunique(), rows["iterations"].sum()
+    parts = [common(rows), plural(int(launches), "launch"), plural(int(samples or 0), "sample")]
+    for name, text in (("process_sync", "sync {}"), ("timing", "timing {}")):
+        if name in rows and rows[name].notna().any():
+            parts.append(text.format(listed(sorted(rows[name].dropna().unique()))))
+    parts.append(days(rows))
+    return " · ".join(part for part in parts if part)
+
+
+def days(rows: pd.DataFrame) -> str:
+    """The day of the rows, or the first and the last."""
+    known = sorted(str(day) for day in rows["date"].dropna().unique()) if "date" in rows else []
+    return f"{known[0]} to {known[-1]}" if len(known) > 1 else "".join(known)

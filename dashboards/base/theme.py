@@ -1,0 +1,274 @@
+"""How figures look: colours, dashes and markers of a series, axes with units, the light and the dark template.
+
+Colours are Okabe and Ito's (https://jfly.uni-koeln.de/color/), without black and yellow, which vanish on one of the two
+backgrounds. A series differs from its neighbours by colour, dash *and* marker.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from omb_py.results.formats.units import size_text
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
+GREY = "#7f8790"
+VERDICT_COLOURS: Mapping[str, str] = {
+    "SLOWER": "#D55E00",
+    "FASTER": "#0072B2",
+    "SAME": "#009E73",
+    "UNCLEAR": "#E69F00",
+    "NOT COMPARABLE": GREY,
+    "FAIL": "#D55E00",
+    "ERROR": GREY,
+    "MARGINAL": "#E69F00",
+    "PASS": "#009E73",
+}
+VERDICT_MARKERS: Mapping[str, str] = {
+    "SLOWER": "triangle-up",
+    "FASTER": "triangle-down",
+    "SAME": "circle",
+    "UNCLEAR": "diamond-open",
+    "NOT COMPARABLE": "x",
+    "FAIL": "triangle-up",
+    "ERROR": "x",
+    "MARGINAL": "diamond-open",
+    "PASS": "circle",
+}
+DIVERGING = ((0.0, "#B35806"), (0.25, "#F1A340"), (0.5, "#F7F7F7"), (0.75, "#998EC3"), (1.0, "#542788"))
+"""Orange to purple, ColorBrewer's PuOr: read alike by people who do not see red and green apart."""
+THEMES = ("light", "dark")
+FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
+_INK = {
+    "light": {"paper": "#ffffff", "text": "#1c2126", "grid": "#e3e6ea", "line": "#8b949e"},
+    "dark": {"paper": "#15191e", "text": "#e6e9ec", "grid": "#30363d", "line": "#8b949e"},
+}
+
+
+def escape(text: object) -> str:
+    """Text for a label: Plotly renders some HTML in labels, so what a user wrote is made text.
+
+    >>> escape("<b>x</b> & y")
+    '&lt;b&gt;x&lt;/b&gt; &amp; y'
+    """
+    return html.escape(str(text), quote=False)
+
+
+def shortened(text: str, most: int = 40) -> str:
+    """A long text without its middle.
+
+    >>> shortened("abcdefghij", 7)
+    'abc…hij'
+    """
+    head = most // 2
+    return text if len(text) <= most else f"{text[:head]}…{text[-(most - 1 - head) :]}"
+
+
+def label(text: str, most: int = 40) -> str:
+    """Text for a legend, where a long one would not fit a phone: its middle is left out, the table has all of it.
+
+    >>> label("abcdefghij", 7)
+    'abc…hij'
+    """
+    return escape(shortened(text, most))
+
+
+def colour(index: int) -> str:
+    """Colour of the series with this number."""
+    return COLOURS[index % len(COLOURS)]
+
+
+def line(index: int) -> dict[str, Any]:
+    """Line of a series. Dashes move on faster than colours come round, so that no two of 36 series are alike."""
+    return {"color": colour(index), "dash": DASHES[(index + index // len(COLOURS)) % len(DASHES)], "width": 2}
+
+
+def marker(index: int) -> dict[str, Any]:
+    """Marker of a series."""
+    return {"symbol": MARKERS[index % len(MARKERS)], "size": 7, "color": colour(index)}
+
+
+def series(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str, **more: Any) -> dict[str, Any]:
+    """A trace with the line and the marker of its series.
+
+    Args:
+        index: of the series in its figure.
+        name: of the series.
+        x: places on the axis.
+        y: values; None is a gap.
+        hover: template of what is said of a point; the name of the series follows it.
+        more: further properties of the trace.
+    """
+    return {
+        "type": "scatter", "mode": "lines+markers", "name": name, "x": x, "y": y,
+        "line": line(index), "marker": marker(index), "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
+        **more,
+    }  # fmt: skip
+
+
+def faint(hex_colour: str, alpha: float = 0.18) -> str:
+    """The colour as a translucent fill."""
+    red, green, blue = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def absent(value: Any) -> bool:
+    """A null of any kind (None, NaN, pandas' NA and NaT), or empty text."""
+    return value is None or str(value) in ("", "<NA>", "nan", "NaT")
+
+
+def finite(value: Any) -> float | None:
+    """A number as JSON can hold it: None for nulls of any kind and for what is not finite."""
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def numbers(values: Iterable[Any]) -> list[float | None]:
+    """:func:`finite` of each."""
+    return [finite(value) for value in values]
+
+
+def sizes_on_axis(sizes: Sequence[int]) -> dict[int, float]:
+    """Place of each size in bytes on a logarithmic axis: the size itself, and for 0 a place left of the smallest."""
+    positive = [size for size in sizes if size > 0]
+    gutter = min(positive) / 4 if positive else 1.0
+    return {size: float(size) if size > 0 else gutter for size in sizes}
+
+
+def size_axis(sizes: Iterable[int], title: str = "message size") -> dict[str, Any]:
+    """A logarithmic axis with IEC ticks at most six of them; 0 B has a gutter of its own."""
+    places = sizes_on_axis(sorted(set(sizes)))
+    positive = [size for size in places if size > 0]
+    ticks: list[tuple[float, str]] = [(places[0], "0 B")] if 0 in places else []
+    if positive:
+        low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
+        step = next(s for s in (1, 2, 4, 6, 10, 20, 60) if (high - low) / s <= 4.5)
+        ticks += [
+            (2.0**power, size_text(2**power)) for power in range(low - low % step, high + 1, step) if power >= low
+        ]
+    span = [math.log10(v) for v in (min(places.values()), max(places.values()))] if places else [0.0, 1.0]
+    pad = max(0.04 * (span[1] - span[0]), 0.08)
+    return {
+        "type": "log",
+        "title": {"text": title},
+        "range": [span[0] - pad, span[1] + pad],
+        "tickmode": "array",
+        "tickvals": [t for t, _ in ticks],
+        "ticktext": [t for _, t in ticks],
+    }
+
+
+def count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
+    """A logarithmic axis whose ticks are the counts themselves (ranks, GPUs)."""
+    values = sorted(set(counts))
+    return {
+        "type": "log",
+        "title": {"text": title},
+        "tickmode": "array",
+        "tickvals": values,
+        "ticktext": [str(v) for v in values],
+    }
+
+
+def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> dict[str, Any]:
+    """The axis of what was measured; the unit belongs into the title.
+
+    With `values` a logarithmic axis gets ticks that are written out, at 1, 2, 5 or at powers of ten.
+    """
+    axis: dict[str, Any] = {"title": {"text": title}, "exponentformat": "none", "separatethousands": True}
+    if not log:
+        return {**axis, "rangemode": "tozero"}
+    known = [v for v in numbers(values) if v is not None and v > 0]
+    if not known:
+        return {**axis, "type": "log", "dtick": 1}
+    low, high = math.log10(min(known)), math.log10(max(known))
+    pad = max(0.05 * (high - low), 0.04)
+    digits = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high - low < 0.5 else (1, 2, 5) if high - low < 2.2 else (1,)
+    every = max(1, math.ceil((high - low) / 7))
+    ticks = [
+        d * 10.0**p
+        for p in range(math.floor(low) - 1, math.ceil(high) + 1)
+        for d in digits
+        if p % every == 0 and low - pad <= math.log10(d * 10.0**p) <= high + pad
+    ]
+    if len(ticks) < 2:
+        ticks = [min(known), max(known)] if high - low > 0.05 else [min(known)]
+    return {
+        **axis,
+        "type": "log",
+        "range": [low - pad, high + pad],
+        "tickmode": "array",
+        "tickvals": ticks,
+        "ticktext": [amount(t) for t in ticks],
+    }
+
+
+def amount(value: float) -> str:
+    """A number for a reader: three digits, thousands apart.
+
+    >>> amount(16384.2), amount(0.25)
+    ('16 384', '0.25')
+    """
+    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def drawn(data: Iterable[Mapping[str, Any]], axis: str = "y") -> list[Any]:
+    """All values of the traces along `axis`, for :func:`value_axis`."""
+    names = ("y", "q1", "q3", "lowerfence", "upperfence") if axis == "y" else (axis,)
+    return [v for trace in data for name in names for v in trace.get(name) or () if not isinstance(v, str)]
+
+
+def layout(**more: Any) -> dict[str, Any]:
+    """What every figure shares: legend below, a click on a legend entry isolates it, a double click toggles it."""
+    base = {
+        "margin": {"l": 64, "r": 16, "t": 16, "b": 52},
+        "height": 380,
+        "hovermode": "closest",
+        "separators": ". ",
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": -0.22,
+            "yanchor": "top",
+            "itemclick": "toggleothers",
+            "itemdoubleclick": "toggle",
+            "groupclick": "togglegroup",
+        },
+    }
+    return {**base, **more}
+
+
+def template(theme: str) -> dict[str, Any]:
+    """Plotly template ``light`` or ``dark``. Raises KeyError on another name."""
+    ink = _INK[theme]
+    axis = {
+        "gridcolor": ink["grid"],
+        "linecolor": ink["line"],
+        "zerolinecolor": ink["grid"],
+        "automargin": True,
+        "ticks": "outside",
+        "tickcolor": ink["line"],
+        "showline": True,
+        "title": {"standoff": 8},
+    }
+    return {
+        "layout": {
+            "paper_bgcolor": ink["paper"],
+            "plot_bgcolor": ink["paper"],
+            "colorway": list(COLOURS),
+            "font": {"family": FONT, "size": 13, "color": ink["text"]},
+            "xaxis": axis,
+            "yaxis": axis,
+            "hoverlabel": {"font": {"family": FONT}, "align": "left", "namelength": -1},
+        }
+    }

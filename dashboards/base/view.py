@@ -1,0 +1,104 @@
+"""What a figure function gives: a figure, the sentence above it, the table beside it, the command that repeats it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import namedtuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from omb_py.dashboards.base import theme as style
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One view. All texts but those inside `spec` are plain: whoever puts them into a page escapes them."""
+
+    kind: str
+    """``curves``, ``distribution``, …: which of the views it is."""
+    title: str
+    """The finding, as a sentence."""
+    caption: str
+    """How many launches and samples, which synchronisation, which days."""
+    spec: Mapping[str, Any] | None
+    """Plotly's ``{"data": […], "layout": {…}}`` without title and template; None where the table says all."""
+    columns: tuple[str, ...]
+    """Heads of the table, with units."""
+    rows: tuple[tuple[Any, ...], ...]
+    commands: tuple[str, ...] = ()
+    """What to type to measure this again."""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def figure(self) -> go.Figure:
+        """The figure with its title, light; validated by Plotly. Raises ValueError for a view that has only a table."""
+        return self.themed("light")
+
+    def themed(self, theme: str) -> go.Figure:
+        """The figure with its title in one of :data:`omb_py.dashboards.base.theme.THEMES`."""
+        import plotly.graph_objects as go
+
+        if self.spec is None:
+            raise ValueError(f"the view {self.kind} has only a table")
+        title = "<br>".join(style.escape(part) for part in textwrap.wrap(self.title, 90))
+        figure = go.Figure(data=list(self.spec["data"]), layout=dict(self.spec["layout"]))
+        above = 40 + 20 * title.count("<br>")
+        figure.update_layout(
+            template=style.template(theme),
+            title={"text": title, "font": {"size": 15}, "x": 0.01, "xanchor": "left", "y": 0.98, "yanchor": "top"},
+            margin_t=(self.spec["layout"].get("margin", {}).get("t", 16)) + above,
+            height=self.spec["layout"].get("height", 380) + above,
+        )
+        return figure
+
+    def with_commands(self, commands: Sequence[str]) -> View:
+        """The same view with the commands that repeat it."""
+        return replace(self, commands=tuple(commands))
+
+    def noted(self, notes: Iterable[str]) -> View:
+        """The same view with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+
+class Shown(NamedTuple):
+    """A view made from stored rows."""
+
+    view: View
+    rows: pd.DataFrame
+    """What it shows."""
+    odd: str = ""
+    """A line for what is odd; empty where nothing is."""
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """The two fields of a :class:`View` that are its table."""
+    return {"columns": tuple(columns), "rows": tuple(tuple(row) for row in rows)}
+
+
+def plural(count: int, what: str) -> str:
+    """``1 launch``, ``3 launches``."""
+    ending = "es" if what.endswith(("ch", "s", "x")) else "s"
+    return f"{count:,} {what if count == 1 else what + ending}".replace(",", " ")
+
+
+def listed(words: Iterable[object], most: int = 4) -> str:
+    """Words with commas, at most so many."""
+    known = list(dict.fromkeys(str(w) for w in words))
+    return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
+
+
+def records(frame: pd.DataFrame) -> Iterable[Any]:
+    """The rows, columns as attributes."""
+    # pandas makes a new class for each frame, which takes longer than the twenty rows of a figure
+    return map(_record(tuple(frame.columns))._make, zip(*(frame[name].tolist() for name in frame.columns), strict=True))
+
+
+@cache
+def _record(names: tuple[str, ...]) -> Any:
+    return namedtuple("_record", names, rename=True)

@@ -1,0 +1,161 @@
+"""What is odd in a set of cells: one line each, worst first, with the cell to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from omb_py.dashboards.base import series as cells
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.view import plural, records
+from omb_py.dashboards.figures.distributions import cell_name
+from omb_py.results.formats.units import size_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+APART = 0.25
+"""Launch medians of one cell further apart than this are named."""
+TAIL = 5.0
+"""A p99 of so many medians is named."""
+SMALLER_SLOWER = 1.25
+"""A message that takes so many times as long as a larger one is named."""
+
+Look = Literal["", "distribution", "trace", "stragglers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One odd thing."""
+
+    rank: float
+    """The lower, the earlier it is read."""
+    text: str
+    look: Look
+    """The view that shows it."""
+    cells: pd.DataFrame
+    """The rows it is about."""
+
+
+def findings(frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each: int = 4) -> list[Finding]:
+    """Odd things among the cells of a store, worst first; of each kind at most `most_each`, and how many more.
+
+    Args:
+        frame: prepared cells (:func:`omb_py.dashboards.base.series.prepared`).
+        ranked: those of them in which late ranks are looked for, with ``slowest_rank_share``, ``rank_mean_us`` and
+            ``hosts``; none when None.
+        most_each: how many of each kind are named.
+    """
+    made: list[Finding] = []
+    late = iter(()) if ranked is None else _late(ranked)
+    for found in (_wrong(frame), _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
+        named = sorted(found, key=lambda one: one.rank)
+        made += named[:most_each]
+        if len(named) > most_each:
+            more = named[most_each]
+            made.append(
+                Finding(
+                    named[most_each - 1].rank, f"… and {len(named) - most_each} more of this kind", "", more.cells[:0]
+                )
+            )
+    return made
+
+
+def _where(cell: pd.DataFrame) -> str:
+    return f"{cell_name(cell)} ({cells.common(cell)})"
+
+
+def _wrong(frame: pd.DataFrame) -> Iterator[Finding]:
+    bad = frame[frame["validated"].eq(False).fillna(False).astype(bool)]
+    for name, part in bad.groupby("benchmark", observed=True):
+        sizes = ", ".join(size_text(s) for s in sorted(set(part["size_bytes"].dropna()))[:5])
+        yield Finding(0.0, f"Wrong bytes: {name} failed its validation at {sizes}.", "", part)
+
+
+def _tails(frame: pd.DataFrame) -> Iterator[Finding]:
+    known = frame[frame["p99_us"].notna() & (frame["median_us"] > 0)]
+    tail = known["p99_us"] / known["median_us"]
+    far = known[tail > TAIL].assign(_tail=tail[tail > TAIL]).sort_values("_tail", ascending=False)
+    names = [n for n in ("benchmark", "comparability_key") if n in far]
+    for _, cell in far.groupby(names, sort=False, dropna=False, observed=True):
+        row = cell.iloc[:1]
+        factor = float(row["_tail"].iloc[0])
+        text = f"Long tail: one call in a hundred of {_where(row)} took {factor:.0f} times the median or more."
+        yield Finding(1 - factor * 1e-6, text, "trace", row.drop(columns="_tail"))
+
+
+def _apart(frame: pd.DataFrame) -> Iterator[Finding]:
+    keys = [n for n in (*cells.PANEL, *cells.IDENTITY, "size_bytes") if n in frame]
+    grouped = frame.groupby(keys, dropna=False, observed=True, sort=False)["median_us"]
+    ratio = grouped.transform("max") / grouped.transform("min") - 1
+    known = frame.assign(_apart=ratio)[ratio > APART]
+    for _, cell in known.groupby(keys, dropna=False, observed=True, sort=False):
+        apart = float(cell["_apart"].iloc[0])
+        low, high = cell["median_us"].min(), cell["median_us"].max()
+        text = (
+            f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from "
+            f"{theme.amount(low)} to {theme.amount(high)} µs, "
+            f"{100 * apart:.0f} % apart."
+        )
+        yield Finding(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"))
+
+
+def _late(frame: pd.DataFrame) -> Iterator[Finding]:
+    import numpy as np
+
+    rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
+    keys = [n for n in (*cells.PANEL, "library", "library_version", "binding", "ranks") if n in rows]
+    for _, part in rows.groupby(keys, dropna=False, observed=True):
+        lists = [np.asarray(v, dtype=np.float64) for v in part["slowest_rank_share"]]
+        lists = [v for v in lists if v.size == lists[0].size]
+        share = np.mean(np.stack(lists), axis=0)
+        late = int(share.argmax())
+        # ties count for every rank in them, so the others must be under an even share
+        if share[late] > 3 / share.size and np.delete(share, late).max() < 1 / share.size:
+            host = next((str(h[late]) for h in part.get("hosts", ()) if h is not None and len(h) == share.size), "")
+            text = (
+                f"A late rank: rank {late}{f' on {host}' if host else ''} is the slowest in "
+                f"{100 * share[late]:.0f} % of the calls of "
+                f"{part['benchmark'].iloc[0]} ({cells.common(part)}); an even share is {100 / share.size:.0f} %."
+            )
+            yield Finding(3 - share[late] * 1e-3, text, "stragglers", part)
+
+
+def _not_monotone(frame: pd.DataFrame) -> Iterator[Finding]:
+    keys = [n for n in (*cells.PANEL, *cells.IDENTITY) if n in frame]
+    timed = frame[(frame["unit"] == "us") & (frame["size_bytes"].fillna(0) > 0)]
+    timed = timed.assign(_series=timed.groupby(keys, dropna=False, observed=True, sort=False).ngroup())
+    over = timed.groupby(["_series", "size_bytes"])["median_us"].median().reset_index()
+    after = over.groupby("_series")[["size_bytes", "median_us"]].shift(-1)
+    far = over.assign(_next=after["size_bytes"], _ratio=over["median_us"] / after["median_us"])
+    for row in records(far[far["_ratio"] > SMALLER_SLOWER].rename(columns=lambda name: name.strip("_"))):
+        cell = timed[(timed["_series"] == row.series) & (timed["size_bytes"] == row.size_bytes)].drop(columns="_series")
+        text = (
+            f"A smaller message is slower: {_where(cell)} takes {row.ratio:.2g} times as long as {size_text(row.next)}."
+        )
+        yield Finding(4 - row.ratio * 1e-6, text, "distribution", cell)
+
+
+def _limited(frame: pd.DataFrame) -> Iterator[Finding]:
+    limited = frame[frame["sync_limited"].fillna(False).astype(bool)]
+    for name, part in limited.groupby("benchmark", observed=True):
+        text = (
+            f"Mostly skew: {plural(len(part), 'cell')} of {name} took less than three times the skew with which "
+            f"the ranks left the "
+            "barrier; --process-sync roundtime measures on a common clock."
+        )
+        yield Finding(5.0, text, "", part)
+
+
+def rows_of(cell: pd.DataFrame) -> dict[str, Any]:
+    """Filters for :func:`omb_py.results.load` that read these rows again, with other columns."""
+    first = cell.iloc[0]
+    size = first["size_bytes"]
+    return {
+        "launch_id": list(dict.fromkeys(cell["launch_id"])),
+        "benchmark": first["benchmark"],
+        "comparability_key": list(dict.fromkeys(k if isinstance(k, str) else None for k in cell["comparability_key"])),
+        "binding": first["binding"] if isinstance(first["binding"], str) else None,
+        "size_bytes": None if theme.absent(size) else int(size),
+    }

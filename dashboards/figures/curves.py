@@ -1,0 +1,358 @@
+"""Latency and bandwidth over message size, and time over ranks: tables in, views out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.series import Line
+from omb_py.dashboards.base.view import View, listed, records, table
+from omb_py.results.formats.units import size_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+QUANTITIES = ("auto", "time", "algbw", "busbw")
+"""What the curves can show: ``auto`` is what the benchmark prints."""
+_BANDWIDTH = {"algbw": ("algbw_gbps", "algorithm bandwidth"), "busbw": ("busbw_gbps", "bus bandwidth")}
+
+
+def curves(
+    rows: pd.DataFrame,
+    name: str = "",
+    quantity: str = "auto",
+    bound: pd.DataFrame | None = None,
+    found: Sequence[Line] | None = None,
+) -> View:
+    """Median line, quartile band and p99 of each series over message size.
+
+    Args:
+        rows: cells of one panel (:func:`omb_py.dashboards.base.series.panels`), columns of the store.
+        name: what the panel is called; the benchmark when empty.
+        quantity: one of :data:`QUANTITIES`. A rate has no quartiles of its own: its band is the range over launches.
+        bound: lower bound of the time, columns ``size_bytes`` and ``lower_us``; drawn where times are.
+        found: the series of the rows, where they are known.
+
+    Raises ValueError on an unknown quantity.
+    """
+    if quantity not in QUANTITIES:
+        raise ValueError(f"unknown quantity {quantity!r}: valid: {', '.join(QUANTITIES)}")
+    name = name or str(rows["benchmark"].iloc[0])
+    found = series.lines(rows) if found is None else found
+    unit = str(rows["unit"].iloc[0])
+    timed = quantity == "time" or (quantity == "auto" and unit == "us")
+    if not _sized(rows):
+        return _sizeless(rows, found, name, timed, unit)
+    column, title = ("median_us", "time (µs)") if timed else ("value", f"{rows['metric'].iloc[0]} ({_spoken(unit)})")
+    if quantity in _BANDWIDTH:
+        column, what = _BANDWIDTH[quantity]
+        title = f"{what} (GB/s)"
+    sizes = series.sizes(rows)
+    places = theme.sizes_on_axis(sizes)
+    data: list[dict[str, Any]] = []
+    for index, one in enumerate(found):
+        data += _line(one, index, column, timed, places, len(found) > 1)
+    if timed and bound is not None and len(bound):
+        data.append(_bound(bound, places))
+    spec = {
+        "data": data,
+        "layout": theme.layout(
+            xaxis=theme.size_axis(sizes),
+            yaxis=theme.value_axis(title, timed, theme.drawn(data)),
+            showlegend=len(data) > 1,
+        ),
+    }
+    unit_text = "µs" if timed else "GB/s" if quantity in _BANDWIDTH else _spoken(unit)
+    return View(
+        "curves",
+        _finding(name, found, column, timed, unit_text),
+        series.caption(rows),
+        spec,
+        notes=_notes(found, timed, column == "value"),
+        **_table(found, column, timed, unit_text),
+    )
+
+
+COUNTED = {"ranks": "ranks", "devices": "GPUs"}
+"""Columns over which a time can be drawn, and what they are called."""
+
+
+def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = None, over: str = "ranks") -> View | None:
+    """Median time over the number of ranks or GPUs, a line a message size; None with fewer than two such numbers.
+
+    Args:
+        rows: cells of one benchmark that differ in `over` and ``size_bytes``; of several libraries each has its
+            own lines, so give one.
+        name: what it is called; the benchmark when empty.
+        sizes: at most six sizes to draw; spread over all when None.
+        over: one of :data:`COUNTED`.
+    """
+    what = COUNTED[over]
+    rows = rows[rows[over].notna()]
+    counts = sorted({int(n) for n in rows[over].unique()})
+    if len(counts) < 2:
+        return None
+    name = name or str(rows["benchmark"].iloc[0])
+    median = rows.groupby(["size_bytes", over], dropna=False)["median_us"].median().reset_index()
+    full = median.groupby("size_bytes")[over].nunique()
+    known = sorted(int(s) for s in full[full > 1].index)
+    if not known:
+        return None
+    chosen = [s for s in sizes if s in known] if sizes else spread(known, series.MOST_LINES)
+    data = []
+    for index, size in enumerate(chosen):
+        part = median[median["size_bytes"] == size].sort_values(over)
+        label, hover = size_text(size) if size else "no data", "%{x} " + what + ": %{y:.4g} µs"
+        data.append(theme.series(index, label, [int(n) for n in part[over]], theme.numbers(part["median_us"]), hover))
+    low, high = counts[0], counts[-1]
+    growth: dict[int, float] = {}
+    for size in chosen:
+        times = median[median["size_bytes"] == size].set_index(over)["median_us"]
+        if low in times.index and high in times.index and times[low]:
+            growth[size] = float(times[high] / times[low])
+    said = ", ".join(
+        f"{theme.amount(g)}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:])
+    )
+    title = f"{name}: from {low} to {high} {what} the time grows {said}" if said else f"{name}: time over {what}"
+    axes = {
+        "xaxis": theme.count_axis(counts, what),
+        "yaxis": theme.value_axis("time (µs)", values=theme.drawn(data)),
+    }
+    drawn = median[median["size_bytes"].isin(chosen)]
+    return View(
+        "scaling",
+        title,
+        series.caption(rows),
+        {"data": data, "layout": theme.layout(**axes, showlegend=True)},
+        **table(
+            ("size", what, "median µs"),
+            [(size_text(r.size_bytes), int(getattr(r, over)), theme.finite(r.median_us)) for r in records(drawn)],
+        ),
+    )
+
+
+def _sized(rows: pd.DataFrame) -> bool:
+    return bool((rows["size_bytes"].fillna(0) > 0).any())
+
+
+def _spoken(unit: str) -> str:
+    return "µs" if unit == "us" else unit
+
+
+def spread(values: Sequence[int], most: int) -> list[int]:
+    """At most so many of the values, first and last among them."""
+    if len(values) <= most:
+        return list(values)
+    return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
+
+
+def _line(
+    one: Line, index: int, column: str, timed: bool, places: dict[int, float], several: bool
+) -> list[dict[str, Any]]:
+    over = one.over[one.over["size_bytes"].notna()]
+    x = [places[int(s)] for s in over["size_bytes"]]
+    label = theme.label(one.label) or "median"
+    group = {"legendgroup": f"s{index}"}
+    colour = theme.colour(index)
+    low, high = ("p25_us", "p75_us") if timed else ("value_low", "value_high")
+    unit = "µs" if timed else "%{yaxis.title.text}"
+    made: list[dict[str, Any]] = []
+    if timed or column == "value":
+        band = [
+            (a, b, c)
+            for a, b, c in zip(x, theme.numbers(over[low]), theme.numbers(over[high]), strict=True)
+            if b is not None and c is not None
+        ]
+        if band:
+            made.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "fill": "toself",
+                    "fillcolor": theme.faint(colour),
+                    "line": {"width": 0},
+                    "hoverinfo": "skip",
+                    "showlegend": False,
+                    **group,
+                    "name": f"{label} {'quartiles' if timed else 'launches'}",
+                    "x": [a for a, _, _ in band] + [a for a, _, _ in reversed(band)],
+                    "y": [b for _, b, _ in band] + [c for _, _, c in reversed(band)],
+                }
+            )
+    if timed:
+        tail = [(a, b) for a, b in zip(x, theme.numbers(over["p99_us"]), strict=True) if b is not None]
+        if tail:
+            made.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": f"{label} p99",
+                    "showlegend": False,
+                    **group,
+                    "x": [a for a, _ in tail],
+                    "y": [b for _, b in tail],
+                    "line": {"color": colour, "dash": "dot", "width": 1},
+                    "opacity": 0.8,
+                    "hovertemplate": "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>",
+                }
+            )
+    made.append(
+        theme.series(
+            index,
+            label,
+            x,
+            theme.numbers(over[column]),
+            f"%{{text}}: %{{y:.4g}} {unit if timed else ''}",
+            text=[size_text(s) for s in over["size_bytes"]],
+            showlegend=several,
+            **group,
+        )
+    )
+    return made
+
+
+def _bound(bound: pd.DataFrame, places: dict[int, float]) -> dict[str, Any]:
+    part = bound[bound["size_bytes"].isin(places)].sort_values("size_bytes")
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "lower bound",
+        "showlegend": True,
+        "x": [places[int(s)] for s in part["size_bytes"]],
+        "y": theme.numbers(part["lower_us"]),
+        "line": {"color": theme.GREY, "dash": "longdash", "width": 1.5},
+        "hovertemplate": "at least %{y:.4g} µs<extra>lower bound</extra>",
+    }
+
+
+def _sizeless(rows: pd.DataFrame, found: Sequence[Line], name: str, timed: bool, unit: str) -> View:
+    """Barriers and start-up have no size: a point a series, with quartiles."""
+    column = "median_us" if timed else "value"
+    data = []
+    for index, one in enumerate(found):
+        at = one.over.iloc[0]
+        middle = theme.finite(at[column])
+        low, high = (theme.finite(at[c]) for c in (("p25_us", "p75_us") if timed else ("value_low", "value_high")))
+        bar: dict[str, Any] = {}
+        if middle is not None and low is not None and high is not None:
+            ends = {"array": [high - middle], "arrayminus": [middle - low]}
+            bar["error_x"] = {"type": "data", "symmetric": False, "color": theme.colour(index), **ends}
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": [middle],
+                "y": [theme.label(one.label or name)],
+                "marker": {**theme.marker(index), "size": 10},
+                "name": theme.label(one.label or name),
+                **bar,
+                "hovertemplate": "%{x:.4g} " + _spoken(unit) + "<extra>%{y}</extra>",
+            }
+        )
+    axis = theme.value_axis("time (µs)" if timed else _spoken(unit), log=False)
+    layout = theme.layout(
+        xaxis=axis, yaxis={"type": "category", "autorange": "reversed"}, showlegend=False, height=110 + 34 * len(found)
+    )
+    unit_text = "µs" if timed else _spoken(unit)
+    return View(
+        "curves",
+        _finding(name, found, column, timed, unit_text),
+        series.caption(rows),
+        {"data": data, "layout": layout},
+        notes=_notes(found, timed),
+        **_table(found, column, timed, unit_text),
+    )
+
+
+def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: str) -> str:
+    if len(found) == 1:
+        over = found[0].over[found[0].over[column].notna()]
+        if not len(over):
+            return f"{name}: nothing was timed"
+        first, last = over.iloc[0], over.iloc[-1]
+        if len(over) == 1:
+            return f"{name}: {theme.amount(first[column])} {unit}"
+        if timed:
+            return (
+                f"{name}: {theme.amount(first[column])} {unit} at {size_text(first['size_bytes'])}, "
+                f"{theme.amount(last[column])} {unit} at {size_text(last['size_bytes'])}"
+            )
+        top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
+        return f"{name}: up to {theme.amount(top[column])} {unit}, at {size_text(top['size_bytes'])}"
+    best, wide = _best(found, column, timed)
+    if not best:
+        return f"{name}: {len(found)} series without a size in common"
+    total, leader = sum(best.values()), max(best, key=lambda label: best[label])
+    where = f"at {best[leader]} of {total} sizes" if best[leader] < total else "at every size"
+    text = f"{name}: {'shortest times' if timed else 'highest rates'} with {leader}, {where}"
+    return text + (f"; up to {theme.amount(wide[0])}× apart at {size_text(wide[1])}" if wide[0] > 1.005 else "")
+
+
+def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
+    """How often each label is best among the sizes that most of them have, and the widest ratio with its size."""
+    sides = [
+        (one.label, {None if theme.absent(s) else int(s): v for s, v in _pairs(one, column) if v is not None and v > 0})
+        for one in found
+    ]
+    count = Counter(size for _, side in sides for size in side)
+    most = max(count.values(), default=0)
+    if most < 2:
+        return {}, (1.0, 0)
+    shared = [size for size in count if count[size] == most]
+    best: dict[str, int] = {}
+    wide = (0.0, 0)
+    for size in shared:
+        values = [(side[size], label) for label, side in sides if size in side]
+        winner = min(values, key=lambda v: v[0]) if timed else max(values, key=lambda v: v[0])
+        best[winner[1]] = best.get(winner[1], 0) + 1
+        ratio = max(v for v, _ in values) / min(v for v, _ in values)
+        if ratio > wide[0]:
+            wide = (ratio, size or 0)
+    return best, wide
+
+
+def _pairs(one: Line, column: str) -> Iterator[tuple[Any, float | None]]:
+    return zip(one.over["size_bytes"], theme.numbers(one.over[column]), strict=True)
+
+
+def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
+    notes = [
+        "Line: median over launches of each launch's median; band: quartiles; dotted: p99."
+        if timed
+        else "Line: median over launches" + ("; band: range over launches." if banded else ".")
+    ]
+    limited = [one.label for one in found if one.over["limited"].fillna(False).astype(bool).any()]
+    if limited:
+        who = f" ({listed(limited)})" if all(limited) else ""
+        notes.append(
+            f"Mostly the skew of the synchronisation was measured at some sizes{who}: "
+            "--process-sync roundtime gives times on a common clock."
+        )
+    return tuple(notes)
+
+
+def _table(found: Sequence[Line], column: str, timed: bool, unit: str) -> dict[str, Any]:
+    if timed:
+        names: tuple[tuple[str, str], ...] = (
+            ("median µs", "median_us"),
+            ("p25 µs", "p25_us"),
+            ("p75 µs", "p75_us"),
+            ("p99 µs", "p99_us"),
+        )
+    else:
+        names = ((f"median {unit}", column),)
+        names += (("lowest launch", "value_low"), ("highest launch", "value_high")) if column == "value" else ()
+    several = len(found) > 1
+    rows = [
+        [
+            *((one.label,) if several else ()),
+            size_text(getattr(r, "size_bytes")),  # noqa: B009
+            *(theme.finite(getattr(r, c)) for _, c in names),
+            int(r.launches),
+        ]
+        for one in found
+        for r in records(one.over)
+    ]
+    return table((*(("series",) if several else ()), "size", *(n for n, _ in names), "launches"), rows)

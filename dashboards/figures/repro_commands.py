@@ -1,0 +1,82 @@
+"""The command that measures some rows again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.view import records
+from omb_py.results.formats.repro_command import COLUMNS, measuring
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LOOKED_AT = 6
+"""Runs whose provenance is read for one figure."""
+MOST = 4
+"""Commands shown for one figure."""
+_TOLD = ("run_id", "launch_id", "library", "library_version")
+_ALONE = ("--quiet", "--no-store", "--debug")
+_VALUED = ("--store", "--format")
+
+
+class Commands:
+    """Commands by run, from the provenance of one launch of each; a run without one gets a command from its columns."""
+
+    def __init__(self, provenance: Callable[[str], Mapping[str, Any]]) -> None:
+        """Look launches up with `provenance` (:func:`omb_py.results.store.lookup.provenance_of`)."""
+        self._provenance = provenance
+        self._known: dict[str, str] = {}
+
+    def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
+        """What to type for these rows, a line a run, with the library as a comment; at most :data:`MOST`."""
+        made: dict[str, None] = {}
+        runs = rows[list(_TOLD)].drop_duplicates("run_id")
+        # of each library one before a second of any
+        others = runs.duplicated(["library", "library_version"])
+        for row in records(runs.iloc[others.to_numpy().argsort(kind="stable")[:LOOKED_AT]]):
+            text = self._of_run(str(row.run_id), str(row.launch_id)) or _measuring(rows[rows["run_id"] == row.run_id])
+            name = " ".join(w for w in (_word(row.library), _word(row.library_version)) if w)
+            made[f"{text}  # {name}" if name else text] = None
+            if len(made) == MOST:
+                break
+        return tuple(made)
+
+    def _of_run(self, run: str, launch: str) -> str:
+        if run not in self._known:
+            self._known[run] = self._recorded(launch)
+        return self._known[run]
+
+    def _recorded(self, launch: str) -> str:
+        found = self._provenance(launch)
+        run = found.get("run")
+        tool = run.get("tool") if isinstance(run, Mapping) else None
+        words = tool.get("command_line") if isinstance(tool, Mapping) else None
+        return recorded(words) if isinstance(words, list) else ""
+
+
+def recorded(words: Sequence[str]) -> str:
+    """The command line that was typed, without where it stored and how it printed.
+
+    >>> recorded(["/x/__main__.py", "bw", "-n", "2", "--store", "s", "--quiet"])
+    'omb-py bw -n 2'
+    """
+    kept: list[str] = []
+    rest = iter([str(word) for word in words[1:]])
+    for word in rest:
+        if word in _VALUED:
+            next(rest, None)
+        elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in _VALUED)):
+            kept.append(word)
+    return shlex.join(["omb-py", *kept]) if kept else ""
+
+
+def _measuring(part: pd.DataFrame) -> str:
+    rows: Any = part.reindex(columns=COLUMNS).to_dict("records")
+    return measuring(rows, int(part["launch_id"].nunique()))
+
+
+def _word(value: Any) -> str:
+    return "" if theme.absent(value) else str(value)

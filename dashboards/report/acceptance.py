@@ -1,0 +1,279 @@
+"""The acceptance report: the fourteen parts of an acceptance, as sections of one offline page."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.view import View, plural, table
+from omb_py.dashboards.figures import curves, others, stragglers
+from omb_py.dashboards.report.html_page import Section, document
+from omb_py.results.accept.judge import Verdict
+from omb_py.results.accept.report import Verdicts, headline, launch_text, margin, number, preamble
+from omb_py.results.checks.guidelines import FAMILY
+from omb_py.results.compare.false_alarm_rate import site_rate
+from omb_py.results.formats.accept_forms import HEADS, row
+from omb_py.results.statistics.sequential import WORDS
+from omb_py.results.store.keys import environment_facts, flat
+from omb_py.results.store.lookup import provenance_of
+from omb_py.results.store.read import load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_DRAWN = 60
+"""Verdicts on the board; the table has all."""
+MOST_FACTS = 400
+MOST_LATE = 4
+PHASE = "accept_phase"
+METHOD = (
+    "Correctness first: every byte of every cell is checked, in launches of their own. What is wrong is not timed.",
+    "The launch is the sample: a launch gives one number, the log of the named metric of the maximum over ranks.",
+    "PASS when the pessimistic one-sided limit keeps the bound, FAIL when even the optimistic one breaks it, else "
+    "MARGINAL: as many launches again, up to the maximum. All launches count; none is chosen, none is dropped.",
+    "The chance of an error is shared among the looks (Boole), and for FAIL also among all verdicts of the report, so "
+    "that the chance of any FAIL of a machine that keeps all bounds is at most one minus the confidence.",
+    "Derivation: docs/statistics.md, section Acceptance; format of the criteria: docs/accept.md.",
+)
+
+
+def acceptance_page(found: Verdicts) -> str:
+    """The whole file. Raises EnvironmentProblem where plotly is not installed."""
+    store = Path(found.store)
+    frame = _rows(found, store)
+    below = f"acceptance of {', '.join(found.hosts) or 'no node'} by suite {found.suite}, run {found.run_id}"
+    return document(headline(found), below, sections(found, frame, store), kind="acceptance")
+
+
+def sections(found: Verdicts, frame: pd.DataFrame, store: Path) -> list[Section]:
+    """The parts, in the order in which an acceptance is read.
+
+    Args:
+        found: the verdicts.
+        frame: prepared cells of the run that were timed; may be empty.
+        store: where provenance and the site's false-alarm rate are.
+    """
+    by_source = {source: [v for v in found.verdicts if v.case.criterion.source == source] for source in _LATER}
+    scope = [*preamble(found)[1:], f"{plural(len(found.verdicts), 'verdict')}, {plural(len(found.checked), 'check')}"]
+    guidelines = by_source["guideline"]
+    return [
+        Section("cover", "Acceptance", [f"Verdict: {found.word}", preamble(found)[0]], [_signatures(found)]),
+        Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
+        Section("configuration", "Configuration", [], _configuration(found, store)),
+        Section("criteria", "Criteria", [], [board(found)] if found.verdicts else []),
+        Section("curves", "What was measured", [], _curves(frame)),
+        Section("pairs", "Pairs of nodes", [_pairs_text(found)], _late(frame)),
+        Section("guidelines", "Guidelines", [_asked(guidelines, "guideline")], _some("guidelines", guidelines)),
+        Section("efficiency", "Scaling and efficiency", [_asked(by_source["lower bound"], "lower bound")],
+                [*_some("efficiency", by_source["lower bound"]), *_scaling(frame)]),
+        Section("stability", "Stability and interference",
+                [_asked(by_source["drift"], "drift"), _asked(by_source["interference"], "interference")],
+                _some("stability", by_source["drift"] + by_source["interference"])),
+        Section("correctness", "Correctness", [] if found.checked else ["Not checked."], _checks(found)),
+        Section("incidents", "Incidents and retests", [_incidents_text(found)], [_incidents(found), _launches(found)]),
+        Section("method", "Method", [*METHOD, site_rate(store).sentence()], as_list=True),
+        Section("data", "Raw data", [], [_files(found)]),
+        Section("again", "How to do it again", [found.command or "omb-py accept SUITE"]),
+    ]  # fmt: skip
+
+
+_LATER = ("guideline", "lower bound", "drift", "interference")
+
+
+def board(found: Verdicts) -> View:
+    """Measured over bound with its interval, a verdict a line, worst first; the table has all."""
+    ranked = sorted(found.verdicts, key=lambda one: WORDS.index(one.word))
+    drawn = [one for one in ranked if margin(one) is not None][:MOST_DRAWN]
+    names = [theme.escape(one.case.name) for one in drawn]
+    data = []
+    for word in WORDS:
+        mine = [one for one in drawn if one.word == word]
+        if mine:
+            data.append(_points(mine, word))
+    reach = [v for trace in data for v in (*trace["x"], *(x for x in trace["customdata"] if x)) if v and v > 0]
+    layout = theme.layout(
+        height=130 + 24 * len(drawn),
+        xaxis={**theme.value_axis("measured over bound (ratio)", values=[*reach, 1.0])},
+        yaxis={"type": "category", "autorange": "reversed", "categoryorder": "array", "categoryarray": names,
+               "tickmode": "array", "tickvals": names,
+               "ticktext": [theme.escape(shortened(one.case.name)) for one in drawn]},
+        shapes=[{"type": "line", "xref": "x", "yref": "paper", "x0": 1, "x1": 1, "y0": 0, "y1": 1,
+                 "line": {"width": 1, "color": theme.GREY}, "layer": "below"}],
+    )  # fmt: skip
+    spec = {"data": data, "layout": layout} if drawn else None
+    caption = f"{plural(found.launches, 'launch')}; bars are the two one-sided limits that decide"
+    return View("criteria", headline(found), caption, spec, notes=_board_notes(found, drawn), **_verdict_table(ranked))
+
+
+def shortened(name: str, head: int = 9, tail: int = 16) -> str:
+    """A name for an axis of a phone: its beginning, and its end, which has size and ranks.
+
+    >>> shortened("small-messages-of-the-contract, 8 B, 4 ranks")
+    'small-mes…ct, 8 B, 4 ranks'
+    """
+    return name if len(name) <= head + 1 + tail else f"{name[:head]}…{name[-tail:]}"
+
+
+def _board_notes(found: Verdicts, drawn: Sequence[Verdict]) -> tuple[str, ...]:
+    notes = [
+        "Left of 1 is good for what has an upper bound, right of 1 for what has a lower one (bandwidth, efficiency)."
+    ]
+    if len(drawn) < len(found.verdicts):
+        notes.append(f"Drawn: {len(drawn)} of {plural(len(found.verdicts), 'verdict')}; the table has all.")
+    return tuple(notes)
+
+
+def _points(mine: Sequence[Verdict], word: str) -> dict[str, Any]:
+    values = [1 + (margin(one) or 0.0) for one in mine]
+    ends = [[_over(one, end) for one in mine] for end in ("low", "high")]
+    bars = {
+        "type": "data", "symmetric": False, "thickness": 1.5,
+        "array": [None if h is None else max(h - v, 0.0) for h, v in zip(ends[1], values, strict=True)],
+        "arrayminus": [None if lo is None else max(v - lo, 0.0) for lo, v in zip(ends[0], values, strict=True)],
+    }  # fmt: skip
+    return {
+        "type": "scatter", "mode": "markers", "name": word.lower(), "x": values,
+        "y": [theme.escape(one.case.name) for one in mine], "error_x": bars,
+        "customdata": [end for pair in zip(*ends, strict=True) for end in pair],
+        "marker": {"symbol": theme.VERDICT_MARKERS[word], "size": 10, "color": theme.VERDICT_COLOURS[word]},
+        "text": [theme.escape(f"{number(one, one.measured)}, {one.case.bound}") for one in mine],
+        "hovertemplate": "%{y}: %{text}<extra>" + word.lower() + "</extra>",
+    }  # fmt: skip
+
+
+def _over(one: Verdict, end: str) -> float | None:
+    value = theme.finite(getattr(one, end))
+    return None if value is None or not one.limit else value / one.limit
+
+
+def _verdict_table(ranked: Sequence[Verdict]) -> dict[str, Any]:
+    rows = []
+    for one in ranked:
+        far = margin(one)
+        told = "" if far is None else f"{100 * far:+.1f} %"
+        rows.append((*row(one), told, one.case.criterion.at, one.case.criterion.text))
+    return table((*HEADS, "from the bound", "asked by", "text"), rows)
+
+
+def _some(kind: str, some: Sequence[Verdict]) -> list[View]:
+    if not some:
+        return []
+    bad = sum(one.word == "FAIL" for one in some)
+    return [View(kind, f"{bad} of {plural(len(some), 'verdict')} failed", "", None, **_verdict_table(some))]
+
+
+def _asked(some: Sequence[Verdict], what: str) -> str:
+    return "" if some else f"The suite has no criterion of the kind {what}."
+
+
+def _pairs_text(found: Verdicts) -> str:
+    where = f" --hosts {','.join(found.hosts)}" if len(found.hosts) > 1 else ""
+    return f"Every pair of nodes is measured by omb-py links{where}; this run has none. Late ranks stand below."
+
+
+def _signatures(found: Verdicts) -> View:
+    facts = [
+        ("system", ", ".join(found.hosts)), ("libraries", ", ".join(found.libraries)), ("begun", found.started_at),
+        ("took", f"{found.seconds:.0f} s"), ("measured by", _who()), ("verdict", found.word),
+        ("signed for the supplier, date", ""), ("signed for the customer, date", ""),
+    ]  # fmt: skip
+    return View("cover", headline(found), found.description, None, **table(("", ""), facts))
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container without a name for this user
+        return ""
+
+
+def _configuration(found: Verdicts, store: Path) -> list[View]:
+    look = provenance_of(store)
+    sides: dict[str, Any] = {}
+    for path, _ in found.files:
+        provenance = look(Path(path).stem)
+        known = environment_facts(provenance) if provenance else {}
+        if known and known not in sides.values():
+            sides[Path(path).stem] = known
+    if not sides:
+        return []
+    facts = list(flat(next(iter(sides.values())), numbered=True))[:MOST_FACTS]
+    made = [
+        View(
+            "configuration",
+            f"{plural(len(facts), 'fact')} of the first launch",
+            "",
+            None,
+            **table(("fact", "value"), facts),
+        )
+    ]
+    return [*made, others.environment(sides)] if len(sides) > 1 else made
+
+
+def _rows(found: Verdicts, store: Path) -> pd.DataFrame:
+    columns = [*series.NEEDED, "rank_mean_us", "slowest_rank_share", "hosts"]
+    frame = load(store, columns=columns, on_skip=lambda path, why: None, run_id=found.run_id)
+    phases = frame["tags"].map(lambda tags: dict(tags or {}).get(PHASE) if tags is not None else None)
+    # the sides of a guideline are no curve of their collective: its verdicts stand in a part of their own
+    return series.prepared(frame[(phases == "performance") & (frame["family"] != FAMILY)])
+
+
+def _curves(frame: pd.DataFrame) -> list[View]:
+    return [curves.curves(rows, name) for name, rows in series.panels(frame)] if len(frame) else []
+
+
+def _scaling(frame: pd.DataFrame) -> list[View]:
+    made = []
+    for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True):
+        for one in series.lines(rows, ignore=series.COUNTS):
+            made.append(curves.scaling(one.cells, f"{benchmark}, {one.label}" if one.label else str(benchmark)))
+    return [view for view in made if view is not None]
+
+
+def _late(frame: pd.DataFrame) -> list[View]:
+    """Of each benchmark with most ranks: which rank is the slowest how often."""
+    made = []
+    for _, rows in frame.groupby("benchmark", sort=True):
+        made.append(stragglers.stragglers(rows[rows["ranks"] == rows["ranks"].max()]))
+    return [view for view in made if view is not None][:MOST_LATE]
+
+
+def _checks(found: Verdicts) -> list[View]:
+    if not found.checked:
+        return []
+    bad = sum(one.word == "FAIL" for one in found.checked)
+    rows = [(one.name, one.word, one.note) for one in found.checked]
+    title = f"{bad} of {plural(len(rows), 'benchmark')} returned wrong bytes"
+    return [View("correctness", title, "", None, **table(("benchmark", "verdict", "note"), rows))]
+
+
+def _incidents_text(found: Verdicts) -> str:
+    again = sum(len(one.looks) > 1 for one in found.verdicts)
+    what = f"{plural(len(found.incidents), 'incident')}; {plural(again, 'verdict')} took more than one look"
+    return f"{what}. None is hidden."
+
+
+def _incidents(found: Verdicts) -> View:
+    rows = [("failed" if one.failed else "skipped", one.what, one.reason) for one in found.incidents]
+    rows += [("missing node", node, why) for node, why in found.missing_nodes.items()]
+    return View("incidents", plural(len(rows), "incident"), "", None, **table(("kind", "what", "reason"), rows))
+
+
+def _launches(found: Verdicts) -> View:
+    """Every launch of every verdict, in order, with what was said after each look."""
+    rows = []
+    for one in found.verdicts:
+        ends = {look.launches: (index, look) for index, look in enumerate(one.looks, 1)}
+        for place, (launch, value) in enumerate(one.values, 1):
+            said = ends.get(place)
+            told = f"look {said[0]}: {said[1].word}" if said else ""
+            rows.append((one.case.name, launch, place, launch_text(one, value), told))
+    heads = ("criterion", "launch", "number", "measured", "said after it")
+    return View("launches", f"all {plural(len(rows), 'number')}, retests too", "", None, **table(heads, rows))
+
+
+def _files(found: Verdicts) -> View:
+    return View("files", plural(len(found.files), "file"), "", None, **table(("file", "SHA-256"), found.files))

@@ -1,0 +1,214 @@
+"""The report as one HTML file that needs nothing else: style, script, plotly.js once, and the views as JSON."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+from omb_py import __version__
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.view import View, plural
+from omb_py.dashboards.report.build import Report
+from omb_py.errors import EnvironmentProblem
+
+DIGITS = 6
+"""Significant digits of a number in the page; the store has all."""
+INSTALL = "pip install 'omb-py[dashboard]'"
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+)
+"""Content-Security-Policy: the page may load nothing, whatever is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page. Texts are plain."""
+
+    name: str
+    """Of its anchor; the link to it says the same."""
+    title: str
+    texts: Sequence[str] = ()
+    views: Sequence[View] = ()
+    as_list: bool = False
+
+
+def page(report: Report, made: datetime | None = None) -> str:
+    """The whole file. Raises EnvironmentProblem where plotly, which holds the script, is not installed."""
+    sections = []
+    if not report.problem:
+        odd = report.odd or ["Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late."]
+        sections = [
+            Section("slower", "What is slower", [report.slower_text], report.slower),
+            Section("odd", "What is odd", odd, report.odd_views, as_list=bool(report.odd)),
+            Section("measured", "What was measured", [], report.measured),
+        ]
+    what = f" · {report.selection}" if report.selection else ""
+    below = f"{report.store}{what}"
+    return document(report.summary, below, sections, made, problem=report.problem, extra=_skipped(report))
+
+
+def document(
+    summary: str,
+    below: str,
+    sections: Sequence[Section],
+    made: datetime | None = None,
+    *,
+    kind: str = "report",
+    problem: str = "",
+    extra: str = "",
+) -> str:
+    """A self-contained file of sections.
+
+    Args:
+        summary: its heading.
+        below: a line under that.
+        sections: in order.
+        made: when.
+        kind: what it is, for the window's title.
+        problem: why there is nothing to show.
+        extra: HTML behind the sections.
+
+    Raises EnvironmentProblem where plotly, which holds the script, is not installed.
+    """
+    views = [view for section in sections for view in section.views]
+    body = [_head(summary, below, sections, made or datetime.now(UTC))]
+    if problem:
+        body.append(f'<p class="problem">{_text(problem)}</p>')
+    first = 0
+    for section in sections:
+        body.append(_section(section, first))
+        first += len(section.views)
+    body.append(extra)
+    return _html(f"omb-py {_text(kind)}: {_text(summary)}", body, views)
+
+
+def alone(view: View) -> str:
+    """A page of one view without anything to click, drawn at once: to be printed."""
+    data = [f'<main><figure class="alone">{"".join(_drawn(view, 0))}</figure></main>']
+    return _html(_text(view.title), [*data], [view], "drawAll();")
+
+
+def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = "") -> str:
+    drawing = any(view.spec is not None for view in views)
+    scripts = [
+        f'<script type="application/json" id="views">{_json(views)}</script>',
+        f"<script>{plotly_script()}</script>" if drawing else "",
+        f"<script>{asset('legend.js')}{asset('report.js')}{last}</script>",
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en" data-theme="light"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
+        f"<title>{title}</title><style>{asset('report.css')}</style></head><body>\n"
+        + "\n".join(part for part in [*body, *scripts] if part)
+        + "\n</body></html>\n"
+    )
+
+
+def plotly_script() -> str:
+    """plotly.js, as the installed plotly brings it."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise EnvironmentProblem(f"a report needs plotly, which is not installed: {INSTALL}") from error
+    # the script stands inside <script>: nothing in it may end that element
+    text: str = get_plotlyjs()
+    return text.replace("</script", "<\\/script")
+
+
+def rounded(value: Any) -> Any:
+    """JSON's kinds with floats at :data:`DIGITS` significant digits; what is not finite is null."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(inner) for inner in value]
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return rounded(value.item()) if hasattr(value, "item") else str(value)
+
+
+def _json(views: Sequence[View]) -> str:
+    shown = [
+        {"spec": view.spec, "columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views
+    ]
+    made = {"templates": {name: theme.template(name) for name in theme.THEMES}, "views": shown}
+    text = json.dumps(rounded(made), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # inside <script>: no tag, no comment, no line end that JavaScript sees and JSON does not
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def asset(name: str) -> str:
+    """A file of the folder assets."""
+    return (files("omb_py.dashboards") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _text(value: object) -> str:
+    return html.escape(str(value))
+
+
+def _head(summary: str, below: str, sections: Sequence[Section], made: datetime) -> str:
+    links = "".join(f'<a href="#{_text(section.name)}">{_text(section.name)}</a>' for section in sections)
+    return (
+        f"<header><h1>{_text(summary[:1].upper() + summary[1:])}</h1>"
+        f'<p class="soft">{_text(below)} · omb-py {_text(__version__)} · {made:%Y-%m-%d %H:%M} UTC</p>'
+        f'<nav>{links}<button id="theme" type="button">dark</button></nav></header>'
+    )
+
+
+def _section(section: Section, first: int) -> str:
+    """`first` is the number of its first view on the page."""
+    if section.as_list:
+        said = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in section.texts) + "</ul>"
+    else:
+        said = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
+    figures = "".join("".join(_figure(view, place)) for place, view in enumerate(section.views, first))
+    return f'<main id="{_text(section.name)}"><h2>{_text(section.title)}</h2>{said}{figures}</main>'
+
+
+def _drawn(view: View, place: int) -> Iterator[str]:
+    """Title, caption, figure and notes."""
+    yield f"<h3>{_text(view.title)}</h3><figcaption>{_text(view.caption)}</figcaption>"
+    if view.spec is not None:
+        height = int(view.spec["layout"].get("height", 380))
+        named = f'role="img" aria-label="{_text(view.title)}"'
+        yield f'<div class="plot" data-view="{place}" style="min-height:{height}px" {named}></div>'
+    for note in view.notes:
+        yield f'<p class="note">{_text(note)}</p>'
+
+
+def _figure(view: View, place: int) -> Iterator[str]:
+    yield f'<figure id="view-{place}" data-kind="{_text(view.kind)}">'
+    yield from _drawn(view, place)
+    opened = " open" if view.spec is None else ""
+    yield (
+        f'<details data-table="{place}"{opened}><summary>Table, {plural(len(view.rows), "row")}</summary>'
+        f'<div class="scroll" tabindex="0"></div>'
+        f'<button type="button" data-copy="{place}" data-what="csv">copy as CSV</button></details>'
+    )
+    if view.commands:
+        lines = "\n".join(_text(line) for line in view.commands)
+        yield (
+            f"<details><summary>To measure this again</summary><pre>{lines}</pre>"
+            f'<button type="button" data-copy="{place}" data-what="command">copy</button></details>'
+        )
+    yield "</figure>"
+
+
+def _skipped(report: Report) -> str:
+    if not report.skipped:
+        return ""
+    lines = "".join(f"<li>{_text(path)}: {_text(why)}</li>" for path, why in report.skipped)
+    return (
+        f'<main id="skipped"><h2>What could not be read</h2><p '
+        f'class="problem">{plural(len(report.skipped), "file")} of the store '
+        f"could not be read; the rest is shown.</p><ul>{lines}</ul></main>"
+    )

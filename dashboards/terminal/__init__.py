@@ -1,0 +1,1 @@
+"""Tables and plots in a terminal."""

@@ -1,0 +1,69 @@
+"""A history for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from omb_py.results.analysis.history import History, Level, Step
+from omb_py.results.analysis.series import Series
+from omb_py.results.formats.units import size_text
+
+_SHOWN = 6
+
+
+def title(series: Series) -> str:
+    """``allreduce · 8 B · 4 ranks · mpi · Open MPI · native``."""
+    return heading(series.facts, series.sizes)
+
+
+def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
+    """What was measured, in words: benchmark, sizes, ranks, who; of imported rows that they are means, and whose."""
+    sizes = [size_text(size) for size in measured if size is not None]
+    shown = "" if not sizes else sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]}"
+    ranks = f"{facts['ranks']} ranks" if facts.get("ranks") else ""
+    words = [facts["benchmark"], shown, ranks, *(facts.get(n) for n in ("backend", "library", "binding", "dtype"))]
+    if facts.get("statistic") == "mean":
+        words.append(f"means of {facts['source']}")
+    return " · ".join(str(word) for word in words if word)
+
+
+def history_table(found: History) -> Group:
+    """The levels, one line each, with the change that began it."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in ("from (UTC)", "first launch", "version"):
+        table.add_column(head, no_wrap=True)
+    for head in ("launches", f"{found.series.facts['statistic']} µs", "spread", "change", "p"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for number, level in enumerate(found.levels):
+        table.add_row(*map(Text, _cells(level, found.steps[number - 1] if number else None)))
+    return Group(Text(title(found.series)), table)
+
+
+def environment_lines(found: History) -> list[str]:
+    """Of each change what differs between the launches around it."""
+    lines = []
+    for step in found.steps:
+        head = f"{step.before.launch_id} → {step.after.launch_id} ({_percent(step.ratio)})"
+        shown = "; ".join(map(str, step.what_changed[:_SHOWN])) or "nothing that is recorded changed"
+        more = f"; and {len(step.what_changed) - _SHOWN} more" if len(step.what_changed) > _SHOWN else ""
+        lines.append(f"{head}: {shown}{more}")
+    return lines
+
+
+def _cells(level: Level, step: Step | None) -> list[str]:
+    versions = level.versions[0] if len(level.versions) == 1 else f"{level.versions[0]} … {level.versions[-1]}"
+    change = ["", ""] if step is None else [_percent(step.ratio), f"{step.p:.3f}"]
+    return [
+        level.first.started_at[:16].replace("T", " "), level.first.launch_id, versions, str(level.launches),
+        f"{level.time_us:.3f}", f"{100 * level.spread:.1f} %", *change,
+    ]  # fmt: skip
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"

@@ -1,0 +1,62 @@
+"""Slow nodes and links in a terminal: the table of what was suspect, and the matrix of all pairs as characters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHADES = ((0.5, "#"), (0.8, "x"), (0.9, "+"), (0.95, "-"), (1.05, "."))
+"""Up to this share of the median -> character; more than the last is a blank."""
+MOST = 100
+"""Nodes up to which the matrix is drawn."""
+_STYLES = {"confirmed": "bold red", "suspect": "yellow", "cleared": "dim"}
+
+
+def found_table(subjects: Sequence[Mapping[str, Any]]) -> Table:
+    """One line for each subject and metric, as :func:`omb_py.results.formats.links_forms.subjects` lists them."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in ("what", "which", "metric", "state"):
+        table.add_column(head, no_wrap=True)
+    for head in ("times as long", "by chance up to"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for subject in subjects:
+        for metric, told in subject["metrics"].items():
+            words = (subject["kind"], subject["name"], metric, told["state"])
+            numbers = f"{told['slower']:.3f}", f"{told['limit']:.3f}"
+            table.add_row(*(Text(word) for word in (*words, *numbers)), style=_STYLES[told["state"]])
+    return table
+
+
+def heat_map(links: pd.DataFrame) -> str:
+    """Every pair as a character: bandwidth from the node of the line to that of the column, as a share of the median.
+
+    Args:
+        links: ``source``, ``target``, ``value``; more is better.
+    """
+    names = list(dict.fromkeys([*links["source"], *links["target"]]))
+    if len(names) > MOST:
+        return f"{len(names)} nodes are too many to draw here: --output FILE.html\n"
+    middle = float(links["value"].median())
+    share = {(a, b): v / middle for a, b, v in zip(links["source"], links["target"], links["value"], strict=True)}
+    margin = max(map(len, names))
+    lines = [f"bandwidth from a line's node to a column's, of the median {middle:.4g} {links['unit'].iloc[0]}"]
+    lines += [f"{name:>{margin}} |{''.join(_shade(share.get((name, other))) for other in names)}|" for name in names]
+    low = 0.0
+    legend = []
+    for high, mark in SHADES:
+        legend.append(f"{mark} {low:.0%}-{high:.0%}")
+        low = high
+    return "\n".join([*lines, f"{'':>{margin}}  {'  '.join(legend)}  blank: more"]) + "\n"
+
+
+def _shade(share: float | None) -> str:
+    if share is None:
+        return "\\"
+    return next((mark for high, mark in SHADES if share <= high), " ")

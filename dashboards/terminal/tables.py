@@ -1,0 +1,159 @@
+"""Tables for a terminal: pure functions from rows to :class:`rich.table.Table`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from omb_py.results.analysis.crossover import marks
+from omb_py.results.formats.tables import plain
+from omb_py.results.formats.units import number_of, size_text
+from omb_py.results.store.runs import Run
+
+Row = Mapping[str, Any]
+
+
+def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
+    """Cells, one line each.
+
+    Columns that say the same in every row (benchmark, library, binding, type, launch …) go into the title; columns that
+    no row has (busbw, validation) are left out.
+    """
+    table = Table(
+        title=_escaped(title if title is not None else _common(rows)), title_justify="left", box=box.SIMPLE_HEAD
+    )
+    if not rows:
+        table.show_header = False
+        table.add_column()
+        table.add_row("no results")
+        return table
+    varying = [(head, value) for head, value in _IDENTITY if len({value(row) for row in rows}) > 1]
+    for head, _ in varying:
+        table.add_column(head, no_wrap=True)
+    measured = [c for c in _MEASURED if any(c[1](row) not in ("", "-") for row in rows)]
+    for head, _ in measured:
+        table.add_column(head, justify="right", no_wrap=True)
+    marked = marks(rows)
+    if any(marked):
+        table.add_column("fastest", no_wrap=True)
+    for row, mark in zip(rows, marked, strict=True):
+        cells = [Text(value(row)) for _, value in varying]
+        cells += [Text(value(row), style=_style(head, value(row))) for head, value in measured]
+        table.add_row(*cells, *([Text(mark)] if any(marked) else []))
+    return table
+
+
+def runs_table(runs: Sequence[Run]) -> Table:
+    """The runs of a store, one line each, as :func:`omb_py.results.store.runs.runs` lists them."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in ("run", "started (UTC)", "benchmarks", "backend", "library"):
+        table.add_column(head, overflow="fold")
+    for head in ("ranks", "cells", "launches", "failed"):
+        table.add_column(head, justify="right")
+    for run in runs:
+        benchmarks = ", ".join(run.benchmarks[:4]) + (f" +{len(run.benchmarks) - 4}" if len(run.benchmarks) > 4 else "")
+        words = [run.run_id, run.started_at[:19].replace("T", " "), benchmarks, ", ".join(run.backends)]
+        numbers = [", ".join(str(n) for n in run.ranks), str(run.cells), str(run.launches), str(run.failed or "-")]
+        cells = [*words, ", ".join(run.libraries), *numbers]
+        table.add_row(*(Text(cell) for cell in cells), style="red" if run.failed else None)
+    return table
+
+
+def _text(name: str) -> Callable[[Row], str]:
+    def value(row: Row) -> str:
+        found = plain(row.get(name))
+        return "" if found is None else str(found)
+
+    return value
+
+
+def _numeric(name: str) -> Callable[[Row], str]:
+    def value(row: Row) -> str:
+        number = number_of(row.get(name))
+        return "-" if math.isnan(number) else f"{number:.2f}"
+
+    return value
+
+
+def _value(row: Row) -> str:
+    number = number_of(row.get("value"))
+    return "-" if math.isnan(number) else f"{number:.2f} {_unit(row)}"
+
+
+def _unit(row: Row) -> str:
+    unit = row.get("unit") or ""
+    return "µs" if unit == "us" else str(unit)
+
+
+def _size(row: Row) -> str:
+    # a barrier has no size; its zero says nothing
+    return size_text(row.get("size_bytes")) if number_of(row.get("size_bytes")) > 0 else "-"
+
+
+def _count(row: Row) -> str:
+    number = number_of(row.get("iterations"))
+    return "-" if math.isnan(number) else str(int(number))
+
+
+def _validation(row: Row) -> str:
+    found = plain(row.get("validated"))
+    return {True: "Pass", False: "Fail"}.get(found, "-")
+
+
+def _launch(row: Row) -> str:
+    return str(row.get("launch_id") or "")
+
+
+_IDENTITY: tuple[tuple[str, Callable[[Row], str]], ...] = (
+    ("launch", _launch),
+    ("benchmark", _text("benchmark")),
+    ("backend", _text("backend")),
+    ("library", _text("library")),
+    ("version", _text("library_version")),
+    ("binding", _text("binding")),
+    ("device", _text("device")),
+    ("buffer", _text("buffer")),
+    ("type", _text("dtype")),
+    ("op", _text("op")),
+    ("ranks", _text("ranks")),
+    ("window", _text("window")),
+)
+
+_MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
+    ("size", _size),
+    ("value", _value),
+    ("median µs", _numeric("median_us")),
+    ("p99 µs", _numeric("p99_us")),
+    ("min µs", _numeric("min_us")),
+    ("max µs", _numeric("max_us")),
+    ("n", _count),
+    ("stop", _text("stop_reason")),
+    ("validation", _validation),
+    ("busbw GB/s", _numeric("busbw_gbps")),
+)
+
+
+def _common(rows: Sequence[Row]) -> str:
+    """What all rows share, in words: ``allreduce · mpi · Open MPI 5.0.11 · native · 4 ranks``."""
+    parts = []
+    for head, value in _IDENTITY:
+        found = {value(row) for row in rows}
+        if len(found) == 1 and (word := found.pop()) and head not in ("launch", "window"):
+            parts.append(f"{word} ranks" if head == "ranks" else word)
+    return " · ".join(parts)
+
+
+def _style(head: str, text: str) -> str:
+    if head == "validation":
+        return {"Pass": "green", "Fail": "bold red"}.get(text, "")
+    return ""
+
+
+def _escaped(text: str) -> Text:
+    """Not markup: a library's version may hold brackets."""
+    return Text(text)

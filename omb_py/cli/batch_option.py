@@ -1,0 +1,114 @@
+"""``--submit``: the same command line as a batch job."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.help import RAW, Grouped, Page
+from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.errors import UsageError
+from omb_py.orchestrate.launching.batch_job import SCHEDULERS, Batch, code_of, script_of, submit
+
+_HEADING = "As a batch job"
+_FOLDER = Path("omb-jobs")
+
+
+def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
+    """The command with ``--submit``: with it, the rest of the line is what the job runs.
+
+    Args:
+        page: the command.
+        check: raises what is wrong with its values and needs no node to be seen.
+    """
+    own = _options()
+    names = {param.name for param in own}
+    inner = page.callback
+    assert inner is not None
+
+    def call(**values: Any) -> Any:
+        mine = {name: values.pop(name) for name in names}
+        if mine["submit"] is None and not mine["print_script"]:
+            asked = next((n for n in ("nodes", "array", "subset", "submit_args") if mine[n] not in (None, ())), None)
+            if asked is not None:
+                raise UsageError(f"--{asked.replace('_', '-')} is for a batch job: add --submit slurm")
+            return inner(**values)
+        check(values)
+        return _submit(page, own, values, mine)
+
+    page.callback = call
+    page.params = [*page.params, *own]
+    return page
+
+
+def _options() -> list[click.Option]:
+    return [
+        Grouped(["--submit"], heading=_HEADING, metavar="NAME", type=word("scheduler", SCHEDULERS),
+                help=f"Write the batch script of this command line, submit it, wait, and collect: "
+                f"{', '.join(SCHEDULERS)}. (default: run here)"),
+        Grouped(["--print-script"], heading=_HEADING, is_flag=True,
+                help="Print the script instead of submitting it. (default: off)"),
+        Grouped(["--nodes"], heading=_HEADING, metavar="N", type=whole("nodes", 1),
+                help="Nodes of a job. (default: the scheduler's)"),
+        Grouped(["--array"], heading=_HEADING, metavar="N", type=whole("array", 1),
+                help="So many jobs alike, each with nodes of its own. (default: 1)"),
+        Grouped(["--subset"], heading=_HEADING, metavar="NODES", multiple=True, type=Parsed("nodes", _nodes),
+                help="A job on these nodes, as node[1-4]. Repeat it. (default: any)"),
+        Grouped(["--submit-args"], heading=_HEADING, metavar="TEXT", type=Parsed("text", _shell_words),
+                help="Words for sbatch, as one text: '--partition=gpu --time=30'. (default: none)"),
+    ]  # fmt: skip
+
+
+def _nodes(text: str) -> str:
+    if not text.strip():
+        raise UsageError("--subset names no node: write it as node[1-4]")
+    return text
+
+
+def _shell_words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--submit-args {text!r}: {error}") from None
+
+
+def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], mine: dict[str, Any]) -> int:
+    raw = click.get_current_context().meta[RAW]
+    words = (str(page.name), *without(raw, own))
+    if mine["subset"] and mine["array"]:
+        raise UsageError("--subset names the nodes of each job, --array leaves them to the scheduler: leave one out")
+    batch = Batch(
+        words, (Path.cwd() / _FOLDER), mine["nodes"], values.get("ranks"), array=mine["array"] or 1,
+        subsets=mine["subset"], extra=mine["submit_args"] or (),
+    )  # fmt: skip
+    if mine["print_script"]:
+        click.echo(script_of(batch), nl=False)
+        return 0
+    quiet = bool(values.get("quiet"))
+    done = submit(batch, lambda text: None if quiet else click.echo(f"omb-py: {text}", err=True))
+    for one in done:
+        for path in one.files:
+            if len(done) > 1 or len(one.files) > 1:
+                click.echo(f"# job {path.stem}{f' on {one.where}' if one.where else ''}")
+            with contextlib.suppress(OSError):
+                click.echo(path.read_text(errors="replace"), nl=False)
+    return code_of(done)
+
+
+def without(words: Sequence[str], options: Sequence[click.Option]) -> list[str]:
+    """A command line without some long options and their values."""
+    flags = {name: bool(option.is_flag) for option in options for name in option.opts}
+    kept: list[str] = []
+    rest = iter(words)
+    for one in rest:
+        name, equals, _ = one.partition("=")
+        if name not in flags:
+            kept.append(one)
+        elif not flags[name] and not equals:
+            next(rest, None)
+    return kept

@@ -1,0 +1,185 @@
+"""``omb-py accept``: a suite with criteria, and its verdicts in every form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.batch_option import submitting
+from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, word_after_resume
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import store_option
+from omb_py.cli.output import check_files, write_files
+from omb_py.cli.param_types import Parsed, word
+from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
+from omb_py.errors import UsageError
+from omb_py.options.request import DEFAULT_STORE
+from omb_py.orchestrate.running.resume import NEWEST
+from omb_py.orchestrate.suites.expand import load_suite
+from omb_py.orchestrate.suites.suite_file import Suite
+
+FORMS = ("table", "json", "markdown", "junit")
+ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit", ".html": "html"}
+"""Of a file's name -> the form that is written to it."""
+_NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
+"""Options that the suite's criteria, or the form of the report, say instead."""
+_CODES = (
+    ("0", "every criterion is met, or MARGINAL without --strict"),
+    ("1", "a criterion is missed, or a byte was wrong"),
+    *EXIT_CODES[2:3],
+    ("3", "something could not be measured: a criterion without a measurement, ranks that died, a missing node"),
+    ("4", "with --strict: a criterion is MARGINAL after the last launch"),
+    *EXIT_CODES[-1:],
+)
+_EXAMPLES = (
+    "omb-py accept acceptance -n 4 --output acceptance.html --output acceptance.xml",
+    "omb-py accept nightly --baseline tag=baseline=spring",
+    "omb-py accept ./contract.toml --hosts n1,n2,n3,n4 -n 8 --strict",
+    "omb-py accept acceptance -n 4 --resume",
+)
+
+
+def command() -> click.Command:
+    """``omb-py accept``."""
+    heading, output = "How it is judged", "Output"
+    page = Page(
+        "accept",
+        params=[
+            click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"), word_after_resume(),
+            Grouped(["--baseline"], heading=heading, metavar="SIDE", type=Parsed("side", str),
+                    help="For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
+                    "COLUMN=VALUE; or the folder of a store. (default: the suite's)"),
+            Grouped(["--no-correctness", "no_correctness"], heading=heading, is_flag=True,
+                    help="Do not check every byte before anything is timed; the report says so. (default: off)"),
+            Grouped(["--strict"], heading=heading, is_flag=True,
+                    help="Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)"),
+            *(param for param in suite_options(of_the_line=False) if _here(param)),
+            Grouped(["--format", "form"], heading=output, metavar="FORM", type=word("format", FORMS), default="table",
+                    help=f"{', '.join(FORMS)}. (default: table)"),
+            Grouped(["--output"], heading=output, metavar="FILE", type=Parsed("file", Path), multiple=True,
+                    help="Write the report to a file too: .html, .xml (JUnit), .json or .md. Repeat it. "
+                    "(default: none)"),
+            Grouped(["--quiet"], heading=output, is_flag=True,
+                    help="No progress and no notes on stderr. (default: off)"),
+            store_option(), resume_option(), debug_option(),
+        ],
+        callback=run_accept,
+        help="Is this machine as good as promised? Measures a suite that has criteria (docs/accept.md): every byte is "
+        "checked first, then launches are made until each criterion is PASS or FAIL, or MARGINAL after the suite's "
+        "maximum. All launches count. What cannot be measured is an ERROR, never a PASS.",
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+    )  # fmt: skip
+    return submitting(page, _check)
+
+
+def _check(values: dict[str, Any]) -> None:
+    """What can be known of an acceptance before it waits for its nodes."""
+    check_files(values["output"], ENDINGS)
+    checked_suite(values["suite"])
+
+
+def checked_suite(word: str) -> Suite:
+    """A suite with criteria. Raises UsageError where it has none, or they or the other job's words are wrong."""
+    from omb_py.orchestrate.accept.session import check_criteria
+
+    suite = load_suite(word)
+    how, _ = check_criteria(suite)
+    check_job(suite, how.beside)
+    return suite
+
+
+def check_job(suite: Suite, words: Sequence[str]) -> None:
+    """Read the command line of an interference test's other job. Raises UsageError."""
+    if not words:
+        return
+    from omb_py.cli.app import usage_line
+    from omb_py.cli.commands import benchmark
+
+    try:
+        benchmark.request_of_line(words)
+    except (click.UsageError, UsageError) as error:
+        told = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
+        raise UsageError(f"{suite.file}: [accept] key 'beside': {told}") from None
+
+
+def _here(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and not any(opt.removeprefix("--") in _NOT_HERE for opt in param.opts)
+
+
+def run_accept(
+    suite: str, ranks: int | None, baseline: str | None, no_correctness: bool, strict: bool, form: str,
+    output: Sequence[Path], quiet: bool, store: Path | None, run: str | None, resume: str | None, **values: Any,
+) -> int:  # fmt: skip
+    """Accept."""
+    check_files(output, ENDINGS)
+    if run is not None and resume != NEWEST:
+        raise UsageError(
+            f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to go on with a run"
+        )
+    from omb_py.orchestrate.accept.session import AcceptRequest, accept
+
+    options = given(click.get_current_context())
+    own = {"baseline", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
+    asked = AcceptRequest(
+        CommandLine(), {name: value for name, value in options.items() if name not in own}, ranks, baseline,
+        correctness=not no_correctness, quiet=quiet, command=f"omb-py {' '.join(_words())}",
+        resume=run or resume,
+    )  # fmt: skip
+    found = accept(checked_suite(suite), asked, store or DEFAULT_STORE)
+    return show(found, form, output, strict)
+
+
+def show(found: Any, form: str = "table", output: Sequence[Path] = (), strict: bool = False) -> int:
+    """Print and write verdicts; returns the exit code.
+
+    Args:
+        found: :class:`omb_py.results.accept.report.Verdicts`.
+        form: one of :data:`FORMS`, for stdout.
+        output: files, each of a form by its ending.
+        strict: MARGINAL is not good enough.
+    """
+    from omb_py.results.accept.report import exit_code
+
+    if form == "table":
+        _print_table(found)
+    else:
+        click.echo(text_of(found, form, strict), nl=False)
+    write_files(output, lambda ending: text_of(found, ENDINGS[ending], strict))
+    return exit_code(found, strict)
+
+
+def text_of(found: Any, form: str, strict: bool = False) -> str:
+    """Verdicts as text: json, markdown, junit or html."""
+    from omb_py.results.formats.accept_forms import FORMS as WRITERS
+    from omb_py.results.formats.accept_forms import to_junit
+
+    if form == "html":
+        from omb_py.dashboards.report.acceptance import acceptance_page
+
+        return acceptance_page(found)
+    return to_junit(found, strict) if form == "junit" else WRITERS[form](found)
+
+
+def _print_table(found: Any) -> None:
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.verdicts import accepted_table
+    from omb_py.results.accept.report import closing, preamble
+
+    click.echo("\n".join(preamble(found)))
+    Console(width=None if sys.stdout.isatty() else 1000).print(accepted_table(found))
+    click.echo("\n".join(closing(found)))
+
+
+def _words() -> list[str]:
+    """The command line, as it may be shown."""
+    import shlex
+
+    from omb_py.results.store.redact import redact_words
+
+    return [shlex.quote(text) for text in redact_words(sys.argv[1:])]

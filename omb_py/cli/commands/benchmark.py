@@ -1,0 +1,157 @@
+"""One command for each benchmark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.help import EXIT_CODES, Page
+from omb_py.cli.option_params import MANAGED, measuring_options
+from omb_py.engine.devices.placement import PLACES, is_managed
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.dtypes import OMB_ALL, parse_dtype
+from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError
+from omb_py.options.request import Request
+from omb_py.options.values import parse_tags
+from omb_py.orchestrate.launching.launcher_detection import joined_environment
+from omb_py.orchestrate.planning.backend_selection import narrowed
+from omb_py.orchestrate.planning.plan import takes
+from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here, offers_of
+from omb_py.results.formats.osu_titles import origin
+from omb_py.suites import find
+
+
+def command(benchmark: Benchmark) -> click.Command:
+    """The click command of a benchmark."""
+    params = measuring_options(benchmark)
+    if benchmark.family == "pt2pt":
+        params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[SRC DST]"))
+    return Page(
+        benchmark.name,
+        params=params,
+        callback=lambda **values: run_measuring(benchmark, values),
+        help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({origin(benchmark.name)}).\n\n"
+        f"Prints {_metric(benchmark)}.\n\nResults go to stdout, notes and errors to stderr.",
+        short_help=benchmark.summary,
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _examples(benchmark)]), ("Exit codes", EXIT_CODES)),
+    )
+
+
+def _metric(benchmark: Benchmark) -> str:
+    unit = "microseconds" if benchmark.metric.unit == "us" else benchmark.metric.unit
+    return f"{unit}: {benchmark.metric.formula}"
+
+
+def _examples(b: Benchmark) -> list[str]:
+    ranks = next((n for n in (4, 2, 3, 8) if b.ranks.admits(n)), 2)
+    lines = [f"omb-py {b.name} -n {ranks}", f"mpirun -n {ranks} omb-py {b.name}"]
+    if b.sizes is not None:
+        lines.append(f"omb-py {b.name} -n {ranks} -m 8:64K:8 -i 1000 -z50,99")
+    if takes(b, "validation"):
+        lines.append(f"omb-py {b.name} -n {ranks} -c --tag purpose=acceptance")
+    lines.append(f"omb-py {b.name} -n {ranks} --binding native,mpi4py --launches 5")
+    return lines
+
+
+def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
+    """A request from click's parsed values, of which None and () mean: not given. Raises UsageError."""
+    values = dict(values)
+    device, placement = _where(values.pop("device", None), values.pop("places", ()))
+    given: dict[str, Any] = {"benchmark": benchmark.name}
+    if values.pop("no_store"):
+        if click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError("--store and --no-store exclude each other")
+        given["store"] = None
+        values.pop("store")
+    given["tags"] = parse_tags(values.pop("tags"))
+    given["dtypes"] = _dtypes(values.pop("dtypes"))
+    validation = values.pop("validation")
+    if validation is not None:
+        given["validate"] = True
+        given["validation_log"] = validation if isinstance(validation, Path) else None
+    renamed = {"backend": "backends", "binding": "bindings"}
+    given.update({renamed.get(name, name): value for name, value in values.items() if value not in (None, ())})
+    if device:
+        given["device"] = device
+    return Request(**given, placement=placement)
+
+
+def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
+    """The request of a benchmark's command line that stands in another's, as ``allreduce -n 2``.
+
+    Args:
+        words: the benchmark and its options.
+        unstored: what is said where they have ``--no-store``; empty: they may.
+
+    Raises:
+        UsageError: the words say what cannot be, or `unstored`.
+        click.UsageError: an option is unknown or lacks its value.
+    """
+    benchmark = find(words[0])
+    parent = click.get_current_context()
+    with command(benchmark).make_context(benchmark.name, list(words[1:]), parent=parent) as ctx:
+        if unstored and ctx.params["no_store"]:
+            raise UsageError(unstored)
+        return request_of(benchmark, ctx.params)
+
+
+def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    names: list[str] = []
+    for text in (word for words in lists for word in words):
+        names.extend(OMB_ALL if text == "all" else (parse_dtype(text),))
+    return tuple(names)
+
+
+def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str]:
+    """(device, placement) of ``-d`` and of OMB's positional ``SOURCE DESTINATION``, as a request has them.
+
+    Without ``-d`` places other than ``H H`` are on the GPU that is here. Raises UsageError, EnvironmentProblem.
+    """
+    places = tuple(place.upper() for place in places)
+    for place in places:
+        if place not in PLACES:
+            raise UsageError(f"unknown word {place!r}: a buffer place is one of {', '.join(PLACES)}, twice")
+    if len(places) not in (0, 2):
+        raise UsageError(f"buffer places come in twos, sender and receiver, as H D: got {' '.join(places)}")
+    if device == MANAGED:
+        if places and not all(map(is_managed, places)):
+            raise UsageError(f"-d {MANAGED} and buffers {' '.join(places)} exclude each other: leave one of them out")
+        places = places or ("M", "M")
+    if set(places) <= {"H"}:
+        return None if places else device, ""
+    text = " ".join(places)
+    if device in (None, MANAGED):
+        device = next((kind for kind in GPUS if gpu_here(kind)), None)
+        if device is None:
+            reason, _ = device_problem(next(iter(GPUS)), "mpi")
+            raise EnvironmentProblem(f"buffers {text} need a GPU: {reason}: use H H")
+    return device, "" if set(places) == {"D"} else text
+
+
+def rank_0_speaks() -> bool:
+    """True in a process that a launcher started as another rank: rank 0 says the same, and once is enough."""
+    joined = joined_environment(os.environ)
+    return joined is not None and joined.rank > 0
+
+
+def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
+    """Measure what click's parsed values say; the exit code. Raises OmbError."""
+    try:
+        request = request_of(benchmark, values)
+        narrowed(request, offers_of(request.backends))
+    except OmbError as error:
+        if rank_0_speaks():
+            return error.exit_code
+        raise
+    from omb_py.orchestrate.running.run import execute
+
+    try:
+        return execute(request)
+    except BrokenPipeError:
+        # Half a table has been read: not a success, and nothing can be printed.
+        return ENVIRONMENT

@@ -1,0 +1,319 @@
+"""``omb-py compare`` and ``omb-py aa``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import store_option
+from omb_py.cli.output import check_files, write_files
+from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, nearest
+from omb_py.options.request import DEFAULT_STORE, Request
+from omb_py.options.values import parse_fraction
+
+FORMS = ("table", "json", "markdown", "junit")
+_CODES = (*EXIT_CODES[:1], ("1", "something is SLOWER"), *EXIT_CODES[2:4],
+          (str(INCONCLUSIVE), "with --strict: something is UNCLEAR or NOT COMPARABLE"), EXIT_CODES[-1])  # fmt: skip
+_LAUNCHES, _LOOKS = 10, 3
+_SPREAD = {"ignore_unknown_options": True, **CONTEXT}
+"""Options of the benchmark stand among ours; they are read by the benchmark's own command."""
+_EXAMPLES = (
+    "omb-py compare RUN1 RUN2                      what is stored",
+    "omb-py compare library_version=5.0.2 library_version=5.0.3",
+    "omb-py compare tag=when=before tag=when=after --output verdicts.xml",
+    "omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2 -m 8:1024:8 --launches 6",
+    "omb-py compare --set NEW:UCX_TLS=tcp latency",
+    "omb-py compare --option NEW:binding=mpi4py latency -m 8:8",
+    "omb-py compare --env NEW=v2 quick             every cell of a suite, or of a suite's file",
+)
+
+
+def command() -> click.Command:
+    """``omb-py compare``."""
+    heading = "The sides that are measured"
+    return Page(
+        "compare",
+        params=[
+            click.Argument(["words"], nargs=-1, type=Parsed("word", str),
+                           metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"),
+            _several(heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"),
+            _several(heading, "--module", "SIDE=NAME", "Module that a side loads, as NEW=openmpi/5.0.7.", "none"),
+            _several(heading, "--set", "SIDE:K=V", "Variable that a side sets, as NEW:UCX_TLS=tcp.", "none"),
+            _several(heading, "--option", "SIDE:O=V", "Option of the benchmark for one side, as NEW:binding=mpi4py.",
+                     "none"),
+            *_design(), *_output(), store_option(), debug_option(),
+        ],
+        callback=run_compare,
+        context_settings=_SPREAD,
+        help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
+        "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
+        "options, which is then measured on both sides in turn (ABBA), with flagged cells measured again.\n\n"
+        "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+    )  # fmt: skip
+
+
+def aa_command() -> click.Command:
+    """``omb-py aa``."""
+    return Page(
+        "aa",
+        params=[
+            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="BENCHMARK|SUITE [OPTIONS]"),
+            Grouped(["--reports"], heading="How often", metavar="N", type=whole("reports", 1), default=1,
+                    help="Comparisons with itself, on launches of their own. (default: 1)"),
+            *_design(), *_output(), store_option(), debug_option(),
+        ],
+        callback=run_aa,
+        context_settings=_SPREAD,
+        help="A against A: compares a library with itself, through all that compare does. Every verdict but SAME and "
+        "UNCLEAR is a false alarm. The rate is stored, and printed under every later comparison.",
+        options_metavar="[OPTIONS]",
+        sections=(
+            ("Examples", [("omb-py aa allreduce -n 4 -m 8:64K:8 --reports 6", "")]),
+            ("Exit codes", (*EXIT_CODES[:1], ("1", "there was a false SLOWER"), *EXIT_CODES[2:])),
+        ),
+    )  # fmt: skip
+
+
+def _several(heading: str, flag: str, metavar: str, text: str, default: str) -> click.Option:
+    return Grouped([flag, flag.removeprefix("--") + "s"], heading=heading, metavar=metavar, multiple=True,
+                   type=Parsed("text", str), help=f"{text} Repeat it. (default: {default})")  # fmt: skip
+
+
+def _design() -> list[click.Parameter]:
+    heading = "How verdicts are made"
+    return [
+        Grouped(["--launches"], heading=heading, metavar="N", type=whole("launches", 1), default=_LAUNCHES,
+                help=f"Launches of each side in each look. (default: {_LAUNCHES})"),
+        Grouped(["--looks"], heading=heading, metavar="N", type=whole("looks", 1), default=_LOOKS,
+                help="Looks, 1 to 3: after the first, cells that look changed are measured again with fresh launches, "
+                f"and those decide. (default: {_LOOKS}; of stored sides 1)"),
+        Grouped(["--delta"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.03,
+                help="Smallest change of a median that matters, as 3%. (default: 3%)"),
+        Grouped(["--tail-delta"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.10,
+                help="Smallest change of a tail that matters. (default: 10%)"),
+        Grouped(["--seed"], heading=heading, metavar="N", type=whole("seed", 0),
+                help="Of the order of cells. (default: drawn, and stored)"),
+        Grouped(["--strict"], heading=heading, is_flag=True,
+                help="Exit code 4 where something is UNCLEAR or NOT COMPARABLE."),
+    ]  # fmt: skip
+
+
+def _output() -> list[click.Parameter]:
+    heading = "Output"
+    return [
+        Grouped(["--format", "form"], heading=heading, metavar="FORM", type=word("format", FORMS), default="table",
+                help=f"{', '.join(FORMS)}. (default: table)"),
+        Grouped(["--output"], heading=heading, metavar="FILE", type=Parsed("file", Path), multiple=True,
+                help="Write the report to a file too: .json, .md or .xml (JUnit). Repeat it. (default: none)"),
+        Grouped(["--quiet"], heading=heading, is_flag=True, help="No progress and no notes on stderr."),
+    ]  # fmt: skip
+
+
+def run_compare(
+    words: Sequence[str], envs: Sequence[str], modules: Sequence[str], sets: Sequence[str], options: Sequence[str],
+    **given: Any,
+) -> int:  # fmt: skip
+    """Compare."""
+    from omb_py.orchestrate.compare.side_environments import parse_sides
+    from omb_py.results.formats.compare_forms import ENDINGS
+
+    sides = parse_sides(envs, modules, sets, options)
+    check_files(given["output"], ENDINGS)
+    differ = any(spec.words() for spec in sides.values())
+    measures = differ or (words and (_is_benchmark(words[0]) or _is_suite(words[0])))
+    return _shown(_measured(words, sides, given) if measures else _stored(words, given), given)
+
+
+def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
+    from omb_py.orchestrate.compare.session import SideRun, compare
+    from omb_py.orchestrate.compare.side_environments import where_of
+    from omb_py.results.compare.match import SIDES
+
+    if not words:
+        raise UsageError(
+            "which benchmark is to be measured? as omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2"
+        )
+    if specs["BASE"] == specs["NEW"]:
+        told = (
+            f"both sides are {specs['BASE'].words()}" if specs["BASE"].words() else "nothing differs between the sides"
+        )
+        raise UsageError(
+            f"{told}: give --env, --module, --set or --option for one of them; {words[0]} against itself is "
+            f"omb-py aa {words[0]}"
+        )
+    sides = {}
+    for side in SIDES:
+        try:
+            requests = _requests([*words, *specs[side].options], given)
+        except UsageError as error:
+            raise UsageError(f"{side}: {error}" if specs[side].options else str(error)) from None
+        sides[side] = SideRun(side, requests, where_of(side, specs[side]), specs[side].words())
+    return compare(sides, _rules(given), given["launches"])
+
+
+def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
+    from omb_py.orchestrate.compare.checks import check_common
+    from omb_py.results.compare.match import looks_of
+    from omb_py.results.compare.report import report_of
+    from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
+
+    unknown = next((w for w in words if w.startswith("-")), None)
+    if unknown is not None:
+        own = [name for param in click.get_current_context().command.params for name in param.opts]
+        raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
+    store = given["store"] or DEFAULT_STORE
+    looks = 1  # nothing can be added to launches that are stored
+    if len(words) == 1:
+        base, new = read_comparison(words[0], store)
+        looks = looks_of([*base.rows, *new.rows])
+    elif len(words) == 2:
+        base, new = (read_side(name, store) for name in words)
+        check_apart(base, new)
+    else:
+        raise UsageError(
+            f"compare takes two sides, or one run of compare, or a benchmark to measure, not {len(words)} words: "
+            "omb-py compare BASE NEW (see omb-py results list)"
+        )
+    report = report_of(base, new, _rules(given, looks))
+    check_common(report)
+    if len(words) == 1:
+        report.run_id = base.rows[0]["run_id"]
+    return report
+
+
+def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
+    """Compare with itself."""
+    from omb_py.orchestrate.compare.session import against_itself
+    from omb_py.results.compare.false_alarm_rate import keep
+    from omb_py.results.compare.report import exit_code, headline
+    from omb_py.results.formats.compare_forms import ENDINGS
+
+    check_files(given["output"], ENDINGS)
+    if not words:
+        raise UsageError("which benchmark? as omb-py aa allreduce -n 2")
+    code = OK
+    for number in range(reports):
+        seed = None if given["seed"] is None else given["seed"] + number
+        report = against_itself(_requests(words, {**given, "seed": seed}), _rules(given), given["launches"])
+        found = exit_code(report, given["strict"])
+        if reports > 1 and given["form"] == "table" and found == OK and number < reports - 1:
+            keep(report, given["store"] or DEFAULT_STORE)  # the last and those with an alarm are shown whole
+            click.echo(f"report {number + 1} of {reports}: {headline(report)}")
+        else:
+            _shown(report, given)
+        code = max(code, found)
+    return code
+
+
+def _is_benchmark(name: str) -> bool:
+    from omb_py.suites import names
+
+    return name.lower().removeprefix("osu_") in names()
+
+
+def _rules(given: dict[str, Any], looks: int | None = None) -> Any:
+    from omb_py.results.compare.judge import Rules
+    from omb_py.results.statistics.multiple_testing import MOST_LOOKS
+
+    looks = given["looks"] if looks is None else looks
+    if looks > MOST_LOOKS:
+        raise UsageError(f"--looks {looks}: at most {MOST_LOOKS}, since every look is one more chance of a false alarm")
+    return Rules(delta=given["delta"], tail_delta=given["tail_delta"], looks=looks)
+
+
+def _is_suite(word: str) -> bool:
+    """A suite that comes with omb-py, or a file; a word with a slash and another ending is a store."""
+    from omb_py.suites.shipped import shipped
+
+    return word in shipped() or word.endswith(".toml")
+
+
+def _unknown(word: str) -> str:
+    from omb_py.suites import names
+    from omb_py.suites.shipped import shipped
+
+    return f"unknown benchmark {word!r}: {nearest(word, [*names(), *shipped()])}"
+
+
+def _requests(words: Sequence[str], given: dict[str, Any]) -> tuple[Request, ...]:
+    """The requests of a benchmark's own command line, or of a suite's, with what belongs to the comparison put in."""
+    from dataclasses import replace
+
+    if words[0].startswith("-"):
+        raise UsageError(f"the benchmark comes before its options: omb-py compare … allreduce {' '.join(words[:2])}")
+    if not (_is_benchmark(words[0]) or _is_suite(words[0])):
+        raise UsageError(_unknown(words[0]))
+    found = _of_suite(words) if _is_suite(words[0]) else (_of_benchmark(words),)
+    store = given["store"] or found[0].store
+    return tuple(replace(one, store=store, seed=given["seed"], quiet=given["quiet"]) for one in found)
+
+
+_STORED = "a comparison stores its launches, so that it can be looked at again: leave --no-store out"
+
+
+def _of_suite(words: Sequence[str]) -> tuple[Request, ...]:
+    from omb_py.cli.commands.suites import expanded_suite, run_command
+    from omb_py.orchestrate.running.suite_run import say_skipped
+
+    with run_command().make_context("run", list(words), parent=click.get_current_context()) as ctx:
+        values = dict(ctx.params)
+        if values["no_store"]:
+            raise UsageError(_STORED)
+        if values["resume"] or values["run"]:
+            raise UsageError(f"{values['run'] or '--resume'}: a comparison is not gone on with: leave it out")
+        _, made = expanded_suite(values["suite"], values["ranks"])
+    say_skipped(made.skips)
+    if not made.requests:
+        raise EnvironmentProblem("nothing of this suite can be measured here")
+    return tuple(made.requests)
+
+
+def _of_benchmark(words: Sequence[str]) -> Request:
+    from omb_py.cli.commands import benchmark
+    from omb_py.orchestrate.planning.plan import check
+    from omb_py.orchestrate.planning.validation import offers_of
+
+    request = benchmark.request_of_line(words, unstored=_STORED)
+    check(request, offers_of(request.backends))
+    return request
+
+
+def _shown(report: Any, given: dict[str, Any]) -> int:
+    from omb_py.results.compare.false_alarm_rate import keep, site_rate
+    from omb_py.results.compare.report import exit_code
+    from omb_py.results.formats.compare_forms import ENDINGS, FORMS, to_junit
+
+    store = given["store"] or DEFAULT_STORE
+    if report.seed is not None:  # it was measured just now
+        keep(report, store)
+    report.site = site_rate(store).sentence()
+
+    def text(form: str) -> str:
+        return to_junit(report, given["strict"]) if form == "junit" else FORMS[form](report)
+
+    if given["form"] == "table":
+        _print_table(report)
+    else:
+        click.echo(text(given["form"]), nl=False)
+    write_files(given["output"], lambda ending: text(ENDINGS[ending]))
+    return exit_code(report, given["strict"])
+
+
+def _print_table(report: Any) -> None:
+    import sys
+
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.verdicts import verdict_table
+    from omb_py.results.compare.report import closing, preamble
+
+    click.echo("\n".join(preamble(report)))
+    Console(width=None if sys.stdout.isatty() else 1000).print(verdict_table(report))
+    click.echo("\n".join(closing(report)))

@@ -1,0 +1,107 @@
+"""``omb-py dashboard``: the explorer, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from pathlib import Path
+
+import click
+
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import store_option
+from omb_py.cli.param_types import Parsed, whole
+from omb_py.errors import OK, EnvironmentProblem, UsageError
+from omb_py.options.request import DEFAULT_STORE
+
+DEFAULT_PORT = 8050
+
+
+def command() -> click.Command:
+    """``omb-py dashboard``."""
+    heading = "Where it listens"
+    return Page(
+        "dashboard",
+        params=[
+            click.Argument(["place"], required=False, metavar="[STORE]"),
+            Grouped(
+                ["--bind"],
+                heading=heading,
+                metavar="ADDRESS",
+                type=Parsed("address", str),
+                default="127.0.0.1",
+                help="Another address than this machine's own needs the token that is printed. (default: 127.0.0.1)",
+            ),
+            Grouped(
+                ["--port"],
+                heading=heading,
+                metavar="N",
+                type=whole("port", 1),
+                default=DEFAULT_PORT,
+                help=f"Port. (default: {DEFAULT_PORT})",
+            ),
+            store_option("Store"),
+            debug_option(),
+        ],
+        callback=run_dashboard,
+        help="The explorer: filter and compare what a store holds, in a browser. It listens on 127.0.0.1 and "
+        "prints the ssh line that "
+        "brings it to your own machine. The address bar always holds a link to what is shown. Ctrl-C ends it.",
+        sections=(
+            ("Examples", [("omb-py dashboard", ""), ("omb-py dashboard results --port 8060", "")]),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )
+
+
+def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -> int:
+    """Serve until Ctrl-C."""
+    from omb_py.dashboards.explorer.app import make
+    from omb_py.dashboards.explorer.data import Data
+    from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback, new_token
+
+    if port > 65535:
+        raise UsageError(f"port must be at most 65535, not {port}")
+    folder = Path(place) if place else store or DEFAULT_STORE
+    token = "" if is_loopback(bind) else new_token()
+    data = Data(folder)
+    app = make(data, token)
+    _check_free(bind, port)
+    key = f"/?{PARAMETER}={token}" if token else "/"
+    click.echo(f"omb-py: {len(data.frame)} cells of {folder}: http://{bind}:{port}{key}  (Ctrl-C ends it)", err=True)
+    if not token:
+        click.echo(
+            f"omb-py: from your own machine: ssh -L {port}:127.0.0.1:{port} {getpass.getuser()}@{socket.gethostname()}",
+            err=True,
+        )
+    if not len(data.frame):
+        click.echo(
+            f"omb-py: the store is empty; new launches are shown as they land: omb-py allreduce --store {folder}",
+            err=True,
+        )
+    _quiet()
+    app.server.run(host=bind, port=port, threaded=True, debug=False)
+    return OK
+
+
+def _check_free(bind: str, port: int) -> None:
+    """Raises EnvironmentProblem where the port is taken or the address is not ours."""
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((bind, port))
+        except (OSError, UnicodeError) as error:
+            raise EnvironmentProblem(
+                f"cannot listen on {bind} port {port}: {error}; choose another with --port"
+            ) from error
+
+
+def _quiet() -> None:
+    """No line a request on stderr."""
+    import logging
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    import flask.cli
+
+    flask.cli.show_server_banner = lambda *words: None

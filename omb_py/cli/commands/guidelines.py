@@ -1,0 +1,116 @@
+"""``omb-py guidelines``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.commands.benchmark import request_of
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page
+from omb_py.cli.option_params import measuring_options
+from omb_py.cli.output import check_files, write_files
+from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.options.values import parse_duration, parse_fraction
+from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, GROUPS, check_guidelines
+from omb_py.suites.guidelines.patterns import PATTERNS
+
+FORMS = ("table", "json", "markdown", "junit")
+ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit"}
+_SHARED = ("backend", "binding", "sizes", "ranks", "hosts", "launcher", "launcher_args", "device", "iterations",
+           "warmup", "time_limit", "validation", "timeout", "seed", "quiet", "store", "no_store", "tags", "mock",
+           "inject", "debug")  # fmt: skip
+"""Options that mean the same as those of a benchmark."""
+_SIZES = "8:512K:16"
+_EXAMPLES = (
+    "omb-py guidelines -n 4",
+    "omb-py guidelines allreduce gl9 -n 4 -m 8:1M:8 --launches 20",
+    "omb-py guidelines patterns --backend gloo -c --output guidelines.xml",
+    "omb-py explain gl5_allreduce",
+)
+
+
+def command() -> click.Command:
+    """``omb-py guidelines``."""
+    heading = "How verdicts are made"
+    own: list[click.Parameter] = [
+        click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="[WHICH]..."),
+        Grouped(["--launches"], heading=heading, metavar="N", type=whole("launches", 1), default=DEFAULT_LAUNCHES,
+                help=f"Start the ranks N times; the launch is the sample. (default: {DEFAULT_LAUNCHES})"),
+        Grouped(["--delta"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.10,
+                help="By how much a collective may be slower than its mock-up. (default: 10%)"),
+        Grouped(["--alpha"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.01,
+                help="Chance of any false violation in a report. (default: 1%)"),
+        Grouped(["--looks"], heading=heading, metavar="N", type=whole("looks", 1), default=3,
+                help="What is not known to hold after the first launches is measured again, in fresh launches, as many "
+                "first, then twice as many, which alone decide: at most N looks. 1: the first launches decide. "
+                "(default: 3)"),
+        Grouped(["--within"], heading=heading, metavar="TIME", type=Parsed("time", parse_duration), default=None,
+                help="Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)"),
+        Grouped(["--format", "form"], heading="Output", metavar="FORM", type=word("format", FORMS), default="table",
+                help=f"{', '.join(FORMS)}. (default: table)"),
+        Grouped(["--output"], heading="Output", metavar="FILE", type=Parsed("file", Path), multiple=True,
+                help="Write the report to a file too: .json, .md or .xml (JUnit). Repeat it. (default: none)"),
+    ]  # fmt: skip
+    shared = [_fitting(param) for param in measuring_options(PATTERNS[0].benchmark) if param.name in _SHARED]
+    return Page(
+        "guidelines",
+        params=[*own, *shared],
+        callback=run_guidelines,
+        context_settings=dict(CONTEXT),
+        help="Is a collective of the library slower than what other calls of the same library make of it? Allreduce "
+        "against reduce and bcast, a message against a larger one and against its parts: no reference is needed.\n\n"
+        f"WHICH: {', '.join(GROUPS)}; a collective, as allreduce; a number, as gl5. (default: all)\n\n"
+        "Both sides are timed in turn in every launch (docs/guidelines.md).",
+        options_metavar="[OPTIONS]",
+        sections=(
+            ("Examples", [(line, "") for line in _EXAMPLES]),
+            ("Exit codes", (EXIT_CODES[0], ("1", "a guideline is violated, or -c found wrong bytes"), *EXIT_CODES[2:])),
+        ),
+    )
+
+
+def _fitting(param: click.Parameter) -> click.Parameter:
+    """An option of a benchmark as it is here."""
+    assert isinstance(param, click.Option)
+    if param.name == "sizes":
+        param.help = (param.help or "").partition("(default:")[0] + f"(default: {_SIZES})"
+    if param.name == "ranks":
+        param.help = "Number of ranks. (default: 2)"
+    return param
+
+
+def run_guidelines(
+    words: Sequence[str], delta: float, alpha: float, looks: int, within: float | None, form: str,
+    output: Sequence[Path], launches: int, **given: Any,
+) -> int:  # fmt: skip
+    """Check, and show what was found."""
+    from omb_py.results.checks.guidelines import Rules
+    from omb_py.results.formats.guideline_forms import FORMS as WRITERS
+    from omb_py.results.formats.guideline_forms import exit_code
+
+    check_files(output, ENDINGS)
+    request = request_of(PATTERNS[0].benchmark, {**given, "dtypes": (), "places": ()})
+    request = replace(request, sizes=request.sizes or _SIZES, launches=launches)
+    report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, looks), within)
+    if form == "table":
+        _print_table(report)
+    else:
+        click.echo(WRITERS[form](report), nl=False)
+    write_files(output, lambda ending: WRITERS[ENDINGS[ending]](report))
+    return exit_code(report)
+
+
+def _print_table(report: Any) -> None:
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.verdicts import guideline_table
+    from omb_py.results.formats.guideline_forms import closing, preamble
+
+    click.echo("\n".join(preamble(report)))
+    Console(width=None if sys.stdout.isatty() else 1000).print(guideline_table(report))
+    click.echo("\n".join(closing(report)))

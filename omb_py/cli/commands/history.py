@@ -1,0 +1,166 @@
+"""``omb-py history``: one cell or band over time or over versions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import store_option
+from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.errors import OK, UsageError
+from omb_py.options.request import DEFAULT_STORE
+from omb_py.options.values import parse_fraction, parse_size, parse_tags
+
+_SERIES = 12
+"""Series that are shown at once."""
+
+
+def history_command() -> click.Command:
+    """``omb-py history``."""
+    what = "What is looked at"
+    return Page(
+        "history",
+        params=[
+            click.Argument(["name"], metavar="BENCHMARK"),
+            Grouped(["-m", "--message-size", "size"], heading=what, metavar="SIZE", type=Parsed("size", parse_size),
+                    help="One message size, as 8, 4K, 1MiB. (default: every size by itself)"),
+            Grouped(["--band"], heading=what, metavar="BAND", type=word("band", ("small", "medium", "large")),
+                    help="Sizes taken together: small (to 4K), medium, large (from 1M). (default: none)"),
+            where_option(what),
+            Grouped(["--by"], heading=what, metavar="ORDER", type=word("order", ("time", "version")), default="time",
+                    help="Order of the launches: time, or version of the library. (default: time)"),
+            Grouped(["--delta"], heading="The test", metavar="P", type=Parsed("delta", parse_fraction), default=0.03,
+                    help="Smallest change that is told, as 0.03 or 3%. (default: 3%)"),
+            Grouped(["--seed"], heading="The test", metavar="N", type=whole("seed", 0), default=0,
+                    help="Of the random orders of the permutation test. (default: 0)"),
+            format_option(), store_option("Store"), debug_option(),
+        ],
+        callback=run_history,
+        help="How a cell changed over the launches of the store: its levels, the changes between them, and what "
+        "changed in the environment at each. The same launches always give the same answer.",
+        sections=(
+            ("Examples", [("omb-py history allreduce -m 8", ""), ("omb-py history bcast --band large --by version", ""),
+                          ("omb-py history latency --where ranks=2 --format json", "")]),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )  # fmt: skip
+
+
+def where_option(heading: str) -> click.Option:
+    """``--where``."""
+    return Grouped(
+        ["--where"], heading=heading, metavar="COLUMN=VALUE", type=Parsed("filter", str), multiple=True,
+        help="Only rows with this value; repeat it for several columns. (default: all)",
+    )  # fmt: skip
+
+
+def format_option() -> click.Option:
+    """``--format table|json``."""
+    return Grouped(
+        ["--format", "form"], heading="Output", metavar="FORM", type=word("format", ("table", "json")), default="table",
+        help="table or json. (default: table)",
+    )  # fmt: skip
+
+
+def filters(where: tuple[str, ...]) -> dict[str, Any]:
+    """``--where`` as filters. Raises UsageError."""
+    found: dict[str, Any] = dict(parse_tags(where))
+    if "benchmark" in found:
+        raise UsageError("the benchmark is an argument, not --where benchmark=…")
+    return found
+
+
+def benchmark_name(command: str, word: str) -> str:
+    """The name of a benchmark as stores have it. Raises UsageError on the folder of a store."""
+    from omb_py.results.store.paths import is_store
+
+    if is_store(word):
+        raise UsageError(
+            f"{word} is a folder; {command} takes a benchmark of it: omb-py {command} BENCHMARK --store {word} "
+            f"(omb-py results list --store {word})"
+        )
+    return word.lower().removeprefix("osu_")
+
+
+def skipped(path: Path, why: str) -> None:
+    """Name a file that was left out."""
+    click.echo(f"omb-py: skipped {path}: {why}", err=True)
+
+
+def run_history(
+    name: str, size: int | None, band: str | None, where: tuple[str, ...], by: str, delta: float, seed: int, form: str,
+    store: Path | None,
+) -> int:  # fmt: skip
+    """Print the histories that match."""
+    from omb_py.results.analysis import series as cells
+    from omb_py.results.analysis.history import as_json, history
+    from omb_py.results.statistics.change_points import LEAST
+    from omb_py.results.statistics.launch_time import OURS
+    from omb_py.results.store.lookup import provenance_of
+
+    place, name = store or DEFAULT_STORE, benchmark_name("history", name)
+    wanted = filters(where)
+    if size is not None and band is not None:
+        raise UsageError("give -m or --band, not both")
+    if size is not None:
+        wanted["size_bytes"] = size
+    rows = cells.rows_of(place, name, wanted, skipped)
+    if band is not None:
+        low, high = cells.band(band)
+        kept = [row for row in rows if low <= (row["size_bytes"] or 0) <= high]
+        if not kept:
+            raise UsageError(f"no cell of {name} in band {band}: there are {_sizes(rows)}")
+        rows = kept
+    every = cells.series(rows, band is not None)
+    enough = [one for one in every if len(one.points) >= LEAST]
+    if not enough:
+        most = every[0]
+        more = LEAST - len(most.points)
+        one_size = "" if most.sizes[0] is None else f" -m {most.sizes[0]}:{most.sizes[-1]}"
+        if most.facts["source"] != OURS:
+            raise UsageError(
+                f"too few launches: {len(most.points)} of {name}, {LEAST} are needed; import {more} more of "
+                f"{most.facts['source']}: omb-py results import FILE… --store {place}"
+            )
+        ranks = f" -n {most.facts['ranks']}" if most.facts.get("ranks") else ""
+        raise UsageError(
+            f"too few launches: {len(most.points)} of {name}, {LEAST} are needed; measure more with omb-py {name}"
+            f"{ranks}{one_size} --launches {more} --store {place}"
+        )
+    look = provenance_of(place)
+    found = [history(one, look, versions=by == "version", delta=delta, seed=seed) for one in enough[:_SERIES]]
+    if form == "json":
+        click.echo(json.dumps([as_json(one) for one in found], indent=1))
+    else:
+        _print(found)
+    if len(enough) > _SERIES:
+        click.echo(f"omb-py: {len(enough) - _SERIES} more series: choose with -m or --where", err=True)
+    if len(every) > len(enough):
+        click.echo(f"omb-py: {len(every) - len(enough)} series have under {LEAST} launches and are left out", err=True)
+    return OK
+
+
+def _print(found: list[Any]) -> None:
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.history_text import environment_lines, history_table
+
+    console = Console(width=None if sys.stdout.isatty() else 1000)
+    for one in found:
+        console.print(history_table(one))
+        for line in environment_lines(one):
+            console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+        if not one.steps:
+            console.print("  no change found")
+        if one.left_out:
+            console.print(f"  {one.left_out} older launches were left out")
+
+
+def _sizes(rows: list[dict[str, Any]]) -> str:
+    sizes = sorted({row["size_bytes"] or 0 for row in rows})
+    return f"sizes {sizes[0]} to {sizes[-1]} bytes"

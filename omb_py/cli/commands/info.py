@@ -1,0 +1,208 @@
+"""The tools: list, explain, doctor, completion. Each loads what it needs when it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from omb_py.cli.commands.history import format_option
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import ranks_option, store_option
+from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.engine.program.rma import SYNCS, WINDOWS
+from omb_py.errors import ENVIRONMENT, OK
+from omb_py.options.request import DEFAULT_STORE
+from omb_py.options.values import parse_size
+from omb_py.orchestrate.planning.validation import OFFERS
+
+SHELLS = ("bash", "zsh", "fish")
+_LINES = {
+    "bash": 'eval "$(omb-py completion bash)"     in ~/.bashrc',
+    "zsh": 'eval "$(omb-py completion zsh)"      in ~/.zshrc',
+    "fish": "omb-py completion fish > ~/.config/fish/completions/omb-py.fish",
+}
+
+
+def find(name: str) -> click.Command:
+    """A tool by name."""
+    if name == "results":
+        from omb_py.cli.commands.results.listing import group
+
+        return group()
+    if name == "history":
+        from omb_py.cli.commands.history import history_command
+
+        return history_command()
+    if name == "model":
+        from omb_py.cli.commands.model import model_command
+
+        return model_command()
+    if name == "workloads":
+        from omb_py.cli.commands.workloads import workloads_command
+
+        return workloads_command()
+    if name in ("train", "replay"):
+        from omb_py.cli.commands import train
+
+        return train.train_command() if name == "train" else train.replay_command()
+    if name in ("run", "suite"):
+        from omb_py.cli.commands import suites
+
+        return suites.run_command() if name == "run" else suites.group()
+    if name == "accept":
+        from omb_py.cli.commands import accept
+
+        return accept.command()
+    if name in ("report", "dashboard"):
+        from omb_py.cli.commands import dashboard, report
+
+        return report.command() if name == "report" else dashboard.command()
+    if name == "links":
+        from omb_py.cli.commands import links
+
+        return links.command()
+    if name == "guidelines":
+        from omb_py.cli.commands import guidelines
+
+        return guidelines.command()
+    if name in ("compare", "aa"):
+        from omb_py.cli.commands import compare
+
+        return compare.command() if name == "compare" else compare.aa_command()
+    makers = {"list": list_command, "explain": explain_command, "doctor": doctor_command}
+    return makers.get(name, completion_command)()
+
+
+def list_command() -> click.Command:
+    """``omb-py list``."""
+    return Page(
+        "list",
+        params=[format_option(), debug_option()],
+        callback=run_list,
+        help="What can run where: each benchmark with each backend, binding and device, and why the rest cannot.",
+        sections=(("Exit codes", EXIT_CODES),),
+    )
+
+
+def run_list(form: str) -> int:
+    """Print the catalogue."""
+    from omb_py.orchestrate.info import catalogue
+    from omb_py.suites import find as find_benchmark
+    from omb_py.suites import names
+    from omb_py.suites.registry import BROKEN
+
+    benchmarks = [find_benchmark(name) for name in names()]
+    where = catalogue.places(catalogue.probes())
+    if form == "json":
+        click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), BROKEN), indent=1))
+    else:
+        click.echo(catalogue.as_table(benchmarks, where, BROKEN))
+    return OK
+
+
+def explain_command() -> click.Command:
+    """``omb-py explain``."""
+    heading = "What is explained"
+    return Page(
+        "explain",
+        params=[
+            click.Argument(["name"], metavar="BENCHMARK", shell_complete=_benchmarks),
+            ranks_option(heading),
+            Grouped(["-m", "--message-size", "size"], heading=heading, metavar="SIZE", type=Parsed("size", parse_size),
+                    help="One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)"),
+            Grouped(["-W", "--window-size", "window"], heading=heading, metavar="N", type=whole("window size", 1),
+                    help="Messages in flight. (default: 64)"),
+            Grouped(["-w", "--win-options", "window_kind"], heading=heading, metavar="KIND",
+                    type=word("window kind", tuple(WINDOWS)),
+                    help=f"Of one-sided benchmarks: {', '.join(WINDOWS)}. (default: the benchmark's)"),
+            Grouped(["-s", "--sync-option", "sync"], heading=heading, metavar="KIND",
+                    type=word("synchronisation", tuple(SYNCS)),
+                    help=f"Of one-sided benchmarks: {', '.join(SYNCS)}. (default: the benchmark's)"),
+            Grouped(["--backend"], heading=heading, metavar="NAME", type=word("backend", tuple(OFFERS)), default="mpi",
+                    help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)"),
+            debug_option(),
+        ],
+        callback=run_explain,
+        help="What a benchmark does: for each rank the steps, which of them are timed, and how the number is made.",
+        sections=(
+            ("Examples", [("omb-py explain latency", ""), ("omb-py explain allreduce -n 4 -m 1M", "")]),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )  # fmt: skip
+
+
+def run_explain(
+    name: str,
+    ranks: int,
+    size: int | None,
+    window: int | None,
+    backend: str,
+    window_kind: str | None = None,
+    sync: str | None = None,
+) -> int:
+    """Print the explanation."""
+    from omb_py.options.request import Request
+    from omb_py.orchestrate.info.explain import explain
+    from omb_py.orchestrate.planning.plan import check
+    from omb_py.suites import find as find_benchmark
+
+    benchmark = find_benchmark(name)
+    check(Request(benchmark.name, backends=(backend,), ranks=ranks, window=window,
+                  window_kind=window_kind, sync=sync, sizes=None if size is None else f"{size}:{size}"))  # fmt: skip
+    click.echo(explain(benchmark, ranks, size, window, backend, window_kind, sync))
+    return OK
+
+
+def _benchmarks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from omb_py.suites import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def doctor_command() -> click.Command:
+    """``omb-py doctor``."""
+    return Page(
+        "doctor",
+        params=[format_option(), store_option(), debug_option()],
+        callback=run_doctor,
+        help="What this machine can do, and why the rest cannot: each line is ok, warn or no, with what to do.\n\n"
+        "Exit code 0 when at least one backend other than mock works, else 3.",
+        sections=(("Exit codes", EXIT_CODES),),
+    )
+
+
+def run_doctor(form: str, store: Path | None) -> int:
+    """Print the report."""
+    from omb_py.orchestrate.info import catalogue, doctor
+
+    found = catalogue.probes()
+    findings = doctor.report(found, catalogue.places(found), store or DEFAULT_STORE, os.environ)
+    usable = doctor.exit_ok(found)
+    click.echo(json.dumps(doctor.as_json(findings, usable), indent=1) if form == "json" else doctor.as_text(findings))
+    return OK if usable else ENVIRONMENT
+
+
+def completion_command() -> click.Command:
+    """``omb-py completion``."""
+    return Page(
+        "completion",
+        params=[click.Argument(["shell"], type=word("shell", SHELLS), metavar="|".join(SHELLS)), debug_option()],
+        callback=run_completion,
+        help="Print the completion script of a shell: commands, options and their words.",
+        sections=(("To install it", [(line, "") for line in _LINES.values()]),),
+    )
+
+
+def run_completion(shell: str) -> int:
+    """Print the script."""
+    from click.shell_completion import get_completion_class
+
+    from omb_py.cli.app import COMPLETE_VAR, ROOT
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo((found.source_template % found(ROOT, {}, "omb-py", COMPLETE_VAR).source_vars()).strip())
+    return OK

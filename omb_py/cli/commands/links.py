@@ -1,0 +1,180 @@
+"""``omb-py links``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import measuring_options, ranks_option
+from omb_py.cli.output import check_files, write_files
+from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.engine.program.pair_schedule import KINDS
+from omb_py.errors import NEGATIVE, OK, UsageError
+from omb_py.options.request import Request
+from omb_py.options.values import parse_size
+from omb_py.orchestrate.planning.validation import OFFERS
+
+FORMS = ("table", "json")
+ENDINGS = (".html", ".json")
+_CODES = (*EXIT_CODES[:1], ("1", "a node or link is slow, and a repeat confirmed it"), *EXIT_CODES[2:])
+_SHARED = ("device", "share_device", "hosts", "launcher", "launcher_args", "thread_level", "timeout", "quiet", "store",
+           "no_store", "tags", "seed", "mock", "inject")  # fmt: skip
+"""Options that are a benchmark's own."""
+_EXAMPLES = (
+    "omb-py links --hosts a,b,c,d",
+    "omb-py links --hosts a,b,c,d --rounds serial -G tty --output links.html",
+    "omb-py links --backend mock -n 16 --mock 'noise=0.05,slow=3:1.5'",
+)
+
+
+def command() -> click.Command:
+    """``omb-py links``."""
+    return Page(
+        "links",
+        params=[*_own(), *_as_benchmarks(), *_output(), debug_option()],
+        callback=run_links,
+        help="Every pair of nodes: which node, which link is slow?\n\n"
+        "Latency, its tail and bandwidth of all pairs, in rounds of disjoint pairs, one rank a node. What is slower "
+        "than chance explains is measured again in a launch of its own, among other partners: confirmed or cleared "
+        "(docs/links.md).",
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+    )
+
+
+def _own() -> list[click.Parameter]:
+    from omb_py.orchestrate.checks.links import Design
+
+    heading, usual = "What is measured", Design()
+    size = Parsed("size", parse_size)
+    return [
+        Grouped(["--backend"], heading=heading, metavar="NAME", type=word("backend", tuple(OFFERS)), default="mpi",
+                help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)"),
+        Grouped(["--binding"], heading=heading, metavar="NAME", type=word("binding", (), strict=False),
+                help="Who issues the calls. (default: the backend's first)"),
+        ranks_option(heading, "Ranks.", "--per-node on each of --hosts, or on each node of a Slurm job"),
+        Grouped(["--per-node"], heading=heading, metavar="N", type=whole("ranks on a node", 1), default=1,
+                help="Ranks on each node, for example one a GPU. (default: 1)"),
+        Grouped(["--rounds"], heading=heading, metavar="KIND", type=word("kind of rounds", KINDS), default=usual.rounds,
+                help="parallel: all pairs of a round at once; serial: one pair at a time, which takes N / 2 times as "
+                f"long. (default: {usual.rounds})"),
+        Grouped(["--passes"], heading=heading, metavar="N", type=whole("passes", 1), default=usual.passes,
+                help=f"How often all pairs are gone through, in another order each time. (default: {usual.passes})"),
+        Grouped(["--small"], heading=heading, metavar="SIZE", type=size, default=usual.small,
+                help=f"Bytes of a message for latency. (default: {usual.small})"),
+        Grouped(["--large"], heading=heading, metavar="SIZE", type=size, default=usual.large,
+                help="Bytes of a message for bandwidth. (default: 1M)"),
+        Grouped(["-i", "--iterations"], heading=heading, metavar="N", type=whole("iterations", 10),
+                default=usual.iterations, help=f"Of latency, of each pair and pass. (default: {usual.iterations})"),
+        Grouped(["--windows"], heading=heading, metavar="N", type=whole("windows", 1), default=usual.windows,
+                help=f"Windows for bandwidth, of each pair, pass and direction. (default: {usual.windows})"),
+        Grouped(["-W", "--window-size", "window"], heading=heading, metavar="N", type=whole("window size", 1),
+                default=usual.window, help=f"Messages in flight. (default: {usual.window})"),
+    ]  # fmt: skip
+
+
+def _as_benchmarks() -> list[click.Parameter]:
+    from omb_py.suites import find
+
+    return [param for param in measuring_options(find("latency")) if param.name in _SHARED]
+
+
+def _output() -> list[click.Parameter]:
+    heading = "Output"
+    return [
+        Grouped(["--format", "form"], heading=heading, metavar="FORM", type=word("format", FORMS), default="table",
+                help=f"{', '.join(FORMS)}. (default: table)"),
+        Grouped(["-G", "--graph"], heading=heading, metavar="FORM", type=word("graph", ("tty",)),
+                help="tty: the matrix of all pairs in this terminal too. (default: none)"),
+        Grouped(["--output"], heading=heading, metavar="FILE", type=Parsed("file", Path), multiple=True,
+                help="Write the findings to a file too: .html (with heat map) or .json. Repeat it. (default: none)"),
+    ]  # fmt: skip
+
+
+def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
+    """Measure, judge, print."""
+    from omb_py.orchestrate.checks.links import Design, sweep
+    from omb_py.results.formats import links_forms
+
+    check_files(output, ENDINGS)
+    names = ("small", "large", "iterations", "windows", "window", "passes", "rounds")
+    design = Design(**{name: given.pop(name) for name in names})
+    found = sweep(_request(given), design)
+
+    def text(ending: str) -> str:
+        return json.dumps(links_forms.as_json(found), indent=1) if ending == ".json" else _html(found)
+
+    if form == "json":
+        click.echo(text(".json"))
+    else:
+        _print(found, graph)
+    write_files(output, text)
+    return NEGATIVE if found.confirmed else OK
+
+
+def _request(given: dict[str, Any]) -> Request:
+    from omb_py.cli.commands.benchmark import request_of
+    from omb_py.suites import find
+
+    per_node, binding = given.pop("per_node"), given.pop("binding")
+    values = {**given, "backend": (given["backend"],), "binding": (binding,) if binding else (), "dtypes": (),
+              "validation": None}  # fmt: skip
+    request = request_of(find("latency"), values)
+    ranks, words = places(request, per_node, os.environ)
+    mock = request.mock
+    if request.backends == ("mock",) and "nodes=" not in mock and ranks:
+        mock = ",".join(filter(None, (mock, f"nodes={max(1, ranks // per_node)}")))
+    return replace(request, ranks=ranks, launcher_args=(*words, *request.launcher_args), mock=mock)
+
+
+def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
+    """(ranks, words for the launcher): what was given, else so many on each host, or on each node of a Slurm job.
+
+    Raises UsageError where they contradict each other.
+    """
+    hosts, ranks = len(request.hosts), request.ranks
+    if hosts:
+        if ranks not in (None, hosts * per_node):
+            raise UsageError(
+                f"-n {ranks}, but {hosts} hosts with {per_node} each make {hosts * per_node}: leave -n out"
+            )
+        return hosts * per_node, ()
+    if ranks is not None and ranks % per_node:
+        raise UsageError(f"-n {ranks} with --per-node {per_node}: the ranks do not fill their nodes: give a multiple")
+    nodes = environ.get("SLURM_JOB_NUM_NODES", "")
+    if ranks is None and nodes.isdigit() and request.launcher in ("auto", "srun"):
+        return int(nodes) * per_node, (f"--ntasks-per-node={per_node}",)
+    return ranks, ()
+
+
+def _print(found: Any, graph: str | None) -> None:
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.links_text import found_table, heat_map
+    from omb_py.results.formats import links_forms
+
+    subjects = links_forms.subjects(found)
+    if subjects:
+        Console(width=None if sys.stdout.isatty() else 1000).print(found_table(subjects))
+    if graph:
+        click.echo(heat_map(links_forms.matrix(found)))
+    click.echo("\n".join(links_forms.sentences(found)))
+
+
+def _html(found: Any) -> str:
+    from omb_py.dashboards.figures.stored_links import view
+    from omb_py.dashboards.report.build import Report
+    from omb_py.dashboards.report.html_page import page
+    from omb_py.results.formats import links_forms
+
+    said = links_forms.sentences(found)
+    text = ". ".join(said)
+    return page(Report("omb-py links", f"run {found.run_id}", [], said[0], slower=[view(found)], slower_text=text))

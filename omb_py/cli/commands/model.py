@@ -1,0 +1,112 @@
+"""``omb-py model``: the curve of a benchmark, lower bounds, more ranks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.commands.history import benchmark_name, filters, format_option, skipped, where_option
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import store_option
+from omb_py.cli.param_types import whole
+from omb_py.errors import OK, UsageError
+from omb_py.options.request import DEFAULT_STORE
+
+_MODELS = 8
+"""Models that are shown at once."""
+
+
+def model_command() -> click.Command:
+    """``omb-py model``."""
+    what = "What is looked at"
+    return Page(
+        "model",
+        params=[
+            click.Argument(["name"], metavar="BENCHMARK"),
+            where_option(what),
+            Grouped(["--predict", "ranks"], heading=what, metavar="RANKS", type=whole("ranks", 2),
+                    help="Times at so many ranks, from times at 3 or more other numbers of ranks; at most 4 times the "
+                    "largest. (default: none)"),
+            format_option(), store_option("Store"), debug_option(),
+        ],
+        callback=run_model,
+        help="The times of a benchmark as alpha + beta · size, in pieces where the library changes its protocol; how "
+        "near they are to the lower bound, which needs latency in the same store; and times at more ranks.",
+        sections=(
+            ("Examples", [("omb-py model allreduce", ""), ("omb-py model bcast --where ranks=8 --format json", ""),
+                          ("omb-py model allreduce --predict 64", "")]),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )  # fmt: skip
+
+
+def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, store: Path | None) -> int:
+    """Print the models that match, or predictions."""
+    from omb_py.results.analysis import cost_model, series
+
+    place, name = store or DEFAULT_STORE, benchmark_name("model", name)
+    rows = series.rows_of(place, name, filters(where), skipped)
+    if ranks is not None:
+        return _predictions(rows, ranks, form, f"omb-py {name} -n {{ranks}} --store {place}")
+    try:
+        found = cost_model.models(rows, _messages(place))
+    except UsageError as error:
+        if "too few" not in str(error):
+            raise
+        raise UsageError(f"{error}; measure more with omb-py {name} -m 1:4M --store {place}") from None
+    if form == "json":
+        click.echo(json.dumps([cost_model.as_json(one) for one in found[:_MODELS]], indent=1))
+    else:
+        _print(found[:_MODELS])
+    if any(one.message is None and one.cells[0].bound_us is None for one in found):
+        click.echo(
+            f"omb-py: no lower bound without messages between two ranks: measure omb-py latency -n 2 --store {place}",
+            err=True,
+        )
+    if len(found) > _MODELS:
+        click.echo(f"omb-py: {len(found) - _MODELS} more models: choose with --where", err=True)
+    return OK
+
+
+def _predictions(rows: list[dict[str, Any]], ranks: int, form: str, command: str) -> int:
+    from omb_py.results.analysis import cost_model
+
+    try:
+        found = cost_model.scaled(rows, ranks)
+    except UsageError as error:
+        said = f"measure other numbers of ranks with {command.format(ranks='RANKS')}"
+        raise UsageError(f"{error}; {said}") from None
+    if form == "json":
+        click.echo(json.dumps([cost_model.scaled_as_json(one) for one in found], indent=1))
+        return OK
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.model_text import scaled_table
+
+    for one in found[:_MODELS]:
+        Console(width=None if sys.stdout.isatty() else 1000).print(scaled_table(one, ranks))
+    return OK
+
+
+def _messages(store: Path) -> list[dict[str, Any]]:
+    from omb_py.results.analysis import series
+
+    try:
+        return series.rows_of(store, "latency", {}, lambda path, why: None)
+    except UsageError:
+        return []
+
+
+def _print(found: list[Any]) -> None:
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.model_text import cells_table, segments_table
+
+    console = Console(width=None if sys.stdout.isatty() else 1000)
+    for one in found:
+        console.print(segments_table(one))
+        console.print(cells_table(one))

@@ -1,0 +1,90 @@
+"""``omb-py report``: one self-contained HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import store_option
+from omb_py.cli.output import write_file
+from omb_py.cli.param_types import Parsed
+from omb_py.errors import ENVIRONMENT, OK, USAGE, UsageError
+from omb_py.options.request import DEFAULT_STORE
+
+DEFAULT_OUTPUT = Path("report.html")
+
+
+def command() -> click.Command:
+    """``omb-py report``."""
+    return Page(
+        "report",
+        params=[
+            click.Argument(["words"], nargs=-1, metavar="[STORE] [COLUMN=VALUE]..."),
+            Grouped(
+                ["-o", "--output"],
+                heading="Output",
+                metavar="FILE",
+                type=Parsed("file", Path),
+                default=DEFAULT_OUTPUT,
+                help=f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})",
+            ),
+            store_option("Store"),
+            debug_option(),
+        ],
+        callback=run_report,
+        help="One HTML file that shows a store, or what fits the filters: what is slower, what is odd, what was "
+        "measured. It holds "
+        "all that it needs: open it without a network, mail it, print it.\n\n"
+        "COLUMN is a column of the store (docs/store.md); the same column twice means any of the values. "
+        "tags.K=V filters by a tag, "
+        "date=FROM..TO by day.\n\n"
+        "Where nothing fits (exit code 2) or a file cannot be read (3), the page is written too and says so.",
+        sections=(
+            (
+                "Examples",
+                [
+                    ("omb-py report", ""),
+                    ("omb-py report results -o today.html date=2026-11-21", ""),
+                    ("omb-py report benchmark=allreduce ranks=4 ranks=8", ""),
+                ],
+            ),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )
+
+
+def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:
+    """The store and the filters of a command line. Raises UsageError on two stores, and on a part of one."""
+    from omb_py.results.store.paths import no_store
+
+    for word in words:
+        path = Path(word)
+        if path.is_file():
+            raise UsageError(no_store(path))
+        if "=" in word and path.is_dir():
+            raise UsageError(f"{word} is a part of a store: omb-py report {path.parent} {path.name}")
+    places = [word for word in words if "=" not in word]
+    if len(places) + (store is not None and bool(places)) > 1:
+        named = [*places, *([str(store)] if store is not None else [])]
+        raise UsageError(f"one store, not {len(named)}: {', '.join(named)}; filters are COLUMN=VALUE")
+    return (Path(places[0]) if places else store or DEFAULT_STORE), [word for word in words if "=" in word]
+
+
+def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
+    """Write the page; 2 where nothing fits, 3 where a file could not be read."""
+    given = click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
+    place, filters = split(words, store if given or not any("=" not in w for w in words) else None)
+    from omb_py.dashboards.base.selection import parse
+    from omb_py.dashboards.report.build import report
+    from omb_py.dashboards.report.html_page import page
+
+    found = report(place, parse(filters))
+    write_file(output, page(found))
+    click.echo(f"omb-py: {found.summary}: written to {output}", err=True)
+    for path, why in found.skipped:
+        click.echo(f"omb-py: skipped {path}: {why}", err=True)
+    if found.problem:
+        click.echo(f"omb-py: {found.problem}", err=True)
+    return ENVIRONMENT if found.skipped else USAGE if found.problem else OK

@@ -1,0 +1,134 @@
+"""``omb-py results import``: other tools' files into the store."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from omb_py.cli.help import Grouped
+from omb_py.cli.param_types import Parsed
+from omb_py.errors import OK, UsageError
+from omb_py.options.request import DEFAULT_STORE
+from omb_py.options.values import parse_tags
+
+if TYPE_CHECKING:
+    from omb_py.results.importers.storing import Imported, Options
+
+STDIN = "-"
+IMPORT_HELP = (
+    "Files of other tools into the store: text of OMB 5.3 to 8.0, OMB-Py, nccl-tests, rccl-tests and Intel MPI "
+    "Benchmarks, "
+    "JSON of nccl-tests and rccl-tests, CSV of rccl-tests. A log may hold several tables, and lines of anything else "
+    "between them. Good tables are stored; a damaged one is left out and named with its lines. What a file does not "
+    "say stays null."
+)
+IMPORT_EXAMPLES = (
+    "omb-py results import osu_*.log --store DIR",
+    'omb-py results import old.log --set "library=Open MPI" --set library_version=5.0.7 --set ranks=64',
+)
+
+
+def import_params() -> list[click.Parameter]:
+    """Arguments and options of the verb."""
+    known = "What is known"
+    return [
+        click.Argument(["sources"], nargs=-1, required=True, type=Parsed("file", str), metavar="FILE..."),
+        Grouped(["--benchmark"], heading=known, metavar="NAME", type=Parsed("benchmark", str),
+                help="What a table measures that does not say it. (default: from the title, the command line in the "
+                     "log, the file's name)"),
+        Grouped(["--set", "values"], heading=known, metavar="COLUMN=VALUE", type=Parsed("value", str), multiple=True,
+                help="A column that the file leaves null, as library, library_version, ranks; repeat it. "
+                     "(default: none)"),
+        Grouped(["--tag", "tags"], heading=known, metavar="K=V", type=Parsed("tag", str), multiple=True,
+                help="Stored with every row; repeat it. (default: none)"),
+        Grouped(["--started-at"], heading=known, metavar="TIME", type=Parsed("time", _moment),
+                help="When it was measured, as 2026-11-21T12:00. (default: what the file says, else when it was last "
+                     "written)"),
+        Grouped(["--again"], heading="Storage", is_flag=True,
+                help="Replace an earlier import of the same content. (default: leave it)"),
+    ]  # fmt: skip
+
+
+def run_import(
+    sources: tuple[str, ...], benchmark: str | None, values: tuple[str, ...], tags: tuple[str, ...],
+    started_at: str | None, again: bool, store: Path | None,
+) -> int:  # fmt: skip
+    """Import each file; a bad one does not keep the others back."""
+    from omb_py.results.importers.storing import Options, check_benchmark, columns_of
+
+    try:
+        assignments = parse_tags(values)
+    except UsageError as error:
+        raise UsageError(f"--set takes COLUMN=VALUE: {error}".replace("tag ", "")) from None
+    options = Options(
+        check_benchmark(benchmark) if benchmark else None, columns_of(assignments), parse_tags(tags), started_at, again,
+    )  # fmt: skip
+    place = store or DEFAULT_STORE
+    refused = [said for source in sources if (said := _one(source, place, options)) is not None]
+    if len(sources) == 1 and refused:
+        raise UsageError(refused[0])
+    for reason in refused:
+        click.echo(f"omb-py: {reason}", err=True)
+    if refused:
+        raise UsageError(f"{len(refused)} of {len(sources)} files could not be imported wholly: see above")
+    return OK
+
+
+def _one(source: str, store: Path, options: Options) -> str | None:
+    """Import a file and say what was read; the reason when something of it was not."""
+    from omb_py.results.importers.storing import store_bytes
+
+    try:
+        data, modified = _content(source)
+        done = store_bytes(data, "stdin" if source == STDIN else Path(source).name, modified, store, options)
+    except UsageError as error:
+        return f"{source}: {error}"
+    click.echo(_line(source, done, store))
+    for note in done.notes:
+        click.echo(f"omb-py: {source}: {note}", err=True)
+    if not done.problems:
+        return None
+    if len(done.problems) > 1:
+        for problem in done.problems:
+            click.echo(f"omb-py: {source}: {problem}", err=True)
+        return f"{source}: {len(done.problems)} tables left out, {len(done.tables)} read"
+    rest = f"; the other {_count(len(done.tables), 'table')} read" if done.tables else ""
+    return f"{source}: {done.problems[0]}{rest}"
+
+
+def _content(source: str) -> tuple[bytes, float]:
+    """The bytes of a file and when it was last written."""
+    if source == STDIN:
+        return sys.stdin.buffer.read(), time.time()
+    try:
+        path = Path(source)
+        return path.read_bytes(), path.stat().st_mtime
+    except OSError as error:
+        raise UsageError(f"cannot read it: {(error.strerror or str(error)).lower()}") from None
+
+
+def _line(source: str, done: Imported, store: Path) -> str:
+    if done.known:
+        return f"{source}: imported before as {done.run_id}, nothing written; --again replaces it"
+    if not done.tables:
+        return f"{source}: nothing imported"
+    tools = Counter(" ".join(filter(None, (table.source, table.version))) for table in done.tables)
+    read = f"{_count(len(done.tables), 'table')} of {', '.join(tools)}, {_count(done.cells, 'cell')}"
+    return f"{source}: {read}, as {done.run_id} in {store}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _moment(text: str) -> str:
+    try:
+        return datetime.fromisoformat(text.strip()).isoformat()
+    except ValueError:
+        raise UsageError(f"--started-at {text!r} is not a time: write it as 2026-11-21T12:00") from None

@@ -1,0 +1,233 @@
+"""``omb-py results``: what lies in the store."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.commands.results import maintenance
+from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import full_option, store_option, tails_option
+from omb_py.cli.output import write_file
+from omb_py.cli.param_types import Parsed, word
+from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
+from omb_py.options.request import DEFAULT_STORE
+from omb_py.options.values import parse_tags
+
+ALL = "all"
+"""Instead of a run's id: every run of the store."""
+
+
+class Verbs(click.Group):
+    """A group whose unknown verb names the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the nearest verb in the error."""
+        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise UsageError(f"unknown verb {args[0]!r} of {self.name}: {nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def group() -> click.Command:
+    """``omb-py results``."""
+    run = Parsed("run", str)
+    form = ("osu", "table", "csv", "json")
+    verbs = (
+        _verb("list", run_list, "The runs in the store, oldest first.", (_format(("table", "json"), "table"),)),
+        _verb(
+            "show",
+            run_show,
+            "One run: its id, the beginning of it, or last.",
+            (
+                click.Argument(["run"], required=False, default="last", type=run, metavar="[RUN]"),
+                _format(form, "osu"),
+                full_option(),
+                tails_option(),
+            ),
+            "omb-py results show",
+            "omb-py results show 20261121 --format table",
+            "omb-py results show last -f -z",
+        ),
+        _verb(
+            "export",
+            run_export,
+            "Runs in other tools' formats, to stdout or to a file. JSON has every sample.",
+            (
+                click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
+                _format(("csv", "json", "osu", "nccl-tests", "pytest-benchmark", "openmetrics"), "csv"),
+                Grouped(
+                    ["-o", "--output"],
+                    heading="Output",
+                    metavar="FILE",
+                    type=Parsed("file", Path),
+                    help="Write here, all or nothing. (default: stdout)",
+                ),
+                Grouped(
+                    ["--where"],
+                    heading="What is exported",
+                    metavar="COLUMN=VALUE",
+                    type=Parsed("filter", str),
+                    multiple=True,
+                    help="Only rows with this value; repeat it for several columns. (default: all)",
+                ),
+            ),
+            "omb-py results export last > last.csv",
+            "omb-py results export all --where benchmark=allreduce -o a.csv",
+            "omb-py results export last --format pytest-benchmark -o 0001_new.json",
+        ),
+        _verb("import", run_import, IMPORT_HELP, import_params(), *IMPORT_EXAMPLES),
+        _verb("recover", run_recover, "Store what killed runs had finished, from their journals.", ()),
+        _verb(
+            "compact",
+            maintenance.run_compact,
+            "Merge the launch files of old days, one file a day; every launch keeps its provenance.",
+            maintenance.compact_params(),
+            "omb-py results compact --dry-run",
+            "omb-py results compact --older-than 30d",
+        ),
+        _verb(
+            "prune",
+            maintenance.run_prune,
+            "Remove launches that meet all criteria given; without --yes only list them.",
+            maintenance.prune_params(),
+            "omb-py results prune --older-than 1y",
+            "omb-py results prune --tag try=1 --yes",
+        ),
+        _verb(
+            "verify", maintenance.run_verify, "Check that every file holds what was written: exit code 1 if not.", ()
+        ),
+    )
+    return Verbs(
+        "results",
+        commands=verbs,
+        context_settings=dict(CONTEXT),
+        params=[debug_option()],
+        no_args_is_help=False,
+        help="List, show, import, export, recover, merge, remove and check what was measured.",
+    )
+
+
+def _verb(
+    name: str, callback: Callable[..., int], text: str, params: Sequence[click.Parameter], *examples: str
+) -> click.Command:
+    sections: list[tuple[str, Sequence[tuple[str, str]]]] = [("Exit codes", EXIT_CODES)]
+    if examples:
+        sections.insert(0, ("Examples", [(line, "") for line in examples]))
+    more = [store_option("Store"), debug_option()]
+    return Page(name, params=[*params, *more], callback=callback, help=text, sections=sections)
+
+
+def _format(forms: Sequence[str], default: str) -> click.Option:
+    return Grouped(
+        ["--format", "form"], heading="Output", metavar="FORM", type=word("format", forms), default=default,
+        help=f"{', '.join(forms)}. (default: {default})",
+    )  # fmt: skip
+
+
+def _skipped(path: Path, why: str) -> None:
+    click.echo(f"omb-py: skipped {path}: {why}", err=True)
+
+
+def run_list(form: str, store: Path | None) -> int:
+    """Print one line a run."""
+    from omb_py.results.store.runs import runs
+
+    found = runs(_store(store), on_skip=_skipped)
+    if form == "json":
+        click.echo(json.dumps([asdict(run) for run in found], indent=1))
+        return OK
+    if not found:
+        click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
+        return OK
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.tables import runs_table
+
+    # In a pipe nothing is folded, so that grep and awk see a run in one line.
+    Console(width=None if sys.stdout.isatty() else 1000).print(runs_table(found))
+    return OK
+
+
+def run_show(run: str, form: str, full: bool, percentiles: tuple[int, ...] | None, store: Path | None) -> int:
+    """Print the rows of a run."""
+    from omb_py.results.store.runs import show
+
+    rows = show(_store(store), run, on_skip=_skipped)
+    if form == "osu":
+        from omb_py.results.formats.tables import to_osu
+
+        click.echo(to_osu(rows, percentiles or (), full), nl=False)
+        return OK
+    from omb_py.orchestrate.running.printers import AtEnd
+
+    printer = AtEnd(form)
+    for row in rows:
+        printer.row(row)
+    printer.close()
+    return OK
+
+
+def run_export(
+    runs: tuple[str, ...], form: str, output: Path | None, where: tuple[str, ...], store: Path | None
+) -> int:
+    """Write rows to stdout or a file."""
+    from omb_py.results.formats.tables import export
+
+    rows = _rows(_store(store), runs, _filters(where))
+    text = export(rows, form)
+    if output is None:
+        click.echo(text, nl=False)
+        return OK
+    write_file(output, text)
+    click.echo(f"omb-py: {len(rows)} rows written to {output}", err=True)
+    return OK
+
+
+def _filters(where: Sequence[str]) -> Mapping[str, str]:
+    try:
+        return parse_tags(where)
+    except UsageError as error:
+        raise UsageError(f"--where takes COLUMN=VALUE: {error}".replace("tag ", "")) from None
+
+
+def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[dict[str, Any]]:
+    from omb_py.results.store.read import load_table, to_rows
+    from omb_py.results.store.runs import find_run
+
+    wanted: dict[str, Any] = dict(filters)
+    if which and ALL not in which:
+        if "run_id" in wanted:
+            raise UsageError("name runs either as arguments or with --where run_id=…, not both")
+        wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None).run_id for name in which]
+    return to_rows(load_table(store, on_skip=_skipped, **wanted))
+
+
+def run_recover(store: Path | None) -> int:
+    """Recover every journal and say what became of it."""
+    from omb_py.results.store.recovery import recover
+
+    place = _store(store)
+    found = recover(place)
+    for one in found:
+        cells = f"{one.cells} cell{'' if one.cells == 1 else 's'}"
+        note = f": {one.note}" if one.note else ""
+        click.echo(f"{one.state}: {one.launch_id}, {cells}, {one.path}{note}")
+    if not found:
+        click.echo(f"nothing to recover in {place}")
+    bad = [one for one in found if one.state in ("unreadable", "failed")]
+    if bad:
+        raise EnvironmentProblem(f"{len(bad)} of {len(found)} journals could not be recovered: {bad[0].path}")
+    return OK
+
+
+def _store(store: Path | None) -> Path:
+    return store or DEFAULT_STORE

@@ -1,0 +1,216 @@
+"""``omb-py run SUITE`` and ``omb-py suite show|check|list``."""
+
+from __future__ import annotations
+
+import re
+from copy import copy
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from omb_py.cli.batch_option import submitting
+from omb_py.cli.commands.benchmark import rank_0_speaks
+from omb_py.cli.commands.results.listing import Verbs
+from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option
+from omb_py.cli.option_params import measuring_options
+from omb_py.cli.param_types import Parsed
+from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given, long_name
+from omb_py.errors import ENVIRONMENT, OK, OmbError, UsageError
+from omb_py.options.request import DEFAULT_RANKS
+from omb_py.orchestrate.running.resume import NEWEST
+from omb_py.orchestrate.suites.expand import Expanded, expand, load_suite
+from omb_py.orchestrate.suites.suite_file import Suite
+
+_MANY = {"criterion": "criteria"}
+_DEFAULT = re.compile(r"\(default: (.*)\)$", re.S)
+_STRONGER = "Options given here are stronger than the suite's [defaults] and weaker than what its entries say."
+
+
+class SuiteName(Parsed):
+    """A shipped suite, or a file; completion offers both."""
+
+    def __init__(self) -> None:
+        super().__init__("suite", str)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Shipped names, then files."""
+        from omb_py.suites.shipped import shipped
+
+        found = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
+        return found or [CompletionItem(incomplete, type="file")]
+
+
+def _suite_argument() -> click.Argument:
+    return click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE")
+
+
+def suite_options(of_the_line: bool) -> list[click.Parameter]:
+    """Every option of every benchmark, once, none hidden that any of them takes; with those of the line, or without."""
+    from omb_py.suites import find, names
+
+    found: dict[str, click.Parameter] = {}
+    for name in names():
+        for param in measuring_options(find(name)):
+            if not isinstance(param, click.Option):
+                continue
+            long = long_name(param)
+            if long in LINE_ONLY and not of_the_line:
+                continue
+            if long not in found or getattr(found[long], "hidden", False):
+                found[long] = _of_a_suite(param, long)
+    letters: set[str] = set()
+    for param in found.values():  # -t means another thing to each of three benchmarks: here it belongs to the first
+        param.opts = [opt for opt in param.opts if opt.startswith("--") or opt not in letters]
+        letters.update(param.opts)
+    return list(found.values())
+
+
+def _of_a_suite(param: click.Option, long: str) -> click.Option:
+    """The option with the default that it has in a suite."""
+    if long in LINE_ONLY:
+        return param
+    option, usual = copy(param), r"the suite's, else the benchmark's"
+    if long in RUN_WIDE:
+        usual = r"the suite's, else \1"
+    option.help = _DEFAULT.sub(f"(default: {usual})", param.help or "")
+    if long == RANKS:
+        number = f"{DEFAULT_RANKS}, or what the launcher around it started"
+        option.help = f"Number of ranks where an entry of the suite says none. (default: the suite's, else {number})"
+    return option
+
+
+def run_command() -> click.Command:
+    """``omb-py run``."""
+    page = Page(
+        "run",
+        params=[_suite_argument(), word_after_resume(), *suite_options(of_the_line=True), resume_option()],
+        callback=run_suite_command,
+        help="Measure a suite: one that comes with omb-py (omb-py suite list), or a file in TOML (docs/suites.md). "
+        "Benchmarks with equal needs share a start of the ranks; all rows are stored under one run.\n\n"
+        f"{_STRONGER}\n\n"
+        "What cannot be measured here is skipped, and named with its reason at the end. After a validation that fails "
+        "the rest goes on.",
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", EXIT_CODES)),
+    )
+    return submitting(page, _check)
+
+
+def _check(values: dict[str, Any]) -> None:
+    """What can be known of a suite before it waits for its nodes."""
+    load_suite(values["suite"])
+
+
+_EXAMPLES = (
+    "omb-py run quick",
+    "omb-py run osu -n 4 --tag cluster=alps",
+    "mpirun -n 4 omb-py run quick",
+    "omb-py run ./mine.toml --format json --no-store",
+    "omb-py run osu -n 4 --resume",
+)
+
+
+def resume_option() -> click.Option:
+    """``--resume[=RUN]``."""
+    return GluedOption(
+        ["--resume"], NEWEST, bool, heading="Storage", metavar="RUN", type=Parsed("run", str),
+        help="Go on with a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
+        "Cells that are in the store are not measured again. (default: a new run)",
+    )  # fmt: skip
+
+
+def word_after_resume() -> click.Argument:
+    """The run of ``--resume RUN``: options with an optional value have it glued, and people write a blank."""
+    return click.Argument(["run"], required=False, type=Parsed("run", str), metavar="")
+
+
+def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: int | None, **values: Any) -> int:
+    """Measure."""
+    if run is not None and resume != NEWEST:
+        raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to go on with a run")
+    try:
+        _, expanded = expanded_suite(suite, ranks)
+    except OmbError as error:
+        if rank_0_speaks():
+            return error.exit_code
+        raise
+    from omb_py.orchestrate.running.suite_run import run_suite
+
+    try:
+        return run_suite(expanded, run or resume)
+    except BrokenPipeError:
+        return ENVIRONMENT  # half a table has been read: not a success, and nothing can be printed
+
+
+def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
+    """The suite, and what the command line and this place make of it."""
+    from omb_py.orchestrate.running.suite_run import ranks_here
+
+    options = given(click.get_current_context())
+    suite = load_suite(word)
+    for name in (RANKS, "resume"):
+        options.pop(name, None)
+    return suite, expand(suite, CommandLine(), options, ranks_here(ranks))
+
+
+def group() -> click.Command:
+    """``omb-py suite``."""
+    verbs = (
+        Page("list", params=[debug_option()], callback=run_list, help="The suites that come with omb-py.",
+             sections=(("Exit codes", EXIT_CODES),)),
+        Page("show", params=[_suite_argument(), *suite_options(of_the_line=False), debug_option()], callback=run_show,
+             help=f"What a suite says, and which launches are planned for it here.\n\n{_STRONGER}",
+             sections=(("Examples", [("omb-py suite show quick", ""), ("omb-py suite show osu -n 4", "")]),
+                       ("Exit codes", EXIT_CODES))),
+        Page("check", params=[_suite_argument(), debug_option()], callback=run_check,
+             help="Read a suite and say whether every line of it is right; measure nothing.",
+             sections=(("Examples", [("omb-py suite check ./mine.toml", "")]), ("Exit codes", EXIT_CODES))),
+    )  # fmt: skip
+    return Verbs(
+        "suite",
+        commands=verbs,
+        context_settings=dict(CONTEXT),
+        params=[debug_option()],
+        no_args_is_help=False,
+        help="List, show and check suites; omb-py run measures them.",
+    )
+
+
+def run_list() -> int:
+    """Print name and description of each."""
+    from omb_py.suites.shipped import shipped
+
+    suites = [load_suite(name) for name in shipped()]
+    width = max(len(suite.name) for suite in suites)
+    for suite in suites:
+        click.echo(f"{suite.name:<{width}}  {suite.description}")
+    return OK
+
+
+def run_show(suite: str, ranks: int | None, **values: Any) -> int:
+    """Print the suite and its launches."""
+    from omb_py.orchestrate.info.suite_show import describe_suite
+    from omb_py.orchestrate.running.suite_run import plan_suite
+
+    read, expanded = expanded_suite(suite, ranks)
+    click.echo(describe_suite(read, plan_suite(expanded.requests), expanded.skips))
+    return OK
+
+
+def run_check(suite: str) -> int:
+    """Say that the suite is right; what is wrong is raised as an error."""
+    from omb_py.cli.commands.accept import check_job
+    from omb_py.orchestrate.accept.criteria_file import read_accepting
+    from omb_py.orchestrate.accept.session import check_suite
+
+    read = load_suite(suite)
+    check_job(read, read_accepting(read).beside)
+    expanded = expand(read, CommandLine())
+    requests = expanded.requests
+    criteria = check_suite(read, expanded)
+    measured = len({request.benchmark for request in requests})
+    counts = ((measured, "benchmark"), (len(requests), "sweep"), *(((criteria, "criterion"),) if criteria else ()))
+    told = (f"{count} {word if count == 1 else _MANY.get(word, f'{word}s')}" for count, word in counts)
+    click.echo(f"{read.file}: fine: suite {read.name}, {', '.join(told)}")
+    return OK

@@ -1,0 +1,149 @@
+"""``omb-py train`` and ``omb-py replay``: a real step of training, and a recorded one as a workload."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.commands.benchmark import run_measuring
+from omb_py.cli.help import EXIT_CODES, Grouped, Page
+from omb_py.cli.option_params import measuring_options
+from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.errors import UsageError, nearest
+from omb_py.options.request import HOROVOD
+from omb_py.suites import find
+from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
+from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of
+
+FORMS = (HOROVOD, "table", "csv", "json")
+_SHARED = ("ranks", "hosts", "launcher", "launcher_args", "time_limit", "launches", "timeout", "quiet", "store",
+           "no_store", "tags", "debug")  # fmt: skip
+"""Options that mean the same as those of a benchmark."""
+_OF_MODELS = {"image": "Of resnet50: pixels of an image's side. (default: 224)",
+              "seq": "Of gpt2: tokens of a sequence. (default: 1024)",
+              "layers": "Of gpt2: layers. (default: 12)"}  # fmt: skip
+_EXAMPLES = (
+    "omb-py train mlp -n 2",
+    "omb-py train resnet50 -n 4 --batch 8",
+    "mpirun -n 4 omb-py train gpt2 --parallel fsdp",
+    "omb-py train mlp -n 2 --trace step.json",
+    "omb-py replay step.json --backend gloo -n 2",
+)
+
+
+def train_command() -> click.Command:
+    """``omb-py train``."""
+    what, often = "What is trained", "How often"
+    own: list[click.Parameter] = [
+        click.Argument(["model"], type=Parsed("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
+        Grouped(["--parallel"], heading=what, metavar="KIND", type=word("kind", PARALLEL),
+                help=f"ddp: DistributedDataParallel; fsdp: fully_shard. (default: {PARALLEL[0]})"),
+        Grouped(["--backend"], heading=what, metavar="NAME", type=word("backend", BACKENDS),
+                help=f"PyTorch's process group: {', '.join(BACKENDS)} (a PyTorch built with MPI). "
+                f"(default: {BACKENDS[0]})"),
+        Grouped(["--batch"], heading=what, metavar="N", type=whole("batch", 1),
+                help="Samples of a rank and step. (default: 32; gpt2 1)"),
+        *(Grouped([f"--{name}"], heading=what, metavar="N", type=whole(name, 1), help=text)
+          for name, text in _OF_MODELS.items()),
+        Grouped(["--trace"], heading=what, metavar="FILE", type=Parsed("file", _file),
+                help="Write a Kineto trace of one step of rank 0, after those that are timed. (default: none)"),
+        Grouped(["-i", "--iterations"], heading=often, metavar="N", type=whole("iterations", 1), default=ITERATIONS,
+                help=f"Iterations, each a line of the results. (default: {ITERATIONS})"),
+        Grouped(["--steps"], heading=often, metavar="N", type=whole("steps", 1),
+                help="Steps of an iteration. (default: 10)"),
+        Grouped(["-x", "--warmup"], heading=often, metavar="N", type=whole("warm-up", 0), default=WARMUP,
+                help=f"Steps before the timed ones. (default: {WARMUP})"),
+        Grouped(["--format"], heading="Output", metavar="FORM", type=word("format", FORMS), default=HOROVOD,
+                help=f"{', '.join(FORMS)}. (default: {HOROVOD})"),
+    ]  # fmt: skip
+    shared = [param for param in measuring_options(TRAIN) if param.name in _SHARED]
+    for param in shared:
+        if param.name == "time_limit" and isinstance(param, click.Option):
+            param.help = "Begin no iteration after so long: 30, 500ms, 2m. (default: none)"
+    return Page(
+        "train",
+        params=[*own, *shared],
+        callback=run_train,
+        help="Train a model on synthetic data with PyTorch, as Horovod's synthetic benchmark does and prints it, with "
+        "the share of a step that was communication.\n\nStarts its ranks as a benchmark does, or joins those of a "
+        "launcher (docs/workloads/training.md).",
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", EXIT_CODES)),
+    )
+
+
+def _model(text: str) -> str:
+    name = text.strip().lower()
+    if name not in MODELS:
+        raise UsageError(f"unknown model {text!r}: {nearest(name, MODELS)}")
+    return name
+
+
+def _file(text: str) -> Path:
+    path = Path(text).expanduser().absolute()
+    if not text.strip() or path.is_dir():
+        raise UsageError(f"--trace needs a file, not {text!r}: --trace step.json")
+    if not path.parent.is_dir():
+        raise UsageError(f"--trace {text}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"--trace {text} cannot be written")
+    return path
+
+
+def run_train(model: str, iterations: int, **given: Any) -> int:
+    """Train; the exit code."""
+    keys = ("parallel", "backend", "batch", "image", "seq", "layers", "steps", "trace")
+    asked = {key: value for key in keys if (value := given.pop(key)) is not None}
+    for key in asked:
+        if key not in MODELS[model]:
+            takers = ", ".join(name for name, known in MODELS.items() if key in known)
+            raise UsageError(f"{model} takes no --{key}: for {takers}")
+    text = text_of(model, asked)
+    what = parse_training(text)
+    values = {**given, "iterations": str(iterations), "backend": ("gloo",), "workload": text_of(model, what.values)}
+    return run_measuring(TRAIN, {**values, "dtypes": (), "validation": None})
+
+
+def replay_command() -> click.Command:
+    """``omb-py replay``."""
+    step, what = find("step"), "What is replayed"
+    own: list[click.Parameter] = [
+        click.Argument(["trace"], metavar="TRACE"),
+        Grouped(["--skip-unknown"], heading=what, is_flag=True, help="Leave out calls that cannot be replayed. "
+                "(default: off)"),
+        Grouped(["--wait"], heading=what, metavar="WHEN", type=word("word", ("end", "now")), default="end",
+                help="end: calls run beside the rest of the step; now: each is waited for at once. (default: end)"),
+        Grouped(["--compute"], heading=what, metavar="TIME", type=Parsed("time", str), default="auto",
+                help="Computing of the step, as 5ms; auto: as long as all calls take one by one. (default: auto)"),
+        Grouped(["--scale"], heading=what, metavar="F", type=Parsed("scale", str), default="1",
+                help="All sizes times this, as 1/64. (default: 1)"),
+    ]  # fmt: skip
+    return Page(
+        "replay",
+        params=[*own, *(param for param in measuring_options(step) if param.name != "workload")],
+        callback=run_replay,
+        help="The communication of a recorded step as a workload: a Kineto or execution trace of PyTorch, a Chakra "
+        "trace of MLCommons, or param's basic list. The same calls with the same bytes, measured as omb-py step does "
+        "(docs/workloads/replay.md).",
+        options_metavar="[OPTIONS]",
+        sections=(
+            ("Examples", [(line, "") for line in (_EXAMPLES[-1], "omb-py replay step.json -n 4 -c")]),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )
+
+
+def run_replay(trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, **given: Any) -> int:
+    """Replay; the exit code."""
+    from omb_py.suites.workloads.families import parse_workload
+    from omb_py.suites.workloads.replay import travelling
+
+    words = {"trace": travelling(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
+    if skip_unknown:
+        words["unknown"] = "skip"
+    defaults = {"wait": "end", "compute": "auto", "scale": "1"}
+    text = ",".join(f"{key}={value}" for key, value in words.items() if defaults.get(key) != value)
+    return run_measuring(find("step"), {**given, "workload": parse_workload(f"replay:{text}").text})

@@ -1,0 +1,122 @@
+"""``omb-py workloads``: what there is, what a workload's calls are, and what stored sweeps and steps say of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from omb_py.cli.commands.history import filters, format_option, where_option
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import ranks_option, store_option
+from omb_py.cli.param_types import whole
+from omb_py.errors import OK, UsageError
+from omb_py.options.request import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from omb_py.suites.workloads.families import Workload
+
+
+def workloads_command() -> click.Command:
+    """``omb-py workloads``."""
+    what, stored = "What is shown", "From the store"
+    return Page(
+        "workloads",
+        params=[
+            click.Argument(["text"], metavar="[NAME:KEY=VALUE,…]", required=False),
+            ranks_option(what),
+            Grouped(["--rank"], heading=what, metavar="R", type=whole("rank", 0), default=0,
+                    help="Whose calls. (default: 0)"),
+            Grouped(["--predict"], heading=stored, is_flag=True,
+                    help="What each call takes as stored sweeps of single operations predict it, beside what the "
+                    "stored step took. (default: off)"),
+            Grouped(["--scaling"], heading=stored, is_flag=True,
+                    help="Efficiency of the stored steps over numbers of ranks. (default: off)"),
+            where_option(stored), store_option(stored), format_option(), debug_option(),
+        ],
+        callback=run_workloads,
+        help="The workloads that omb-py step measures; with a name its settings, its formula with the source, what "
+        "compute=matmul multiplies, and the calls of a rank; or what the store says of its times.",
+        sections=(
+            ("Examples", [("omb-py workloads", ""), ("omb-py workloads ddp:model=resnet50", ""),
+                          ("omb-py workloads three_d:tp=2,pp=2 -n 8 --rank 3", ""),
+                          ("omb-py workloads ddp:model=resnet50 -n 4 --predict", ""),
+                          ("omb-py workloads ddp:model=resnet50,compute=50ms --scaling", "")]),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )  # fmt: skip
+
+
+def run_workloads(
+    text: str | None, ranks: int, rank: int, predict: bool, scaling: bool, where: tuple[str, ...], store: Path | None,
+    form: str,
+) -> int:  # fmt: skip
+    """Print the list, or a workload."""
+    from omb_py.orchestrate.workloads import describe
+    from omb_py.suites.workloads.families import FAMILIES, parse_workload
+
+    if rank >= ranks:
+        raise UsageError(f"there is no rank {rank} among {ranks}: 0 to {ranks - 1}")
+    if predict and scaling:
+        raise UsageError("--predict and --scaling are two views: leave one of them out")
+    if (predict or scaling) and text is None:
+        raise UsageError("which workload? write omb-py workloads NAME --predict; omb-py workloads lists them")
+    if where and not (predict or scaling):
+        raise UsageError("--where chooses stored rows: add --predict or --scaling")
+    if text is None:
+        plain = {name: {"summary": f.summary, "formula": f.formula, "source": f.source} for name, f in FAMILIES.items()}
+        click.echo(json.dumps(plain, indent=1, ensure_ascii=False) if form == "json" else describe.listing())
+        return OK
+    found, place = parse_workload(text), store or DEFAULT_STORE
+    if predict:
+        return _predictions(found, ranks, where, place, form)
+    if scaling:
+        return _scaling(found, where, place, form)
+    if form == "json":
+        click.echo(json.dumps(describe.as_json(found, ranks, rank), indent=1, ensure_ascii=False))
+    else:
+        click.echo(describe.described(found, ranks, rank))
+    return OK
+
+
+def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: Path, form: str) -> int:
+    from omb_py.orchestrate.workloads import prediction
+    from omb_py.results.analysis import step_prediction
+
+    chosen = filters(where)
+    sides = {name: value for name, value in chosen.items() if name in prediction.WHERE}
+    rows, steps = prediction.sweeps(store, chosen), prediction.steps_of(store, sides)
+    made = prediction.forecasts(workload, ranks, rows, steps)
+    if not made:
+        raise UsageError(
+            f"no sweep at {ranks} ranks and no step of {workload.text} in {str(store)!r}: run "
+            f"omb-py allreduce -n {ranks} -T float32 -l --store {store} first"
+        )
+    if form == "json":
+        plain = [{"workload": one.workload, "side": dict(one.side), **step_prediction.as_json(one.found, one.metrics),
+                  "run": [prediction.command(gap, one.side, store) for gap in one.found.missing]}
+                 for one in made]  # fmt: skip
+        click.echo(json.dumps(plain, indent=1, ensure_ascii=False))
+        return OK
+    prediction.show(made, store)
+    return OK
+
+
+def _scaling(workload: Workload, where: tuple[str, ...], store: Path, form: str) -> int:
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.workload_text import scaling_table
+    from omb_py.orchestrate.workloads import prediction
+    from omb_py.orchestrate.workloads import scaling as stepscaling
+
+    found = stepscaling.scalings(workload, prediction.steps_of(store, filters(where)))
+    if form == "json":
+        click.echo(json.dumps([stepscaling.as_json(one) for one in found], indent=1, ensure_ascii=False))
+        return OK
+    console = Console(width=None if sys.stdout.isatty() else 1000)
+    for one in found:
+        console.print(scaling_table(one.workload, one.kind, one.side, one.steps))
+    return OK

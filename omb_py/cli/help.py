@@ -1,0 +1,108 @@
+"""Click commands whose ``--help`` reads like a manual page: option groups, examples, exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from omb_py import errors
+from omb_py.cli.optional_values import Glued, unglue
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+RAW = "omb_py.words"
+"""In a context: the words of the command as they were typed."""
+EXIT_CODES = (
+    (str(errors.OK), "fine"),
+    (str(errors.NEGATIVE), "a negative verdict: a validation failed"),
+    (str(errors.USAGE), "bad input: one line with the rule or the nearest valid choice"),
+    (str(errors.ENVIRONMENT), "the environment cannot do it: what to install or set, or which rank died"),
+    (str(errors.INCONCLUSIVE), "inconclusive, under --strict of a command that has it"),
+    (str(errors.INTERRUPTED), "interrupted"),
+)
+
+ENVIRONMENT = (
+    ("OMB_PY_STORE", "folder of the results where --store is not given"),
+    ("OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "both 1: let Open MPI's mpiexec run as root"),
+)
+
+
+class Grouped(click.Option):
+    """An option that stands under a heading of the help page."""
+
+    def __init__(self, decls: Sequence[str], heading: str = "Other options", **more: Any) -> None:
+        super().__init__(decls, **more)
+        self.heading = heading
+
+
+class GluedOption(Grouped):
+    """An option whose value is optional and glued to it: ``-z``, ``-z50,99``, ``--tail-lat=50,99``."""
+
+    def __init__(self, decls: Sequence[str], bare: str, is_value: Callable[[str], bool], **more: Any) -> None:
+        super().__init__(decls, **more)
+        long = next(name for name in self.opts if name.startswith("--"))
+        self.glued = Glued(long, bare, is_value)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """As ``-z[P,P], --tail-lat[=P,P]``: no blank may stand before the value."""
+        if self.hidden:
+            return None
+        names = sorted(self.opts, key=len)
+        texts = [f"{name}[={self.metavar}]" if name.startswith("--") else f"{name}[{self.metavar}]" for name in names]
+        return ", ".join(texts), self.help or ""
+
+
+class Page(click.Command):
+    """A command with sections after its options."""
+
+    def __init__(self, name: str, sections: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (), **more: Any) -> None:
+        more.setdefault("context_settings", dict(CONTEXT))
+        super().__init__(name, **more)
+        self.sections = sections
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Rewrite glued values, then parse as usual."""
+        ctx.meta[RAW] = list(args)
+        valued: set[str] = set()
+        glued: dict[str, Glued] = {}
+        for param in self.params:
+            if isinstance(param, GluedOption):
+                glued.update(dict.fromkeys(param.opts, param.glued))
+            elif isinstance(param, click.Option) and not param.is_flag:
+                valued.update(param.opts)
+        return super().parse_args(ctx, unglue(args, valued, glued))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options under their headings, then the sections."""
+        write_options(self.get_params(ctx), ctx, formatter)
+        write_sections(self.sections, formatter)
+
+
+def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Visible options, one section a heading, in the order of their first use."""
+    headings: dict[str, list[tuple[str, str]]] = {}
+    for param in params:
+        record = param.get_help_record(ctx)
+        if record is not None and isinstance(param, click.Option):
+            headings.setdefault(getattr(param, "heading", "Other options"), []).append(record)
+    for heading in sorted(headings, key=lambda text: text == "Other options"):
+        with formatter.section(heading):
+            formatter.write_dl(headings[heading])
+
+
+def write_sections(sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], formatter: click.HelpFormatter) -> None:
+    """Sections of (term, meaning) pairs; pairs without a meaning are lines shown as they are."""
+    for title, pairs in sections:
+        with formatter.section(title):
+            if all(meaning == "" for _, meaning in pairs):
+                for line, _ in pairs:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+            else:
+                formatter.write_dl(list(pairs))
+
+
+def debug_option() -> click.Option:
+    """``--debug``; it is acted on in :func:`omb_py.cli.main`."""
+    return Grouped(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks of errors.")

@@ -1,0 +1,70 @@
+"""Files that a command writes beside what it prints: looked at before anything is measured, written after it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
+
+
+def check_files(paths: Sequence[Path], endings: Collection[str]) -> None:
+    """What can be known of ``--output`` before hours of measuring.
+
+    Args:
+        paths: the files.
+        endings: those that say a form, as ``.json``.
+
+    Raises:
+        UsageError: a file's ending says no form.
+        EnvironmentProblem: a file could not be written, or what its form needs is not installed.
+    """
+    for path in paths:
+        if path.suffix not in endings:
+            raise UsageError(f"--output {path}: the ending says the form: {nearest(path.suffix, endings)}")
+        folder = path.parent
+        why = "it is a folder" if path.is_dir() else _unwritable(folder)
+        if why:
+            raise EnvironmentProblem(f"--output {path} cannot be written: {why}")
+        if path.suffix == ".html":
+            from omb_py.dashboards.report.html_page import plotly_script
+
+            plotly_script()
+
+
+def _unwritable(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"there is no folder {folder}: make it first"
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"folder {folder} may not be written"
+
+
+def write_file(output: Path, text: str) -> None:
+    """Write a file whole or not at all. Raises EnvironmentProblem."""
+    part = output.with_name(f".{output.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(output)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise EnvironmentProblem(f"cannot write {output}: {error.strerror}") from error
+
+
+def write_files(paths: Sequence[Path], text_of: Callable[[str], str]) -> None:
+    """Write each file that can be written.
+
+    Args:
+        paths: the files.
+        text_of: the text of a form, by the ending that says it.
+
+    Raises:
+        EnvironmentProblem: some could not be written; each is named.
+    """
+    problems = []
+    for path in paths:
+        try:
+            write_file(path, text_of(path.suffix))
+        except EnvironmentProblem as problem:
+            problems.append(str(problem))
+    if problems:
+        raise EnvironmentProblem("; ".join(problems))

@@ -1,0 +1,1 @@
+"""Measuring a cell: the timed loop, its checks, and what surrounds them."""

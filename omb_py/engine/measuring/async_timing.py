@@ -1,0 +1,236 @@
+"""What is timed where calls return before they are done (``--timing``), as a transformation of a collective's program.
+
+``isolated``: each call is waited for, as OMB's xccl benchmarks do; the sample is the time to enqueue and to
+synchronise.  ``pipelined``: a batch of calls is enqueued and then waited for, as nccl-tests do; the sample is the
+batch's time over its calls, which use other parts of the buffers in turn.  ``graph``: the same batch as a captured
+graph, launched once a sample.  ``event``: the device's own time between two events around each call.  ``spin-gated``:
+the same around a batch that the device holds back until all of it is enqueued, as nvbandwidth does, so that the cost of
+enqueueing is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from omb_py.engine.devices import OTHER_STREAM, synchronise
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import (
+    Blocks,
+    Body,
+    Buffer,
+    Lap,
+    Node,
+    Operand,
+    Program,
+    Region,
+    Repeat,
+    Stage,
+    Stamp,
+    Step,
+    walk,
+)
+from omb_py.engine.program.nccl_settings import Settings, settings_of
+from omb_py.engine.program.steps import COMMUNICATORS
+from omb_py.errors import UsageError
+
+MODES: Final = ("isolated", "pipelined", "graph", "event", "spin-gated")
+BATCHED: Final = frozenset({"pipelined", "graph", "spin-gated"})
+"""Those of which a sample holds several calls."""
+BATCH: Final = 20
+"""Calls of a sample, as nccl-tests have by default."""
+ENQUEUE, SYNCHRONISE, TIME = "enqueue", "synchronise", "time"
+"""Laps: until the calls have returned, and from there until all is done; their sum."""
+SLOTS: Final = 4
+"""Handles that steps refer to: two events, a graph, and what launches it."""
+START_EVENT, STOP_EVENT, GRAPH, EXECUTABLE = range(SLOTS)
+GATE: Final = "gate"
+"""The buffer with the word that holds a stream back."""
+LANES: Final = "lanes"
+"""Operand of a step in a repeat: pass k is on the communicator and the stream number k, of so many."""
+TURN_BYTES: Final = 64 << 20
+"""The calls of a batch use other memory in turn as long as all of it is no larger."""
+_ALIGNED: Final = 512
+_ENQUEUED = Step("enqueued", {})
+"""Where a wait stood that is left to the synchronise at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A body of a blocking collective: what stands before the clock starts, what is timed, what follows."""
+
+    before: Body
+    call: Body
+    after: Body
+
+
+def split(nodes: Body) -> Parts | None:
+    """The parts of a body with the laps ``Lap()`` and ``Lap("time")`` and no other; None where it has others."""
+    laps = [number for number, node in enumerate(nodes) if isinstance(node, (Lap, Stamp))]
+    if len(laps) != 2 or nodes[laps[0]] != Lap() or nodes[laps[1]] != Lap(TIME):
+        return None
+    if nodes[laps[0] + 1 : laps[1]] == (Step("barrier", {}),):
+        return None  # its own synchronise is a part of it
+    if any(isinstance(node, Step) and node.op in COMMUNICATORS for node in nodes):
+        return None  # these are done when they return
+    waits = {"wait", "waitall"}
+    call = tuple(
+        _ENQUEUED if isinstance(node, Step) and node.op in waits else node for node in nodes[laps[0] + 1 : laps[1]]
+    )
+    return Parts(nodes[: laps[0]], call, nodes[laps[1] + 1 :])
+
+
+def copies_of(buffers: tuple[Buffer, ...], call: Body, batch: int) -> int:
+    """How many parts of its buffers a batch uses in turn: a divisor of `batch`."""
+    regions = [value for node, _ in walk(call) if isinstance(node, Step) for value in node.operands.values()]
+    if any(isinstance(value, Blocks) for value in regions) or any(isinstance(node, Repeat) for node in call):
+        return 1
+    most = TURN_BYTES // max(1, sum(_pitch(buffer.nbytes) for buffer in buffers))
+    return max(n for n in range(1, batch + 1) if batch % n == 0 and n <= max(1, most))
+
+
+def _pitch(nbytes: int) -> int:
+    return -(-max(1, nbytes) // _ALIGNED) * _ALIGNED
+
+
+def batched(buffers: tuple[Buffer, ...], call: Body, cell: Cell) -> tuple[tuple[Buffer, ...], Body]:
+    """The buffers and nodes of a batch of calls. A check runs each part of the memory once."""
+    copies = copies_of(buffers, call, cell.batch)
+    times = 1 if cell.distinct else cell.batch // copies
+    if copies > 1:
+        pitch = {buffer.name: _pitch(buffer.nbytes) for buffer in buffers}
+        buffers = tuple(Buffer(b.name, pitch[b.name] * (copies - 1) + b.nbytes) for b in buffers)
+        call = (Repeat(copies, tuple(_strided(node, pitch) for node in call)),)
+    return buffers, (Repeat(times, call),) if times > 1 else call
+
+
+def _strided(node: Node, pitch: Mapping[str, int], **more: int) -> Node:
+    """A node whose regions move on by a buffer's pitch in each pass, with further operands."""
+    if not isinstance(node, Step):
+        return node
+    moved: dict[str, Operand] = {
+        name: replace(value, stride=pitch[value.buffer]) if isinstance(value, Region) else value
+        for name, value in node.operands.items()
+    }
+    return Step(node.op, {**moved, **more})
+
+
+def multiplied(buffers: tuple[Buffer, ...], call: Body, settings: Settings) -> tuple[tuple[Buffer, ...], Body]:
+    """The buffers and nodes of a call that is made several times at once: in a group, or on several communicators.
+
+    Raises UsageError for a call of which the parts cannot stand beside each other.
+    """
+    times = settings.aggregate * settings.communicators
+    if times == 1:
+        return buffers, call
+    steps = [node for node in call if isinstance(node, Step)]
+    if len(steps) != len(call) or any(isinstance(v, Blocks) for step in steps for v in step.operands.values()):
+        raise UsageError("--nccl takes no communicators or aggregate with blocks of different sizes: leave them out")
+    if settings.communicators > 1 and len(steps) != 1:
+        raise UsageError("--nccl takes no communicators with sends and receives: leave it out")
+    pitch = {buffer.name: _pitch(buffer.nbytes) for buffer in buffers}
+    buffers = tuple(Buffer(b.name, pitch[b.name] * (times - 1) + b.nbytes) for b in buffers)
+    more = {LANES: settings.communicators} if settings.communicators > 1 else {}
+    repeated = Repeat(times, tuple(_strided(node, pitch, **more) for node in call))
+    return buffers, (repeated,) if more else (Step("group_start"), repeated, Step("group_end"))
+
+
+def _record(slot: int) -> Step:
+    return Step("record", {"slot": slot})
+
+
+def _gate(op: str, value: int, stream: int = 0) -> Step:
+    return Step(op, {"address": Region(GATE, 0, 4), "value": value, "flags": 0, "stream": stream})
+
+
+def _waited(parts: Parts, call: Body) -> Body:
+    return (
+        *parts.before, Lap(), *call, Lap(ENQUEUE), synchronise("result"), Lap(SYNCHRONISE), *parts.after,
+    )  # fmt: skip
+
+
+def _evented(parts: Parts, call: Body) -> Body:
+    events = (_record(START_EVENT), *call, _record(STOP_EVENT))
+    # the runner puts the time between the events where the stamp stands
+    return (
+        *parts.before, Lap(), *events, Lap(ENQUEUE), synchronise("result"), Lap(SYNCHRONISE), Stamp(TIME), *parts.after,
+    )  # fmt: skip
+
+
+def _spin_gated(parts: Parts, call: Body) -> Body:
+    closed = (_gate("write_value", 0), synchronise("gate"))
+    events = (_gate("wait_value", 1), _record(START_EVENT), *call, _record(STOP_EVENT))
+    opened = (Lap(ENQUEUE), _gate("write_value", 1, OTHER_STREAM), synchronise("result"), Lap(SYNCHRONISE), Stamp(TIME))
+    return (*parts.before, *closed, Lap(), *events, *opened, *parts.after)
+
+
+_BODIES: Final[Mapping[str, Callable[[Parts, Body], Body]]] = {
+    "isolated": _waited,
+    "pipelined": _waited,
+    "graph": _waited,  # the backend captures what stands between the laps
+    "event": _evented,
+    "spin-gated": _spin_gated,
+}
+
+
+def timed(program: Program, cell: Cell) -> Program:
+    """The program timed as its cell says. Raises UsageError where that mode means nothing."""
+    parts = [split(body) for stage in program.stages for body in stage.variants]
+    if len(program.stages) > 1 or any(part is None for part in parts):
+        if cell.timing == "isolated" and settings_of(cell.nccl).communicators * settings_of(cell.nccl).aggregate > 1:
+            raise UsageError(f"--nccl communicators and aggregate are for blocking collectives, not {cell.benchmark}")
+        if cell.timing == "isolated":
+            return program
+        raise UsageError(f"--timing {cell.timing} is for blocking collectives, not for {cell.benchmark}: leave it out")
+    (stage,) = program.stages
+    if cell.timing in BATCHED and (stage.copies > 1 or (cell.timing == "graph" and len(parts) > 1)):
+        raise UsageError(f"--timing {cell.timing} takes neither --cache rotate nor a rotating root: leave them out")
+    settings = settings_of(cell.nccl)
+    if settings.communicators > 1 and (cell.timing != "isolated" or stage.copies > 1):
+        raise UsageError("--nccl communicators is for --timing isolated and --cache hot: leave the other out")
+    buffers, bodies = program.buffers, []
+    for part in parts:
+        assert part is not None
+        buffers, call = multiplied(program.buffers, part.call, settings)
+        if cell.timing in BATCHED:
+            buffers, call = batched(buffers, call, cell)
+        bodies.append(_BODIES[cell.timing](part, call))
+    if cell.timing == "spin-gated":
+        buffers = (*buffers, Buffer(GATE, 4))
+    return Program(buffers, (replace(stage, variants=tuple(bodies)),), program.window)
+
+
+def captured(stage: Stage) -> Stage:
+    """Of a lowered stage: the work between ``Lap()`` and the lap ``enqueue`` recorded in the setup, and launched."""
+    (body,) = stage.variants
+    start, stop = body.index(Lap()), body.index(Lap(ENQUEUE))
+    setup = (
+        Step("begin_capture", {"mode": 1}),
+        *body[start + 1 : stop],
+        Step("end_capture", {"slot": GRAPH}),
+        Step("instantiate", {"slot": EXECUTABLE, "flags": 0}),
+    )
+    launch = Step("launch", {"slot": EXECUTABLE})
+    return replace(stage, setup=(*stage.setup, *setup), variants=((*body[: start + 1], launch, *body[stop:]),))
+
+
+def uses_events(stage: Stage) -> bool:
+    """Whether a stage records events."""
+    return any(isinstance(node, Step) and node.op == "record" for body in stage.variants for node, _ in walk(body))
+
+
+def with_timing(benchmark: Benchmark) -> Benchmark:
+    """The benchmark whose program is timed as its cell says; cells without a mode stay as they are."""
+    original, metric = benchmark.program, benchmark.metric
+
+    def program(world: World, cell: Cell) -> Program:
+        made = original(world, cell)
+        return timed(made, cell) if cell.timing else made
+
+    def parts_of(cell: Cell) -> int:
+        calls = settings_of(cell.nccl).aggregate * (cell.batch if cell.timing in BATCHED else 1)
+        return metric.parts_of(cell) * calls
+
+    adds = metric.adds or (ENQUEUE, SYNCHRONISE)
+    return replace(benchmark, program=program, metric=replace(metric, parts_by=parts_of, adds=adds))

@@ -1,0 +1,129 @@
+"""``--cache rotate``: every iteration uses other memory, so that nothing is found in a cache.
+
+A transformation of any program: each buffer becomes `copies` of itself, and every region moves on with the iteration.
+The copies span twice the last-level cache.  Where so many copies would be needed that a loop could not hold them, they
+are fewer and lie further apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Blocks, Body, Buffer, Program, Region, Repeat, Step, walk
+from omb_py.engine.program.steps import MATRICES
+from omb_py.errors import UsageError
+
+CACHES: Final = ("hot", "rotate")
+LINE: Final = 64
+MOST_COPIES: Final = {"native": 1 << 20, "mpi4py": 1 << 12}
+"""The mpi4py binding holds a Python object for each copy of a region."""
+UNKNOWN_CACHE_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 1 << 30
+"""The copies span no more than this, however large the caches of a machine are."""
+_SYSFS: Final = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def last_level_cache(folder: Path = _SYSFS) -> int:
+    """Bytes of the last-level cache of this machine; :data:`UNKNOWN_CACHE_BYTES` where the kernel does not say."""
+    found = {}
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    for index in sorted(folder.glob("index*")):
+        try:
+            level, size = int((index / "level").read_text()), (index / "size").read_text().strip()
+            if (index / "type").read_text().strip() != "Instruction":
+                found[level] = int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
+        except (OSError, ValueError, IndexError):
+            continue
+    return found[max(found)] if found else UNKNOWN_CACHE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many copies there are, and how far those of a buffer lie apart."""
+
+    copies: int
+    pitch: Mapping[str, int]
+
+
+def layout(buffers: tuple[Buffer, ...], cache: int, most: int) -> Layout:
+    """Copies that span twice `cache` bytes (at most :data:`MOST_BYTES`), at least 2 and at most `most`.
+
+    A pitch is an odd number of cache lines, so that the copies do not all fall into the same sets of a cache.
+    """
+    if not buffers:
+        return Layout(1, {})
+    span = min(2 * cache, MOST_BYTES)
+    tight = sum(_lines(buffer.nbytes) for buffer in buffers)
+    copies = max(2, min(most, -(-span // tight)))
+    apart = span // copies // len(buffers) if copies == most else 0
+    return Layout(copies, {buffer.name: _lines(max(buffer.nbytes, apart)) for buffer in buffers})
+
+
+def _lines(nbytes: int) -> int:
+    """The next odd number of cache lines, in bytes."""
+    return (-(-max(1, nbytes) // LINE) | 1) * LINE
+
+
+def rotated(program: Program, cache: int, most: int) -> Program:
+    """The program whose iteration i uses copy ``i % copies`` of every buffer. Raises UsageError."""
+    check_rotatable(program)
+    # a product's matrices are what its computing is about, not what travels
+    plan = layout(tuple(b for b in program.buffers if b.name not in MATRICES), cache, most)
+    if plan.copies == 1:
+        return program
+    stages = tuple(
+        replace(stage, variants=tuple(_moved(body, plan) for body in stage.variants), copies=plan.copies)
+        for stage in program.stages
+    )
+    buffers = (
+        Buffer(b.name, plan.pitch[b.name] * (plan.copies - 1) + b.nbytes) if b.name in plan.pitch else b
+        for b in program.buffers
+    )
+    return Program(tuple(buffers), stages)
+
+
+def _moved(body: Body, plan: Layout) -> Body:
+    return tuple(
+        replace(node, body=_moved(node.body, plan))
+        if isinstance(node, Repeat)
+        else Step(node.op, {name: _turning(value, plan) for name, value in node.operands.items()})
+        if isinstance(node, Step)
+        else node
+        for node in body
+    )
+
+
+def _turning(value: Any, plan: Layout) -> Any:
+    turns = isinstance(value, (Region, Blocks)) and value.buffer in plan.pitch
+    return replace(value, turn=plan.pitch[value.buffer]) if turns else value
+
+
+def check_rotatable(program: Program) -> None:
+    """Raises UsageError when buffers are bound for the whole loop, as by persistent requests and windows."""
+    bound = [
+        node.op
+        for stage in program.stages
+        for node, _ in walk((*stage.setup, *stage.teardown))
+        if isinstance(node, Step) and any(isinstance(value, (Region, Blocks)) for value in node.operands.values())
+    ]
+    if program.window is not None:
+        bound.append("the window")
+    if bound:
+        raise UsageError(f"--cache rotate cannot move buffers that {bound[0]} binds before the loop: use --cache hot")
+
+
+def with_cache(benchmark: Benchmark) -> Benchmark:
+    """The benchmark whose program rotates where its cell says so."""
+    original = benchmark.program
+
+    def program(world: World, cell: Cell) -> Program:
+        made = original(world, cell)
+        if cell.cache != "rotate":
+            return made
+        return rotated(made, last_level_cache(), MOST_COPIES.get(cell.binding, MOST_COPIES["mpi4py"]))
+
+    return replace(benchmark, program=program)

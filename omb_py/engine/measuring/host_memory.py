@@ -1,0 +1,123 @@
+"""Host memory of a rank: what the user's program would hold (an array, a bytearray, a tensor), kept between sizes."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from array import array
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.program.buffers import MEMORY, TORCH_PIP
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
+
+
+def load_torch() -> Any:
+    """PyTorch, which is optional. Raises EnvironmentProblem with the line that installs it."""
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise EnvironmentProblem(f"--buffer torch needs PyTorch ({error}): {TORCH_PIP}") from None
+
+
+class HostMemory:
+    """Named buffers that grow and are reused, so that all sizes of a sweep use the same pages, as in OMB.
+
+    A ``numpy`` or ``torch`` buffer starts on a page boundary, as OMB's do; a ``bytearray`` or ``array`` where Python
+    puts it.  Raises UsageError for an unknown kind, EnvironmentProblem for ``torch`` without PyTorch.
+    """
+
+    def __init__(self, kind: str) -> None:
+        if kind not in MEMORY:
+            raise UsageError(f"unknown buffer {kind!r}: {nearest(kind, MEMORY)}")
+        self.kind = kind
+        self._torch = load_torch() if kind == "torch" else None
+        self._owners: dict[str, Any] = {}
+        self._views: dict[str, NDArray[np.uint8]] = {}
+
+    def reserve(self, name: str, nbytes: int) -> None:
+        """Make buffer `name` at least `nbytes` large, touched and filled with ones (sends) or zeros."""
+        nbytes = max(1, nbytes)
+        if name in self._views and self._views[name].nbytes >= nbytes:
+            return
+        fill = 1 if name.startswith("send") else 0
+        owner, view = self._allocate(nbytes)
+        view[:] = fill
+        self._owners[name], self._views[name] = owner, view
+
+    def _allocate(self, nbytes: int) -> tuple[Any, NDArray[np.uint8]]:
+        """What the program holds, and the same memory as bytes."""
+        if self.kind in ("bytearray", "array"):
+            plain = bytearray(nbytes) if self.kind == "bytearray" else array("B", bytes(1)) * nbytes
+            return plain, np.frombuffer(plain, np.uint8)
+        if self._torch is not None:
+            tensor = self._torch.empty(nbytes + mmap.PAGESIZE, dtype=self._torch.uint8)
+            start = -tensor.data_ptr() % mmap.PAGESIZE
+            part = tensor[start : start + nbytes]
+            return part, part.numpy()
+        raw = np.empty(nbytes + mmap.PAGESIZE, np.uint8)
+        start = -raw.ctypes.data % mmap.PAGESIZE
+        view = raw[start : start + nbytes]
+        return view, view
+
+    def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
+        """The first `nbytes` bytes of a reserved buffer, writable."""
+        return self._views[name][:nbytes]
+
+    def owner(self, name: str) -> Any:
+        """The object that the user's program would hold: ndarray, bytearray, array.array or torch.Tensor, of bytes."""
+        return self._owners[name]
+
+    def lend(self, name: str, view: NDArray[np.uint8]) -> HostMemory:
+        """These buffers, and one more (or instead) that somebody else has allocated, not kept for the next size."""
+        other = HostMemory(self.kind)
+        other._owners, other._views = {**self._owners, name: view}, {**self._views, name: view}
+        return other
+
+    def address(self, name: str) -> int:
+        """Where the buffer starts."""
+        return int(self._views[name].ctypes.data)
+
+
+_LEARNT = (32 << 20) - (64 << 10)
+"""The largest block, less its head and a few pages, that glibc's malloc learns from: DEFAULT_MMAP_THRESHOLD_MAX."""
+
+
+def settle_heap() -> None:
+    """Let this process keep what it frees, as one does that has worked for a while.
+
+    glibc's malloc gives large blocks back to the kernel when they are freed, until one has taught it a higher limit
+    (mallopt(3), M_MMAP_THRESHOLD). So a library that allocates in each call pays for page faults or does not, by what
+    the process happened to do before. Limits set in the environment (``MALLOC_MMAP_THRESHOLD_``,
+    ``MALLOC_TRIM_THRESHOLD_``) stay, and other allocators are not touched.
+    """
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
+    libc.free(libc.malloc(_LEARNT))
+
+
+def available_bytes() -> int:
+    """Memory that this process may still take, in bytes: the machine's, or its control group's if less."""
+    free = 1 << 62
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                free = int(line.split()[1]) * 1024
+                break
+    except OSError:
+        free = os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
+        except (OSError, ValueError):  # no such control group, or "max"
+            continue
+    return max(0, free)

@@ -1,0 +1,359 @@
+"""Measuring one cell: warm-up, the timed loop, when to stop, and the reductions over ranks.
+
+Design: every iteration of every rank is one time.  After the loop two vector reductions give two series, the
+maximum over the ranks that the benchmark times and their average (docs/statistics.md).
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.measuring.statistics import checkpoints, relative_half_width
+from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate
+from omb_py.engine.native.matmul import flop_of
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.datatype_layouts import transmitted
+from omb_py.engine.program.language import program_hash
+from omb_py.engine.session import Runner, Session
+from omb_py.errors import EnvironmentProblem
+
+Floats = NDArray[np.float64]
+
+SIDE = "side"
+"""The mark of a row that is one of several laps of its cell."""
+LATE = "late"
+"""The slot in which a rank notes by how many ns it missed the start of a round (`--process-sync roundtime`)."""
+MOST_LATE = 0.05
+"""Where more of the rounds begin late, they are announced further ahead."""
+MOST_TRIES = 20
+AFTER_CHECKPOINT = 5
+"""Iterations dropped after each checkpoint: the ranks were apart, and caches held other data."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """A finished cell, complete on the process that holds rank 0."""
+
+    cell: Cell
+    iterations: int
+    stop_reason: str
+    program_hash: str
+    series: dict[str, dict[str, Floats]] = field(default_factory=dict)
+    """lap -> {"max", "avg"} over the timed ranks, µs per iteration."""
+    laps: dict[str, list[float]] = field(default_factory=dict)
+    """lap -> mean of each timed rank, µs."""
+    slowest_rank_share: list[float] = field(default_factory=list)
+    validated: bool | None = None
+    wrong_bytes: int | None = None
+    elapsed_s: float = 0.0
+    bytes_moved: int | None = None
+    extra: dict[str, float] = field(default_factory=dict)
+    """What else rank 0 noted (:meth:`omb_py.engine.session.Runner.notes`)."""
+    marks: dict[str, str] = field(default_factory=dict)
+    """How the runner did it, in words, for the row's `parameters`: whether through the host, on a shared device …"""
+
+
+Phase = Callable[[str], None]
+"""Told what is being done, for the watchdog: validate, loop (warm-ups have negative numbers), write."""
+
+
+def worlds_of(session: Session) -> dict[int, World]:
+    """The place of each local rank."""
+    return {rank: World(rank, session.size, session.hosts) for rank in session.local}
+
+
+def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
+    """Hash of what the first two ranks and the last one do: the version of the benchmark."""
+    cell = replace(cell, cache="hot")  # how many copies there are depends on the machine; the row says `rotate`
+    ranks = sorted({0, 1 % session.size, session.size - 1})
+    return program_hash(*(benchmark.program(World(r, session.size, session.hosts), cell) for r in ranks))
+
+
+class Sampler:
+    """Runs a stage in pieces and keeps the samples of the local ranks."""
+
+    def __init__(
+        self,
+        session: Session,
+        benchmark: Benchmark,
+        cell: Cell,
+        runner: Runner,
+        stage: int,
+        laps: tuple[str, ...],
+        last: bool,
+    ) -> None:
+        self.session, self.runner, self.stage = session, runner, stage
+        self._late = laps.index(LATE) if LATE in laps else None
+        laps = tuple(lap for lap in laps if lap != LATE)
+        self.laps, self.voided = laps, 0
+        timed = benchmark.timed_ranks(session.size, session.hosts)
+        self.timed = [r for r in session.local if r in timed]
+        self.ranks_timed = len(timed)
+        metric = benchmark.metric
+        self.parts = metric.parts_of(cell)
+        added = metric.adds if last and metric.lap not in laps else ()
+        self._adds = [laps.index(lap) for lap in added if lap in laps]
+        self.columns = (*laps, metric.lap) if self._adds else laps
+        """Names of the columns of a sample: the laps, and their sum where that is the sample."""
+        self.primary = self.columns.index(metric.lap) if metric.lap in self.columns else 0
+        """The column that is the sample."""
+        self.kept = 0
+        self.done = self._drop = 0
+        self._pieces: list[dict[int, NDArray[np.int64]]] = []
+
+    def warm(self, iterations: int) -> None:
+        """Let the next run begin with so many warm-ups. They are numbered up to -1: 0 is the first that counts."""
+        self.done -= iterations
+        self._drop += iterations
+
+    def run(self, iterations: int, drop: int = 0) -> None:
+        """Run iterations to keep, after some to drop, without a pause between them.
+
+        A pause would show: the ranks come back from Python up to tens of microseconds apart, and the first iteration
+        of the one that came first holds that time.
+        """
+        drop += self._drop
+        self._drop = 0
+        wanted, tries = iterations, 0
+        while True:
+            samples = self.runner.run(self.stage, self.done, drop + wanted)
+            self.done += drop + wanted
+            pieces = {rank: kept[drop:] for rank, kept in samples.items()}
+            if self._late is not None:
+                pieces = self._in_time(pieces, wanted)
+            kept = len(next(iter(pieces.values())))
+            self._pieces.append(pieces)
+            self.kept += kept
+            wanted, tries, drop = wanted - kept, tries + 1, AFTER_CHECKPOINT
+            if wanted <= 0:
+                return
+            if tries >= MOST_TRIES:
+                raise EnvironmentProblem(
+                    f"{self.voided} rounds began late and only {self.kept} in time: the ranks do not keep up with "
+                    "--process-sync roundtime (more ranks than cores?): use --process-sync barrier"
+                )
+
+    def _in_time(self, pieces: dict[int, NDArray[np.int64]], rounds: int) -> dict[int, NDArray[np.int64]]:
+        """The rounds to which no rank came late, without the column that says so."""
+        assert self._late is not None
+        mine = np.max([piece[:, self._late] for piece in pieces.values()], axis=0).astype(np.float64)
+        valid = self.session.maximum(mine) <= 0
+        late = rounds - int(valid.sum())
+        self.voided += late
+        if late > rounds * MOST_LATE:
+            self.runner.later()
+        return {rank: np.delete(piece[valid], self._late, axis=1) for rank, piece in pieces.items()}
+
+    def local(self) -> Floats:
+        """Samples of the local timed ranks in µs, shape (ranks, iterations, columns)."""
+        joined = [self._laps(rank) for rank in self.timed]
+        laps = np.array(joined, np.float64).reshape(len(joined), self.kept, len(self.laps)) / (1000.0 * self.parts)
+        return np.concatenate([laps, laps[:, :, self._adds].sum(axis=2, keepdims=True)], 2) if self._adds else laps
+
+    def means_ns(self) -> Floats:
+        """Mean of each lap over the local ranks, whether the benchmark times them or not."""
+        means = [laps.mean(axis=0) for laps in map(self._laps, self.session.local) if laps.shape[1] == len(self.laps)]
+        return np.mean(means, axis=0) if means else np.full(len(self.laps), np.nan)
+
+    def _laps(self, rank: int) -> NDArray[np.int64]:
+        return np.concatenate([piece[rank] for piece in self._pieces])
+
+    def slowest(self) -> Floats:
+        """Maximum over the timed ranks, shape (iterations, columns), on every process."""
+        # a process without a timed rank contributes zeros: times are never negative
+        return self.session.maximum(np.ascontiguousarray(self.local().max(axis=0, initial=0.0)))
+
+    def average(self) -> Floats:
+        """Average over the timed ranks, shape (iterations, columns), on every process."""
+        return self.session.total(np.ascontiguousarray(self.local().sum(axis=0))) / self.ranks_timed
+
+
+def measure(
+    session: Session,
+    benchmark: Benchmark,
+    cell: Cell,
+    phase: Phase = lambda name: None,
+    log: Log | None = None,
+) -> Measured:
+    """Measure one cell on all ranks.
+
+    Returns:
+        The finished cell; series and lists are complete where rank 0 is.
+
+    Raises:
+        StepFailed: a library call returned an error.
+    """
+    if benchmark.runs:
+        return benchmark.runs(session, cell, phase)
+    if benchmark.once:
+        return _noted(session, benchmark, cell)
+    started = time.monotonic()
+    worlds = worlds_of(session)
+    wrong: int | None = None
+    if cell.validate and checkable(benchmark):
+        phase("validate")
+        wrong = validate(session, benchmark, cell, worlds, log)
+    programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}
+    checker = Checker(cell, worlds, programs, log) if wrong is not None else None
+    runner = session.load(cell, programs)
+    result = Measured(cell, 0, "", version_of(benchmark, cell, session), wrong_bytes=wrong)
+    # the first timed rank reads every clock that is reported; others may read fewer
+    first = benchmark.timed_ranks(session.size, session.hosts)[0]
+    stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
+    known: dict[tuple[str, str], float] = {}
+    voided = 0
+    for number, stage in enumerate(stages):
+        runner.enter(number, known)
+        if checker:
+            checker.fill(runner, number, TIMED_LOOP)
+        sampler = Sampler(session, benchmark, cell, runner, number, stage.laps, number + 1 == len(stages))
+        sampler.warm(cell.warmup)
+        phase("loop")
+        gc.disable()
+        session.barrier()
+        try:
+            stop = _loop(session, cell, sampler, benchmark.fewest)
+        finally:
+            gc.enable()
+        phase("write")
+        runner.leave(number)
+        if checker:
+            session.barrier()  # what others put into this rank's memory is there when they have left, too
+            known_after = checker.repeatable(number)
+            wrong_here = checker.wrong(runner, number, TIMED_LOOP, sampler.done - 1) if known_after else 0
+            late = session.total(np.array([float(wrong_here)]))
+            result.wrong_bytes = (result.wrong_bytes or 0) + int(late[0])
+        _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
+        if number + 1 < len(stages):
+            known.update(
+                {(stage.name, lap): float(mean) for lap, mean in zip(sampler.laps, sampler.means_ns(), strict=True)}
+            )
+        result.iterations, result.stop_reason = sampler.kept, stop
+        if LATE in stage.laps:
+            voided += sampler.voided
+    result.extra = dict(runner.notes()) | ({"late_rounds": float(voided)} if cell.process_sync == "roundtime" else {})
+    if cell.workload:
+        computed = session.total(np.array([float(sum(map(flop_of, programs.values())))]))[0] / session.size
+        result.extra |= {"flop": float(computed)} if computed else {}
+    result.marks = dict(getattr(runner, "marks", {}))
+    runner.close()
+    if result.wrong_bytes is not None:
+        result.validated = result.wrong_bytes == 0
+    if benchmark.metric.bytes_of:
+        result.bytes_moved = benchmark.metric.bytes_of(cell, session.size)
+    elif benchmark.metric.bytes_over:
+        result.bytes_moved = benchmark.metric.bytes_over(cell, session.hosts)
+    if cell.ddt:
+        result.extra["transmit_size"] = float(transmitted(cell))
+        if result.bytes_moved is not None:
+            result.bytes_moved = result.bytes_moved * transmitted(cell) // cell.size
+    result.elapsed_s = time.monotonic() - started
+    return result
+
+
+def _noted(session: Session, benchmark: Benchmark, cell: Cell) -> Measured:
+    """A benchmark with one sample a launch, which the session took when it began."""
+    name = benchmark.metric.lap
+    if name not in session.started:
+        raise EnvironmentProblem(f"{benchmark.name}: backend {session.backend} does not know how long its start took")
+    mine = list(session.started[name].items())
+    result = Measured(cell, 1, "fixed", version_of(benchmark, cell, session))
+    times = np.array([us for _, us in mine])
+    slowest = session.maximum(np.array([times.max()]))
+    average = session.total(np.array([times.sum()])) / session.size
+    result.series[name] = {"max": slowest, "avg": average}
+    everyone = sorted(part for parts in session.gather(mine) for part in parts)
+    result.laps[name] = [us for _, us in everyone]
+    result.slowest_rank_share = [float(us >= slowest[0]) for _, us in everyone]
+    return result
+
+
+def _loop(session: Session, cell: Cell, sampler: Sampler, fewest: int) -> str:
+    """Run the timed iterations; returns why it stopped: fixed, count, precision or time."""
+    began = time.monotonic()
+    if not cell.auto and cell.time_limit is None:
+        sampler.run(cell.iterations)
+        return "fixed"
+    first = min(fewest, cell.iterations)
+    for goal in checkpoints(cell.iterations, first):
+        sampler.run(goal - sampler.kept, drop=AFTER_CHECKPOINT if sampler.kept else 0)
+        if goal >= cell.iterations:
+            break
+        reached = cell.auto and relative_half_width(sampler.slowest()[:, sampler.primary]) <= cell.precision
+        late = cell.time_limit is not None and time.monotonic() - began >= cell.time_limit
+        verdict: str = session.share("precision" if reached else "time" if late else "")
+        if verdict:
+            return verdict
+    return "count" if cell.auto else "fixed"
+
+
+def _reduce(session: Session, sampler: Sampler, stage: str, result: Measured) -> None:
+    """The two series of each column, the ranks' means, and how often each rank was the slowest."""
+    slowest, average, local = sampler.slowest(), sampler.average(), sampler.local()
+    share = (local[:, :, sampler.primary] >= slowest[:, sampler.primary]).mean(axis=1)
+    mine = list(zip(sampler.timed, local.mean(axis=1).tolist(), share.tolist(), strict=True))
+    everyone: list[tuple[int, list[float], float]] = sorted(part for parts in session.gather(mine) for part in parts)
+    for column, lap in enumerate(sampler.columns):
+        name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
+        result.series[name] = {"max": slowest[:, column], "avg": average[:, column]}
+        result.laps[name] = [means[column] for _, means, _ in everyone]
+    result.slowest_rank_share = [part for _, _, part in everyone]
+
+
+def messages(measured: Measured, benchmark: Benchmark, encode: Callable[[Floats], Any]) -> Iterator[Mapping[str, Any]]:
+    """The messages of a finished cell: one, or one for each lap that is a sample of its own (:attr:`Metric.apart`)."""
+    whole = as_message(measured, encode)
+    for lap in benchmark.metric.apart:
+        primary = lap == benchmark.metric.lap
+        yield {
+            **whole,
+            "series": {lap: whole["series"][lap]},
+            "laps": {lap: whole["laps"][lap]},
+            "slowest_rank_share": measured.slowest_rank_share if primary else None,
+            "marks": {**measured.marks, SIDE: lap, "guideline": benchmark.summary},
+        }
+    if not benchmark.metric.apart:
+        yield whole
+
+
+def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[str, Any]:
+    """A finished cell as the JSON message that is streamed to the parent."""
+    return {
+        "cell": {name: getattr(measured.cell, name) for name in Cell.__dataclass_fields__},
+        "iterations": measured.iterations,
+        "warmup": measured.cell.warmup,
+        "stop_reason": measured.stop_reason,
+        "program_hash": measured.program_hash,
+        "series": {lap: {k: encode(v) for k, v in pair.items()} for lap, pair in measured.series.items()},
+        "laps": measured.laps,
+        "slowest_rank_share": measured.slowest_rank_share,
+        "validated": measured.validated,
+        "wrong_bytes": measured.wrong_bytes,
+        "elapsed_s": measured.elapsed_s,
+        "bytes_moved": measured.bytes_moved,
+        "extra": measured.extra,
+        "marks": measured.marks,
+    }
+
+
+def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World, ours: bool = False) -> dict[str, int]:
+    """Largest size of each buffer over the cells of a sweep, in bytes, validation included.
+
+    With `ours` without those that the library allocates.
+    """
+    needed: dict[str, int] = {}
+    for cell in cells:
+        variants = [cell, replace(cell, distinct=True)] if cell.validate else [cell]
+        for variant in variants:
+            for buffer in benchmark.program(world, variant).buffers:
+                if ours and buffer.library:
+                    continue
+                needed[buffer.name] = max(needed.get(buffer.name, 0), buffer.nbytes)
+    return needed

@@ -1,0 +1,130 @@
+"""A benchmark of two ranks, measured between every pair of a world: the samples of each pair are kept apart.
+
+The program is the benchmark's own, with other numbers for its two ranks. Ranks without a partner in a round wait
+without using a core where the session knows how (``rest``): on a full machine they would be in the way.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.measuring.measure import Phase
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step, program_hash
+from omb_py.engine.program.pair_schedule import Pair, parse_schedule
+from omb_py.engine.session import Session
+
+IDLE = Program((), (Stage(((),)),))
+"""What a rank without a partner does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What was measured at once; complete on the process that holds rank 0."""
+
+    cell: Cell
+    number: int
+    """Of the round."""
+    last: bool
+    """The cell is done with it."""
+    samples: Mapping[Pair, NDArray[np.float32]]
+    """Microseconds by iteration for each pair (who sends first, who answers), as its first rank timed them."""
+    program_hash: str
+    bytes_moved: int | None
+
+
+def between(program: Program, pair: Pair) -> Program:
+    """A program of ranks 0 and 1 with other numbers for the two."""
+
+    def renamed(nodes: Body) -> Body:
+        return tuple(_renamed(node) for node in nodes)
+
+    def _renamed(node: Node) -> Node:
+        if isinstance(node, Repeat):
+            return replace(node, body=renamed(node.body))
+        if isinstance(node, Step) and "peer" in node.operands:
+            return replace(node, operands={**node.operands, "peer": pair[node["peer"]]})
+        return node
+
+    stages = tuple(
+        replace(
+            stage,
+            variants=tuple(map(renamed, stage.variants)), setup=renamed(stage.setup), teardown=renamed(stage.teardown),
+        )
+        for stage in program.stages
+    )  # fmt: skip
+    return replace(program, stages=stages)
+
+
+def measure_pairs(
+    session: Session, benchmark: Benchmark, cell: Cell, phase: Phase = lambda name: None
+) -> Iterator[Round]:
+    """Measure every pair of the cell's schedule, round by round; all ranks must take all of it.
+
+    Raises:
+        StepFailed: a library call returned an error.
+    """
+    ends = [benchmark.program(World(rank, 2), cell) for rank in (0, 1)]
+    version = program_hash(*ends)
+    moved = benchmark.metric.bytes_of(cell, 2) if benchmark.metric.bytes_of else None
+    waiting: tuple[int, list[Pair], Mapping[Pair, NDArray[np.float32]]] | None = None
+    for number, pairs in parse_schedule(cell.pairs).rounds(session.size):
+        if waiting is not None:
+            yield Round(cell, waiting[0], False, waiting[2], version, moved)
+        waiting = number, pairs, _measure(session, benchmark, cell, pairs, ends, phase)
+    if waiting is not None:
+        yield Round(cell, waiting[0], True, waiting[2], version, moved)
+
+
+def _measure(
+    session: Session, benchmark: Benchmark, cell: Cell, pairs: list[Pair], ends: list[Program], phase: Phase
+) -> Mapping[Pair, NDArray[np.float32]]:
+    """The samples of pairs that are measured at once, where rank 0 is."""
+    place = {rank: (pair, end) for pair in pairs for end, rank in enumerate(pair)}
+    mine = {rank: place[rank] for rank in session.local if rank in place}
+    programs = {rank: IDLE for rank in session.local}
+    programs |= {rank: between(ends[end], pair) for rank, (pair, end) in mine.items()}
+    runner = session.load(cell, programs) if mine else None
+    if runner is not None:
+        runner.enter(0, {})
+    phase("loop")
+    session.barrier()
+    found: dict[Pair, NDArray[np.float32]] = {}
+    if runner is not None:
+        gc.disable()
+        try:
+            laps = runner.run(0, -cell.warmup, cell.warmup + cell.iterations)
+        finally:
+            gc.enable()
+        for rank, (pair, end) in mine.items():
+            if end == 0:
+                times = laps[rank][cell.warmup :, 0] / (1000.0 * benchmark.metric.parts_of(cell))
+                found[pair] = times.astype(np.float32)
+    phase("write")
+    if runner is not None:
+        runner.leave(0)
+        runner.close()
+    rest = getattr(session, "rest", None)
+    if rest is not None:
+        rest()
+    return {pair: samples for part in session.gather(found) for pair, samples in part.items()}
+
+
+def as_round(done: Round, encode: Callable[[Any], Any]) -> Mapping[str, Any]:
+    """A round as the JSON message that is streamed to the parent; `samples` has a row of iterations for each pair."""
+    pairs = sorted(done.samples)
+    return {
+        "cell": asdict(done.cell),
+        "round": done.number,
+        "last": done.last,
+        "pairs": [list(pair) for pair in pairs],
+        "samples": encode(np.array([done.samples[pair] for pair in pairs], np.float64)),
+        "program_hash": done.program_hash,
+        "bytes_moved": done.bytes_moved,
+    }

@@ -1,0 +1,415 @@
+"""What every buffer must hold: known payloads for each step, so that every byte can be checked on every rank.
+
+A payload varies with iteration, slot of the window, sender, receiver and position.  Copies carry bytes; reductions
+carry small integers that stay exact in their type, and whose reduction over any number of ranks is known in closed
+form: with ``q`` a fixed function of the position and ``h_r`` a number of rank r, rank r holds ``(q + h_r) mod m``, so
+the result depends on the position through q alone and a table of m entries holds it.  For products, and for and/or, one
+rank decides at each place and the others hold the neutral element.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.datatype_layouts import derived
+from omb_py.engine.program.dtypes import DTYPES, FP8
+from omb_py.engine.program.groups import group_of, place_in
+from omb_py.engine.program.language import Blocks, Body, Region, Step, started, walk
+from omb_py.engine.program.rma import ADDING, EXPOSED
+from omb_py.engine.program.steps import PREFIXES, REDUCTIONS, base
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Make: TypeAlias = Callable[[], Bytes]
+"""Makes a payload when it is needed: all of a window at once would take as much memory as the buffers."""
+Part: TypeAlias = tuple[Region, Make]
+Expected: TypeAlias = tuple[list[Part], list[Part]]
+_NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
+
+
+@lru_cache(maxsize=8)
+def mask(dtype: str, nbytes: int) -> NDArray[np.bool_] | None:
+    """Which of `nbytes` bytes of messages of a type travel; None: all."""
+    kind = derived(dtype)
+    if kind is None or kind.travels == kind.extent:
+        return None
+    item, one = DTYPES[kind.base].itemsize, np.zeros(kind.extent, bool)
+    rows = one[: kind.times * kind.span * item].reshape(kind.times, kind.span * item)
+    for place, length in kind.pieces:
+        rows[:, place * item : (place + length) * item] = True
+    return np.tile(one, nbytes // kind.extent)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """What a message of a derived type leaves: its payload where bytes travel, in the gaps the opposite of it."""
+
+    make: Make
+    where: NDArray[np.bool_]
+
+    def __call__(self) -> Bytes:
+        """What must be there."""
+        content = self.make()
+        return np.where(self.where, content, ~content)
+
+    def before(self) -> Bytes:
+        """What is there before: nothing is right, but the gaps stay as they are."""
+        return ~self.make()
+
+
+def mix(*key: int) -> int:
+    """A 32-bit number that looks random, the same on every rank."""
+    return zlib.crc32(np.array(key, "<i8").tobytes())
+
+
+_CHUNK = 1 << 20
+"""Elements of a reduction made at a time: NumPy looks them up through indices of eight bytes."""
+
+
+@lru_cache(maxsize=8)
+def _ramp(nbytes: int) -> Bytes:
+    """Bytes that depend on the position with no short period: a shifted or swapped block does not match."""
+    column, row = np.arange(256, dtype=np.uint32), np.arange(-(-nbytes // 256), dtype=np.uint32)
+    within, beyond = (column * 167).astype(np.uint8), (row * 13 ^ (row >> 8) * 101).astype(np.uint8)
+    return (beyond[:, None] ^ within[None, :]).reshape(-1)[:nbytes]
+
+
+def pattern(nbytes: int, *key: int) -> Bytes:
+    """The bytes of a message identified by `key`."""
+    number = mix(*key)
+    return (_ramp(nbytes) ^ np.uint8(number & 0xFF)) + np.uint8(number >> 8 & 0xFF)
+
+
+@lru_cache(maxsize=8)
+def _place(count: int, m: int) -> Bytes:
+    """A number under `m`, at most 97, for each position."""
+    column, row = np.arange(m, dtype=np.uint32), np.arange(-(-count // m), dtype=np.uint32)
+    across, down = (7 * column % m).astype(np.uint8), (3 * row % m).astype(np.uint8)
+    return ((down[:, None] + across[None, :]) % np.uint8(m)).reshape(-1)[:count]
+
+
+def _spread(table: NDArray[Any], dtype: str, count: int) -> Bytes:
+    """An element of the table for each position, by its place."""
+    place, values = _place(count, len(table)), from_numbers(table, dtype)
+    out = np.empty(count, values.dtype)
+    for start in range(0, count, _CHUNK):
+        out[start : start + _CHUNK] = values[place[start : start + _CHUNK]]
+    return out.view(np.uint8)
+
+
+@cache
+def fp8_values(dtype: str) -> NDArray[np.float32]:
+    """The value of each of the 256 bytes of an 8-bit float (OCP 8-bit floating point specification 1.0, section 5)."""
+    fraction_bits, bias = (3, 7) if dtype == "float8e4m3" else (2, 15)
+    code = np.arange(256)
+    exponent, fraction = (code & 0x7F) >> fraction_bits, (code & ((1 << fraction_bits) - 1)) / (1 << fraction_bits)
+    values = np.where(exponent > 0, (1 + fraction) * 2.0 ** (exponent - bias), fraction * 2.0 ** (1 - bias))
+    if dtype == "float8e4m3":
+        values[code & 0x7F == 0x7F] = np.nan
+    else:  # the largest exponent is infinity and NaN, as in larger types
+        values[exponent == 31] = np.where(fraction[exponent == 31] > 0, np.nan, np.inf)
+    return np.where(code < 128, values, -values).astype(np.float32)
+
+
+def from_numbers(numbers: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Numbers as elements of a type.
+
+    bfloat16 is the upper half of a float32; integers up to 256 are exact in it. Of fp8 only numbers that it has, not
+    negative.
+    """
+    if dtype in FP8:
+        finite = fp8_values(dtype)[: 0x7F if dtype == "float8e4m3" else 0x7C]
+        return np.searchsorted(finite, numbers.astype(np.float32)).astype(np.uint8)
+    if dtype == "bfloat16":
+        return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return numbers.astype(DTYPES[dtype].numpy)
+
+
+def to_numbers(elements: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """The reverse: bfloat16 and fp8 as float32, every other type as it is."""
+    if dtype in FP8:
+        numbers: NDArray[np.float32] = fp8_values(dtype)[elements]
+        return numbers
+    return (elements.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else elements
+
+
+def modulus(dtype: str, ranks: int) -> int:
+    """How many values a reduction's payload takes: as many as keep a sum over the ranks exact, 2 to 97."""
+    parts = 2 if DTYPES[dtype].kind == "complex" else 1  # the imaginary part is twice the real one
+    return max(2, min(_PLACES, DTYPES[dtype].exact // parts // max(1, ranks)))
+
+
+SPARSE: Final = "sum of one"
+_PLACES: Final = 97
+_NEUTRAL: Final = {"prod": 1, "land": 1, "lor": 0, "band": -1, "bor": 0, SPARSE: 0}
+"""Where one rank decides the result and the others hold what changes nothing: the result is exact in every type."""
+
+
+def _scheme(op: str, dtype: str, ranks: int) -> tuple[str, int]:
+    """How a reduction's payload is made, and how many places differ.
+
+    A sum over more ranks than a type of floats counts to has one summand at each place.
+    """
+    kind = DTYPES[dtype]
+    if op == "sum" and kind.kind != "integer" and kind.exact < ranks:
+        return SPARSE, _PLACES
+    if kind.kind == "fp8" and op != "sum":  # nothing adds up; not a power of two, of which ranks would hold the same
+        return op, _PLACES if op in _NEUTRAL else kind.exact - 1
+    return op, modulus(dtype, ranks)
+
+
+def _decisive(place: NDArray[np.int64], op: str) -> NDArray[np.int64]:
+    """What the one rank that decides holds, by place."""
+    match op:
+        case "prod":
+            return 2 + place % 2
+        case "land" | "lor":
+            return place % 2
+        case "band":
+            return ~(1 + place % 97)
+        case "sum of one":
+            return 1 + place % 2
+    return 1 + place % 97
+
+
+def _complex(table: NDArray[np.int64], dtype: str) -> NDArray[Any]:
+    """Sums: real and imaginary parts that differ, so that halves in the wrong order do not match."""
+    return table * (1 + 2j) if DTYPES[dtype].kind == "complex" else table
+
+
+def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int) -> Bytes:
+    """What `rank` puts into a reduction of `count` elements."""
+    op, m = _scheme(op, dtype, ranks)
+    place = np.arange(m)
+    if op in _NEUTRAL:
+        mine = (place + mix(*key)) % ranks == rank
+        table = np.where(mine, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
+    else:
+        held = (place + mix(rank, *key)) % m
+        table = _complex(held % 2 if op == "lxor" else held, dtype)
+    return _spread(table, dtype, count)
+
+
+def reduced(count: int, dtype: str, op: str, ranks: int, *key: int, first: int | None = None) -> Bytes:
+    """What a reduction over all `ranks` must give, or over the `first` of them, one or more."""
+    op, m = _scheme(op, dtype, ranks)
+    place, some = np.arange(m), ranks if first is None else first
+    if op in _NEUTRAL:
+        there = (place + mix(*key)) % ranks < some
+        table = np.where(there, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
+    else:
+        held = (place[:, None] + np.array([mix(r, *key) % m for r in range(some)])[None, :]) % m
+        combine = {"sum": np.add, "min": np.minimum, "max": np.maximum, "bxor": np.bitwise_xor}
+        table = (held % 2).sum(axis=1) % 2 if op == "lxor" else _complex(combine[op].reduce(held, axis=1), dtype)
+    # beyond the exact range (int8 on more than 63 ranks) integers wrap as the libraries' do
+    return _spread(table, dtype, count)
+
+
+def _slot(region: Region, k: int) -> int:
+    return k if region.stride else 0
+
+
+def _blocks(nbytes: int, ranks: int, *keys: tuple[int, ...]) -> Bytes:
+    return np.concatenate([pattern(nbytes // ranks, *key) for key in keys])
+
+
+def _part_of_reduced(start: int, elements: int, count: int, dtype: str, op: str, ranks: int, *key: int) -> Bytes:
+    item = DTYPES[dtype].itemsize
+    return reduced(count, dtype, op, ranks, *key)[start * item : (start + elements) * item]
+
+
+def _edges(peers: Sequence[int], data: Region | Blocks) -> Iterator[tuple[int, int, Region]]:
+    """(peer, how many edges to it came before, its block) for each edge of a vector or neighborhood collective."""
+    seen: Counter[int] = Counter()
+    each = data.nbytes // max(1, len(peers))
+    for j, peer in enumerate(peers):
+        block = data.block(j) if isinstance(data, Blocks) else Region(data.buffer, data.offset + j * each, each)
+        yield peer, seen[peer], block
+        seen[peer] += 1
+
+
+_ONE_SIDED: Final = 1 << 20
+"""Part of the key of one-sided payloads, larger than any tag."""
+
+
+def _window_parts(
+    step: Step, k: int, world: World, iteration: int
+) -> Iterator[tuple[Region, Make | None, Make | None]]:
+    """(region, bytes before, bytes after) of an operation on a window: at its origin, or (``exposed``) at its target.
+
+    In an accumulation the target holds what rank 0 of two would contribute to a reduction, the origin what rank 1
+    would. A compare-and-swap finds what it compares with in every other iteration.
+    """
+    exposed = step.op == EXPOSED
+    op: str = step["call"] if exposed else step.op
+    origin, target = (step["peer"], world.rank) if exposed else (world.rank, step["peer"])
+    place: Region = step["window"]
+    key, nbytes = (iteration, _ONE_SIDED, origin, target, _slot(place, k)), place.nbytes
+    parts: dict[str, tuple[Make | None, Make | None]]
+    if op == "compare_and_swap":
+        old, new = (partial(pattern, nbytes, *key, swapped) for swapped in (0, 1))
+        equal = iteration % 2 == 0
+        other = partial(_unlike, nbytes, *key, 0)
+        parts = {
+            "window": (old, new if equal else old), "send": (new, None), "recv": (None, old),
+            "compare": (old if equal else other, None),
+        }  # fmt: skip
+    elif op in ADDING:
+        count, dtype, reduction = nbytes // DTYPES[step["dtype"]].itemsize, step["dtype"], step["op"]
+        held, given = (partial(contribution, count, dtype, reduction, 2, who, *key) for who in (0, 1))
+        total = partial(reduced, count, dtype, reduction, 2, *key)
+        parts = {"window": (held, total), "send": (given, None), "recv": (None, held)}
+    else:
+        moved = partial(pattern, nbytes, *key)
+        parts = {"window": (moved if op.endswith("get") else None, moved), "send": (moved, None), "recv": (None, moved)}
+    for name, (before, after) in parts.items():
+        if name in step.operands and (name == "window") == exposed:
+            yield step[name].at(k), before, after
+
+
+def _unlike(nbytes: int, *key: int) -> Bytes:
+    return pattern(nbytes, *key) ^ np.uint8(0x0F)
+
+
+def _zeros(nbytes: int) -> Bytes:
+    return np.zeros(nbytes, np.uint8)
+
+
+def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
+    """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
+    me, n, op = world.rank, world.size, base(step.op)
+    if op == "zero":
+        yield step["send"], partial(_zeros, step["send"].nbytes)
+    elif "window" in step.operands:
+        for place, before, _ in _window_parts(step, k, world, iteration):
+            if before is not None:
+                yield place, before
+    elif op in ("send", "psend"):
+        region: Region = step["send"]
+        yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
+    elif op == "bcast" and step["root"] == me:
+        yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, me, _slot(step["buf"], k))
+    elif op in REDUCTIONS or op in PREFIXES:
+        region = step["send"]
+        count = region.nbytes // DTYPES[step["dtype"]].itemsize
+        yield region.at(k), partial(contribution, count, step["dtype"], step["op"], n, me, iteration, _slot(region, k))
+    elif op in ("allgather", "gather", "allgatherv", "gatherv", "neighbor_allgather", "neighbor_allgatherv"):
+        yield step["send"].at(k), partial(pattern, step["send"].nbytes, iteration, me, _slot(step["send"], k))
+    elif op == "alltoall" or (op == "scatter" and step["root"] == me):
+        region = step["send"]
+        yield (
+            region.at(k),
+            partial(_blocks, region.nbytes, n, *((iteration, me, d, _slot(region, k)) for d in range(n))),
+        )
+    elif op in _PERSONAL or (op == "scatterv" and step["root"] == me):
+        for peer, number, block in _edges(step.peers("targets", n), step["send"]):
+            yield block, partial(pattern, block.nbytes, iteration, me, peer, number)
+
+
+_PERSONAL = ("alltoallv", "alltoallw", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw")
+
+
+def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
+    """What a step leaves on this rank: (region, maker of the bytes that must be there after the iteration)."""
+    me, n, op = world.rank, world.size, base(step.op)
+    if "window" in step.operands:
+        for place, _, after in _window_parts(step, k, world, iteration):
+            if after is not None:
+                yield place, after
+    elif op in ("recv", "precv"):
+        region: Region = step["recv"]
+        yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
+    elif op == "bcast":
+        yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, step["root"], _slot(step["buf"], k))
+    elif op in REDUCTIONS and step.operands.get("root", me) == me:
+        region, sent = step["recv"], step["send"]
+        item = DTYPES[step["dtype"]].itemsize
+        elements, start = region.nbytes // item, 0
+        if op == "reduce_scatter_block":
+            start = me * elements
+        elif op == "reduce_scatter":
+            start, elements = sum(step["counts"][:me]), step["counts"][me]
+            region = Region(region.buffer, region.offset, elements * item)
+        key = step["dtype"], step["op"], n, iteration, _slot(sent, k)
+        yield region.at(k), partial(_part_of_reduced, start, elements, sent.nbytes // item, *key)
+    elif op in PREFIXES and (before := me + (op == "scan")):
+        region, sent = step["recv"], step["send"]
+        count = sent.nbytes // DTYPES[step["dtype"]].itemsize
+        key = step["dtype"], step["op"], n, iteration, _slot(sent, k)
+        yield region.at(k), partial(reduced, count, *key, first=before)
+    elif op == "scatter":
+        region = step["recv"]
+        yield region.at(k), partial(pattern, region.nbytes, iteration, step["root"], me, _slot(region, k))
+    elif op == "scatterv":
+        yield step["recv"], partial(pattern, step["recv"].nbytes, iteration, step["root"], me, 0)
+    elif op == "allgather" or (op == "gather" and step["root"] == me):
+        region = step["recv"]
+        yield region.at(k), partial(_blocks, region.nbytes, n, *((iteration, s, _slot(region, k)) for s in range(n)))
+    elif op == "alltoall":
+        region = step["recv"]
+        yield (
+            region.at(k),
+            partial(_blocks, region.nbytes, n, *((iteration, s, me, _slot(region, k)) for s in range(n))),
+        )
+    elif op in _PERSONAL:
+        for peer, number, block in _edges(step.peers("sources", n), step["recv"]):
+            yield block, partial(pattern, block.nbytes, iteration, peer, me, number)
+    elif op in ("allgatherv", "neighbor_allgather", "neighbor_allgatherv") or (op == "gatherv" and step["root"] == me):
+        for peer, _, block in _edges(step.peers("sources", n), step["recv"]):
+            yield block, partial(pattern, block.nbytes, iteration, peer, 0)
+
+
+def expectations(nodes: Body, world: World, iteration: int, known: Mapping[int, Step] = _NOTHING) -> Expected:
+    """All inputs and all outputs of a body on this rank. A region that is written twice keeps its last content.
+
+    Args:
+        nodes: the body.
+        world: the place of the rank.
+        iteration: its number, part of every payload.
+        known: what starting each persistent request does (:func:`omb_py.engine.program.language.templates`).
+    """
+    before: dict[Region, Make] = {}
+    after: dict[Region, Make] = {}
+    for node, k in walk(nodes):
+        if isinstance(node, Step):
+            for step in started(node, known):
+                group, place = group_of(step), place_in(step, world)
+                # ranks count within their group: its number in the key tells what another group would send
+                number = mix(iteration, *group) if group else iteration
+                before.update(inputs(step, k, place, number))
+                after.update(_laid(step, part, place) for part in outputs(step, k, place, number))
+    return list(before.items()), list(after.items())
+
+
+def _laid(step: Step, part: Part, world: World) -> Part:
+    """A part of a step's outputs, of which only a layout travels. A broadcast's root keeps what it had."""
+    region, make = part
+    kind = str(step.operands.get("dtype", ""))
+    where = mask(kind, region.nbytes) if "@" in kind else None
+    if where is None or ("buf" in step.operands and step["root"] == world.rank):
+        return part
+    return region, Laid(make, where)
+
+
+def repeatable(nodes: Body, known: Mapping[int, Step] = _NOTHING) -> bool:
+    """Whether a second iteration finds its inputs as the first did.
+
+    Not when a reduction or exchange is in place, nor when a window is added to.
+    """
+    for node, _ in walk(nodes):
+        if isinstance(node, Step):
+            if node.operands.get("call", node.op) in ADDING:
+                return False
+            for step in started(node, known):
+                if "in_place" in step.operands and base(step.op) in (*REDUCTIONS, "alltoall", *_PERSONAL):
+                    return False
+    return True

@@ -1,0 +1,99 @@
+"""What keeps the ranks together between iterations (``--process-sync``), as a transformation of any program.
+
+``barrier``: the library's own, which the benchmark's program has already.  ``dissemination``: a barrier made of
+zero-byte messages, the same for every library: in round k rank r tells rank r + 2^k and hears of rank r - 2^k.
+``roundtime``: rank 0 announces a moment of the common clock, and all ranks begin then [Hunold and Carpen-Amarie,
+*Hierarchical Clock Synchronization in MPI*, CLUSTER 2018]; a sample then goes from that moment to a rank's end, so its
+maximum over the ranks is the global span.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import (
+    Body,
+    Buffer,
+    Lap,
+    Node,
+    Program,
+    Region,
+    Request,
+    Stage,
+    Stamp,
+    Step,
+    Until,
+    request_count,
+)
+
+KINDS: Final = ("barrier", "dissemination", "roundtime", "none")
+_TAG: Final = 31_000
+START: Final = "start of round"
+"""The buffer of round-time: int64 target; float64 slope, intercept, origin of this rank's clock; int64 ns ahead."""
+START_BYTES: Final = 40
+
+
+def dissemination(world: World, request: Request) -> Body:
+    """A barrier of ⌈log2 ranks⌉ rounds; `request` is a slot of its own."""
+    nodes: list[Node] = []
+    distance, empty = 1, Region(START, 0, 0)
+    while distance < world.size:
+        to, source = (world.rank + distance) % world.size, (world.rank - distance) % world.size
+        nodes += [
+            steps.irecv(empty, source, "char", request, _TAG + distance.bit_length()),
+            steps.send(empty, to, "char", _TAG + distance.bit_length()),
+            steps.wait(request),
+        ]
+        distance *= 2
+    return tuple(nodes)
+
+
+def common_start(world: World) -> Body:
+    """All ranks have come; rank 0 announces a moment; all wait for it, and the clock of the laps starts there."""
+    whole = Region(START, 0, START_BYTES)
+    moment = Region(START, 0, 8)
+    announce = (Step("announce", {"recv": whole}),) if world.rank == 0 else ()
+    tell = Step("tell", {"buf": moment, "root": 0, "dtype": "char"})
+    return (steps.barrier(), *announce, tell, Until(whole))
+
+
+def _begun_together(body: Body, start: Body) -> Body:
+    first = next((number for number, node in enumerate(body) if isinstance(node, Lap)), None)
+    return body if first is None else (*body[:first], *start, *body[first + 1 :])
+
+
+def synchronised(program: Program, world: World, kind: str) -> Program:
+    """The program with the synchronisation of a kind in each of its stages."""
+    if kind not in ("dissemination", "roundtime"):
+        return program
+    if kind == "dissemination":
+        after = dissemination(world, Request(request_count(program)))
+        bodies = [tuple((*body, *after) for body in stage.variants) for stage in program.stages]
+    else:
+        start = common_start(world)
+        bodies = [tuple(_begun_together(body, start) for body in stage.variants) for stage in program.stages]
+    stages: tuple[Stage, ...] = tuple(
+        replace(stage, variants=made) for stage, made in zip(program.stages, bodies, strict=True)
+    )
+    return Program((*program.buffers, Buffer(START, START_BYTES)), stages)
+
+
+def with_sync(benchmark: Benchmark) -> Benchmark:
+    """The benchmark whose program is synchronised as its cell says."""
+    if "process_sync" not in benchmark.options:
+        return benchmark
+    original = benchmark.program
+    return replace(benchmark, program=lambda world, cell: synchronised(original(world, cell), world, cell.process_sync))
+
+
+def skew_program(world: World, kind: str) -> tuple[Program, Cell]:
+    """A program that only synchronises and then reads the clock; and a cell for it."""
+    cell = Cell("skew", "", "native", 0, process_sync=kind)
+    before: Body = (Lap(),) if kind == "roundtime" else (steps.barrier(),) if kind in ("barrier", "none") else ()
+    made = synchronised(Program((), (Stage((before,)),)), world, kind)
+    stage = made.stages[0]
+    exits = tuple((*body, Stamp("exit")) for body in stage.variants)
+    return Program(made.buffers, (replace(stage, variants=exits),)), cell

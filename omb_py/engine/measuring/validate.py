@@ -1,0 +1,139 @@
+"""Validation: the body of the timed loop, run apart, with every byte of every block checked on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from omb_py.engine.measuring.payload import Bytes, Expected, Laid, expectations, repeatable
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Program, Region, templates
+from omb_py.engine.session import Runner, Session
+
+ITERATIONS = 10
+_MOMENT_NS = 1000.0
+TIMED_LOOP = -1
+"""Iteration number in the payload of the timed loop, whose buffers stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Writes wrong positions as OMB's ``-clog`` does: ``DIR/log-RANK.log``."""
+
+    folder: Path
+
+    def write(self, world: World, cell: Cell, iteration: int, actual: Bytes, expected: Bytes) -> None:
+        """Append the wrong elements of a region."""
+        kind = DTYPES[cell.dtype]
+        whole = actual.nbytes % kind.itemsize == 0  # a reply of one byte is no element
+        got, want = (part.view(kind.numpy if whole else "uint8") for part in (actual, expected))
+        # bytes, not values: payloads of copies may be NaN, which is unlike itself
+        wrong = (actual != expected).reshape(len(got), -1).any(axis=1)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / f"log-{world.rank}.log").open("a") as out:
+            out.write(f"Size: {cell.size}, Iteration:{iteration}, Datatype: {kind.mpi}\n")
+            out.write(f"{'Position':<10}{'Expected':>18}{'Actual':>18}\n")
+            for position in np.flatnonzero(wrong):
+                out.write(f"{position:<10}{want[position]!s:>18}{got[position]!s:>18}\n")
+
+
+class Checker:
+    """Fills and checks the buffers of the local ranks for one runner."""
+
+    def __init__(self, cell: Cell, worlds: Mapping[int, World], programs: Mapping[int, Program], log: Log | None):
+        self.cell, self.worlds, self.programs, self.log = cell, worlds, programs, log
+
+    def _parts(self, rank: int, stage: int, iteration: int, last: int) -> Expected:
+        what = self.programs[rank].stages[stage]
+        if what.check is not None:
+            reads, leaves = (expectations(nodes, self.worlds[rank], iteration) for nodes in what.check)
+            return reads[0], leaves[1]
+        variants = what.variants or ((),)
+        return expectations(variants[last % len(variants)], self.worlds[rank], iteration, templates(what))
+
+    def fill(self, runner: Runner, stage: int, iteration: int) -> None:
+        """Spoil what will be received, then put the payload of `iteration` where it is sent from.
+
+        In the timed loop all variants and all copies of the buffers take turns, so all of them get their payload.
+        """
+        variants = len(next(iter(self.programs.values())).stages[stage].variants) or 1
+        timed = iteration == TIMED_LOOP
+        for rank in self.worlds:
+            copies = self.programs[rank].stages[stage].copies
+            which = slice(None) if timed else slice(iteration % copies, iteration % copies + 1)
+            parts = [self._parts(rank, stage, iteration, turn) for turn in (range(variants) if timed else (iteration,))]
+            for region, expected in (part for _, after in parts for part in after):
+                spoiled = expected.before() if isinstance(expected, Laid) else ~expected()
+                _copies(runner, rank, region, copies)[which] = spoiled
+            for region, content in (part for before, _ in parts for part in before):
+                _copies(runner, rank, region, copies)[which] = content()
+
+    def repeatable(self, stage: int) -> bool:
+        """Whether what must be there after the timed loop is known (``repeatable``)."""
+        stages = (program.stages[stage] for program in self.programs.values())
+        return all(repeatable(variant, templates(s)) for s in stages for variant in s.variants)
+
+    def wrong(self, runner: Runner, stage: int, iteration: int, last: int | None = None) -> int:
+        """How many received bytes differ from what must be there.
+
+        Args:
+            runner: where the buffers are.
+            stage: index of the stage.
+            iteration: its number in the payload.
+            last: number of the last iteration of the timed loop, which chooses the variant; None: `iteration`.
+        """
+        total = 0
+        at = iteration if last is None else last
+        for rank, world in self.worlds.items():
+            copies = self.programs[rank].stages[stage].copies
+            for region, make in self._parts(rank, stage, iteration, at)[1]:
+                actual, expected = _copies(runner, rank, region, copies)[at % copies], make()
+                bad = int(np.count_nonzero(actual != expected))
+                if bad and self.log:
+                    self.log.write(world, self.cell, iteration, actual.copy(), expected)
+                total += bad
+        return total
+
+
+def _copies(runner: Runner, rank: int, region: Region, copies: int) -> Bytes:
+    """A region in every copy of its buffer, one row a copy; one that does not turn is the same in all."""
+    whole = runner.memory(rank, region.buffer)[region.offset :]
+    shape = (copies, region.nbytes)
+    return np.lib.stride_tricks.as_strided(whole, shape, (region.turn, 1))
+
+
+def checkable(benchmark: Benchmark) -> bool:
+    """Whether a benchmark moves data that can be checked."""
+    return "validation" in benchmark.options
+
+
+def validate(
+    session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None = None
+) -> int:
+    """Run the body of every stage with distinct buffers and return the wrong bytes of all ranks.
+
+    ``ITERATIONS`` times, and each variant at least once.
+    """
+    apart = replace(cell, distinct=True)
+    programs = {rank: benchmark.program(world, apart) for rank, world in worlds.items()}
+    checker = Checker(apart, worlds, programs, log)
+    runner = session.load(apart, programs)
+    stages = next(iter(programs.values())).stages
+    # what computes as long as an earlier stage took computes for a moment here
+    known = {(stage.name, lap): _MOMENT_NS for stage in stages for lap in stage.laps}
+    wrong = 0
+    for number, stage in enumerate(stages):
+        runner.enter(number, known)
+        for iteration in range(max(ITERATIONS, len(stage.variants))):
+            checker.fill(runner, number, iteration)
+            session.barrier()
+            runner.run(number, iteration, 1)
+            session.barrier()
+            wrong += checker.wrong(runner, number, iteration)
+        runner.leave(number)
+    runner.close()
+    return int(session.total(np.array([float(wrong)]))[0])

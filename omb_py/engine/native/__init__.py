@@ -1,0 +1,1 @@
+"""The native binding: programs of steps as machine code."""

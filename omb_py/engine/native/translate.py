@@ -1,0 +1,218 @@
+"""The native binding's translation: a stage of steps becomes a table of rows, and its shape machine code."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.native import opcodes as R
+from omb_py.engine.native.codegen import Shape, llvm_text, shape_of
+from omb_py.engine.program.language import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step, Until
+from omb_py.engine.program.rma import EXPOSED
+from omb_py.engine.program.step_text import describe
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """An operand of a C call: ``base + k * stride`` in pass k; read from that address when `load` is 4 or 8."""
+
+    base: int
+    stride: int = 0
+    load: int = 0
+    turn: int = 0
+    """Added for each copy of the buffers that comes before this iteration's (:attr:`.Stage.copies`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A C function by address, and its operands."""
+
+    address: int
+    args: tuple[Arg, ...]
+    op: int = R.CALL
+    """CALL or MATMUL of :mod:`omb_py.engine.native.opcodes`."""
+
+
+Resolve = Callable[[Step], Call]
+"""How a library does a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A stage, ready for :meth:`Machine.run`."""
+
+    rows: NDArray[np.int64]
+    """One a step: operands of the code (:mod:`omb_py.engine.native.opcodes`)."""
+    shape: Shape
+    laps: tuple[str, ...]
+    labels: tuple[str, ...]
+    """What each step does, by the number that the code writes into the watched word."""
+
+
+class Assembler:
+    """Builds the rows of one stage."""
+
+    def __init__(
+        self,
+        laps: Sequence[str],
+        resolve: Resolve,
+        address: Callable[[Step], int],
+        results: Mapping[tuple[str, str], float],
+        copies: int = 1,
+    ) -> None:
+        self.laps = {name: slot for slot, name in enumerate(laps)}
+        self.copies = copies
+        self.resolve, self.address, self.results = resolve, address, results
+        self.rows: list[list[int]] = []
+        self.labels: list[str] = []
+
+    def row(self, op: int, fn: int = 0, arity: int = 0) -> list[int]:
+        """Append a row and return it."""
+        row = [0] * R.WIDTH
+        row[R.OP], row[R.FN], row[R.ARITY], row[R.STEP] = op, fn, arity, max(0, len(self.labels) - 1)
+        self.rows.append(row)
+        return row
+
+    def add(self, nodes: Body) -> None:
+        """Append the rows of some nodes."""
+        for node in nodes:
+            if isinstance(node, Lap):
+                self.row(R.LAP, -1 if node.name is None else self.laps[node.name])
+            elif isinstance(node, Stamp):
+                self.row(R.STAMP, self.laps[node.name])
+            elif isinstance(node, Until):
+                address = self.address(Step("until", {"recv": node.start}))
+                self.row(R.UNTIL, address, self.laps[node.name])
+            elif isinstance(node, Repeat):
+                before = len(self.rows)
+                self.row(R.REPEAT, node.times)
+                self.add(node.body)
+                self.row(R.END)
+                # the code looks at the count at the end, and an empty pass takes time; the steps keep their numbers
+                if node.times < 1 or len(self.rows) == before + 2:
+                    del self.rows[before:]
+            elif isinstance(node, Host):
+                raise ValueError(f"host step {node.name!r} in a timed body: host steps belong to setup and teardown")
+            elif node.op == EXPOSED:
+                self.labels.append(describe(node))  # a number, as every step, and no call
+            else:
+                self.labels.append(describe(node))
+                self.step(node)
+
+    def step(self, step: Step) -> None:
+        """Append the row of one step."""
+        if step.op == "compute":
+            ns = step["ns"]
+            self.row(R.COMPUTE, ns.of(self.results) if isinstance(ns, Result) else int(ns))
+        elif step.op == "announce":
+            self.row(R.ANNOUNCE, self.address(step))
+        elif step.op == "flip":
+            row = self.row(R.FLIP, self.address(step), step["iteration"])
+            row[R.TURN0], row[R.COPIES] = step["recv"].turn, self.copies
+        else:
+            call = self.resolve(step)
+            if len(call.args) > R.MAX_ARITY:
+                raise ValueError(f"{describe(step)}: {len(call.args)} operands, at most {R.MAX_ARITY} fit into a row")
+            row = self.row(call.op, call.address, len(call.args))
+            row[R.COPIES] = self.copies
+            for j, arg in enumerate(call.args):
+                row[R.TURN0 + j] = arg.turn
+                row[R.ARG0 + j], row[R.STRIDE0 + j], row[R.LOAD0 + j] = arg.base, arg.stride, arg.load
+
+
+def assemble(
+    stage: Stage,
+    resolve: Resolve,
+    address: Callable[[Step], int],
+    results: Mapping[tuple[str, str], float],
+    gate: int = 0,
+) -> Table:
+    """Translate a stage's body.
+
+    Args:
+        stage: what to translate.
+        resolve: how the library does a step.
+        address: where the byte lies that a ``flip`` step inverts.
+        results: mean nanoseconds of laps of earlier stages, for ``Result`` operands.
+        gate: address of a word that must be 1 before an iteration begins; 0: none.
+    """
+    work = Assembler(stage.laps, resolve, address, results, stage.copies)
+    bounds: list[int] = []
+    for variant in stage.variants or ((),):
+        bounds.append(len(work.rows))
+        if gate:
+            work.row(R.GATE, gate, 1)
+        work.add(variant)
+        bounds.append(len(work.rows))
+    table = np.array(work.rows, np.int64).reshape(len(work.rows), R.WIDTH)
+    return Table(table, shape_of(work.rows, bounds), stage.laps, tuple(work.labels))
+
+
+@cache
+def compiler() -> Any:
+    """LLVM for this processor: a function from a shape to the address of its code, which stays for good."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine(opt=2)
+    keep = []
+
+    def compiled(shape: Shape, seconds: bool) -> int:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(llvm_text(shape, seconds)), target)
+        engine.finalize_object()
+        keep.append(engine)
+        return int(engine.get_function_address("run"))
+
+    return compiled
+
+
+_POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
+_RUN = ctypes.CFUNCTYPE(_INT, _POINTER, _INT, _INT, _POINTER, _INT, _POINTER, _POINTER, _POINTER)
+
+
+class Machine:
+    """Runs tables: the code of each shape, the clock, the watched word and the dummy computation's operands.
+
+    Args:
+        wtime: address of the library's own clock, ``double f(void)`` in seconds, which laps then read, as C benchmarks
+            do: what a reading costs is part of every sample.  0: clock_gettime(CLOCK_MONOTONIC), in nanoseconds.
+    """
+
+    def __init__(self, wtime: int = 0) -> None:
+        self._code: dict[Shape, Any] = {}
+        self.wtime = wtime
+        libc = ctypes.CDLL(None)
+        self.clock = np.array(
+            [ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0, time.CLOCK_MONOTONIC, wtime], np.int64
+        )  # no system call on Linux
+        self.word = np.zeros(4, np.int64)
+        """[1] iteration, [2] step, [3] return code of the call that failed."""
+        self.work = np.ones((27, 25), np.float32)
+
+    def prepare(self, table: Table) -> None:
+        """Make the code of a table: some milliseconds for a new shape, none in :meth:`run` then."""
+        if table.shape not in self._code:
+            self._code[table.shape] = _RUN(compiler()(table.shape, self.wtime != 0))
+
+    def run(self, table: Table, first: int, iterations: int) -> tuple[NDArray[np.int64], int]:
+        """Run a table, the interpreter lock released.
+
+        Returns:
+            nanoseconds, int64 (iterations, laps), and 0 or 1 + the step that failed.
+        """
+        self.prepare(table)
+        width = max(1, len(table.laps))
+        out = np.zeros((iterations, width), np.int64)
+        failed = self._code[table.shape](
+            table.rows.ctypes.data, first, iterations, out.ctypes.data, width,
+            self.word.ctypes.data, self.clock.ctypes.data, self.work.ctypes.data,
+        )  # fmt: skip
+        return out[:, : len(table.laps)], int(failed)

@@ -1,0 +1,1 @@
+"""The step language, and what benchmarks are made of."""

@@ -1,0 +1,294 @@
+"""What a benchmark declares besides its program: sizes, counts, rank rule, metric, needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Program
+
+if TYPE_CHECKING:
+    from omb_py.engine.measuring.measure import Measured
+    from omb_py.engine.session import Session
+
+Family = Literal[
+    "pt2pt",
+    "collective",
+    "non-blocking",
+    "persistent",
+    "neighborhood",
+    "one-sided",
+    "startup",
+    "host",
+    "guideline",
+    "workload",
+    "training",
+]
+
+Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
+"""``first half``: the senders of pairs i, i + ranks/2; ``first node``: the ranks on the host of rank 0."""
+
+LARGE_MESSAGE_BYTES = 8192
+"""Above this many bytes OMB switches to its large-message iteration counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The place of one rank: its number, how many there are, and the host of each."""
+
+    rank: int
+    size: int
+    hosts: tuple[str, ...] = ()
+
+
+def halves(ranks: int) -> tuple[str, ...]:
+    """Hosts of ranks of which nothing is known: two nodes with half the ranks each."""
+    return tuple("first" if rank < ranks // 2 else "second" for rank in range(ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One (benchmark, options, size) to be measured in a launch. JSON-serialisable by ``vars``-like means."""
+
+    benchmark: str
+    backend: str
+    binding: str
+    size: int
+    """Message size in bytes as OMB prints it (per destination for alltoall, per rank for allgather)."""
+    dtype: str = "char"
+    """One of :data:`omb_py.engine.program.dtypes.DTYPES`."""
+    device: str = "cpu"
+    buffer: str = "numpy"
+    object_kind: str = "bytes"
+    """Of buffer ``object``: one of :data:`omb_py.engine.program.buffers.OBJECTS`."""
+    out_of_band: bool = False
+    """Large buffers inside an object are not pickled but sent beside it (mpi4py.util.pkl5)."""
+    op: str = "sum"
+    root: int = 0
+    """Of a collective with a root; -1: another one in every iteration."""
+    in_place: bool = False
+    """MPI_IN_PLACE."""
+    tests: int = 0
+    """Calls of MPI_Test while a non-blocking collective runs; the computing is cut into so many pieces."""
+    imbalance: float = 0.0
+    """Blocks of a vector collective differ by up to this part of the size."""
+    traffic: str = ""
+    """What each rank sends to each other (``options.traffic``); empty: all the same, or as `imbalance` says."""
+    neighborhood: str = "cart:1:1"
+    """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
+    workload: str = ""
+    """``NAME:KEY=VALUE,…`` of a workload (docs/workloads)."""
+    window: int = 64
+    vary_window: bool = False
+    """One of a sweep over windows as well as sizes (``-V``)."""
+    print_rate: int = 1
+    """Whether OMB's text has the column Messages/s."""
+    buffer_num: str = "single"
+    """``multiple``: a buffer for each message of a window, or for each of some iterations in turn."""
+    ddt: str = ""
+    """Layout of a derived datatype (:mod:`omb_py.engine.program.datatype_layouts`); empty: contiguous, without one."""
+    partitions: int = 8
+    thread_counts: str = "1:2"
+    """Threads that send on rank 0 : threads that receive on rank 1."""
+    process_counts: str = "2:2"
+    """Children that sleep beside rank 0 : beside rank 1."""
+    window_kind: str = "allocate"
+    """How the window of a one-sided benchmark is made (:data:`omb_py.engine.program.rma.WINDOWS`)."""
+    sync: str = "flush"
+    """What completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
+    session: bool = False
+    """MPI began with a session, and the communicator comes from it (``-I``)."""
+    process_sync: str = "barrier"
+    timing: str = ""
+    """What is timed where calls return before they are done (``engine.measuring.async_timing``); empty: calls block."""
+    batch: int = 1
+    """Calls that a sample times together."""
+    nccl: str = ""
+    """Settings of NCCL's own (:mod:`omb_py.engine.program.nccl_settings`)."""
+    staging: str = ""
+    """``staged``: what is on a device travels through host memory (:mod:`omb_py.engine.devices.staging`)."""
+    placement: str = ""
+    """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
+    filler: str = "cpu"
+    """What computes beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
+    cache: str = "hot"
+    """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.measuring.cache_rotation`)."""
+    iterations: int = 1000
+    """OMB's count for this size, or the user's."""
+    auto: bool = True
+    """May stop early, between ``min(100, iterations)`` and ``iterations``."""
+    warmup: int = 100
+    precision: float = 0.01
+    time_limit: float | None = None
+    validate: bool = False
+    distinct: bool = False
+    """Validation runs the same body with a buffer of its own for every slot of a window."""
+    pairs: str = ""
+    """Measured between every pair of ranks: a schedule (``engine.program.pair_schedule``); empty: by ranks 0 and 1."""
+    sweep: int = 0
+    """Which request of the run this cell is of: a size that fails ends its sweep, not those of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Iterations and warm-ups for small and large messages."""
+
+    small: int
+    small_warmup: int
+    large: int
+    large_warmup: int
+
+    def of(self, size: int) -> tuple[int, int]:
+        """(iterations, warm-ups) for a message of `size` bytes."""
+        if size > LARGE_MESSAGE_BYTES:
+            return self.large, self.large_warmup
+        return self.small, self.small_warmup
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Default range of message sizes in bytes, doubling; ``None`` for a benchmark without a size."""
+
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankRule:
+    """Which rank counts a benchmark admits."""
+
+    text: str
+    admits: Callable[[int], bool]
+    over_nodes: Callable[[tuple[str, ...]], bool] | None = None
+    """Whether it admits these hosts of its ranks; None: any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How samples become the printed number.
+
+    A *sample* is a lap divided by `parts`.  ``us``: the value is the mean of the timed ranks' mean samples.
+    ``MB/s``: the value is ``bytes_of(cell, ranks) / 1e6`` per mean sample in seconds.
+    """
+
+    unit: Literal["us", "MB/s"]
+    formula: str
+    """For a reader: how the printed number is made from the laps."""
+    parts: int = 1
+    parts_by: Callable[[Cell], int] | None = None
+    """`parts`, where it depends on the options."""
+    lap: str = "time"
+    """The lap that is the sample, or what the sum of the laps `adds` is called."""
+    adds: tuple[str, ...] = ()
+    """Laps of the last stage that add up to the sample."""
+    bytes_of: Callable[[Cell, int], int] | None = None
+    """Bytes that one sample moves, for ``MB/s``."""
+    bytes_over: Callable[[Cell, Sequence[str]], int] | None = None
+    """The same from the hosts of the ranks, where it depends on them."""
+    derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
+    """Further columns of the text, from each lap's means over the timed ranks in µs."""
+    apart: tuple[str, ...] = ()
+    """Laps that are samples of their own: each becomes a row, marked with its name as `side`."""
+
+    def parts_of(self, cell: Cell) -> int:
+        """What a lap of a cell is divided by."""
+        return self.parts_by(cell) if self.parts_by else self.parts
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What is fixed when a process starts. Cells are grouped into launches by equal needs."""
+
+    thread_level: Literal["single", "funneled", "serialized", "multiple"] = "funneled"
+    fork: bool = False
+    """Ranks fork while they communicate: libraries that pin memory must know before they start."""
+    session: bool = False
+    """MPI begins with a session instead of MPI_Init."""
+    device: str = "cpu"
+    """The local rank chooses the device before the library starts."""
+    share_device: bool = False
+    """Several ranks may use one device."""
+    placement: str = ""
+    """Of a launch on devices: where each end has its buffers (``Cell.placement``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A declaration: everything about a benchmark that is not the engine's."""
+
+    name: str
+    family: Family
+    summary: str
+    program: Callable[[World, Cell], Program]
+    metric: Metric
+    sizes: Sizes | None
+    counts: Counts
+    ranks: RankRule
+    timed: Timed
+    """Whose samples count."""
+    dtype: str
+    options: frozenset[str]
+    """Options that mean something here: ``type op window validation full`` …"""
+    bytes_total: Callable[[int, int], int]
+    """(size, ranks) -> bytes of the whole operation, the nccl-tests *size* column."""
+    bandwidth: str | None = None
+    """Name of the algbw/busbw formula (:mod:`omb_py.results.statistics.bandwidth`)."""
+    rooted: bool = False
+    """One rank is special: `Cell.root` means something."""
+    needs: Needs = Needs()
+    once: bool = False
+    """One sample a launch: what the session noted under the benchmark's name when it began."""
+    unit_of: Callable[[Cell], int] | None = None
+    """Elements that a message must have at least; None: one."""
+    zero_size: bool = False
+    """A message of zero bytes means something."""
+    one_element: bool = False
+    """Without a size: it moves one element of the type, whose size is printed."""
+    defaults: tuple[tuple[str, Any], ...] = ()
+    """Fields of a cell that have another default here, as C OMB has it."""
+    refuses: Callable[[Cell], str] | None = None
+    """Why a combination of options means nothing here, with what to do; empty where it does."""
+    fits: Callable[[Cell, int], None] | None = None
+    """Raises UsageError where a cell's options do not go with so many ranks."""
+    fewest: int = 100
+    """Iterations before which a loop does not stop early."""
+    runs: Callable[[Session, Cell, Callable[[str], None]], Measured] | None = None
+    """Measures a cell by itself: no program of steps says what is called (:mod:`omb_py.suites.training`)."""
+
+    def cell(self, backend: str, binding: str, size: int, **more: Any) -> Cell:
+        """A cell of this benchmark, with its own defaults."""
+        return Cell(self.name, backend, binding, size, **{"dtype": self.dtype, **dict(self.defaults), **more})
+
+    def sizes_for(self, dtype: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """Message sizes in bytes: `sizes`, or the one that this benchmark has."""
+        return sizes if self.sizes else (DTYPES[dtype].itemsize if self.one_element else 0,)
+
+    def timed_ranks(self, ranks: int, hosts: Sequence[str] = ()) -> tuple[int, ...]:
+        """The ranks whose samples count, in order; `hosts` of all ranks where it depends on them."""
+        hosts = hosts or halves(ranks)
+        chosen: dict[Timed, Callable[[int], bool]] = {
+            "rank 0": lambda r: r == 0,
+            "all": lambda r: True,
+            "first half": lambda r: r < ranks // 2,
+            "first node": lambda r: hosts[r] == hosts[0],
+            "other nodes": lambda r: hosts[r] != hosts[0],
+        }
+        return tuple(filter(chosen[self.timed], range(ranks)))
+
+    @property
+    def timed_words(self) -> str:
+        """Whose samples count, in words."""
+        words = {"all": "every rank", "first half": "the first half of the ranks", "rank 0": "rank 0"}
+        return words.get(self.timed, f"the ranks of the {self.timed}")
+
+    @property
+    def minimum_size(self) -> int:
+        """Smallest size of the default sweep, in bytes."""
+        return self.sizes.minimum if self.sizes else 0
+
+
+def cell_from(data: Mapping[str, Any]) -> Cell:
+    """A cell from its JSON form. Raises TypeError on unknown fields."""
+    return Cell(**data)

@@ -1,0 +1,122 @@
+"""Derived datatypes: which elements of a message travel (``-D``), in a form that goes with every step.
+
+A *layout* is ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:DISPLACEMENT+LENGTH,…``, in elements; it is repeated as often as
+it fits into a message. A step names the derived type of its messages ``TYPE@LAYOUT@BYTES``: one such element is a whole
+message of so many bytes, gaps and all, so that counts and displacements stay those of a plain program.
+
+Pure: the command line reads programs without loading NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Blocks, Body, Node, Program, Region, Repeat, Stage, Step
+
+Pieces = tuple[tuple[int, int], ...]
+"""(displacement, length) of what travels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A derived type."""
+
+    base: str
+    """Name of the type of its elements."""
+    pieces: Pieces
+    """Of one repetition, in elements."""
+    span: int
+    """Elements from one repetition to the next."""
+    times: int
+    extent: int
+    """Bytes of a message, gaps included."""
+
+    @property
+    def travels(self) -> int:
+        """Bytes that travel."""
+        return self.times * sum(length for _, length in self.pieces) * DTYPES[self.base].itemsize
+
+
+def pieces_of(layout: str) -> tuple[Pieces, int]:
+    """(what travels, span) of one repetition of a layout, in elements."""
+    kind, _, rest = layout.partition(":")
+    if kind == "cont":
+        return ((0, 1),), 1
+    if kind == "vect":
+        stride, block = (int(word) for word in rest.split(":"))
+        return ((0, block),), stride
+    words = (word.split("+") for word in rest.split(","))
+    pieces = tuple((int(place), int(length)) for place, length in words)
+    return pieces, max(place + length for place, length in pieces)
+
+
+@lru_cache(maxsize=256)
+def derived(name: str) -> Derived | None:
+    """The derived type that a step names; None for a plain one."""
+    base, at, rest = name.partition("@")
+    if not at:
+        return None
+    layout, _, extent = rest.rpartition("@")
+    pieces, span = pieces_of(layout)
+    return Derived(base, pieces, span, int(extent) // DTYPES[base].itemsize // span, int(extent))
+
+
+def itemsize(name: str) -> int:
+    """Bytes from one element of a type, plain or derived, to the next."""
+    kind = derived(name)
+    return kind.extent if kind else DTYPES[name].itemsize
+
+
+def transmitted(cell: Cell) -> int:
+    """Bytes of a message of the cell that travel."""
+    if not cell.ddt:
+        return cell.size
+    item = DTYPES[cell.dtype].itemsize
+    pieces, span = pieces_of(cell.ddt)
+    return cell.size // item // span * sum(length for _, length in pieces) * item
+
+
+def laid_out(benchmark: Benchmark) -> Benchmark:
+    """The benchmark whose programs send what `Cell.ddt` says, if it takes ``-D``."""
+    if "ddt" not in benchmark.options:
+        return benchmark
+    original: Callable[[World, Cell], Program] = benchmark.program
+
+    def program(world: World, cell: Cell) -> Program:
+        made = original(world, cell)
+        extent = cell.size - cell.size % DTYPES[cell.dtype].itemsize
+        if not cell.ddt or not extent:
+            return made
+        name = f"{cell.dtype}@{cell.ddt}@{extent}"
+        return replace(made, stages=tuple(_stage(stage, cell.dtype, name) for stage in made.stages))
+
+    return replace(benchmark, program=program)
+
+
+def _stage(stage: Stage, plain: str, name: str) -> Stage:
+    return replace(
+        stage, variants=tuple(_body(body, plain, name) for body in stage.variants),
+        setup=_body(stage.setup, plain, name), teardown=_body(stage.teardown, plain, name),
+    )  # fmt: skip
+
+
+def _body(nodes: Body, plain: str, name: str) -> Body:
+    return tuple(_node(node, plain, name) for node in nodes)
+
+
+def _node(node: Node, plain: str, name: str) -> Node:
+    if isinstance(node, Repeat):
+        return replace(node, body=_body(node.body, plain, name))
+    if isinstance(node, Step) and node.operands.get("dtype") == plain and not _replies(node):
+        return Step(node.op, {**node.operands, "dtype": name})
+    return node
+
+
+def _replies(step: Step) -> bool:
+    """The byte that ends a window has no layout."""
+    data = step.operands.get("send") or step.operands.get("recv")
+    return isinstance(data, (Region, Blocks)) and data.buffer == "ack"

@@ -1,0 +1,332 @@
+"""The step language: what a benchmark does on one rank, as data.
+
+A :class:`Program` is an ordered list of :class:`Stage`; a stage has a setup, a body that is run once an
+iteration, and a teardown.  A body is made of steps, laps (readings of the clock) and repeats.  The same program
+is timed, validated, explained, hashed and simulated; bindings only translate it.
+
+Pure data: this module imports nothing but the standard library, so that the command line can read programs
+without loading NumPy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory that a rank allocates for a cell: a name and its size in bytes."""
+
+    name: str
+    nbytes: int
+    library: bool = False
+    """It comes from the library, with the window (MPI_Win_allocate)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Bytes of a buffer. In pass k of the innermost repeat it starts at ``offset + k * stride``."""
+
+    buffer: str
+    offset: int
+    nbytes: int
+    stride: int = 0
+    turn: int = 0
+    """In iteration i it starts ``i % copies * turn`` further on (:attr:`Stage.copies`)."""
+
+    def at(self, k: int) -> Region:
+        """The region in pass `k` of its repeat, as a plain one."""
+        return Region(self.buffer, self.offset + k * self.stride, self.nbytes, turn=self.turn)
+
+    def copy(self, number: int) -> Region:
+        """The region in copy `number` of its buffer."""
+        return replace(self, offset=self.offset + number * self.turn, turn=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Bytes of a buffer for each peer: block j is ``sizes[j]`` bytes from ``offsets[j]`` on. Of vector collectives."""
+
+    buffer: str
+    sizes: tuple[int, ...]
+    offsets: tuple[int, ...]
+    turn: int = 0
+    """As of a :class:`Region`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all blocks."""
+        return sum(self.sizes)
+
+    def block(self, j: int) -> Region:
+        """One block as a region."""
+        return Region(self.buffer, self.offsets[j], self.sizes[j], turn=self.turn)
+
+    def at(self, k: int) -> Blocks:
+        """The same: blocks do not move with the passes of a repeat."""
+        return self
+
+    def copy(self, number: int) -> Blocks:
+        """The blocks in copy `number` of their buffer."""
+        return replace(self, offsets=tuple(at + number * self.turn for at in self.offsets), turn=0)
+
+    @staticmethod
+    def packed(buffer: str, sizes: tuple[int, ...]) -> Blocks:
+        """Blocks one after the other."""
+        return Blocks(buffer, sizes, tuple(accumulate(sizes, initial=0))[: len(sizes)])
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request slot. In pass k of the innermost repeat it is slot ``index + k * stride``."""
+
+    index: int
+    stride: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """`count` request slots from `first` on."""
+
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A number that an earlier stage measured on this rank: 1/`share` of the mean of a lap, in nanoseconds."""
+
+    stage: str
+    lap: str
+    """Empty: all laps of the stage together."""
+    share: float = 1
+
+    def of(self, results: Mapping[tuple[str, str], float]) -> int:
+        """Its value. Raises KeyError when that lap was not measured."""
+        if not self.lap:
+            return int(sum(ns for (stage, _), ns in results.items() if stage == self.stage) / self.share)
+        return int(results[self.stage, self.lap] / self.share)
+
+
+Operand: TypeAlias = "Region | Blocks | Request | Requests | Result | tuple[int, ...] | int | str"
+
+
+Edges: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""Ranks with an edge to this one, ranks with an edge from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation. `op` and the operands are those of the constructors in :mod:`omb_py.engine.program.steps`."""
+
+    op: str
+    operands: Mapping[str, Operand] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.operands[name]
+
+    @property
+    def edges(self) -> Edges | None:
+        """(sources, targets) of a neighborhood collective."""
+        return (self["sources"], self["targets"]) if "sources" in self.operands else None
+
+    def peers(self, end: str, ranks: int) -> Sequence[int]:
+        """The ranks at the ``sources`` or ``targets`` of a collective: those of its edges, or all."""
+        return self[end] if end in self.operands else range(ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class Lap:
+    """Read the clock. With a name, add the time since the previous lap to that slot; without, start timing."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Read the clock into a slot as it is, not as a difference: for measuring clocks and skew."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Wait for the moment in a buffer and start timing there; by how many ns it was missed goes to a slot.
+
+    `start` is laid out as :data:`omb_py.engine.measuring.process_sync.START` says.
+    """
+
+    start: Region
+    name: str = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Run the steps `times` times; strided operands move on with each pass."""
+
+    times: int
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A Python call, in setup or teardown only: ``call(session)``."""
+
+    name: str
+    call: Callable[[Any], None] = field(compare=False)
+
+
+Node: TypeAlias = "Step | Lap | Stamp | Until | Repeat | Host"
+Body: TypeAlias = tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Setup, body and teardown. With several variants, iteration i runs variant ``i % len(variants)``."""
+
+    variants: tuple[Body, ...]
+    name: str = "main"
+    setup: Body = ()
+    teardown: Body = ()
+    threads: int = 1
+    """Threads of this rank that run the body: thread t runs the iterations i with ``i % threads == t``, all at once.
+    There are as many variants, or a multiple."""
+    copies: int = 1
+    """Copies of each buffer that iterations use in turn (:mod:`omb_py.engine.measuring.cache_rotation`)."""
+    check: tuple[Body, Body] | None = None
+    """Where the steps of the body do not each leave what they would by themselves, since one takes what another left:
+    the steps whose inputs are put, and those whose outputs must be there afterwards."""
+
+    @property
+    def laps(self) -> tuple[str, ...]:
+        """Names of the lap slots, in order of first use."""
+        names: dict[str, None] = {}
+        for variant in self.variants:
+            for node, _ in walk(variant):
+                if isinstance(node, (Lap, Stamp, Until)) and node.name is not None:
+                    names[node.name] = None
+        return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A buffer that peers write and read: made by all ranks together when the program is loaded."""
+
+    kind: str
+    """One of :data:`omb_py.engine.program.rma.WINDOWS`."""
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What one rank does for one cell."""
+
+    buffers: tuple[Buffer, ...]
+    stages: tuple[Stage, ...]
+    window: Window | None = None
+    plain: Program | None = None
+    """What it passes for, where a slowdown was planted in it (:mod:`omb_py.engine.faults`)."""
+
+
+def body(*nodes: Node) -> tuple[Body, ...]:
+    """The variants of a stage that has one body."""
+    return (tuple(nodes),)
+
+
+def each_body(program: Program, change: Callable[[Body], Body]) -> Program:
+    """The program with every variant of its stages changed; what is set up and torn down stays."""
+    stages = (replace(stage, variants=tuple(map(change, stage.variants))) for stage in program.stages)
+    return replace(program, stages=tuple(stages))
+
+
+def walk(nodes: Body, k: int = 0) -> Iterator[tuple[Node, int]]:
+    """Every step and lap in order, repeats unrolled, with the pass of its innermost repeat."""
+    for node in nodes:
+        if isinstance(node, Repeat):
+            for pass_ in range(node.times):
+                yield from walk(node.body, pass_)
+        else:
+            yield node, k
+
+
+def request_count(program: Program) -> int:
+    """How many request slots a program needs."""
+    needed = 0
+    for stage in program.stages:
+        for part in (*stage.variants, stage.setup, stage.teardown):
+            for node, k in walk(part):
+                if not isinstance(node, Step):
+                    continue
+                for operand in node.operands.values():
+                    if isinstance(operand, Request):
+                        needed = max(needed, operand.index + k * operand.stride + 1)
+                    elif isinstance(operand, Requests):
+                        needed = max(needed, operand.first + operand.count)
+    return needed
+
+
+def edges_of(program: Program) -> Edges | None:
+    """The graph that a program's neighborhood collectives run over."""
+    for stage in program.stages:
+        for variant in stage.variants:
+            for node, _ in walk(variant):
+                if isinstance(node, Step) and node.edges is not None:
+                    return node.edges
+    return None
+
+
+def templates(stage: Stage) -> dict[int, Step]:
+    """Request slot -> the non-blocking step that starting it performs, from the ``…_init`` steps of the setup."""
+    found: dict[int, Step] = {}
+    for node, k in walk(stage.setup):
+        if isinstance(node, Step) and node.op.endswith("_init"):
+            operands = {
+                name: value.at(k) if isinstance(value, Region) else value for name, value in node.operands.items()
+            }
+            request = node["request"]
+            slot = request.index + k * request.stride
+            found[slot] = Step(f"i{node.op.removesuffix('_init')}", {**operands, "request": Request(slot)})
+    return found
+
+
+def started(step: Step, known: Mapping[int, Step]) -> tuple[Step, ...]:
+    """What a step does: itself, or the operations that a ``start`` or ``startall`` begins (of :func:`templates`)."""
+    if step.op == "start":
+        return (known[step["request"].index],)
+    if step.op == "startall":
+        first, count = step["requests"].first, step["requests"].count
+        return tuple(known[slot] for slot in range(first, first + count))
+    return (step,)
+
+
+def canonical(value: Any) -> Any:
+    """A JSON form of a program that depends on nothing but what it does.
+
+    Fields that hold their default are left out: a new field changes the hash of the programs that use it only.
+    """
+    if isinstance(value, Host):
+        return {"Host": value.name}
+    if is_dataclass(value) and not isinstance(value, type):
+        said = {f.name: getattr(value, f.name) for f in fields(value)}
+        defaults = {f.name: f.default for f in fields(value) if f.default is not MISSING}
+        return {
+            type(value).__name__: {
+                name: canonical(item) for name, item in said.items() if name not in defaults or item != defaults[name]
+            }
+        }
+    if isinstance(value, Mapping):
+        return {str(key): canonical(item) for key, item in sorted(value.items())}
+    if isinstance(value, (tuple, list)):
+        return [canonical(item) for item in value]
+    return value
+
+
+def program_hash(*programs: Program) -> str:
+    """Sixteen hex digits that change when what a benchmark does changes: its version."""
+    text = json.dumps([canonical(p.plain or p) for p in programs], separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,122 @@
+"""Settings of NCCL's own (``--nccl K=V,…``): how its communicators are made and its calls issued.
+
+Pure: the command line reads them, cells carry their text, the backend and
+``engine.measuring.async_timing`` do what they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Final
+
+from omb_py.errors import UsageError, nearest
+
+REGISTRATIONS: Final = ("none", "register", "window")
+POLICIES: Final = ("default", "efficiency", "zero")
+"""By their number, ``NCCL_CTA_POLICY_…``."""
+PROTOCOLS: Final = ("ll", "ll128", "simple")
+LOGS: Final = ("off", "tuning")
+ALGORITHMS: Final = ("ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
+"""Those of ``NCCL_ALGO``; of a newer version any name of letters and digits is passed on."""
+MOST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What ``--nccl`` may say, with what holds where it says nothing."""
+
+    registration: str = "none"
+    """``register``: buffers of ncclMemAlloc, ncclCommRegister; ``window``: ncclCommWindowRegister, symmetric."""
+    cta_policy: str = ""
+    """``ncclConfig_t.CTAPolicy``."""
+    min_ctas: int = 0
+    max_ctas: int = 0
+    """``ncclConfig_t.minCTAs`` and ``maxCTAs``; 0: NCCL's choice."""
+    algorithm: str = ""
+    """One or several, with ``+``, after ``^`` all but these: for each call where NCCL has that, else by NCCL_ALGO."""
+    protocol: str = ""
+    """By NCCL_PROTO."""
+    communicators: int = 1
+    """The same call on so many communicators and streams at once."""
+    aggregate: int = 1
+    """Calls of one group."""
+    log: str = "off"
+    """``tuning``: NCCL writes the algorithm of every call into a log, which is read."""
+
+
+def _word(what: str, choices: tuple[str, ...]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in choices:
+            raise UsageError(f"unknown {what} {text!r} in --nccl: {nearest(text, choices)}")
+        return text
+
+    return read
+
+
+def _number(what: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= MOST:
+            raise UsageError(f"{what} in --nccl is 1 to {MOST}, not {text!r}")
+        return int(text)
+
+    return read
+
+
+def _algorithms(text: str) -> str:
+    for word in text.removeprefix("^").split("+"):
+        if word.startswith("^"):
+            raise UsageError(f"^ stands in front of all algorithms in --nccl: ^{text.replace('^', '')}")
+        if not word.isalnum():
+            raise UsageError(f"unknown algorithm {word!r} in --nccl: {nearest(word, ALGORITHMS)}")
+    return text
+
+
+_READ: Final[dict[str, Callable[[str], Any]]] = {
+    "registration": _word("registration", REGISTRATIONS),
+    "cta_policy": _word("CTA policy", POLICIES),
+    "min_ctas": _number("min_ctas"),
+    "max_ctas": _number("max_ctas"),
+    "algorithm": _algorithms,
+    "protocol": _word("protocol", PROTOCOLS),
+    "communicators": _number("communicators"),
+    "aggregate": _number("aggregate"),
+    "log": _word("log", LOGS),
+}
+KEYS: Final = tuple(_READ)
+
+
+@cache
+def settings_of(text: str) -> Settings:
+    """The settings that a text gives. Raises UsageError with the nearest key or value.
+
+    >>> settings_of("max_ctas=4, registration=window").max_ctas
+    4
+    """
+    given: dict[str, Any] = {}
+    for part in filter(None, (part.strip().lower() for part in text.split(","))):
+        key, equals, value = part.partition("=")
+        if key not in _READ:
+            raise UsageError(f"unknown setting {key!r} in --nccl: {nearest(key, KEYS)}")
+        if not equals:
+            raise UsageError(f"setting {key} of --nccl has no value: write {key}=VALUE")
+        if key in given:
+            raise UsageError(f"setting {key} stands in --nccl twice")
+        given[key] = _READ[key](value)
+    made = Settings(**given)
+    if made.min_ctas and made.max_ctas and made.min_ctas > made.max_ctas:
+        raise UsageError(f"min_ctas={made.min_ctas} is above max_ctas={made.max_ctas} in --nccl")
+    if made.communicators > 1 and made.aggregate > 1:
+        raise UsageError("--nccl takes communicators or aggregate, not both: leave one out")
+    return made
+
+
+def changed(settings: Settings) -> dict[str, str]:
+    """Key -> value of what is not as usual."""
+    return {f.name: str(v) for f in fields(settings) if (v := getattr(settings, f.name)) != f.default}
+
+
+def canonical_text(text: str) -> str:
+    """The same settings always as the same text; empty where nothing is set."""
+    return ",".join(f"{key}={value}" for key, value in changed(settings_of(text)).items())

@@ -1,0 +1,44 @@
+"""What a benchmark needs of a communicator, and whether it has it: thread level, nodes, types."""
+
+from __future__ import annotations
+
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.language import Program, Step, walk
+from omb_py.engine.program.step_text import parts
+from omb_py.engine.session import Session
+from omb_py.errors import EnvironmentProblem
+
+LEVELS = ("single", "funneled", "serialized", "multiple")
+"""MPI's thread levels, each with more than the one before."""
+
+
+def enough(level: str, needed: str) -> bool:
+    """Whether a thread level is at least another."""
+    return LEVELS.index(level) >= LEVELS.index(needed)
+
+
+def check_needs(benchmark: Benchmark, session: Session) -> None:
+    """Raises EnvironmentProblem, on every rank alike, when the communicator lacks what the benchmark needs."""
+    needed = benchmark.needs.thread_level
+    # libraries may provide less than funneled where one thread is all there is
+    if needed == "multiple" and not enough(session.thread_level, needed):
+        raise EnvironmentProblem(
+            f"{benchmark.name} needs thread level {needed}, but {session.library} {session.library_version} provides "
+            f"{session.thread_level}: use an MPI library that was built with threads"
+        )
+    over_nodes = benchmark.ranks.over_nodes
+    if over_nodes and not over_nodes(session.hosts):
+        counts: dict[str, int] = {}
+        for host in session.hosts:
+            counts[host] = counts.get(host, 0) + 1
+        there = ", ".join(f"{count} on {host}" for host, count in counts.items())
+        raise EnvironmentProblem(
+            f"{benchmark.name} needs {benchmark.ranks.text}, but here are {there}: name more nodes with --hosts A,B"
+        )
+
+
+def types_of(program: Program) -> list[str]:
+    """The element types of a program's steps, in the order of their names."""
+    nodes = (node for stage in program.stages for part in parts(stage) for node, _ in walk(part))
+    found = {node.operands.get("dtype") for node in nodes if isinstance(node, Step)}
+    return sorted(str(name) for name in found if name)

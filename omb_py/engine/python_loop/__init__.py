@@ -1,0 +1,1 @@
+"""Python bindings: programs of steps as flat Python loops."""

@@ -1,0 +1,1 @@
+"""A rank as a process: its supervisor, its node, its children."""

@@ -1,0 +1,300 @@
+"""The line between a rank process and the process that supervises the launch.
+
+One TCP connection a rank, one JSON object a line.  Two threads serve it and sleep nearly always: one waits for the
+supervisor's words, one sends a heartbeat with the rank's position.  A rank whose connection closes ends at once, also
+while its main thread is blocked in a communication call: no orphans (docs/launching.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+from omb_py.engine.rank.launcher_environment import by_torchrun
+from omb_py.errors import EnvironmentProblem
+
+CONTROL_VARIABLE = "OMB_PY_CONTROL"
+TOKEN_VARIABLE = "OMB_PY_TOKEN"
+LOST = 3
+"""Exit status of a rank whose connection closed."""
+DEFAULT_BEAT_S = 1.0
+_REFUSED_S = 1.0
+"""A supervisor listens before it starts ranks: where every address refuses for so long, it has ended."""
+
+Message: TypeAlias = dict[str, Any]
+Position: TypeAlias = Callable[[], Mapping[str, Any]]
+
+_RANK_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("PMIX_RANK", "PMIX_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("RANK", "WORLD_SIZE"),
+)
+
+
+class Channel(Protocol):
+    """What a rank needs of its supervisor; :class:`Link` over a socket, :class:`LocalLink` by a function call."""
+
+    def hello(self) -> Message:
+        """Report to the supervisor and return the spec."""
+
+    def joined(self, rank: int, size: int) -> None:
+        """Say which place the communication library gave to this process."""
+
+    def send(self, type: str, **fields: Any) -> None:
+        """Send a message."""
+
+    def watch(self, position: Position, interval: float | None = None) -> None:
+        """Send `position()` now and every `interval` seconds."""
+
+    def done(self) -> int:
+        """Say that all is finished, wait for all other ranks, and return the exit code."""
+
+
+class LinkRefused(EnvironmentProblem):
+    """No supervisor answered at the address."""
+
+
+def environment_rank(environ: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """(rank, size) as the launcher's variables tell before the library starts; None where they do not."""
+    for rank_name, size_name in _RANK_VARIABLES[-1:] if by_torchrun(environ) else _RANK_VARIABLES:
+        rank = environ.get(rank_name, "")
+        if rank.isdigit():
+            size = environ.get(size_name, "")
+            return int(rank), int(size) if size.isdigit() else None
+    return None, None
+
+
+def start_ticks(pid: int | str = "self") -> int | None:
+    """When a process began (clock ticks since boot), which with its number names it for good; None once it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def split_address(address: str) -> list[tuple[str, int]]:
+    """``host:port``, or several separated by commas, as pairs. Raises ValueError.
+
+    >>> split_address("10.0.0.1:7,[::1]:8")
+    [('10.0.0.1', 7), ('::1', 8)]
+    """
+    places = []
+    for part in address.split(","):
+        host, colon, port = part.strip().rpartition(":")
+        if not colon or not port.isdigit():
+            raise ValueError(f"not host:port: {part!r}")
+        places.append((host.strip("[]"), int(port)))
+    return places
+
+
+class Link:
+    """The rank's end of the connection. Thread-safe; made by :meth:`connect`."""
+
+    def __init__(self, connection: socket.socket, token: str) -> None:
+        self._socket = connection
+        self._token = token
+        self._sending = threading.Lock()
+        self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._ended = threading.Event()
+        self._host = socket.gethostname()
+        self._beat_s = DEFAULT_BEAT_S
+        self._parent = os.getppid()
+        threading.Thread(target=self._read, name="omb-link", daemon=True).start()
+
+    @classmethod
+    def connect(cls, address: str, token: str, timeout: float = 30.0) -> Link:
+        """Connect to the supervisor; an address that cannot be reached is tried again until `timeout` has passed.
+
+        Args:
+            address: ``host:port``, or several separated by commas, tried in turn.
+            token: the secret that the supervisor gave to this launch.
+            timeout: seconds; where every address refuses, one suffices.
+
+        Raises:
+            LinkRefused: nobody answered.
+            ValueError: not an address.
+        """
+        places = split_address(address)
+        began = time.monotonic()
+        deadline = began + timeout
+        pause = 0.02
+        while True:
+            refused = True
+            for place in places:
+                left = deadline - time.monotonic()
+                try:
+                    connection = socket.create_connection(place, max(0.1, min(left, 5.0)))
+                except OSError as error:
+                    reason = error
+                    refused &= isinstance(error, ConnectionRefusedError)
+                    continue
+                connection.settimeout(None)
+                _tune(connection)
+                return cls(connection, token)
+            if time.monotonic() + pause > (min(deadline, began + _REFUSED_S) if refused else deadline):
+                raise LinkRefused(
+                    f"no supervisor answers at {address}: {reason}. What to do: see whether it has ended, and whether "
+                    f"{socket.gethostname()} can reach it by TCP"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, 0.5)
+
+    @classmethod
+    def from_environment(cls, timeout: float = 30.0) -> Link | None:
+        """The connection that ``OMB_PY_CONTROL`` and ``OMB_PY_TOKEN`` name; None without them."""
+        address = os.environ.get(CONTROL_VARIABLE)
+        if not address:
+            return None
+        return cls.connect(address, os.environ.get(TOKEN_VARIABLE, ""), timeout)
+
+    def hello(self) -> Message:
+        """Report to the supervisor and return the spec."""
+        rank, size = environment_rank(os.environ)
+        me = {"pid": os.getpid(), "host": self._host, "start": start_ticks()}
+        self.send("hello", token=self._token, env_rank=rank, env_size=size, **me)
+        spec = self._inbox.get()
+        self._beat_s = float(spec.get("beat_s", DEFAULT_BEAT_S))
+        if spec.get("follow_launcher"):
+            from omb_py.engine.rank.lifetime import die_with_parent
+
+            if not die_with_parent(self._parent):
+                self._lost()
+        return spec
+
+    def meet(self, port: int | None) -> tuple[str, int]:
+        """Where the ranks meet before they can communicate: rank 0 gives a port it listens on, all get host and port.
+
+        The host is the address by which rank 0 reaches the supervisor, so that others reach it, too.
+        """
+        if port is not None:
+            host = str(self._socket.getsockname()[0])
+            self.send("meet", host=host, port=port)
+            return host, port
+        while True:
+            message = self._inbox.get()
+            if message.get("type") == "meet":
+                return str(message["host"]), int(message["port"])
+
+    def joined(self, rank: int, size: int) -> None:
+        """Say which place the communication library gave to this process."""
+        self.send("joined", rank=rank, size=size, host=self._host, pid=os.getpid())
+
+    def send(self, type: str, **fields: Any) -> None:
+        """Send one message. Ends the process when the connection is closed."""
+        line = json.dumps({"type": type, **fields}, separators=(",", ":")).encode() + b"\n"
+        try:
+            with self._sending:
+                self._socket.sendall(line)
+        except OSError:
+            self._lost()
+
+    def watch(self, position: Position, interval: float | None = None) -> None:
+        """Start the heartbeat: `position()` now and every `interval` seconds (default: the spec's ``beat_s``).
+
+        `position` is called from a thread; it gives phase, cell, label, iteration, step, doing.
+        """
+        every = self._beat_s if interval is None else interval
+        threading.Thread(target=self._beat, args=(position, every), name="omb-beat", daemon=True).start()
+
+    def done(self) -> int:
+        """Say that all is finished, wait until every rank has said so, and return the exit code (0)."""
+        self.send("done")
+        while True:
+            message = self._inbox.get()
+            if message.get("type") == "exit":
+                return int(message.get("code", 0))
+
+    def close(self) -> None:
+        """Close the connection without ending the process."""
+        self._ended.set()
+        self._socket.close()
+
+    def _beat(self, position: Position, interval: float) -> None:
+        while not self._ended.is_set():
+            try:
+                where = dict(position())
+            except Exception as error:  # a heartbeat must go on whatever the position does
+                where = {"doing": f"unknown ({type(error).__name__}: {error})"}
+            self.send("beat", **where)
+            self._ended.wait(interval)
+
+    def _read(self) -> None:
+        try:
+            with self._socket.makefile("rb") as lines:
+                for line in lines:
+                    message = json.loads(line)
+                    if message.get("type") == "exit":
+                        if message.get("code"):
+                            _end_process(int(message["code"]))
+                        self._ended.set()
+                    self._inbox.put(message)
+        except (OSError, ValueError):
+            pass
+        self._lost()
+
+    def _lost(self) -> None:
+        if not self._ended.is_set():
+            _end_process()
+
+
+class LocalLink:
+    """The same methods without a process in between: every message goes to `handler`.
+
+    `handler` answers "hello" with the spec and may answer "done" with ``{"code": N}``.
+    """
+
+    def __init__(self, handler: Callable[[Message], Mapping[str, Any] | None]) -> None:
+        self._handler = handler
+        self._position: Position | None = None
+
+    def hello(self) -> Message:
+        """The spec, as the handler gives it."""
+        me = {"pid": os.getpid(), "host": socket.gethostname(), "env_rank": None, "env_size": None}
+        return dict(self._handler({"type": "hello", "token": "", **me}) or {})
+
+    def joined(self, rank: int, size: int) -> None:
+        """Say how many ranks there are."""
+        self.send("joined", rank=rank, size=size, host=socket.gethostname(), pid=os.getpid())
+
+    def send(self, type: str, **fields: Any) -> None:
+        """Give a message to the handler."""
+        self._handler({"type": type, **fields})
+
+    def watch(self, position: Position, interval: float | None = None) -> None:
+        """Send one heartbeat: a simulation has its own clock, so no thread looks after it."""
+        self.send("beat", **position())
+
+    def done(self) -> int:
+        """Say that all is finished and return the handler's code, or 0."""
+        answer = self._handler({"type": "done"})
+        return int((answer or {}).get("code", 0))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def _tune(connection: socket.socket) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if connection.getpeername()[0] in ("127.0.0.1", "::1"):
+        return
+    # A supervisor whose node lost power closes nothing: let the kernel find out.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, seconds in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 6), ("TCP_USER_TIMEOUT", 60_000)):
+        option = getattr(socket, name, None)
+        if option is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, option, seconds)
+
+
+def _end_process(code: int = LOST) -> NoReturn:
+    # Only this ends a process whose main thread is blocked in a native call.
+    os._exit(code)

@@ -1,0 +1,82 @@
+"""Graphs of neighbors: ``-N cart:DIMENSIONS:RADIUS`` or ``-N graph:FILE``, as in OMB.
+
+A file has a line ``source, target`` for each edge and ``#`` before comments. What it says travels as
+``graph:0>1,1>0``, so that ranks on other hosts need no file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from omb_py.errors import UsageError, nearest
+from omb_py.options.line_file import entries
+
+_KINDS = ("cart", "graph")
+_MOST_DIMENSIONS = 8
+
+
+def parse_neighborhood(text: str) -> str:
+    """The graph of ``cart:D:R`` or ``graph:FILE`` in the form that travels.
+
+    >>> parse_neighborhood("cart:2:1")
+    'cart:2:1'
+
+    Raises:
+        UsageError: neither, or a file that cannot be read or has a bad line.
+    """
+    kind, colon, rest = text.strip().partition(":")
+    if kind == "cart" and colon:
+        return _grid(text, rest)
+    if kind == "graph" and rest:
+        return "graph:" + ",".join(f"{source}>{target}" for source, target in _edges_of(Path(rest)))
+    raise UsageError(f"neighborhood {text!r}: {nearest(kind, _KINDS)} write cart:DIMENSIONS:RADIUS or graph:FILE")
+
+
+def _grid(text: str, rest: str) -> str:
+    words = rest.split(":")
+    if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
+        raise UsageError(f"neighborhood {text!r}: write cart:DIMENSIONS:RADIUS, as cart:1:1")
+    dimensions, radius = int(words[0]), int(words[1])
+    if not 1 <= dimensions <= _MOST_DIMENSIONS or not 1 <= radius <= 64 or (2 * radius + 1) ** dimensions > 1 << 16:
+        most = f"1 to {_MOST_DIMENSIONS} dimensions, and at most 65535 neighbors a rank"
+        raise UsageError(f"neighborhood {text!r}: {most}")
+    return f"cart:{dimensions}:{radius}"
+
+
+def _edges_of(path: Path) -> list[tuple[int, int]]:
+    edges = []
+    for number, body in entries(path, "graph file", "-N graph:FILE with lines SOURCE, TARGET"):
+        words = [word.strip() for word in body.split(",")]
+        if len(words) != 2 or not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+            raise UsageError(f"{path}:{number}: {body!r} is no edge: write SOURCE, TARGET as two ranks, such as 0, 1")
+        edges.append((int(words[0]), int(words[1])))
+    if not edges:
+        raise UsageError(f"graph file {path} has no edge: write lines SOURCE, TARGET, such as 0, 1")
+    return edges
+
+
+def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
+    """`dimensions` factors of `ranks`, as close to each other as can be, not increasing: what MPI_Dims_create gives.
+
+    >>> dims_create(12, 2)
+    (4, 3)
+    """
+    if dimensions == 1:
+        return (ranks,)
+    best: tuple[int, ...] = (ranks, *(1,) * (dimensions - 1))
+    for factor in range(1, ranks + 1):
+        if ranks % factor == 0:
+            found = tuple(sorted((factor, *dims_create(ranks // factor, dimensions - 1)), reverse=True))
+            best = min(best, found)
+    return best
+
+
+def check_graph(neighborhood: str, ranks: int) -> None:
+    """Raises UsageError when an edge names a rank that is not there."""
+    kind, _, rest = neighborhood.partition(":")
+    if kind != "graph":
+        return
+    for edge in rest.split(","):
+        for end in edge.split(">"):
+            if int(end) >= ranks:
+                raise UsageError(f"the graph has an edge {edge}, but the ranks are 0 to {ranks - 1}: use more ranks")

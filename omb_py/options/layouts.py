@@ -1,0 +1,70 @@
+"""The grammar of ``-D``: ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE``, as in OMB.
+
+A file has a line ``displacement, length`` for each piece, in elements, and ``#`` before comments. What it says travels
+as ``indx:0+2,4+1``, so that ranks on other hosts need no file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from omb_py.errors import UsageError, nearest
+from omb_py.options.line_file import entries
+
+_KINDS = ("cont", "vect", "indx")
+_MOST = 1 << 30
+_DEFAULT_VECTOR = "8:4"
+"""OMB's ``vect`` without numbers."""
+
+
+def parse_layout(text: str) -> str:
+    """The layout in the form that travels (:mod:`omb_py.engine.program.datatype_layouts`).
+
+    >>> parse_layout("vect:8:4"), parse_layout("cont")
+    ('vect:8:4', 'cont')
+
+    Raises:
+        UsageError: another form, a block longer than its stride, or a file that cannot be read or has a bad line.
+    """
+    kind, colon, rest = text.strip().partition(":")
+    if kind == "cont" and not colon:
+        return "cont"
+    if kind == "vect":
+        return _vector(text, rest if colon else _DEFAULT_VECTOR)
+    if kind == "indx" and rest:
+        return "indx:" + ",".join(f"{place}+{length}" for place, length in _pieces_of(Path(rest)))
+    valid = nearest(kind, _KINDS)
+    raise UsageError(f"datatype {text!r}: {valid} write cont, vect:STRIDE:BLOCK or indx:FILE")
+
+
+def _number(word: str) -> int:
+    """A number of elements; -1 where it is none."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 11 and int(word) <= _MOST else -1
+
+
+def _vector(text: str, rest: str) -> str:
+    numbers = [_number(word.strip()) for word in rest.split(":")]
+    if len(numbers) != 2 or not 1 <= numbers[1] <= numbers[0]:
+        raise UsageError(
+            f"datatype {text!r}: write vect:STRIDE:BLOCK with a block of 1 to STRIDE elements, as vect:8:4"
+        )
+    return f"vect:{numbers[0]}:{numbers[1]}"
+
+
+def _pieces_of(path: Path) -> list[tuple[int, int]]:
+    pieces: list[tuple[int, int]] = []
+    end = 0
+    for number, body in entries(path, "file", "-D indx:FILE with lines DISPLACEMENT, LENGTH"):
+        words = [_number(word.strip()) for word in body.split(",")]
+        if len(words) != 2 or words[0] < 0 or words[1] < 1:
+            raise UsageError(f"{path}:{number}: {body!r} is no piece: write DISPLACEMENT, LENGTH, such as 4, 2")
+        if words[0] < end:
+            raise UsageError(
+                f"{path}:{number}: the piece begins at {words[0]}, but the one before ends at {end}: pieces must stand "
+                "in order and not overlap"
+            )
+        pieces.append((words[0], words[1]))
+        end = sum(words)
+    if not pieces:
+        raise UsageError(f"file {path} has no piece: write lines DISPLACEMENT, LENGTH, such as 4, 2")
+    return pieces

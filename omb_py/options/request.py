@@ -1,0 +1,188 @@
+"""A measuring run as the user asked for it, before anything is looked up or planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEFAULT_RANKS = 2
+"""Ranks that omb-py starts when ``-n`` is not given and no launcher started it."""
+DEFAULT_STORE = Path("omb-results")
+"""Folder of the Parquet files, relative to the current folder."""
+DEFAULT_TIMEOUT_S = 60.0
+"""Seconds without any progress of a rank after which a run is ended."""
+FORMATS = ("osu", "nccl-tests", "table", "csv", "json")
+"""What ``--format`` admits."""
+NCCL_TESTS = "nccl-tests"
+"""The text of nccl-tests, which implies their method."""
+HOROVOD = "horovod"
+"""The text of Horovod's synthetic benchmark, of trainings alone."""
+GRAPHS = ("tty", "png", "pdf")
+"""What ``--graph`` admits."""
+SILENT = "none"
+"""The form of the Python API: nothing on stdout."""
+LAUNCHERS = ("auto", "mpiexec", "srun", "flux", "torchrun", "none")
+"""What ``--launcher`` admits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The place of a request in a suite."""
+
+    suite: str
+    """The suite's name."""
+    digest: str
+    """Hash of what the suite says: a run is resumed only by the suite that began it."""
+    entry: int
+    """Number of the entry, from 1."""
+    varies: Mapping[str, str] = field(default_factory=dict)
+    """Options in which it differs from other requests of the suite for the same benchmark, printed above its table."""
+    varies_too: Mapping[str, str] = field(default_factory=dict)
+    """Those of which the table shows the effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything that a measuring run needs. ``None`` and ``()`` mean: the benchmark's or the backend's default."""
+
+    benchmark: str
+    """Name, without OMB's ``osu_``."""
+    backends: tuple[str, ...] = ("mpi",)
+    """Communication libraries, in the order in which they are measured."""
+    bindings: tuple[str, ...] = ()
+    """Codes that issue the calls; ``()`` is the first binding of each backend."""
+    device: str = "cpu"
+    """Where buffers live; several with commas are measured one after the other."""
+    placement: str = ""
+    """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
+    filler: str = "cpu"
+    """What computes beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Of several backends and devices the pairs that cannot run here (``orchestrate.planning.backend_selection``)."""
+    buffer: str = "numpy"
+    """What holds the bytes, one of :data:`omb_py.engine.program.buffers.BUFFERS`."""
+    object_kind: str | None = None
+    """Of buffer ``object``: what is pickled, one of :data:`omb_py.engine.program.buffers.OBJECTS`."""
+    out_of_band: bool = False
+    """Send large buffers inside an object beside its pickle."""
+    ranks: int | None = None
+    """World size; None: what the launcher around us started, else :data:`DEFAULT_RANKS`."""
+    hosts: tuple[str, ...] = ()
+    """Hosts to start ranks on; ``()``: this one, or what the batch system gave."""
+    launcher: str = "auto"
+    """One of :data:`LAUNCHERS`."""
+    launcher_args: tuple[str, ...] = ()
+    """Words passed to the launcher as they are."""
+    sizes: str | None = None
+    """Message sizes, grammar of :func:`omb_py.options.values.parse_sizes`."""
+    iterations: str = "auto"
+    """Iteration counts, grammar of :func:`omb_py.options.values.parse_iterations`; ``auto`` may stop early."""
+    warmup: int | None = None
+    """Warm-up iterations for every size."""
+    precision: float = 0.01
+    """Relative half-width of the 95 % interval of the median at which ``-i auto`` stops."""
+    time_limit: float | None = None
+    """Seconds that the timed loop of one cell may take with ``-i auto``; None: no limit."""
+    repeat_for: float | None = None
+    """Seconds for which the cells of a launch are measured again and again (``running.soak``); None: once."""
+    launches: int = 1
+    """How often the rank set is started; several backends or bindings take turns."""
+    full: bool = False
+    """Print minimum, maximum and iterations too."""
+    validate: bool = False
+    """Check every byte of every message."""
+    validation_log: Path | None = None
+    """Folder for a log of wrong bytes, which must not exist yet."""
+    percentiles: tuple[int, ...] = ()
+    """Tail percentiles to print, at most five."""
+    dtypes: tuple[str, ...] = ()
+    """Element types by our names, measured one after the other."""
+    op: str | None = None
+    """Reduction operation."""
+    window: int | None = None
+    """Messages in flight."""
+    vary_window: bool = False
+    """Windows 1 to 128 in turn."""
+    print_rate: int | None = None
+    """1: OMB's text of mbw_mr has the message rate; 0: not."""
+    buffer_num: str | None = None
+    """``single`` or ``multiple`` buffers."""
+    ddt: str | None = None
+    """Layout of a derived datatype, as :func:`omb_py.options.layouts.parse_layout` gives it."""
+    partitions: int | None = None
+    """Parts of a partitioned message."""
+    thread_counts: str | None = None
+    """``S:R`` threads that send and receive."""
+    process_counts: str | None = None
+    """``S:R`` forked children beside sender and receiver."""
+    window_kind: str | None = None
+    """How the window of a one-sided benchmark is made (:data:`omb_py.engine.program.rma.WINDOWS`)."""
+    sync: str | None = None
+    """What completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
+    process_sync: str | None = None
+    """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
+    timing: str | None = None
+    """What is timed on a device, one of :data:`omb_py.engine.measuring.async_timing.MODES`."""
+    batch: int | None = None
+    """Calls of a sample, where the timing has several."""
+    nccl: str = ""
+    """Settings of NCCL's own (:mod:`omb_py.engine.program.nccl_settings`)."""
+    share_device: bool = False
+    """Several ranks may use one device."""
+    staging: str = "auto"
+    """``never``: device buffers go to MPI as they are, or not at all."""
+    cache: str | None = None
+    """``hot`` or ``rotate`` (:data:`omb_py.engine.measuring.cache_rotation.CACHES`)."""
+    in_place: bool = False
+    """MPI_IN_PLACE."""
+    root: int | None = None
+    """Root of a collective; -1: another one in every iteration."""
+    tests: int | None = None
+    """MPI_Test calls while a non-blocking collective runs."""
+    imbalance: float | None = None
+    """By what part of the size the blocks of a vector collective differ, 0 to 1."""
+    traffic: str | None = None
+    """What each rank sends to each other, as :func:`omb_py.options.traffic.parse_traffic` gives it."""
+    neighborhood: str | None = None
+    """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.options.graphs`)."""
+    workload: str | None = None
+    """``NAME:KEY=VALUE,…`` of a workload (docs/workloads)."""
+    predict: bool = False
+    """Print beside a workload's measured times those that stored sweeps predict."""
+    session: bool = False
+    """Begin with an MPI session instead of MPI_Init."""
+    thread_level: str | None = None
+    """MPI thread level to ask for; None: what benchmark and binding need."""
+    format: str = "osu"
+    """Form of the results on stdout, one of :data:`FORMATS` or :data:`SILENT`."""
+    graph: str | None = None
+    """Draw the results too, one of :data:`GRAPHS`."""
+    store: Path | None = DEFAULT_STORE
+    """Folder of the Parquet files; None: nothing is stored."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Stored with every row."""
+    seed: int | None = None
+    """For everything random; None: drawn, and stored."""
+    timeout: float = DEFAULT_TIMEOUT_S
+    """Seconds without any progress of a rank after which the run is ended."""
+    quiet: bool = False
+    """No progress and no notes on stderr; errors stay."""
+    mock: str = ""
+    """Settings of the simulated cluster."""
+    inject: str = ""
+    """Faults to inject, for tests."""
+    debug: bool = False
+    """Show tracebacks."""
+    part: Part | None = None
+    """Of which suite this is a part; None for a benchmark that is measured by itself."""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices, in the order in which they are measured."""
+        return tuple(self.device.split(","))
+
+    @property
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of backend and device that are measured, in order."""
+        return tuple((b, d) for b in self.backends for d in self.devices if (b, d) not in self.left_out)

@@ -1,0 +1,69 @@
+"""Traffic matrices: ``--traffic FILE``, what each rank sends to each other in an alltoallv.
+
+A file has a line for each rank with a number for each rank, with commas or blanks between them and ``#`` before
+comments: how much the rank of the line sends to the rank of the column, in relation to the others. What it says travels
+as ``0,1;2,0``, so that ranks on other hosts need no file.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+
+from omb_py.errors import UsageError
+from omb_py.options.line_file import entries
+
+Matrix = tuple[tuple[float, ...], ...]
+_FORM = "--traffic FILE with a line of N numbers for each of N ranks"
+
+
+def parse_traffic(text: str) -> str:
+    """The matrix of a file in the form that travels. Raises UsageError."""
+    path = Path(text.strip())
+    rows: list[list[float]] = []
+    for number, body in entries(path, "traffic file", _FORM):
+        words = body.replace(",", " ").split()
+        try:
+            row = [float(word) for word in words]
+        except ValueError:
+            raise UsageError(f"{path}:{number}: {body!r} are no numbers: {_FORM}") from None
+        if not all(math.isfinite(weight) and weight >= 0 for weight in row):
+            raise UsageError(f"{path}:{number}: numbers of a traffic matrix are 0 or more, not {body!r}")
+        if rows and len(row) != len(rows[0]):
+            raise UsageError(f"{path}:{number}: {len(row)} numbers, and {len(rows[0])} in the lines before: {_FORM}")
+        rows.append(row)
+    if len(rows) < 2 or len(rows) != len(rows[0]):
+        raise UsageError(f"traffic file {path} has {len(rows)} lines of {len(rows[0]) if rows else 0} numbers: {_FORM}")
+    if not any(map(any, rows)):
+        raise UsageError(f"traffic file {path} has no number above 0: nothing would be sent")
+    return ";".join(",".join(f"{weight:.12g}" for weight in row) for row in rows)
+
+
+@cache
+def matrix_of(text: str) -> Matrix:
+    """The numbers of a matrix in the form that travels."""
+    return tuple(tuple(map(float, row.split(","))) for row in text.split(";"))
+
+
+def check_traffic(text: str, ranks: int) -> None:
+    """Raises UsageError when a matrix is for another number of ranks."""
+    found = len(matrix_of(text))
+    if found != ranks:
+        raise UsageError(f"the traffic matrix is for {found} ranks, not {ranks}: use -n {found}, or another --traffic")
+
+
+def blocks(text: str, mean: int, item: int) -> tuple[tuple[int, ...], ...]:
+    """Bytes that each rank (row) sends to each (column), whole elements of `item` bytes.
+
+    A number equal to the mean of all is `mean` bytes, so that a matrix of equal numbers is a plain alltoallv.
+    """
+    weights = matrix_of(text)
+    average = math.fsum(map(math.fsum, weights)) / len(weights) ** 2
+    return tuple(tuple(int(mean * weight / average + 1e-9) // item * item for weight in row) for row in weights)
+
+
+def largest(text: str, mean: int, item: int) -> int:
+    """The most bytes that any rank sends or receives in all: the *size* column of nccl-tests' alltoallv."""
+    sent = blocks(text, mean, item)
+    return max(*map(sum, sent), *map(sum, zip(*sent, strict=True)))

@@ -1,0 +1,1 @@
+"""``omb-py accept``: a suite is measured until its criteria are decided."""

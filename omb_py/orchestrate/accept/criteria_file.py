@@ -1,0 +1,354 @@
+"""What a suite's ``[accept]`` and ``[[criterion]]`` tables say (docs/accept.md). Nothing in them is evaluated."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.dtypes import OPS, parse_dtype
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.options.values import parse_size, parse_sizes
+from omb_py.orchestrate.accept.mockup_requests import mock_up, words_of
+from omb_py.orchestrate.planning.validation import OFFERS, offers_of
+from omb_py.orchestrate.suites.suite_file import Setting, Suite, Table, kind, nearest_key
+from omb_py.results.accept.criteria import METRICS, Criterion, Range, Source
+from omb_py.results.accept.quantities import Quantity, parse_quantity, parse_share
+from omb_py.results.analysis.lower_bounds import lower_bound_us
+from omb_py.results.statistics.sequential import UNDECIDED, Rule, Undecided
+from omb_py.suites import find, names
+
+T = TypeVar("T")
+RULE_KEYS = (
+    "launches",
+    "most-launches",
+    "confidence",
+    "undecided",
+    "nodes",
+    "allow-missing-nodes",
+    "baseline",
+    "beside",
+)
+SHARES: Mapping[str, Source] = {
+    "baseline": "baseline", "efficiency": "lower bound", "drift": "drift", "interference": "interference",
+}  # fmt: skip
+"""Key whose value is a share -> where the bound comes from."""
+WHERE = {"ranks": "ranks", "backend": "backend", "binding": "binding", "type": "dtype", "op": "op"}
+"""Key of a criterion -> column of the store that it chooses by."""
+CRITERION_KEYS = (
+    "id", "text", "benchmark", "message-size", "metric", "max", "min", *SHARES, "guideline", "tolerance", *WHERE,
+)  # fmt: skip
+_BOUNDS = ("max", "min", *SHARES, "guideline")
+_TOLERANCE = 0.10
+_MOST_LAUNCHES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Accepting:
+    """How a suite wants to be accepted."""
+
+    rule: Rule = field(default_factory=Rule)
+    nodes: int | None = None
+    """So many nodes are to take part; None: as many as there are."""
+    allow_missing_nodes: bool = False
+    """Nodes that do not answer are left out, named, and the rest goes on."""
+    baseline: str | None = None
+    """Side of :func:`omb_py.results.compare.select_launches.read_side` where the command line names none."""
+    beside: tuple[str, ...] = ()
+    """Command line of the job that runs at the same time, for criteria about interference."""
+
+
+def read_accepting(suite: Suite) -> Accepting:
+    """The table ``[accept]``. Raises UsageError with file, line and key."""
+    table = suite.accept
+    found = {} if table is None else _known(table, RULE_KEYS)
+    usual = Rule()
+    launches = _get(found, "launches", lambda s: _whole(s, 1), usual.launches)
+    most = _get(found, "most-launches", lambda s: _whole(s, 1), max(usual.most, launches))
+    if most < launches:
+        raise found["most-launches"].error(f"{most} is less than launches, {launches}")
+    confidence = _get(found, "confidence", lambda s: parse_share(_text(s), 0.5, 0.9999), usual.confidence)
+    undecided = _get(found, "undecided", _undecided, usual.undecided)
+    rule = Rule(launches, most, confidence, undecided)
+    none: tuple[str, ...] = ()
+    beside = _get(found, "beside", _job, none)
+    return Accepting(
+        rule, _get(found, "nodes", lambda s: _whole(s, 1), None), _get(found, "allow-missing-nodes", _flag, False),
+        _get(found, "baseline", _text, None), beside,
+    )  # fmt: skip
+
+
+def read_criteria(suite: Suite) -> list[Criterion]:
+    """The tables ``[[criterion]]``.
+
+    Raises:
+        UsageError: an unknown key, benchmark, metric or unit, a bound that cannot be, or two criteria of one id: with
+            file, line, key and the nearest valid one.
+    """
+    found: list[Criterion] = []
+    for table in suite.criteria:
+        made = _criterion(table)
+        twice = next((one for one in found if one.id == made.id), None)
+        if twice:
+            at = next(s for s in table.settings if s.key == "id")
+            raise at.error(f"{made.id!r} is the id of {twice.at} already")
+        found.append(made)
+    return found
+
+
+def _criterion(table: Table) -> Criterion:
+    keys = _known(table, CRITERION_KEYS)
+    for needed in ("id", "benchmark"):
+        if needed not in keys:
+            raise table.error(f"no key {needed!r}: expected a text")
+    name = _get(keys, "id", _text, "")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise keys["id"].error(f"expected letters, digits and . _ -, got {name!r}")
+    benchmark = _benchmark(keys["benchmark"])
+    bounds = [key for key in _BOUNDS if key in keys]
+    if not bounds:
+        raise table.error(f"no bound: expected one of {', '.join(_BOUNDS)}")
+    if len(bounds) > 1 and bounds != ["max", "min"]:
+        raise keys[bounds[1]].error(
+            f"stands beside {bounds[0]!r}: one criterion has one bound (max and min are a range)"
+        )
+    if "guideline" in keys and "type" in keys:
+        raise keys["type"].error("both sides of a guideline have elements of int32: leave it out")
+    if "tolerance" in keys and "guideline" not in keys:
+        raise keys["tolerance"].error("belongs to a guideline: leave it out, the bound says it itself")
+    ranges = _ranges(keys)
+    metric = _metric(keys, benchmark, ranges, table)
+    sizes: tuple[int, ...] = ()
+    sizes = _get(keys, "message-size", lambda s: _sizes(s, benchmark), sizes)
+    if None not in ranges and ranges:
+        if sizes:
+            raise keys["message-size"].error(f"the sizes stand in {bounds[0]!r} already: leave one of them out")
+        sizes = tuple(size for size in ranges if size is not None)
+    share = 0.0
+    program = words = ""
+    source: Source = "contract"
+    if bounds[0] in SHARES:
+        source = SHARES[bounds[0]]
+        share = _get(keys, bounds[0], lambda s: parse_share(_text(s), *_reach(source)), 0.0)
+    elif bounds[0] == "guideline":
+        source = "guideline"
+        program, words = _get(keys, "guideline", lambda s: _mock_up(s, benchmark), ("", ""))
+        share = _get(keys, "tolerance", lambda s: parse_share(_text(s)), _TOLERANCE)
+    at = f"{table.file}:{table.line}"
+    return Criterion(
+        name,
+        source,
+        benchmark.name,
+        metric,
+        _get(keys, "text", _text, ""),
+        sizes,
+        _where(keys),
+        ranges,
+        share,
+        program,
+        words,
+        at,
+    )
+
+
+def _reach(source: Source) -> tuple[float, ...]:
+    """Shares that mean something."""
+    return (0.0001, 100.0) if source == "lower bound" else (0.0,)
+
+
+def _known(table: Table, keys: tuple[str, ...]) -> dict[str, Setting]:
+    for setting in table.settings:
+        if setting.key not in keys:
+            raise setting.error(nearest_key(setting.key, keys))
+    return {setting.key: setting for setting in table.settings}
+
+
+def _get(keys: Mapping[str, Setting], key: str, read: Callable[[Setting], T], usual: T) -> T:
+    """The value of a key; what is wrong with it is said with its line."""
+    if key not in keys:
+        return usual
+    setting = keys[key]
+    try:
+        return read(setting)
+    except UsageError as error:
+        text = str(error)
+        raise (error if text.startswith(f"{setting.file}:") else setting.error(text)) from None
+
+
+def _text(setting: Setting) -> str:
+    if not isinstance(setting.value, str) or not setting.value.strip():
+        raise setting.error(f"expected a text, got {kind(setting.value)}")
+    return setting.value.strip()
+
+
+def _whole(setting: Setting, least: int) -> int:
+    value = setting.value
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_LAUNCHES:
+        raise setting.error(f"expected a whole number from {least} to {_MOST_LAUNCHES}, got {kind(value)}")
+    return value
+
+
+def _flag(setting: Setting) -> bool:
+    if not isinstance(setting.value, bool):
+        raise setting.error(f"expected true or false, got {kind(setting.value)}")
+    return setting.value
+
+
+def _one_of(setting: Setting, words: tuple[str, ...]) -> str:
+    word = _text(setting)
+    if word not in words:
+        raise setting.error(f"{word!r} is {nearest_key(word, words)}")
+    return word
+
+
+def _undecided(setting: Setting) -> Undecided:
+    word = _one_of(setting, UNDECIDED)
+    return next(known for known in UNDECIDED if known == word)
+
+
+def _job(setting: Setting) -> tuple[str, ...]:
+    """The words of a benchmark's command line."""
+    try:
+        words = shlex.split(_text(setting))
+    except ValueError as error:
+        raise setting.error(f"not a command line: {str(error).lower()}") from None
+    words = words[1:] if words[0] == "omb-py" else words
+    if not words:
+        raise setting.error("expected a benchmark and its options, as 'alltoall -n 2 -m 1M:1M'")
+    _named(words[0], setting)
+    return tuple(words)
+
+
+def _named(word: str, setting: Setting) -> Benchmark:
+    try:
+        return find(word)
+    except UsageError:
+        raise setting.error(f"benchmark {word!r} {nearest_key(word, names())}") from None
+    except EnvironmentProblem as problem:
+        raise setting.error(str(problem)) from None
+
+
+def _benchmark(setting: Setting) -> Benchmark:
+    return _named(_text(setting), setting)
+
+
+def _mock_up(setting: Setting, benchmark: Benchmark) -> tuple[str, str]:
+    """The benchmark that measures the guideline, and its mock-up in words."""
+    found = mock_up(benchmark.name, _text(setting))
+    return found.name, words_of(found)
+
+
+def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:
+    if benchmark.sizes is None:
+        raise setting.error(f"{benchmark.name} has no message size: leave it out")
+    word = setting.value
+    if isinstance(word, int) and not isinstance(word, bool):
+        return (parse_size(str(word)),)
+    text = _text(setting)
+    if "," not in text and ":" not in text:  # unlike -m: a bound is about this size
+        return (parse_size(text),)
+    return parse_sizes(text, benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size)
+
+
+def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
+    """The bounds of a contract by size, both ends checked against each other."""
+    none: dict[int | None, Quantity] = {}
+    ends = {key: _get(keys, key, _quantities, none) for key in ("max", "min") if key in keys}
+    if len(ends) == 2 and set(ends["max"]) != set(ends["min"]):
+        raise keys["min"].error("other sizes than 'max': give both ends of each range")
+    kinds = {q.kind for bounds in ends.values() for q in bounds.values()}
+    if len(kinds) > 1:
+        raise keys[next(reversed(ends))].error(
+            f"mixes {' and '.join(sorted(kinds))}: bounds of one criterion have one kind"
+        )
+    found: dict[int | None, Range] = {}
+    for size in next(iter(ends.values()), {}):
+        low, high = ends.get("min", {}).get(size), ends.get("max", {}).get(size)
+        if low and high and low.value > high.value:
+            raise keys["min"].error(f"{low.text} is more than max, {high.text}: nothing can keep both")
+        found[size] = Range(low.value if low else None, high.value if high else None)
+    return found
+
+
+def _quantities(setting: Setting) -> dict[int | None, Quantity]:
+    value = setting.value
+    if isinstance(value, dict):
+        if not value or not all(isinstance(each, str) for each in value.values()):
+            raise setting.error('expected a table of sizes, as { 8 = "5 us", 1M = "300 us" }')
+        found: dict[int | None, Quantity] = {}
+        for size, text in value.items():
+            if parse_size(size) in found:
+                raise setting.error(f"size {size} stands there twice")
+            found[parse_size(size)] = parse_quantity(text)
+        return found
+    if not isinstance(value, str):
+        raise setting.error(f'expected a text with a unit, as "5 us", or a table of them by size, got {kind(value)}')
+    return {None: parse_quantity(value)}
+
+
+def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[int | None, Range], table: Table) -> str:
+    """The metric that is given or meant, which must be what the bound and the benchmark are about."""
+    rates = benchmark.metric.unit == "MB/s"
+    usual = "bandwidth" if rates else "median"
+    given = keys.get("max") or keys.get("min")
+    dimension = None
+    if given is not None:
+        dimension = next(iter(_quantities(given).values())).kind
+        usual = {"time": "median", "rate": "bandwidth" if rates else "busbw", "share": "overlap"}[dimension]
+        if dimension == "share" and benchmark.name == "noise":
+            usual = "stolen"
+    name = _get(keys, "metric", lambda s: _one_of(s, tuple(METRICS)), usual)
+    at = keys.get("metric") or given or keys["benchmark"]
+    metric = METRICS[name]
+    if dimension is not None and metric.dimension != dimension:
+        raise at.error(f"{name} is a {metric.dimension}, and the bound {_one(given)!r} is a {dimension}")
+    if name == "bandwidth" and not rates:
+        raise at.error(f"{benchmark.name} prints a time: its bandwidths are algbw and busbw")
+    if name in ("algbw", "busbw") and not benchmark.bandwidth:
+        raise at.error(f"{benchmark.name} has no {name}: bound its {'bandwidth' if rates else 'median, a time'}")
+    if name == "overlap" and benchmark.metric.lap != "overall":
+        raise at.error(f"{benchmark.name} has no overlap: non-blocking collectives have")
+    timed = [key for key in ("efficiency", "guideline") if key in keys]
+    if timed and (rates or metric.dimension != "time"):
+        raise keys[timed[0]].error(f"is about times, and {name if not rates else benchmark.name} is none")
+    if timed == ["efficiency"] and lower_bound_us(benchmark.bandwidth, benchmark.name, 8, 2, 1.0, 1.0) is None:
+        raise keys["efficiency"].error(
+            f"no lower bound is known for {benchmark.name}: collectives and barrier have one"
+        )
+    if not ranges and given is not None:
+        raise table.error("no bound")
+    return name
+
+
+def _one(given: Setting | None) -> str:
+    value = given.value if given is not None else ""
+    return next(iter(value.values())) if isinstance(value, dict) else str(value)
+
+
+def _where(keys: Mapping[str, Setting]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, column in WHERE.items():
+        if key in keys:
+            found[column] = _whole(keys[key], 1) if key == "ranks" else _get(keys, key, _READ[key], "")
+    return found
+
+
+def _backend(setting: Setting) -> str:
+    return _one_of(setting, tuple(offers_of([_text(setting)])))
+
+
+def _binding(setting: Setting) -> str:
+    from omb_py.backends.registry import backends
+
+    offers = OFFERS
+    if not any(_text(setting) in offer.bindings for offer in offers.values()):  # an installed package's, then
+        offers = offers_of(backends())
+    return _one_of(setting, tuple(dict.fromkeys(name for offer in offers.values() for name in offer.bindings)))
+
+
+_READ: Mapping[str, Callable[[Setting], str]] = {
+    "backend": _backend, "binding": _binding, "type": lambda s: parse_dtype(_text(s)), "op": lambda s: _one_of(s, OPS),
+}  # fmt: skip

@@ -1,0 +1,59 @@
+"""Which nodes answer: one launch over all of them; only when that fails, one on each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from omb_py.errors import EnvironmentProblem, OmbError
+from omb_py.options.request import Request
+from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.run import start
+from omb_py.orchestrate.running.suite_run import plan_suite
+
+PROBE = "hello"
+"""The benchmark that needs nothing but ranks that begin."""
+
+
+def answering(run: Run, request: Request, index: int) -> tuple[dict[str, str], int]:
+    """The hosts of a request on which no rank can be started.
+
+    Args:
+        run: takes the rows, as every launch's are.
+        request: of the suite: its hosts, backend and launcher.
+        index: number of the first launch.
+
+    Returns:
+        Host -> why, and the number of the next launch.
+    """
+    hosts = request.hosts
+    everything = _tried(run, request, hosts, index)
+    if everything is None:
+        return {}, index + 1
+    lost: dict[str, str] = {}
+    for number, host in enumerate(hosts, index + 1):
+        why = _tried(run, request, (host,), number)
+        if why is not None:
+            lost[host] = why
+    if not lost:
+        raise EnvironmentProblem(f"each of the {len(hosts)} nodes answers alone, and all together do not: {everything}")
+    return lost, index + 1 + len(hosts)
+
+
+def _tried(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> str | None:
+    """Start one rank on each host; why that did not go, or None."""
+    probe = Request(
+        PROBE, backends=request.backends[:1], ranks=len(hosts), hosts=hosts, launcher=request.launcher,
+        launcher_args=request.launcher_args, timeout=request.timeout, store=request.store, quiet=True,
+    )  # fmt: skip
+    (plan,) = plan_suite([probe])
+    before = run.request
+    run.request = replace(before, hosts=hosts)
+    try:
+        start(run, replace(plan, index=index))
+    except OmbError as error:
+        if run.broken or error.exit_code == 130:
+            raise
+        return " ".join(str(error).split())
+    finally:
+        run.request = before
+    return None

@@ -1,0 +1,549 @@
+"""Accepting a machine by a suite's criteria: correctness first, then launches until every criterion is decided.
+
+No launch is left out of a verdict, and none is repeated because it was slow: a criterion that is MARGINAL gets as many
+launches again, up to the suite's maximum, and all of them count (docs/accept.md).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
+from omb_py.options.request import SILENT, Request
+from omb_py.orchestrate.accept.background_job import other_job
+from omb_py.orchestrate.accept.baselines import baseline_rows, check_baseline
+from omb_py.orchestrate.accept.criteria_file import Accepting, read_accepting, read_criteria
+from omb_py.orchestrate.accept.criterion_cells import cases_of, key_of, missing_cell, needed, planned
+from omb_py.orchestrate.accept.mockup_requests import with_mock_ups
+from omb_py.orchestrate.accept.node_check import answering
+from omb_py.orchestrate.accept.progress_log import (
+    BESIDE,
+    CORRECTNESS,
+    PERFORMANCE,
+    PHASE_TAG,
+    Begun,
+    Log,
+    Step,
+    log_of,
+    read_log,
+)
+from omb_py.orchestrate.launching.launcher_detection import joined_environment
+from omb_py.orchestrate.planning.plan import LaunchPlan, takes
+from omb_py.orchestrate.running.collector import Run, now
+from omb_py.orchestrate.running.resume import CELL_TAG, cell_key
+from omb_py.orchestrate.running.run import SIMULATED, new_run
+from omb_py.orchestrate.running.suite_run import make_launches, plan_suite, ranks_here, sweep_name
+from omb_py.orchestrate.suites.expand import Expanded, Skip, expand
+from omb_py.orchestrate.suites.option_values import Values, Vocabulary
+from omb_py.orchestrate.suites.suite_file import Suite
+from omb_py.results.accept.criteria import Criterion
+from omb_py.results.accept.judge import Evidence, Verdict, close, has_baseline, incomparable, judge
+from omb_py.results.accept.report import Checked, Incident, Verdicts
+from omb_py.results.compare.report import fields_text
+from omb_py.results.formats.units import counted
+from omb_py.results.statistics.sequential import FEWEST
+from omb_py.suites import find
+
+LOOK_TAG = "accept_look"
+CHECKS = "10"
+"""Iterations of a cell whose bytes are checked."""
+_KEPT = ("hosts", "rank_mean_us", "slowest_rank_share")
+Job = Callable[[Sequence[str], float], AbstractContextManager[Callable[[], str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptRequest:
+    """What the user asks for, beside the suite."""
+
+    words: Vocabulary
+    """The options of the command line."""
+    values: Values = field(default_factory=dict)
+    """Options by key, as in :func:`omb_py.orchestrate.suites.expand.expand`."""
+    ranks: int | None = None
+    baseline: str | None = None
+    """A side of :func:`omb_py.results.compare.select_launches.read_side`."""
+    correctness: bool = True
+    """Check every byte before anything is timed."""
+    quiet: bool = False
+    command: str = ""
+    """How to do it again, for the report."""
+    resume: str | None = None
+    """A run's id, its beginning, or ``last``: go on with that acceptance."""
+    job: Job = other_job
+    """Starts the other job of an interference test."""
+
+
+@dataclass(slots=True)
+class _Keeper:
+    """A printer that prints nothing and keeps the rows."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def row(self, row: Mapping[str, Any], request: Request | None = None) -> None:
+        """Keep all but the samples."""
+        self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k in _KEPT})
+
+    def close(self) -> None:
+        """Nothing is kept back."""
+
+
+def accept(suite: Suite, request: AcceptRequest, store: Path) -> Verdicts:
+    """Measure a suite and judge its criteria; every launch is stored, under one run.
+
+    Args:
+        suite: with at least one ``[[criterion]]``.
+        request: what else was asked for.
+        store: folder of the launches, and of the baseline unless that is a folder itself.
+
+    Returns:
+        All verdicts. What could not be measured is an ERROR in them.
+
+    Raises:
+        UsageError: the suite is wrong, a criterion asks for what nothing measures, there is no such baseline, nothing
+            of it is comparable, or there is no such run to go on with.
+        EnvironmentProblem: nothing can be measured here, nodes are missing and the suite does not allow it, or results
+            cannot be kept.
+        Interrupted: what was finished is stored.
+    """
+    return _Acceptance(suite, request, store).verdicts()
+
+
+def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
+    """Read a suite's rule and criteria. Raises UsageError where they are wrong or there is none."""
+    how, criteria = _declared(suite)
+    if not criteria:
+        raise UsageError(
+            f"{suite.file}: no [[criterion]], so nothing can be accepted: omb-py run {suite.name} measures it"
+        )
+    return how, criteria
+
+
+def check_suite(suite: Suite, expanded: Expanded) -> int:
+    """Read a suite's criteria against its plan; how many there are. Raises UsageError as :func:`accept`."""
+    _, criteria = _declared(suite)
+    if expanded.requests:
+        requests, skips = with_mock_ups(expanded.requests, criteria)
+        cases_of(criteria, planned(plan_suite(requests)), [*expanded.skips, *skips])
+    return len(criteria)
+
+
+def _declared(suite: Suite) -> tuple[Accepting, list[Criterion]]:
+    how, criteria = read_accepting(suite), read_criteria(suite)
+    _check_rule(how, criteria, suite)
+    return how, criteria
+
+
+class _Acceptance:
+    def __init__(self, suite: Suite, asked: AcceptRequest, store: Path) -> None:
+        self.suite, self.asked, self.store = suite, asked, store
+        self.how, self.criteria = check_criteria(suite)
+        self.skips: list[Skip] = []
+        self.found = Evidence()
+        self.next_index = 0
+        self.log = Log()
+        self.seen: dict[str, dict[str, None]] = {"hosts": {}, "libraries": {}, "launches": {}, "files": {}}
+        self.here: set[str] = set()
+        """Nodes of the launches that were made now."""
+        self.given_up: set[str] = set()
+        """Cells in which ranks died or hung: they are not tried again."""
+        self.gone: dict[str, str] = {}
+        """Nodes that went away in the middle, and why."""
+
+    def verdicts(self) -> Verdicts:
+        began = time.monotonic()
+        requests = self._requests()
+        self._check_place(requests)
+        run_id = self._read_log(requests[0])
+        self._read_baseline(run_id)
+        begun = self._begun(requests[0])
+        if run_id and self.log.begun:
+            self.log.begun.check(begun, run_id)
+        self.run = new_run(requests[0], plan_suite(requests), run_id)
+        started = self.log.started_at or now()
+        rule, store = self.how.rule, str(self.store)
+        out = Verdicts(
+            self.suite.name, self.suite.description, self.suite.digest, rule, self.run.run_id, store, started
+        )
+        if self.log.started_at:
+            made = len({row["launch_id"] for rows in self.log.rows.values() for row in rows})
+            past = f"judged at {self.log.done}, and again" if self.log.done else "cut off, and gone on with"
+            out.deviations.append(f"{past} at {now()}: {counted(made, 'launch')} had been made")
+            self.run.note(f"run {self.run.run_id} goes on: {counted(made, 'launch')} in the store")
+        self.log.path = log_of(self.store, self.run.run_id)
+        if self.log.begun is None:
+            self.log.begin(begun)
+        requests = self._without_missing_nodes(requests, out)
+        self.plans = plan_suite(requests)
+        self.cells = planned(self.plans)
+        self.cases = cases_of(self.criteria, self.cells, self.skips)
+        check_baseline(self.cases, self.found.baseline, self.found.baseline_word)
+        for case in self.cases:
+            if case.cell == missing_cell(case.criterion):
+                names = case.criterion.benchmark, case.criterion.measured
+                told = (s.reason for s in self.skips if s.what.split(" ")[0] in names)
+                self.found.missing[case.cell] = "; ".join(told)
+        try:
+            if self.asked.correctness:
+                out.checked = self._check_bytes(requests)
+            out.verdicts = self._judge(out)
+        except Interrupted as error:
+            kept = f"what was measured is kept in {store}: --resume={self.run.run_id} goes on"
+            raise Interrupted(f"{error}: {kept}") from None
+        self._say_moved(out)
+        out.incidents += [Incident(skip.what, skip.reason, skip.failed) for skip in dict.fromkeys(self.skips)]
+        out.missing_nodes |= self.gone
+        out.hosts, out.libraries = list(self.seen["hosts"]), list(self.seen["libraries"])
+        out.launches, out.command = len(self.seen["launches"]), self.asked.command
+        out.files = _hashed([Path(path) for path in self.seen["files"]])
+        out.baseline = self.found.baseline_word
+        out.beside = " ".join(self.how.beside) if any(c.source == "interference" for c in self.criteria) else ""
+        out.seconds = time.monotonic() - began
+        self.log.finish(now())
+        self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
+        return out
+
+    # -- before anything is measured -----------------------------------------------------------------------------
+
+    def _begun(self, request: Request) -> Begun:
+        runs = sorted({str(row["run_id"]) for row in self.found.baseline})
+        word = self.found.baseline_word
+        return Begun(request.hosts, request.launcher, request.launcher_args, word, tuple(runs))
+
+    def _read_baseline(self, run_id: str | None) -> None:
+        """The baseline's rows, without those of the run that goes on: they are what is judged by it."""
+        asking = next((c for c in self.criteria if c.source == "baseline"), None)
+        word = self.asked.baseline or self.how.baseline
+        if asking is None:
+            if self.asked.baseline:
+                raise UsageError(f"no criterion of suite {self.suite.name} asks for a baseline: leave --baseline out")
+            return
+        if word is None:
+            raise UsageError(
+                f"{asking.at}: criterion {asking.id} needs a baseline: --baseline RUN or --baseline tag=K=V; the first "
+                f"one is made with omb-py run {self.suite.file} --launches 5 --tag K=V"
+            )
+        self.found.baseline_word = word
+        self.found.baseline = baseline_rows(word, self.store, run_id, self.log.begun)
+
+    def _read_log(self, request: Request) -> str | None:
+        """What the run that is to go on has left; its id, None for a new run."""
+        assert request.part is not None
+        found = read_log(self.store, request.part, self.asked.resume) if self.asked.resume else None
+        if found is None:
+            return None
+        run_id, self.log = found
+        self.next_index = self.log.next_index
+        self.seen["files"] |= dict.fromkeys(map(str, self.log.files))
+        return run_id
+
+    def _requests(self, **more: Any) -> list[Request]:
+        """The suite's requests, as they are timed."""
+        values = {**self.asked.values, "store": self.store, **more}
+        expanded = expand(self.suite, self.asked.words, values, ranks_here(more.pop("n", self.asked.ranks)))
+        self.skips = list(expanded.skips)
+        if not expanded.requests:
+            told = "; ".join(f"{skip.what}: {skip.reason}" for skip in self.skips)
+            raise EnvironmentProblem(f"nothing of this suite can be measured here: {told}")
+        every, skips = with_mock_ups(expanded.requests, self.criteria)
+        self.skips += skips
+        return [replace(r, format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for r in every]
+
+    def _check_place(self, requests: Sequence[Request]) -> None:
+        joined = joined_environment(os.environ)
+        if joined is not None and not all(set(r.backends) <= set(SIMULATED) for r in requests):
+            raise UsageError(
+                f"{joined.launcher} has started this process, but omb-py accept starts ranks itself, launch after "
+                "launch: leave it out"
+            )
+
+    def _without_missing_nodes(self, requests: list[Request], out: Verdicts) -> list[Request]:
+        """The requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
+        hosts = requests[0].hosts
+        if len(hosts) < 2 or all(set(r.backends) <= set(SIMULATED) for r in requests):
+            return requests
+        run = self._run_of("nodes", 0)
+        lost, self.next_index = answering(run, requests[0], self.next_index)
+        self._see(run)
+        if not lost:
+            return requests
+        out.missing_nodes = lost
+        named = "; ".join(f"{host}: {why}" for host, why in lost.items())
+        left = tuple(host for host in hosts if host not in lost)
+        if not left or not self.how.allow_missing_nodes:
+            raise EnvironmentProblem(
+                f"{len(lost)} of {len(hosts)} nodes do not answer: {named}"
+                + ("" if not left else ": leave them out of --hosts, or let the suite allow-missing-nodes")
+            )
+        ranks = None if self.asked.ranks is None else max(1, self.asked.ranks * len(left) // len(hosts))
+        out.deviations.append(f"{len(left)} of {len(hosts)} nodes take part")
+        return self._requests(hosts=left, n=ranks)
+
+    # -- measuring -----------------------------------------------------------------------------------------------
+
+    def _run_of(self, phase: str, look: int) -> Run:
+        """The run, as one phase of it: other tags, its own memory of what is finished."""
+        main = self.run
+        tags = {**main.request.tags, PHASE_TAG: phase, LOOK_TAG: str(look)}
+        return Run(main.run_id, main.seed, replace(main.request, tags=tags), _Keeper(), main.tool, note=main.note)
+
+    def _make(self, run: Run, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
+        """Make the launches of a step; their rows. What an earlier session has of it is not measured again."""
+        step: Step = run.request.tags[PHASE_TAG], plans[0].turn
+        before = len(self.skips)
+        self.skips += self.log.given_up.get(step, [])
+        known, left = self._known(step, plans)
+        numbered = [replace(plan, index=self.next_index + k) for k, plan in enumerate(left)]
+        last = self.next_index - 1
+        try:
+            if numbered:
+                last = make_launches(run, numbered, self.skips, lambda lost: self.log.give_up(step, lost))
+        finally:
+            self._see(run)
+        self.next_index = max(last, self.next_index - 1) + 1
+        assert isinstance(run.printer, _Keeper)
+        rows = known + run.printer.rows
+        done = {dict(row["tags"])[CELL_TAG] for row in rows}
+        for plan in plans:
+            for cell in plan.cells:
+                if cell_key(plan, cell) not in done:
+                    mine = [s for s in self.skips[before:] if s.what == sweep_name(plan, cell.sweep)]
+                    reason = mine[-1].reason if mine else "its launch ended before"
+                    key = key_of(plan, cell)
+                    self.found.missing.setdefault(key, reason)
+                    if any(skip.failed for skip in mine):
+                        self.given_up.add(key)
+        if any(skip.failed for skip in self.skips[before:]):
+            self._look_for_nodes()
+        if step[0] != BESIDE and step not in self.log.ended:
+            self.log.end(step)
+        return rows
+
+    def _known(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[dict[str, Any]], list[LaunchPlan]]:
+        """The stored rows of a step, and what is left of it to measure.
+
+        What was given up is not tried again. A soak or an interference test that was cut off is no test: its step is
+        made again from the beginning.
+        """
+        ended = step in self.log.ended
+        rows: list[dict[str, Any]] = []
+        left = []
+        lost = {skip.what for skip in self.log.given_up.get(step, ())}
+        for plan in plans:
+            whole = step[0] == BESIDE or any(request.repeat_for for request in plan.requests)
+            stored = {c: [] if whole and not ended else self.log.known(step, cell_key(plan, c)) for c in plan.cells}
+            rows += [row for mine in stored.values() for row in mine]
+            cells = tuple(c for c in plan.cells if not stored[c] and sweep_name(plan, c.sweep) not in lost)
+            if cells and not ended:
+                left.append(replace(plan, cells=cells))
+        self._see_rows(rows)
+        return rows, left
+
+    def _look_for_nodes(self) -> None:
+        """After ranks were lost: nodes that do not answer any more are named, and what needs them is given up."""
+        request = self.plans[0].requests[0]
+        if len(request.hosts) < 2 or all(plan.backend in SIMULATED for plan in self.plans):
+            return
+        run = self._run_of("nodes", 0)
+        try:
+            lost, self.next_index = answering(run, request, self.next_index)
+        except EnvironmentProblem:
+            return
+        finally:
+            self._see(run)
+        for host, why in lost.items():
+            self.gone.setdefault(host, f"it does not answer any more: {why}")
+        self._give_up_all()
+
+    def _give_up_all(self) -> None:
+        """Nothing more can be measured where a node is gone."""
+        for one in self.cells if self.gone else ():
+            self.found.missing.setdefault(one.key, f"{', '.join(self.gone)} did not answer any more")
+            self.given_up.add(one.key)
+
+    def _see(self, run: Run) -> None:
+        assert isinstance(run.printer, _Keeper)
+        self.here |= {host for row in run.printer.rows for host in row.get("hosts") or ()}
+        self._see_rows(run.printer.rows)
+        self.seen["files"] |= dict.fromkeys(map(str, run.files))
+
+    def _see_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        for row in rows:
+            self.seen["hosts"] |= dict.fromkeys(row.get("hosts") or ())
+            library = f"{row.get('library') or row['backend']} {row.get('library_version') or ''}".strip()
+            self.seen["libraries"][library] = None
+            self.seen["launches"][str(row["launch_id"])] = None
+
+    def _say_moved(self, out: Verdicts) -> None:
+        """Where an acceptance went on among other nodes than before, the report says so."""
+        before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
+        if before and not self.here <= before:
+            out.deviations.append(
+                f"before it was cut off it ran on {', '.join(sorted(before))}, then on {', '.join(sorted(self.here))}"
+            )
+
+    def _check_bytes(self, requests: Sequence[Request]) -> list[Checked]:
+        """Every byte of every cell that can be checked, in launches of their own."""
+        checkable = [(k, r) for k, r in enumerate(requests) if takes(find(r.benchmark), "validation")]
+        short = [
+            replace(r, validate=True, iterations=CHECKS, warmup=0, repeat_for=None, time_limit=None, precision=0.01)
+            for _, r in checkable
+        ]
+        if not short:
+            return []
+        self.run.note("correctness: every byte is checked before anything is timed")
+        plans, run = plan_suite(short), self._run_of(CORRECTNESS, 0)
+        run.request = replace(run.request, repeat_for=None)
+        missing, given_up = dict(self.found.missing), set(self.given_up)
+        rows = self._make(run, plans)
+        lost, self.found.missing, self.given_up = self.found.missing, missing, given_up
+        self._give_up_all()
+        self._check_nodes()
+        told: list[Checked] = []
+        by_key: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:  # a guideline has two of a cell
+            by_key.setdefault(dict(row["tags"])[CELL_TAG], []).append(row)
+        for sweep, (number, _) in enumerate(checkable):
+            keys = [(p, c) for p in plans for c in p.cells if c.sweep == sweep]
+            name = f"{sweep_name(keys[0][0], sweep)}, {keys[0][0].ranks} ranks" if keys else requests[number].benchmark
+            mine = [by_key[cell_key(p, c)] for p, c in keys if cell_key(p, c) in by_key]
+            wrong = [row for both in mine for row in both if row["validated"] is False]
+            if wrong:
+                sizes = ", ".join(f"{row['wrong_bytes']} wrong bytes at {row['size_bytes']} B" for row in wrong)
+                told.append(Checked(name, "FAIL", sizes))
+                self._give_up(number, f"its results are wrong ({sizes}): times of wrong results mean nothing")
+            elif len(mine) < len(keys) or not mine:
+                why = next((lost[key_of(p, c)] for p, c in keys if key_of(p, c) in lost), "not measured")
+                failed = any(s.failed and s.what == sweep_name(keys[0][0], sweep) for s in self.skips)
+                told.append(Checked(name, "ERROR" if failed else "SKIPPED", why))
+                if failed:
+                    self._give_up(number, why)
+            else:
+                told.append(Checked(name, "PASS", f"every byte of {len(mine)} cells"))
+        return told
+
+    def _give_up(self, request: int, reason: str) -> None:
+        for plan in self.plans:
+            for cell in plan.cells:
+                if cell.sweep == request:
+                    self.found.missing[key_of(plan, cell)] = reason
+                    self.given_up.add(key_of(plan, cell))
+
+    def _check_nodes(self) -> None:
+        """As many nodes as the suite asks for. Raises EnvironmentProblem."""
+        wanted, seen = self.how.nodes, list(self.seen["hosts"])
+        if wanted is None or not seen or len(seen) >= wanted or self.how.allow_missing_nodes:
+            return
+        raise EnvironmentProblem(
+            f"the suite asks for {wanted} nodes, and the ranks ran on {len(seen)} ({', '.join(seen)}): give more with "
+            "--hosts or the batch system and -n, or let the suite allow-missing-nodes"
+        )
+
+    def _judge(self, out: Verdicts) -> list[Verdict]:
+        """Launches, look after look, until all is decided."""
+        rule = self.how.rule
+        verdicts: dict[int, Verdict] = {}
+        left = list(range(len(self.cases)))
+        turn = 0
+        for look in range(1, rule.looks + 1):
+            cases = [self.cases[k] for k in left]
+            launches = min(rule.launches, rule.most - turn)
+            self.run.note(f"look {look} of at most {rule.looks}: {len(cases)} verdicts open, {launches} more launches")
+            wanted = needed(cases) if look > 1 else {one.key for one in self.cells}
+            disturbed = needed(c for c in cases if c.criterion.source == "interference")
+            for _ in range(launches):
+                self._turn(turn, look, wanted, disturbed)
+                turn += 1
+            if look == 1:
+                self._check_nodes()
+                self._check_comparable()
+            for k in left:
+                verdicts[k] = judge(self.cases[k], self.found, rule, len(self.cases), verdicts.get(k))
+            left = [k for k in left if verdicts[k].word == "MARGINAL" and self.cases[k].cell not in self.given_up]
+            if not left:
+                break
+        if self.how.nodes and len(self.seen["hosts"]) < self.how.nodes:
+            out.deviations.append(f"{len(self.seen['hosts'])} of {self.how.nodes} nodes took part")
+        return [close(verdicts[k], rule) for k in range(len(self.cases))]
+
+    def _turn(self, turn: int, look: int, wanted: set[str], disturbed: set[str]) -> None:
+        """One launch of every group: alone and, where it is asked, beside another job, in the order A B B A."""
+        steps = [False, True] if turn % 2 == 0 else [True, False]
+        for beside in steps:
+            keys = (disturbed if beside else wanted) - self.given_up
+            plans = [
+                replace(plan, turn=turn, cells=cells)
+                for plan in self.plans
+                if (cells := tuple(c for c in plan.cells if key_of(plan, c) in keys))
+            ]
+            if not plans:
+                continue
+            names = {cell_key(plan, cell): key_of(plan, cell) for plan in plans for cell in plan.cells}
+            rows = self._beside(look, plans) if beside else self._make(self._run_of(PERFORMANCE, look), plans)
+            for row in rows:
+                self.found.add(names[dict(row["tags"])[CELL_TAG]], turn, row, beside)
+
+    def _beside(self, look: int, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
+        step: Step = BESIDE, plans[0].turn
+        rows: list[dict[str, Any]] = []
+        if step in self.log.ended:
+            rows, why = self._make(self._run_of(BESIDE, look), plans), self.log.spoiled.get(step, "")
+        else:
+            try:
+                with self.asked.job(self.how.beside, self.run.request.timeout) as ended:
+                    rows = self._make(self._run_of(BESIDE, look), plans)
+                    why = ended()
+            except EnvironmentProblem as problem:
+                why = str(problem)
+            self.log.end(step, why)
+        if not why:
+            return rows
+        # without the other job it was no test: what was measured does not count as one
+        self.skips.append(Skip("interference", f"the other job did not run all the time: {why}", failed=True))
+        return []
+
+    def _check_comparable(self) -> None:
+        """Raises UsageError where no cell at all can be compared with the baseline."""
+        asking = [case for case in self.cases if case.criterion.source == "baseline"]
+        apart = [found for case in asking if (found := incomparable(case, self.found)) is not None]
+        if not apart or any(has_baseline(case, self.found) for case in asking):
+            return
+        base, new, fields = apart[0]
+        raise UsageError(
+            f"the baseline {self.found.baseline_word} is not comparable with what is measured here: "
+            f"{base['benchmark']}: {fields_text(base, new, fields)}: choose another --baseline; what was measured is "
+            f"kept in {self.store}, run {self.run.run_id}"
+        )
+
+
+def _check_rule(how: Accepting, criteria: Sequence[Criterion], suite: Suite) -> None:
+    """Raises UsageError where a criterion can never be decided."""
+    static = next((c for c in criteria if c.source != "drift"), None)
+    if static and how.rule.most < FEWEST:
+        raise UsageError(
+            f"{static.at}: criterion {static.id} needs most-launches = {FEWEST} or more under [accept]: one launch "
+            "says nothing about the next"
+        )
+    disturbed = next((c for c in criteria if c.source == "interference"), None)
+    if disturbed and not how.beside:
+        raise UsageError(
+            f'{disturbed.at}: criterion {disturbed.id} needs another job: write beside = "alltoall -n 2 -m 1M:1M" '
+            "under [accept]"
+        )
+    soaked = next((c for c in criteria if c.source == "drift"), None)
+    if soaked and not any(
+        s.key == "repeat-for" for s in (*suite.defaults, *(o for e in suite.entries for o in e.options))
+    ):
+        raise UsageError(f'{soaked.at}: criterion {soaked.id} needs passes: write repeat-for = "2h" under [defaults]')
+
+
+def _hashed(paths: Sequence[Path]) -> list[tuple[str, str]]:
+    """Files and their SHA-256; what has been merged or moved meanwhile is left out."""
+    import hashlib
+
+    return [(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths if path.is_file()]

@@ -1,0 +1,184 @@
+"""``omb-py links``: every pair of nodes measured in one launch, the suspects once more in another."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
+from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
+from omb_py.options.request import SILENT, Request
+from omb_py.orchestrate.launching.launcher_detection import joined_environment
+from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
+from omb_py.orchestrate.planning.validation import offers_of
+from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.pair_rows import samples_of
+from omb_py.orchestrate.running.run import SIMULATED, finish, new_run, start
+from omb_py.results.checks import links
+from omb_py.results.checks.pair_sweeps import Found, Table, names_of
+from omb_py.suites.registry import find
+
+ANSWER_S = 15.0
+"""How long a host may take to start a process that does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What is measured between two ranks, and how often."""
+
+    small: int = 8
+    """Bytes of the message whose latency is measured."""
+    large: int = 1 << 20
+    """Bytes of the messages of a window, for bandwidth."""
+    iterations: int = 100
+    """Of latency in a pass; its tenth is the tail."""
+    windows: int = 10
+    """Windows of the bandwidth in a pass and direction."""
+    window: int = 8
+    passes: int = 5
+    rounds: str = "parallel"
+
+
+def sweep(request: Request, design: Design) -> Found:
+    """Measure every pair of `request.ranks` ranks, judge, and measure suspects again.
+
+    Args:
+        request: where and how; its benchmark and sizes do not matter.
+        design: what.
+
+    Raises:
+        UsageError: fewer than :data:`~omb_py.results.checks.links.LEAST` ranks, or a word that is wrong.
+        LaunchFailed: hosts did not answer, or a rank was lost; says which. What was measured is stored.
+    """
+    checked(request)
+    ranks = request.ranks or 0
+    request = replace(request, benchmark="latency", format=SILENT)
+    run = new_run(request, [])
+    members = tuple(range(ranks))
+    try:
+        first = _measured(run, request, design, members, 0)
+        suspects = tuple(links.suspects(first.values, ranks))
+        repeat, said = None, {}
+        if suspects:
+            effects = [links.take_apart(np.median(v, axis=0), ranks) for v in first.values.values()]
+            members = links.again(suspects, effects)
+            nodes = f"{len(members)} of {ranks} nodes" if len(members) < ranks else f"all {ranks} nodes"
+            run.note(f"{_counted(suspects)} measured again, in a launch of its own, among {nodes}")
+            repeat = _measured(run, request, design, members, 1)
+            said = links.confirm(suspects, repeat.values, members)
+    finally:
+        finish(run)
+    return Found(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, said)
+
+
+def _counted(suspects: Sequence[links.Suspect]) -> str:
+    count = len({(one.kind, one.ends) for one in suspects})
+    return "1 suspect is" if count == 1 else f"{count} suspects are"
+
+
+def checked(request: Request) -> None:
+    """Raises UsageError or EnvironmentProblem for a request that cannot be swept."""
+    joined = joined_environment(os.environ)
+    if joined is not None and not set(request.backends) <= set(SIMULATED):
+        raise UsageError(
+            f"{joined.launcher} has started this process, but links starts its launches itself: "
+            "run it outside, with --hosts A,B,C,D, or inside a batch job without a launcher"
+        )
+    check(replace(request, benchmark="latency", ranks=None), offers_of(request.backends))
+    if len(request.backends) > 1 or len(request.bindings) > 1:
+        raise UsageError("links takes one backend and one binding: run it once for each")
+    twice = [host for host, count in Counter(host.partition(":")[0] for host in request.hosts).items() if count > 1]
+    if twice:
+        raise UsageError(f"host {twice[0]} is named twice: --per-node says how many ranks each has")
+    if request.ranks is None:
+        raise UsageError("which nodes? name them with --hosts A,B,C,D, or say with -n how many ranks")
+    if request.ranks < links.LEAST:
+        raise UsageError(
+            f"links needs {links.LEAST} ranks or more, not {request.ranks}: with fewer a slow node looks like slow "
+            "links"
+        )
+
+
+def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: int) -> tuple[Cell, ...]:
+    """The cells of a launch: in every pass latency, and bandwidth in both directions, over all rounds."""
+    backend = request.backends[0]
+    offer = offers_of(request.backends)[backend]
+    (binding, *_) = bindings_of(request, offer)
+    whole = () if len(members) == request.ranks else members
+    common = {"device": request.device, "buffer": request.buffer, "auto": False}
+    cells = []
+    for turn in range(design.passes):
+        plan = [("latency", "forward"), *(("bw", direction) for direction in DIRECTIONS)]
+        for name, direction in plan:
+            large = name == "bw"
+            benchmark = find(name)
+            pairs = Schedule(seed * 1009 + turn, design.rounds, direction, whole).text()
+            count = design.windows if large else design.iterations
+            cell = benchmark.cell(
+                backend, binding, design.large if large else design.small, iterations=count,
+                warmup=max(1, count // 10), window=design.window, pairs=pairs, sweep=turn, **common,
+            )  # fmt: skip
+            cells.append(offer.fitted(benchmark, cell))
+    return tuple(cells)
+
+
+def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], look: int) -> Table:
+    """One launch. Raises LaunchFailed, with the hosts that do not answer."""
+    cells = cells_of(request, design, members, run.seed + look)
+    needs = replace(find("latency").needs, device=request.device, share_device=request.share_device)
+    if request.thread_level:
+        needs = replace(needs, thread_level=request.thread_level)  # type: ignore[arg-type]
+    table = Table(members, design.passes)
+    run.on_round = partial(_take, table)
+    plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, look, cells)
+    try:
+        start(run, plan)
+    except LaunchFailed as error:
+        if look in run.finished:
+            raise
+        silent = silent_hosts(request)
+        if not silent:
+            raise
+        hosts = ", ".join(silent)
+        raise LaunchFailed(f"no answer from {hosts}: look at {hosts}, or leave it out of --hosts. {error}") from error
+    if not table.complete:
+        raise EnvironmentProblem("some pairs were not measured: run it again, and report this")
+    return table
+
+
+def _take(table: Table, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
+    """Take in a finished round."""
+    table.hosts, cell, samples = hosts, message["cell"], samples_of(message)
+    if cell["benchmark"] == "latency":
+        table.latency(int(cell["sweep"]), message["pairs"], samples)
+    else:
+        direction = parse_schedule(cell["pairs"]).direction
+        table.bandwidth(int(cell["sweep"]), direction, message["pairs"], samples, float(message["bytes_moved"]))
+
+
+def silent_hosts(request: Request) -> list[str]:
+    """The hosts of a request on which nothing can be started, each tried by itself."""
+    from omb_py.orchestrate.launching.launchers import command_for
+
+    def answers(host: str) -> bool:
+        try:
+            command = command_for(request.launcher, ["true"], 1, hosts=[host], extra=request.launcher_args)
+            done = subprocess.run(
+                command.words, env=dict(command.environ), stdin=subprocess.DEVNULL, capture_output=True,
+                timeout=ANSWER_S, check=False,
+            )  # fmt: skip
+        except (subprocess.TimeoutExpired, EnvironmentProblem):
+            return False
+        return done.returncode == 0
+
+    with ThreadPoolExecutor(16) as several:
+        return [host for host, fine in zip(request.hosts, several.map(answers, request.hosts), strict=True) if not fine]

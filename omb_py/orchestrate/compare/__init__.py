@@ -1,0 +1,1 @@
+"""``omb-py compare``: two sides are measured in turn and judged."""

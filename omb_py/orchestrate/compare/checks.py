@@ -1,0 +1,72 @@
+"""Sides without a verdict to be had: why, and the command that would make them comparable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omb_py.errors import UsageError
+from omb_py.results.compare.cell_names import name
+from omb_py.results.compare.match import PROGRAM, SOURCE, Row
+from omb_py.results.compare.report import Report, fields_text
+from omb_py.results.formats.repro_command import measuring
+from omb_py.results.statistics.launch_time import OURS
+
+_LAUNCHES = 10
+
+
+def check_common(report: Report) -> None:
+    """Raises UsageError where nothing at all can be said: no cell in common, or a single launch."""
+    matched = report.matched
+    if not matched.cells:
+        raise UsageError(_nothing_in_common(report))
+    for side in (report.base, report.new):
+        if side.count == 1:
+            told = f"{side.word} is one launch, which says nothing about the next"
+            if (tool := _tool(side.rows)) is not None:
+                raise UsageError(
+                    f"{told}: import the output of more starts of {tool}, each of which is a launch: "
+                    f"omb-py results import FILE… --tag K=V, and compare tag=K=V"
+                )
+            raise UsageError(
+                f"{told}: {_command(side.rows)}, and compare the runs; or omb-py compare --env BASE=… --env NEW=… "
+                "measures both in turn"
+            )
+
+
+def _nothing_in_common(report: Report) -> str:
+    sides = f"{report.base.word} and {report.new.word}"
+    if report.matched.incomparable:
+        one = report.matched.incomparable[0]
+        tool = _tool([one.base])
+        again = f"measure {report.new.word} again with {_command([one.base])}"
+        if tool is not None:
+            again = f"import a file of {tool} for {report.new.word} too: omb-py results import FILE…"
+        if one.fields == (PROGRAM,):
+            what = "another program of steps or placement"
+            if tool is not None:
+                what = f"another version of {tool}, or with other options"
+            return f"{sides} are not comparable: {name(one.base)} was measured by {what}: {again}"
+        told = fields_text(one.base, one.new, one.fields)
+        return f"{sides} are not comparable: {name(one.base)} was measured with {told}: {again}"
+    benchmarks = [", ".join(sorted({str(r["benchmark"]) for r in s.rows})) for s in (report.base, report.new)]
+    sizes = [{r["size_bytes"] for r in side.rows} - {None} for side in (report.base, report.new)]
+    if benchmarks[0] == benchmarks[1]:
+        spans = [f"{min(s)} to {max(s)} B" if s else "none" for s in sizes]
+        what = f"{benchmarks[0]} of {spans[0]} against {spans[1]}"
+    else:
+        what = f"{benchmarks[0]} against {benchmarks[1]}"
+    again = f"measure {report.new.word} again with {_command(report.base.rows)}"
+    if (tool := _tool(report.base.rows)) is not None:
+        again = f"import a file of {tool} that has what {report.base.word} has: omb-py results import FILE…"
+    return f"{sides} have no cell in common: {what}: {again}"
+
+
+def _tool(rows: Sequence[Row]) -> str | None:
+    """The tool whose output was imported; None for rows that were measured here."""
+    source = str(rows[0].get(SOURCE) or OURS)
+    return None if source == OURS else source
+
+
+def _command(rows: Sequence[Row]) -> str:
+    """What to type for these rows; the binding may be what is compared."""
+    return measuring(rows, _LAUNCHES, binding=False)

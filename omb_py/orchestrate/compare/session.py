@@ -1,0 +1,260 @@
+"""A comparison that measures: both sides planned, launched in turn, judged, stored, reported."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
+from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
+from omb_py.orchestrate.compare.interleaving import Design, conduct
+from omb_py.orchestrate.launching.launcher_detection import joined_environment
+from omb_py.orchestrate.launching.rank_environment import Where
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.printers import Kept
+from omb_py.orchestrate.running.run import SIMULATED, new_run, start
+from omb_py.orchestrate.running.suite_run import plan_suite
+from omb_py.orchestrate.suites.expand import Skip
+from omb_py.results.compare.judge import Launched, Rules
+from omb_py.results.compare.match import LOOK_TAG, LOOKS_TAG, SIDE_TAG, SIDES, Side, from_row
+from omb_py.results.compare.report import AA, COMPARE, Report, report_of
+from omb_py.results.compare.select_launches import Launches
+
+DEFAULT_LAUNCHES = 10
+"""Of each side in each look: at a launch spread of 2 % they show a change of some 5 %."""
+FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SideRun:
+    """One side, as it is to be measured."""
+
+    side: Side
+    requests: tuple[Request, ...]
+    """One for a benchmark, several for a suite; what holds for the whole run is that of the first."""
+    where: Where
+    words: str
+    """What the command line says of it."""
+
+    def __str__(self) -> str:
+        return f"{self.side} ({self.words})" if self.words else self.side
+
+
+class Measurer:
+    """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with real or simulated ranks."""
+
+    def __init__(
+        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, looks: int
+    ) -> None:
+        self.sides, self.main, self.looks = sides, main, looks
+        self.rows: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self.index = 0
+        self.lost: dict[int, Skip] = {}
+        """Of a suite the sweeps that failed on a side: they are measured on neither any more."""
+        groups = plans["BASE"]
+        self.groups: list[list[int]] = []
+        self._at: dict[int, tuple[int, int]] = {}
+        """Cell -> its group, and its place in the plan of the group."""
+        for number, plan in enumerate(groups):
+            first = len(self._at)
+            self.groups.append(list(range(first, first + len(plan.cells))))
+            self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
+        self._plans = plans
+
+    def __call__(self, side: Side, cells: Sequence[int], look: int) -> dict[int, Launched]:
+        """One launch of one side; more where a part of a suite fails, which is then left out."""
+        whole = self._plans[side][self._at[cells[0]][0]]
+        found: dict[int, Launched] = {}
+        waiting = [list(cells)]
+        while waiting:
+            left = [cell for cell in waiting.pop() if self._sweep(whole, cell) not in self.lost]
+            if not left:
+                continue
+            plan = replace(whole, cells=tuple(whole.cells[self._at[cell][1]] for cell in left), index=self.index)
+            self.index += 1
+            run, kept = self._run(side, look)
+            try:
+                with _simulated_in(self.sides[side].where, plan.backend):
+                    start(run, plan)
+            except Interrupted:
+                raise
+            except OmbError as error:
+                if run.broken:
+                    raise
+                waiting += self._without(side, error, whole, left, run.finished.get(plan.index))
+            finally:
+                self.main.files += run.files
+                self._keep(side, run, kept)
+            # rows come in the order of the plan; a cell whose bytes were wrong ends its sweep, so some may be missing
+            done = sorted(run.finished.get(plan.index, ()))
+            launched = {left[place]: from_row(row) for place, row in zip(done, kept.rows, strict=True)}
+            found |= {cell: one for cell, one in launched.items() if one is not None}
+        return found
+
+    def _sweep(self, plan: LaunchPlan, cell: int) -> int:
+        return plan.cells[self._at[cell][1]].sweep
+
+    def _run(self, side: Side, look: int) -> tuple[Run, Kept]:
+        spec, kept = self.sides[side], Kept()
+        request = spec.requests[0]
+        tags = {**request.tags, SIDE_TAG: side, LOOK_TAG: str(look), LOOKS_TAG: str(self.looks)}
+        run = Run(
+            self.main.run_id, self.main.seed, replace(request, tags=tags), kept, self.main.tool,
+            note=self.main.note, later=self.main.later, where=spec.where,
+        )  # fmt: skip
+        return run, kept
+
+    def _without(
+        self, side: Side, error: OmbError, plan: LaunchPlan, cells: Sequence[int], done: set[int] | None
+    ) -> list[list[int]]:
+        """What of a launch that failed is measured now, a list for each launch; the sweep that failed is lost.
+
+        Raises the error where that leaves nothing to compare, or where the ranks cannot be started at all.
+        """
+        left = [cell for place, cell in enumerate(cells) if place not in (done or ())]
+        sweeps = list(dict.fromkeys(self._sweep(plan, cell) for cell in left))
+        if done is None and len(sweeps) > 1:
+            if not isinstance(error, UsageError):
+                raise error
+            # refused before it began, such as for want of memory: which sweep it was shows when each is alone
+            return [[cell for cell in left if self._sweep(plan, cell) == sweep] for sweep in reversed(sweeps)]
+        every = {cell.sweep for group in self._plans["BASE"] for cell in group.cells}
+        if not every - set(self.lost) - set(sweeps[:1]):
+            raise error
+        benchmark = self.sides[side].requests[sweeps[0]].benchmark
+        self.lost[sweeps[0]] = Skip(f"{benchmark} on {side}", str(error), failed=True)
+        return [left]
+
+    def _keep(self, side: Side, run: Run, kept: Kept) -> None:
+        from omb_py.results.store.read import read_provenance
+
+        self.rows[side] += kept.rows
+        if kept.rows and run.files and not self.provenances[side]:
+            self.provenances[side].append(read_provenance(run.files[-1]))
+
+    def launches(self, side: Side) -> Launches:
+        """What was measured of a side."""
+        return Launches(str(self.sides[side].words or self.main.run_id), self.rows[side], self.provenances[side])
+
+
+@contextlib.contextmanager
+def _simulated_in(where: Where, backend: str) -> Iterator[None]:
+    """Simulated ranks live in this process: for the launch it has the variables of the side."""
+    if backend not in SIMULATED or not where.variables:
+        yield
+        return
+    before = dict(os.environ)
+    os.environ.update({k: v for k, v in where.variables.items() if v is not None})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: str = COMPARE) -> Report:
+    """Measure both sides in turn and judge them; every launch is stored, under one run.
+
+    Args:
+        sides: what is compared.
+        rules: declared here, before the first launch.
+        launches: of each side in each look.
+        kind: of the report.
+
+    Raises:
+        UsageError: the two sides do not measure the same list of cells; or too few launches.
+        EnvironmentProblem: a side is broken, with its name; what was measured is kept, and the message says where.
+        Interrupted: the same.
+    """
+    if launches < FEWEST:
+        raise UsageError(
+            f"--launches {launches}: one launch says nothing about the next, so a verdict needs {FEWEST} or more of "
+            f"each side: --launches {DEFAULT_LAUNCHES}"
+        )
+    ready = {side: _checked(spec) for side, spec in sides.items()}
+    plans = {side: plan_suite(spec.requests) for side, spec in ready.items()}
+    _same_cells(plans)
+    run = new_run(ready["BASE"].requests[0], plans["BASE"])
+    measurer = Measurer(ready, plans, run, rules.looks)
+    design = Design(rules, launches, run.seed)
+
+    def told(look: int, cells: Sequence[int]) -> None:
+        what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+        again = "" if look == 1 else ", flagged before, with fresh launches"
+        run.note(f"look {look} of at most {rules.looks}: {what}{again}, {launches} launches of each side in turn")
+
+    current = ""
+    try:
+
+        def launch(side: Side, cells: Sequence[int], look: int) -> Mapping[int, Launched]:
+            nonlocal current
+            current = str(sides[side])
+            return measurer(side, cells, look)
+
+        conduct(measurer.groups, design, launch, told)
+    except Interrupted as error:
+        raise Interrupted(f"{error}: {_kept_text(measurer)}") from None
+    except OmbError as error:
+        raise EnvironmentProblem(f"side {current} is broken: {error}. {_kept_text(measurer)}") from None
+    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules, kind)
+    report.run_id, report.seed = run.run_id, run.seed
+    report.failed = [f"{skip.what}: {skip.reason}" for skip in measurer.lost.values()]
+    run.note(f"stored as run {run.run_id}: omb-py compare {run.run_id} shows it again")
+    return report
+
+
+def against_itself(requests: Sequence[Request], rules: Rules, launches: int) -> Report:
+    """A against A: the whole of a comparison, of a library with itself. Raises as :func:`compare`."""
+    where = Where()
+    return compare({side: SideRun(side, tuple(requests), where, "") for side in SIDES}, rules, launches, AA)
+
+
+def _checked(spec: SideRun) -> SideRun:
+    return replace(spec, requests=tuple(_checked_request(spec, request) for request in spec.requests))
+
+
+def _checked_request(spec: SideRun, request: Request) -> Request:
+    # the tags of a suite's rows are for going on with a run of it, and a comparison is none
+    request = replace(request, format=SILENT, launches=1, ranks=request.ranks or DEFAULT_RANKS, part=None)
+    if request.store is None:
+        raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
+    if request.repeat_for is not None:
+        raise UsageError(
+            "--repeat-for measures many times in one launch, and one launch is one number: use --launches N"
+        )
+    simulated = set(request.backends) <= set(SIMULATED)
+    joined = joined_environment(os.environ)
+    if joined is not None and not simulated:
+        raise UsageError(
+            f"{joined.launcher} has started this process, but a comparison starts ranks itself: leave it out"
+        )
+    asked = spec.where.facts.get("config", {})
+    if simulated and (asked.get("env") or asked.get("modules")):
+        raise UsageError(
+            f"{spec}: mock simulates in this process, so --env and --module change nothing: "
+            f"--option {spec.side}:mock=alpha=2us makes sides that differ"
+        )
+    return request
+
+
+def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
+    """Raises UsageError when the sides cannot be measured cell by cell."""
+    shapes = {side: [[(c.benchmark, c.size) for c in plan.cells] for plan in plans[side]] for side in SIDES}
+    if shapes["BASE"] == shapes["NEW"]:
+        return
+    counts = " and ".join(f"{side} {sum(map(len, shapes[side]))}" for side in SIDES)
+    raise UsageError(
+        f"the sides do not measure the same list of cells ({counts}): --option may change how a cell is measured, not "
+        "which there are: give -m and -T without a side"
+    )
+
+
+def _kept_text(measurer: Measurer) -> str:
+    done = " and ".join(f"{len({r['launch_id'] for r in measurer.rows[s]})} launches of {s}" for s in SIDES)
+    store = measurer.sides["BASE"].requests[0].store
+    return f"What was measured is kept in {store}, run {measurer.main.run_id}: {done}"

@@ -1,0 +1,177 @@
+"""The sides of a comparison that measures: another Python environment, another module, other variables."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import omb_py
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.orchestrate.launching.rank_environment import HERE, Where
+from omb_py.results.compare.match import SIDES, Side
+
+_ASK = "import omb_py; print('omb-py', omb_py.__version__)"
+_ASK_S = 60.0
+_DROPPED = ("PYTHONHOME", "__PYVENV_LAUNCHER__")
+"""Variables by which one Python would lead another astray."""
+_VOLATILE = ("_", "SHLVL", "PWD", "OLDPWD")
+
+
+@dataclass(slots=True)
+class SideSpec:
+    """What the command line says of one side."""
+
+    env: str = ""
+    """Folder of a virtual environment, or a Python in it."""
+    modules: list[str] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    options: list[str] = field(default_factory=list)
+    """Options of the benchmark, as words of a command line."""
+
+    def words(self) -> str:
+        """As a reader would say it."""
+        parts = [self.env, *self.modules, *(f"{k}={v}" for k, v in self.variables.items()), *self.options]
+        return " ".join(filter(None, parts))
+
+
+def parse_sides(
+    envs: Sequence[str] = (), modules: Sequence[str] = (), sets: Sequence[str] = (), options: Sequence[str] = ()
+) -> dict[Side, SideSpec]:
+    """The two sides from the texts of ``--env``, ``--module``, ``--set`` and ``--option``.
+
+    Raises:
+        UsageError: a text of another form, a side that is none, or an environment given twice.
+    """
+    sides: dict[Side, SideSpec] = {side: SideSpec() for side in SIDES}
+    for text in envs:
+        side, value = _of_side(text, "--env", "=", "BASE=/path/of/venv")
+        if sides[side].env:
+            raise UsageError(f"--env {side} is given twice: {sides[side].env} and {value}")
+        sides[side].env = value
+    for text in modules:
+        side, value = _of_side(text, "--module", "=", "NEW=openmpi/5.0.7")
+        sides[side].modules.append(value)
+    for text in sets:
+        side, value = _of_side(text, "--set", ":", "NEW:UCX_TLS=tcp")
+        name, equals, content = value.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--set takes SIDE:NAME=VALUE, as NEW:UCX_TLS=tcp, not {text!r}")
+        sides[side].variables[name.strip()] = content
+    for text in options:
+        side, value = _of_side(text, "--option", ":", "NEW:binding=mpi4py")
+        sides[side].options.append(value if value.startswith("-") else f"--{value}")
+    return sides
+
+
+def _of_side(text: str, flag: str, between: str, example: str) -> tuple[Side, str]:
+    word, found, value = text.partition(between)
+    side = next((s for s in SIDES if s == word.strip().upper()), None)
+    if not found or not value.strip() or side is None:
+        hint = f": {nearest(word.strip().upper(), SIDES)}" if found and side is None else ""
+        raise UsageError(f"{flag} takes SIDE{between}…, as {example}, not {text!r}{hint}")
+    return side, value.strip()
+
+
+def where_of(side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ) -> Where:
+    """The Python and the environment of a side, tried out.
+
+    Raises:
+        UsageError: the folder of ``--env`` is no Python environment.
+        EnvironmentProblem: a module cannot be loaded, or the environment lacks omb-py or has another version of it.
+    """
+    if not spec.words():
+        return HERE
+    variables: dict[str, str | None] = {}
+    python = sys.executable
+    if spec.env:
+        python, variables = _of_venv(side, spec.env, ours)
+    if spec.modules:
+        variables |= _of_modules(side, spec.modules, {**ours, **_known(variables)})
+    variables |= spec.variables
+    facts = {"env": spec.env or None, "modules": spec.modules, "set": spec.variables, "options": spec.options}
+    where = Where(python, variables, {"config": {"side": side, **{k: v for k, v in facts.items() if v}}})
+    if spec.env or spec.modules:
+        _try_out(side, where, spec)
+    return where
+
+
+def _known(variables: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if value is not None}
+
+
+def _of_venv(side: Side, text: str, ours: Mapping[str, str]) -> tuple[str, dict[str, str | None]]:
+    path = Path(text).expanduser()
+    python = path / "bin" / "python" if path.is_dir() else path
+    if not os.access(python, os.X_OK) or python.is_dir():
+        beside = [p.parent.parent.name for p in path.absolute().parent.glob("*/bin/python")]
+        near = nearest(path.name, beside) if beside else "make one with python -m venv"
+        raise UsageError(f"--env {side}={text}: no Python at {python}: {near}")
+    # not resolved: the link itself is what makes Python find the environment
+    python = python.absolute()
+    variables: dict[str, str | None] = {name: None for name in _DROPPED if name in ours}
+    variables |= {
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "PATH": os.pathsep.join([str(python.parent), ours.get("PATH", os.defpath)]),
+    }
+    if len(omb_py.__path__) > 1:
+        # a checkout: both sides measure with its code, whatever they have installed
+        checkout = str(Path(omb_py.__file__).resolve().parent.parent)
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [checkout, ours.get("PYTHONPATH", "")]))
+    return str(python), variables
+
+
+def _of_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) -> dict[str, str | None]:
+    """What loading the modules changes in an environment."""
+    script = (
+        'type module >/dev/null 2>&1 || { [ -n "$MODULESHOME" ] && . "$MODULESHOME/init/bash"; }; '
+        'type module >/dev/null 2>&1 || exit 97; module load "$@" >&2 || exit 98; env -0'
+    )
+    named = f"--module {side}={' '.join(modules)}"
+    try:
+        child = subprocess.run(
+            ["bash", "-c", script, "omb-py", *modules], env=dict(environ), capture_output=True,
+            stdin=subprocess.DEVNULL, timeout=_ASK_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EnvironmentProblem(f"{named}: cannot be loaded: {error}") from None
+    if child.returncode == 97:
+        raise EnvironmentProblem(f"{named}: this machine has no command 'module': use --env, or --set {side}:PATH=…")
+    said = child.stderr.decode(errors="replace").strip()
+    after = dict(
+        entry.split("=", 1) for entry in child.stdout.decode(errors="surrogateescape").split("\0") if "=" in entry
+    )
+    changed: dict[str, str | None] = {k: v for k, v in after.items() if environ.get(k) != v and not _volatile(k)}
+    changed |= {k: None for k in environ if k not in after and not _volatile(k)}
+    # Environment Modules says what is wrong and leaves status 0
+    if child.returncode or (said and not changed):
+        last = (said.splitlines() or [f"exit status {child.returncode}"])[-1]
+        raise EnvironmentProblem(f"{named}: cannot be loaded: {last.strip()}: see module avail")
+    return changed
+
+
+def _volatile(name: str) -> bool:
+    return name in _VOLATILE or name.startswith("BASH_FUNC")
+
+
+def _try_out(side: Side, where: Where, spec: SideSpec) -> None:
+    try:
+        child = subprocess.run(
+            [where.python, "-W", "ignore", "-c", _ASK], env=where.environment(), capture_output=True, text=True,
+            errors="replace", stdin=subprocess.DEVNULL, timeout=_ASK_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EnvironmentProblem(f"{side} ({spec.words()}): cannot start {where.python}: {error}") from None
+    install = f"{where.python} -m pip install omb-py=={omb_py.__version__}"
+    found = next((line.split()[-1] for line in child.stdout.splitlines() if line.startswith("omb-py ")), None)
+    if found is None:
+        last = (child.stderr.strip().splitlines() or [f"exit status {child.returncode}"])[-1]
+        raise EnvironmentProblem(f"{side} ({spec.words()}): omb-py cannot be loaded: {last}: {install}")
+    if found != omb_py.__version__:
+        raise EnvironmentProblem(
+            f"{side} ({spec.words()}): it has omb-py {found}, this is {omb_py.__version__}, and two versions may "
+            f"measure different things: {install}"
+        )

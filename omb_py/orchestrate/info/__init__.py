@@ -1,0 +1,1 @@
+"""What omb-py tells without measuring: list, explain, doctor, suite show."""

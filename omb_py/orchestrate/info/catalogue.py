@@ -1,0 +1,139 @@
+"""What can run where: the data of ``omb-py list``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.session import Probe
+from omb_py.orchestrate.planning.validation import GPUS, device_problem, lacking
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One benchmark on one backend, binding and device."""
+
+    benchmark: str
+    family: str
+    backend: str
+    binding: str
+    """Empty where the backend has none to offer."""
+    device: str
+    available: bool
+    reason: str = ""
+    """Why not."""
+    fix: str = ""
+    """What to install, set or use instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One backend, binding and device, the same for every benchmark."""
+
+    backend: str
+    binding: str
+    device: str
+    reason: str = ""
+    fix: str = ""
+
+    @property
+    def available(self) -> bool:
+        """Nothing stands against it."""
+        return not self.reason
+
+
+def probes() -> list[Probe]:
+    """Every backend's probe, in the order of the registry; one that fails, against its contract, says so."""
+    from omb_py.backends.registry import backends
+
+    found = []
+    for name, backend in backends().items():
+        try:
+            found.append(backend.probe())
+        except Exception as error:  # a broken plug-in must not hide what the others say
+            found.append(Probe(name, False, f"its probe failed: {type(error).__name__}: {error}", "report this"))
+    return found
+
+
+def places(found: Iterable[Probe]) -> list[Place]:
+    """Where anything can run, and why the rest cannot, by what the backends said of themselves."""
+    out: list[Place] = []
+    for probe in found:
+        for binding, why in (probe.bindings or {"": ""}).items():
+            out.append(_place(probe, binding, "cpu", probe.devices.get("cpu", "") or why))
+            for device in GPUS:
+                reason, fix = device_problem(device, probe.backend)
+                if probe.devices.get(device) == "":
+                    reason, fix = why, ""
+                out.append(_place(probe, binding, device, probe.devices.get(device) or reason, fix))
+    return out
+
+
+def _place(probe: Probe, binding: str, device: str, reason: str, fix: str = "") -> Place:
+    own = probe.bindings.get(binding, "")
+    if not probe.available and own not in ("", probe.reason):
+        return Place(probe.backend, binding, device, own)  # its package is missing too, which comes first
+    if not probe.available:
+        return Place(probe.backend, binding, device, probe.reason or "it did not say why", probe.fix)
+    return Place(probe.backend, binding, device, reason, fix)
+
+
+def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[Place]) -> list[Entry]:
+    """Every benchmark at every place."""
+    out = []
+    for b in benchmarks:
+        for p in (for_benchmark(b, place) for place in where):
+            out.append(Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix))
+    return out
+
+
+def for_benchmark(benchmark: Benchmark, place: Place) -> Place:
+    """The place as one benchmark finds it: the backend may lack what it needs."""
+    if not place.available:
+        return place
+    reason, fix = lacking(place.backend, benchmark)
+    return replace(place, reason=reason, fix=fix)
+
+
+def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON form of ``omb-py list``."""
+    return {"entries": [asdict(entry) for entry in entries], "broken_benchmarks": dict(broken)}
+
+
+def as_table(benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Mapping[str, str]) -> str:
+    """A table with a line for each benchmark, a column for each backend and binding; gaps as numbered reasons."""
+    gaps: dict[str, int] = {}
+
+    def mark(place: Place) -> str:
+        if place.available:
+            return "yes"
+        text = f"{place.reason}: {place.fix}" if place.fix else place.reason
+        return f"[{gaps.setdefault(text, len(gaps) + 1)}]"
+
+    devices = list(dict.fromkeys(p.device for p in where))
+    columns: dict[str, dict[str, Place]] = {}
+    for place in where:
+        label = f"{place.backend}/{place.binding}" if place.binding else place.backend
+        columns.setdefault(label, {})[place.device] = place
+        mark(place)  # what is missing everywhere gets the first numbers
+    head = ["benchmark", *columns]
+    marks = {
+        b.name: [{d: mark(for_benchmark(b, place)) for d, place in column.items()} for column in columns.values()]
+        for b in benchmarks
+    }
+    wide = max((len(m) for row in marks.values() for column in row for m in column.values()), default=0)
+
+    def side_by_side(words: Mapping[str, str]) -> str:
+        return " ".join(f"{words.get(d, '-'):<{max(wide, len(d))}}" for d in devices).rstrip()
+
+    rows = [["", *[side_by_side({d: d for d in devices}) for _ in columns]]]
+    rows += [[name, *map(side_by_side, row)] for name, row in marks.items()]
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    lines = ["  ".join(f"{word:<{w}}" for word, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]]
+    for why, number in gaps.items():
+        lines.append(f"{'' if number > 1 else chr(10)}[{number}] {why}")
+    for name, why in broken.items():
+        lines.append(f"benchmark {name} of an installed package cannot be loaded: {why}")
+    return "\n".join(lines)

@@ -1,0 +1,205 @@
+"""What a benchmark does, in words: per rank the steps, which of them are timed, and how the number is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill, wrap
+
+from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World, halves
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Body, Host, Lap, Program, Repeat, Stage, Stamp, Step
+from omb_py.engine.program.rma import WINDOWS
+from omb_py.engine.program.step_text import describe
+from omb_py.errors import UsageError
+from omb_py.orchestrate.planning.plan import check_backend, check_ranks
+from omb_py.orchestrate.planning.validation import OFFERS, Offer
+from omb_py.results.formats.osu_titles import origin
+
+MAX_WIDTH = 100
+"""Programs stand side by side when all fit in so many columns."""
+FACT_WIDTH = 120
+"""Width of the lines below the programs."""
+_TIMED, _UNTIMED = "| ", "  "
+
+
+def default_size(benchmark: Benchmark) -> int:
+    """The size that is explained when none is asked for: 8 bytes, or the smallest one above it."""
+    return 0 if benchmark.sizes is None else max(8, benchmark.sizes.minimum)
+
+
+def explain(
+    benchmark: Benchmark,
+    ranks: int,
+    size: int | None = None,
+    window: int | None = None,
+    backend: str = "mpi",
+    window_kind: str | None = None,
+    sync: str | None = None,
+) -> str:
+    """The text of ``omb-py explain``.
+
+    Args:
+        benchmark: its declaration.
+        ranks: world size.
+        size: message size in bytes; None: a small one.
+        window: messages in flight, for benchmarks with a window.
+        backend: the communication library.
+        window_kind: of one-sided benchmarks.
+        sync: of one-sided benchmarks.
+
+    Raises:
+        UsageError: the benchmark does not admit `ranks`, or `size` holds no element.
+        EnvironmentProblem: the backend cannot do the benchmark.
+    """
+    check_ranks(benchmark, ranks)
+    nbytes = default_size(benchmark) if size is None else size
+    item = DTYPES[benchmark.dtype].itemsize
+    if 0 < nbytes < item:
+        raise UsageError(f"{nbytes} bytes hold no element of {benchmark.dtype} ({item} bytes): use {item} or more")
+    given = {"window": window, "window_kind": window_kind, "sync": sync}
+    (nbytes,) = benchmark.sizes_for(benchmark.dtype, (nbytes,))
+    cell = benchmark.cell(backend, "native", nbytes, **{name: value for name, value in given.items() if value})
+    offer = OFFERS.get(backend, Offer())
+    check_backend(backend, offer, benchmark, [cell])
+    cell = offer.fitted(benchmark, cell)
+    hosts = halves(ranks) if benchmark.ranks.over_nodes else ()
+    programs = [benchmark.program(World(rank, ranks, hosts), cell) for rank in range(ranks)]
+    head = fill(f"{benchmark.name}: {benchmark.summary} ({origin(benchmark.name)})", FACT_WIDTH)
+    message = f", messages of {nbytes} B ({nbytes // item} × {benchmark.dtype})" if benchmark.sizes else ""
+    if benchmark.once:
+        note = "Measured while the ranks start, before there is a loop: one sample a launch."
+        return "\n".join([head, "", note, "", *_facts(benchmark, cell, ranks, window)])
+    title = f"What each of the {ranks} ranks does in one iteration{message}; lines with | are timed:"
+    return "\n".join([head, "", title, "", *_listing(programs), "", *_facts(benchmark, cell, ranks, window)])
+
+
+def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str]:
+    count = b.counts
+    unit = "µs" if b.metric.unit == "us" else b.metric.unit
+    facts = [
+        ("printed", f"{b.metric.formula}; in {unit}"),
+        ("timed on", f"{b.timed_words}, one sample an iteration: {_sample(b, cell)}"),
+        ("ranks", b.ranks.text),
+    ]
+    if b.sizes is not None:
+        facts.append(("sizes", f"{b.sizes.minimum} to {b.sizes.maximum} bytes, doubling, of {b.dtype}"))
+        facts.append(
+            ("iterations", f"at most {count.small} after {count.small_warmup} warm-ups; above {LARGE_MESSAGE_BYTES} "
+                           f"bytes at most {count.large} after {count.large_warmup}")
+        )  # fmt: skip
+        facts.append(("in all", f"{b.bytes_total(cell.size, ranks)} bytes in the whole operation"))
+    else:
+        facts.append(("iterations", f"at most {count.small} after {count.small_warmup} warm-ups"))
+    if b.bandwidth:
+        facts.append(("algbw, busbw", f"formula {b.bandwidth}"))
+    if "window" in b.options:
+        facts.append(("window", f"{cell.window} messages in flight{'' if window else ' (default)'}"))
+    if "window_kind" in b.options:
+        facts.append(("window made by", f"{WINDOWS[cell.window_kind]} (-w {cell.window_kind}), untimed, once a size"))
+        facts.append(("completed by", f"-s {cell.sync}"))
+    if "thread_counts" in b.options:
+        facts.append(
+            (
+                "threads",
+                f"{cell.thread_counts} on ranks 0 and 1 (default): thread t of T runs every T-th iteration from t",
+            )
+        )
+    if "op" in b.options:
+        facts.append(("reduction", f"{cell.op} (default)"))
+    facts.append(("thread level", f"{b.needs.thread_level}; with binding mpi4py multiple, its own default"))
+    if "validation" in b.options:
+        facts.append(("validation", "with -c the same steps run apart from the timed ones, and every byte is checked"))
+    width = max(len(name) for name, _ in facts)
+    lines = []
+    for name, text in facts:
+        lines += wrap(text, FACT_WIDTH, initial_indent=f"{name:<{width}}  ", subsequent_indent=" " * (width + 2))
+    return lines
+
+
+def _sample(b: Benchmark, cell: Cell) -> str:
+    if b.metric.adds:
+        return f"the sum of the laps {', '.join(b.metric.adds)}"
+    parts = b.metric.parts_of(cell)
+    return "the lap" + (f" divided by {parts}" if parts != 1 else "")
+
+
+def _listing(programs: Sequence[Program]) -> list[str]:
+    """The programs of equal ranks once, side by side where they fit."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for rank, program in enumerate(programs):
+        groups.setdefault(tuple(_program_lines(program)), []).append(rank)
+    columns = [[_ranks(members), *lines] for lines, members in groups.items()]
+    widths = [max(len(line) for line in column) for column in columns]
+    if sum(widths) + 3 * len(widths) > MAX_WIDTH:
+        return [line for column in columns for line in [*(f"  {text}".rstrip() for text in column), ""]][:-1]
+    height = max(len(column) for column in columns)
+    rows = []
+    for i in range(height):
+        cells = (column[i] if i < len(column) else "" for column in columns)
+        rows.append(("  " + "   ".join(f"{cell:<{w}}" for cell, w in zip(cells, widths, strict=True))).rstrip())
+    return rows
+
+
+def _ranks(members: Sequence[int]) -> str:
+    """``rank 0``, ``ranks 1–3``, ``ranks 0, 2, 4–6``."""
+    spans: list[list[int]] = []
+    for rank in members:
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    text = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in spans)
+    return f"rank {text}" if len(members) == 1 else f"ranks {text}"
+
+
+def _program_lines(program: Program) -> list[str]:
+    lines: list[str] = []
+    for stage in program.stages:
+        lines.extend(_stage_lines(stage, named=len(program.stages) > 1))
+    return lines
+
+
+def _stage_lines(stage: Stage, named: bool) -> list[str]:
+    lines = [f"stage {stage.name}"] if named else []
+    if stage.setup:
+        lines += [_UNTIMED + "before the iterations:", *_lines(stage.setup, False)[0]]
+    for number, variant in enumerate(stage.variants):
+        if len(stage.variants) > 1:
+            lines.append(f"{_UNTIMED}iterations {number}, {number + len(stage.variants)}, …:")
+        lines += _lines(variant, False)[0]
+    if stage.teardown:
+        lines += [_UNTIMED + "after the iterations:", *_lines(stage.teardown, False)[0]]
+    return lines
+
+
+def _next_lap(nodes: Body) -> Lap | None:
+    for node in nodes:
+        found = node if isinstance(node, Lap) else _next_lap(node.body) if isinstance(node, Repeat) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _lines(nodes: Body, timed: bool, indent: str = "", after: Body = ()) -> tuple[list[str], bool]:
+    """Lines of a body, and whether the clock runs at its end: it does where the next lap has a name."""
+    lines: list[str] = []
+    for position, node in enumerate(nodes):
+        mark = (_TIMED if timed else _UNTIMED) + indent
+        match node:
+            case Lap(name):
+                lines.append(_UNTIMED + indent + ("lap start" if name is None else f"lap {name}"))
+                following = _next_lap((*nodes[position + 1 :], *after))
+                timed = following is not None and following.name is not None
+            case Stamp(name):
+                lines.append(f"{mark}clock {name}")
+            case Repeat(times, (Step() as step,)):
+                lines.append(f"{mark}{describe(step)}   × {times}")
+            case Repeat(times, inner):
+                lines.append(f"{mark}{times} times:")
+                inner_lines, timed = _lines(inner, timed, indent + "  ", (*nodes[position + 1 :], *after))
+                lines += inner_lines
+            case Host(name):
+                lines.append(f"{mark}{name}")
+            case Step():
+                lines.append(mark + describe(node))
+    return lines, timed

@@ -1,0 +1,67 @@
+"""The text of ``omb-py suite show``: what a suite says, and the launches that are planned for it here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from omb_py.orchestrate.accept.criteria_file import read_criteria
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.suites.expand import Skip
+from omb_py.orchestrate.suites.suite_file import Setting, Suite, kind
+from omb_py.results.accept.criteria import METRICS, Criterion
+from omb_py.results.formats.units import counted, size_text
+
+
+def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence[Skip]) -> str:
+    """The suite and its launches, a line each.
+
+    Args:
+        suite: what the file says.
+        launches: the plan.
+        skips: what cannot be measured here.
+    """
+    lines = [f"{suite.name}: {suite.description}", f"from {suite.file}", ""]
+    if suite.defaults or suite.ranks:
+        ranks = f"ranks {_texts(suite.ranks)}" if suite.ranks else ""
+        lines.append("defaults  " + "; ".join(filter(None, [ranks, *map(_setting, suite.defaults)])))
+    for entry in suite.entries:
+        names = ", ".join(named.name for named in entry.benchmarks)
+        ranks = f"ranks {_texts(entry.ranks)}" if entry.ranks else ""
+        told = "; ".join(filter(None, [ranks, *map(_setting, entry.options)]))
+        lines.append(f"entry {entry.number}   {names}" + (f" × {told}" if told else ""))
+    lines += [f"criterion {c.id}: {c.benchmark}: {_asked(c)}" for c in read_criteria(suite)]
+    lines += ["", *map(_launch, launches)]
+    cells = sum(len(launch.cells) for launch in launches)
+    lines.append(f"in all     {counted(len(launches), 'launch')}, {counted(cells, 'cell')}")
+    lines += [f"skipped    {skip.what}: {skip.reason}" for skip in skips]
+    return "\n".join(lines)
+
+
+def _asked(criterion: Criterion) -> str:
+    if criterion.source != "contract":
+        return criterion.bound_text(0)
+    dimension = METRICS[criterion.metric].dimension
+    told = [(bound.text(dimension), size) for size, bound in criterion.ranges.items()]
+    return "; ".join(text if size is None else f"{text} at {size_text(size)}" for text, size in told)
+
+
+def _launch(launch: LaunchPlan) -> str:
+    per_benchmark = Counter(cell.benchmark for cell in launch.cells)
+    told = ", ".join(f"{name} {number}" for name, number in per_benchmark.items())
+    where = f"{launch.backend}, {launch.thread_level}, {counted(launch.ranks, 'rank')}"
+    return f"launch {launch.index + 1}   {where}, {counted(len(launch.cells), 'cell')}: {told}"
+
+
+def _setting(setting: Setting) -> str:
+    values = setting.value if isinstance(setting.value, list) else [setting.value]
+    # tags stand side by side; other lists are multiplied out
+    return f"{setting.key} {_texts(values, ', ' if setting.key == 'tag' else ' | ')}"
+
+
+def _texts(values: Sequence[object], between: str = " | ") -> str:
+    def told() -> Iterator[str]:
+        for value in values:
+            yield value if isinstance(value, str) else kind(value)
+
+    return between.join(told())

@@ -1,0 +1,1 @@
+"""Starting ranks: launchers, batch systems, cores, environments."""

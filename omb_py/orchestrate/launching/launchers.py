@@ -1,0 +1,409 @@
+"""Launchers: what each one's command line looks like, and which one starts the ranks.
+
+A launcher is one entry of :data:`LAUNCHERS`: whether it can be used here, and how its command is built.  MPI's mpiexec
+has one builder for each vendor, because their options for binding, hosts and variables differ.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
+from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.orchestrate.launching.allocation import allocation
+from omb_py.orchestrate.launching.core_binding import Placement, Processors, bound_by_user, place, processors
+from omb_py.orchestrate.launching.rank_environment import HERE, Where
+
+_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""Libraries that start threads of their own would compete with ranks for cores."""
+_PASSED = (CONTROL_VARIABLE, TOKEN_VARIABLE, *_ONE_THREAD, "PYTHONPATH")
+_MANAGED = ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE", "COBALT_NODEFILE",
+            "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile",
+            "PRTE_MCA_prte_default_hostfile")  # fmt: skip
+"""Variables through which mpiexec learns of other nodes by itself."""
+_HOST_WORDS = ("host", "hosts", "H", "hostfile", "hostlist", "machinefile", "machine", "f")
+_BIND_WORDS = ("bind-to", "map-by", "rank-by", "cpu-set", "cpu-list", "bind-to-core", "cpu-bind", "rankfile", "binding")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be started."""
+
+    program: tuple[str, ...]
+    ranks: int
+    hosts: tuple[str, ...] = ()
+    """Names, each perhaps with ``:slots``."""
+    extra: tuple[str, ...] = ()
+    """The user's own launcher arguments."""
+    pass_names: tuple[str, ...] = ()
+    """Further variables that ranks on other nodes need."""
+    bind: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCommand:
+    """How ranks are started."""
+
+    name: str
+    """The launcher, for messages: ``mpiexec (MPICH 5.0.2)``."""
+    words: tuple[str, ...]
+    """The command line."""
+    environ: Mapping[str, str]
+    """The whole environment for it."""
+    local: bool
+    """All ranks run on this machine."""
+    oversubscribed: bool = False
+    notes: tuple[str, ...] = ()
+    """Sentences for the user, to be shown before measuring."""
+    library: MPILibrary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a builder may look at. The MPI library is asked for only when needed."""
+
+    environ: Mapping[str, str]
+    python: str = sys.executable
+    here: Processors = field(default_factory=processors)
+    ask: Callable[[str], MPILibrary] = mpi_library
+    root: bool = field(default_factory=lambda: os.geteuid() == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """An entry of the registry."""
+
+    name: str
+    summary: str
+    missing: Callable[[Context], str]
+    """Why it cannot be used here, with what to do; empty when it can."""
+    build: Callable[[Wanted, Context], LaunchCommand]
+    """Raises EnvironmentProblem or UsageError."""
+
+
+def command_for(
+    launcher: str,
+    program: Sequence[str],
+    ranks: int,
+    *,
+    hosts: Sequence[str] = (),
+    extra: Sequence[str] = (),
+    pass_names: Sequence[str] = (),
+    bind: bool = True,
+    needs_mpi: bool = True,
+    context: Context | None = None,
+) -> LaunchCommand:
+    """The command that starts `ranks` processes of `program`.
+
+    Args:
+        launcher: ``auto`` or a name of :data:`LAUNCHERS`.
+        program: command line of one rank.
+        ranks: how many.
+        hosts: where; none for this machine, or for what a batch system has allocated.
+        extra: the user's own arguments for the launcher.
+        pass_names: further environment variables that ranks on other nodes need.
+        bind: give each rank a core of its own where there are enough.
+        needs_mpi: the ranks speak MPI; else ``auto`` means torchrun where MPI's launcher cannot be used.
+        context: for tests; by default the environment of this process.
+
+    Raises:
+        UsageError: unknown launcher, or one that cannot start that many ranks, or host by host.
+        EnvironmentProblem: the launcher is missing or does not belong to the MPI library.
+    """
+    context = context or Context(os.environ)
+    name = choose(context) if launcher == "auto" else launcher
+    if name not in LAUNCHERS:
+        raise UsageError(f"no launcher {launcher!r}: {nearest(launcher, ['auto', *LAUNCHERS])}")
+    reason = LAUNCHERS[name].missing(context)
+    if reason:
+        raise EnvironmentProblem(reason)
+    wanted = Wanted(tuple(program), ranks, tuple(hosts), tuple(extra), tuple(pass_names), bind)
+    try:
+        return LAUNCHERS[name].build(wanted, context)
+    except EnvironmentProblem:
+        # an own host list or own arguments are for the launcher that cannot be used
+        if launcher != "auto" or needs_mpi or hosts or extra or LAUNCHERS["torchrun"].missing(context):
+            raise
+        return LAUNCHERS["torchrun"].build(wanted, context)
+
+
+def context_of(where: Where) -> Context | None:
+    """What builders look at for ranks of another Python or environment; None for ours."""
+    if where is HERE:
+        return None
+    environ = where.environment()
+    return Context(environ, where.python, ask=lambda python: mpi_library(python, environ=environ))
+
+
+def choose(context: Context) -> str:
+    """The launcher that ``auto`` means: that of the Slurm or Flux allocation around us, else the library's mpiexec."""
+    for sign, name in (("SLURM_JOB_ID", "srun"), ("FLUX_URI", "flux")):
+        if sign in context.environ and not LAUNCHERS[name].missing(context):
+            return name
+    return "mpiexec"
+
+
+def _which(name: str, context: Context) -> str | None:
+    return shutil.which(name, path=context.environ.get("PATH", os.defpath))
+
+
+# what all have in common
+
+
+def _environ(context: Context, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    return {**_ONE_THREAD, **context.environ, **(more or {})}
+
+
+def _slots(wanted: Wanted) -> list[str]:
+    """Hosts with as many slots each as the ranks need."""
+    each = -(-wanted.ranks // max(1, len(wanted.hosts)))
+    return [host if re.search(r":\d+$", host) else f"{host}:{each}" for host in wanted.hosts]
+
+
+def _is_local(wanted: Wanted, context: Context) -> bool:
+    if wanted.hosts:
+        return all(host.split(":")[0] in ("localhost", "127.0.0.1") for host in wanted.hosts)
+    told = bound_by_user(wanted.extra, _HOST_WORDS) or any(name in context.environ for name in _MANAGED)
+    return not told
+
+
+def _placement(wanted: Wanted, context: Context, local: bool) -> Placement:
+    """Only this machine's cores are known; on other nodes each rank is given a core and the launcher complains."""
+    own = bound_by_user(wanted.extra, _BIND_WORDS)
+    if not local:
+        return Placement("default" if own else "core" if wanted.bind else "none")
+    placed = place(wanted.ranks, context.here)
+    if own:
+        return Placement("default", oversubscribed=placed.oversubscribed, notes=placed.notes)
+    if not wanted.bind:
+        return Placement("none", oversubscribed=placed.oversubscribed, notes=placed.notes)
+    return placed
+
+
+# mpiexec
+
+
+def _in_allocation(wanted: Wanted, context: Context) -> Wanted:
+    """With the nodes that PBS or Flux gave to this job, of which an mpiexec need not know; Slurm's they all ask."""
+    if wanted.hosts or bound_by_user(wanted.extra, _HOST_WORDS) or "SLURM_JOB_ID" in context.environ:
+        return wanted
+    found = allocation(context.environ)
+    if found is None or len(found.nodes) < 2:
+        return wanted
+    return replace(wanted, hosts=found.hosts)
+
+
+def _mpiexec(wanted: Wanted, context: Context) -> LaunchCommand:
+    wanted = _in_allocation(wanted, context)
+    library = context.ask(context.python)
+    found = find_mpiexec(library, context.environ, context.python)
+    if found.vendor == OPEN_MPI and context.root and any(context.environ.get(name) != "1" for name in _ROOT):
+        raise EnvironmentProblem(
+            f"Open MPI refuses to start as root. What to do: export {_ROOT[0]}=1 {_ROOT[1]}=1, "
+            "or run as an ordinary user"
+        )
+    local = _is_local(wanted, context)
+    placed = _placement(wanted, context, local)
+    builder = {OPEN_MPI: _open_mpi, INTEL: _intel}.get(found.vendor, _mpich)
+    options, more = builder(found, wanted, context, placed, local)
+    return LaunchCommand(
+        name=f"mpiexec ({found.vendor} {found.version})",
+        words=(found.path, "-n", str(wanted.ranks), *options, *wanted.extra, *wanted.program),
+        environ=_environ(context, more),
+        local=local,
+        oversubscribed=placed.oversubscribed,
+        notes=placed.notes,
+        library=library,
+    )
+
+
+Built = tuple[list[str], dict[str, str]]
+
+
+def _open_mpi(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
+    cpus = ",".join(map(str, placed.cpus))
+    new = int(found.version.split(".")[0] or 5) >= 5
+    options = {
+        "core": ["--bind-to", "core", *(["--map-by", "core"] if local else [])],
+        "hwthread": ["--use-hwthread-cpus", "--map-by", "hwthread", "--bind-to", "hwthread"],
+        "list": ["--map-by", f"pe-list={cpus}:ordered"] if new else ["--cpu-set", cpus, "--bind-to", "core"],
+        "none": ["--bind-to", "none"],
+        "default": [],
+    }[placed.policy]
+    if placed.oversubscribed:
+        options.append("--oversubscribe")
+    if wanted.hosts:
+        options += ["--host", ",".join(_slots(wanted))]
+    known = {*context.environ, CONTROL_VARIABLE, TOKEN_VARIABLE, *_ONE_THREAD}
+    for name in dict.fromkeys((*_PASSED, *wanted.pass_names)):
+        if name in known:  # Open MPI warns of one that is not set
+            options += ["-x", name]
+    return options, {}
+
+
+def _mpich(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
+    options = {
+        "core": ["-bind-to", "core"],
+        "hwthread": ["-bind-to", "hwthread"],
+        "list": ["-bind-to", "user:" + ",".join(map(str, placed.cpus))],
+        "none": ["-bind-to", "none"],
+        "default": [],
+    }[placed.policy]
+    if wanted.hosts:
+        options += ["-hosts", ",".join(_slots(wanted))]
+    return options, {}
+
+
+def _intel(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
+    pin = {
+        "core": {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": "core"},
+        "hwthread": {"I_MPI_PIN": "1", "I_MPI_PIN_PROCESSOR_LIST": "all"},
+        "list": {"I_MPI_PIN": "1", "I_MPI_PIN_PROCESSOR_LIST": ",".join(map(str, placed.cpus))},
+        "none": {"I_MPI_PIN": "0"},
+        "default": {},
+    }[placed.policy]
+    if any(name.startswith("I_MPI_PIN") for name in context.environ):
+        pin = {}
+    return (["-hosts", ",".join(_slots(wanted))] if wanted.hosts else []), pin
+
+
+# the others
+
+
+def _srun(wanted: Wanted, context: Context) -> LaunchCommand:
+    srun = _which("srun", context) or "srun"
+    options = ["-n", str(wanted.ranks), "--kill-on-bad-exit=1", "--export=ALL", "--input=none"]
+    if "SLURM_PTY_PORT" in context.environ:
+        options.append("--overlap")  # inside an interactive step, which holds the cores
+    if wanted.hosts:
+        names = [host.split(":")[0] for host in wanted.hosts]
+        options += ["-N", str(len(names)), "-w", ",".join(names)]
+    if not bound_by_user(wanted.extra, _BIND_WORDS):
+        options.append("--cpu-bind=cores" if wanted.bind else "--cpu-bind=none")
+    library = context.ask(context.python)
+    notes: tuple[str, ...] = ()
+    chosen = "SLURM_MPI_TYPE" in context.environ or bound_by_user(wanted.extra, ("mpi",))
+    if library.available and not chosen:
+        offered = _srun_types(srun, context)
+        kind = srun_type(library.vendor, offered)
+        if kind:
+            options.append(f"--mpi={kind}")
+        elif offered:
+            notes = (f"srun offers no --mpi type for {library.vendor} (it has {', '.join(offered)})",)
+    return LaunchCommand(
+        name="srun",
+        words=(srun, *options, *wanted.extra, *wanted.program),
+        environ=_environ(context),
+        local=False,
+        notes=notes,
+        library=library,
+    )
+
+
+def srun_type(vendor: str, offered: Sequence[str]) -> str:
+    """The ``--mpi`` type of srun by which this library's ranks find each other; empty if none is offered."""
+    pmix = sorted((name for name in offered if name.startswith("pmix")), key=len)
+    if vendor == OPEN_MPI:
+        return pmix[0] if pmix else ""
+    if "pmi2" in offered:
+        return "pmi2"
+    return pmix[0] if pmix and vendor == MPICH else ""
+
+
+def _srun_types(srun: str, context: Context) -> list[str]:
+    try:
+        child = subprocess.run(
+            [srun, "--mpi=list"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            stdin=subprocess.DEVNULL,
+            env=dict(context.environ),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return list(dict.fromkeys(re.findall(r"\b(?:pmi2|pmix\w*|cray_shasta|none)\b", child.stdout + child.stderr)))
+
+
+def _flux(wanted: Wanted, context: Context) -> LaunchCommand:
+    options = ["-n", str(wanted.ranks)]
+    if wanted.hosts:
+        names = [host.split(":")[0] for host in wanted.hosts]
+        options += ["-N", str(len(names)), f"--requires=host:{','.join(names)}"]
+    library = context.ask(context.python)
+    if not bound_by_user(wanted.extra, ("o", "setopt")):
+        options.append(f"-ocpu-affinity={'per-task' if wanted.bind else 'off'}")
+        if library.vendor == OPEN_MPI:
+            options.append("-opmi=pmix")  # what the others speak Flux has by itself
+    words = (_which("flux", context) or "flux", "run", *options, *wanted.extra, *wanted.program)
+    return LaunchCommand("flux run", words, _environ(context), False, library=library)
+
+
+def _no_flux(context: Context) -> str:
+    return "" if _which("flux", context) else "flux not found in PATH: use --launcher mpiexec, or load Flux's module"
+
+
+def _torchrun(wanted: Wanted, context: Context) -> LaunchCommand:
+    if wanted.hosts:
+        raise UsageError("torchrun starts ranks on this machine only: start it on each host yourself, or use mpiexec")
+    placed = place(wanted.ranks, context.here)
+    words = (context.python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={wanted.ranks}",
+            "--max-restarts=0", "--no-python", *wanted.extra, *wanted.program)  # fmt: skip
+    return LaunchCommand("torchrun", words, _environ(context), True, placed.oversubscribed, placed.notes)
+
+
+def _no_torch(context: Context) -> str:
+    child = subprocess.run(
+        [context.python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return "" if child.returncode == 0 else "torchrun not found: pip install 'omb-py[gloo]'"
+
+
+def _none(wanted: Wanted, context: Context) -> LaunchCommand:
+    if wanted.ranks != 1:
+        raise UsageError(f"--launcher none starts 1 rank, not {wanted.ranks}: choose another launcher, or -n 1")
+    return LaunchCommand("none", wanted.program, _environ(context), True)
+
+
+def _no_srun(context: Context) -> str:
+    return "" if _which("srun", context) else "srun not found in PATH: use --launcher mpiexec, or load Slurm's module"
+
+
+def _no_mpiexec(context: Context) -> str:
+    return ""  # building says it better, with both names
+
+
+LAUNCHERS: dict[str, Launcher] = {
+    launcher.name: launcher
+    for launcher in (
+        Launcher("mpiexec", "mpiexec of the MPI library that mpi4py loads", _no_mpiexec, _mpiexec),
+        Launcher("srun", "Slurm's launcher, inside an allocation", _no_srun, _srun),
+        Launcher("flux", "Flux's launcher, inside an instance", _no_flux, _flux),
+        Launcher("torchrun", "PyTorch's launcher, on one machine", _no_torch, _torchrun),
+        Launcher("none", "no launcher: one rank", lambda context: "", _none),
+    )
+}
+
+
+def launcher_report(context: Context | None = None) -> dict[str, str]:
+    """For ``doctor``: launcher -> why it cannot be used here, or an empty text. Never raises."""
+    context = context or Context(os.environ)
+    report = {}
+    for name, launcher in LAUNCHERS.items():
+        try:
+            report[name] = launcher.missing(context)
+            if not report[name]:
+                launcher.build(Wanted(("true",), 1), context)
+        except (EnvironmentProblem, UsageError) as problem:
+            report[name] = str(problem)
+    return report

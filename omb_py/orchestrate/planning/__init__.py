@@ -1,0 +1,1 @@
+"""From requests to launches: what is asked for is checked, and planned."""

@@ -1,0 +1,211 @@
+"""The parent's side of a launch: every finished cell goes to the journal first, then on the screen."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from omb_py.errors import EnvironmentProblem
+from omb_py.options.request import Request
+from omb_py.orchestrate.launching.rank_environment import HERE, Where
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.running.pair_rows import pair_rows
+from omb_py.orchestrate.running.printers import Printer
+from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
+from omb_py.orchestrate.running.rows import SYNC_LIMIT, Identity, make_row
+from omb_py.orchestrate.running.soak import Drift
+from omb_py.orchestrate.running.stragglers import LastRanks
+from omb_py.results.store.journal import Journal
+from omb_py.results.store.keys import environment_key
+from omb_py.results.store.redact import redact_words
+
+
+@dataclass(slots=True)
+class Run:
+    """One invocation: what its launches share."""
+
+    run_id: str
+    seed: int
+    request: Request
+    printer: Printer
+    tool: Mapping[str, Any]
+    files: list[Path] = field(default_factory=list)
+    cells: int = 0
+    finished: dict[int, set[int]] = field(default_factory=dict)
+    """Number of each launch whose ranks began -> which of its cells are done."""
+    failed: bool = False
+    """A row did not validate."""
+    wrong: set[int] = field(default_factory=set)
+    """Sweeps that a row which did not validate has ended."""
+    lacking: dict[tuple[int, int], str] = field(default_factory=dict)
+    """(number of the launch, sweep) that the ranks' library cannot do -> why."""
+    broken: bool = False
+    """Results cannot be kept any more."""
+    note: Callable[[str], None] = lambda text: None
+    on_round: Callable[[Mapping[str, Any], Sequence[str]], None] = lambda message, hosts: None
+    """Told every finished round of pairs (``as_round``), and the hosts of all ranks."""
+    later: list[str] = field(default_factory=list)
+    """Notes that wait until the results are printed."""
+    last: LastRanks = field(default_factory=LastRanks)
+    """How often each rank was the last to finish."""
+    where: Where = HERE
+    """The Python and the environment of the ranks."""
+
+
+class Collector:
+    """Takes the messages of one launch."""
+
+    def __init__(self, run: Run, plan: LaunchPlan, launcher: Mapping[str, Any]) -> None:
+        self.run, self.plan, self.launcher = run, plan, launcher
+        self.launch_id = f"{run.run_id}-{plan.index}"
+        self.started_at = now()
+        self.journal: Journal | None = None
+        self.identity: Identity | None = None
+        self.provenance: dict[str, Any] = {}
+        self.drift = Drift()
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """What rank 0 says of the launch: once before the first cell, once more after the last."""
+        self.provenance = {
+            "run": {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)},
+            "launch": {
+                "launch_id": self.launch_id, "index": self.plan.index, "started_at": self.started_at,
+                "thread_level_asked": self.plan.thread_level, **self.launcher,
+            },
+            **facts,
+        }  # fmt: skip
+        self.identity = Identity(
+            self.run.run_id, self.launch_id, self.plan.index, self.started_at, facts,
+            environment_key(self.provenance), self.run.request.tags,
+        )  # fmt: skip
+        self.run.finished.setdefault(self.plan.index, set())
+        if self.run.request.store is None:
+            return
+        with self._keeping():
+            if self.journal is None:
+                header = {"run_id": self.run.run_id, "started_at": self.started_at, "provenance": self.provenance}
+                self.journal = Journal(self.run.request.store, self.launch_id, header)
+            else:
+                self.journal.provenance(self.provenance)
+
+    def cell(self, message: Mapping[str, Any]) -> None:
+        """A finished cell: kept, then shown."""
+        assert self.identity is not None, "rank 0 sends its facts before its cells"
+        if "pairs" in message:
+            self._round(message)
+            return
+        if "lacking" in message:
+            self.run.finished[self.plan.index].update(message["indexes"])
+            sweep = self.plan.cells[message["indexes"][0]].sweep
+            self.run.lacking[self.plan.index, sweep] = str(message["lacking"])
+            return
+        row = make_row(self.identity, message)
+        index = int(message["index"])
+        cell = self.plan.cells[index]
+        request = self.plan.requests[cell.sweep] if self.plan.requests else self.run.request
+        if request.part is not None:
+            row["tags"].update(suite_tags(request.part), **{CELL_TAG: cell_key(self.plan, cell)})
+        if self.journal is not None:
+            with self._keeping():
+                self.journal.append(row)
+        self.run.cells += 1
+        self.run.finished[self.plan.index].add(index)
+        if row["validated"] is False:
+            self.run.failed = True
+            self.run.wrong.add(cell.sweep)
+        self.run.last.add(row)
+        if line := self.drift.add(row):
+            self.run.note(line)
+        self.run.printer.row(row, request)
+        if request.full and row["skew_us"] is not None:
+            self._skew_of(row)
+        self._overlap_of(row)
+
+    def _round(self, message: Mapping[str, Any]) -> None:
+        """A finished round of pairs: a row a pair, all kept at once, then handed on."""
+        assert self.identity is not None
+        if self.journal is not None:
+            with self._keeping():
+                self.journal.extend(pair_rows(self.identity, message))
+        self.run.on_round(message, self.identity.facts["hosts"])
+        if message["last"]:
+            self.run.cells += 1
+            self.run.finished[self.plan.index].add(int(message["index"]))
+
+    def _skew_of(self, row: Mapping[str, Any]) -> None:
+        """Once a launch: with what spread the ranks leave the synchronisation that the samples contain."""
+        kind = row["process_sync"] if row["process_sync"] != "none" else "barrier"
+        text = (
+            f"{kind}: the last rank leaves {row['skew_us']:.2f} us after the first (median); "
+            f"shorter medians than {SYNC_LIMIT:g} times that are limited by it"
+        )
+        if text not in self.run.later:
+            self.run.later.append(text)
+        late = row["metrics"].get("late_rounds")
+        if late:
+            self.run.later.append(f"{row['size_bytes']} B: {late:.0f} rounds began late on some rank and were dropped")
+
+    def _overlap_of(self, row: Mapping[str, Any]) -> None:
+        """Once a benchmark: why nothing was hidden, which is common and no fault of the measurement."""
+        if row["metrics"].get("overlap_pct") != 0 or row["family"] == "workload":
+            return
+        tests = int((row["parameters"] or {}).get("tests", 0))
+        more = f"more than {tests} calls of MPI_Test" if tests else "calls of MPI_Test while it computes: -t 100"
+        text = (
+            f"{row['benchmark']}: overlap 0 %: the communication took as long as without computing, as where a library "
+            f"makes progress inside its calls only: try {more}, or the library's own progress thread"
+        )
+        if not any(said.startswith(f"{row['benchmark']}: overlap") for said in self.run.later):
+            self.run.later.append(text)
+
+    def close(self) -> None:
+        """Turn what was journaled into the launch's Parquet file. Raises EnvironmentProblem; the journal stays."""
+        if self.drift.number:
+            self.run.note(self.drift.line())
+        if self.journal is not None:
+            with self._keeping():
+                path = self.journal.finish()
+            if path is not None:
+                self.run.files.append(path)
+            self.journal = None
+
+    @contextlib.contextmanager
+    def _keeping(self) -> Iterator[None]:
+        try:
+            yield
+        except EnvironmentProblem:
+            self.run.broken = True
+            raise
+
+
+def now() -> str:
+    """The time as ISO 8601 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def tool_facts() -> dict[str, Any]:
+    """Version of omb-py, its command line, and the revision when it runs from a checkout."""
+    import omb_py
+
+    root = Path(omb_py.__file__).resolve().parent.parent
+    facts: dict[str, Any] = {
+        "version": omb_py.__version__,
+        "command_line": redact_words(sys.argv),
+        "executable": sys.executable,
+    }
+    if (root / ".git").exists():
+        try:
+            told = subprocess.run(
+                ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
+                capture_output=True, text=True, timeout=5, check=False,
+            )  # fmt: skip
+            facts["revision"] = told.stdout.strip() or None
+        except (OSError, subprocess.TimeoutExpired):
+            facts["revision"] = None
+    return facts

@@ -1,0 +1,72 @@
+"""The collector process of a run inside a foreign launcher (see :mod:`omb_py.orchestrate.running.joined_run`)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from dataclasses import replace
+from typing import Any
+
+from omb_py.errors import OmbError
+from omb_py.orchestrate.running.collector import Collector
+from omb_py.orchestrate.running.joined_run import ADDRESS_FD, Job
+from omb_py.orchestrate.running.resume import remaining
+from omb_py.orchestrate.running.run import finish, spec_of, supervise
+from omb_py.orchestrate.running.suite_run import begin, code_of, known_progress, lacking, say_skipped, unmeasured
+
+
+def main() -> int:
+    """Supervise ranks that somebody else started; returns the run's exit code."""
+    job: Job = pickle.load(sys.stdin.buffer)
+    descriptor = int(os.environ.pop(ADDRESS_FD))
+    try:
+        return _collect(job, descriptor)
+    except OmbError as error:
+        print(f"omb-py: error: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+
+
+def _collect(job: Job, descriptor: int) -> int:
+    launch, skips = job.launch, list(job.skips)
+    known = known_progress(launch.requests, job.resume)
+    left = [launch] if known is None else remaining([launch], known)
+    run = begin(launch.requests, [launch], left, known, job.run_id)
+    launch = left[0] if left else replace(launch, cells=())
+    for note in job.notes:
+        run.note(note)
+
+    def announce(address: str, token: str) -> None:
+        with os.fdopen(descriptor, "w") as pipe:
+            pipe.write(f"{address} {token}\n")
+
+    collector = Collector(run, launch, {"launcher": job.launcher, "command": []})
+    spec: dict[str, Any] = spec_of(run, launch)
+    try:
+        supervise(collector, spec, words=None, local=_one_host(), launcher=job.launcher, announce=announce)
+    except OmbError:
+        if run.request.part is not None:
+            skips += unmeasured(launch, run, "the job ended before it was measured")
+        raise
+    finally:
+        skips += lacking(run, launch)
+        finish(run)
+        say_skipped(skips)
+    return code_of(run, skips, known)
+
+
+def _one_host() -> bool:
+    """Whether the launcher says that all ranks are on this machine; when it does not say, ranks may be elsewhere."""
+    environ = os.environ
+    for local, world in (
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
+        ("MPI_LOCALNRANKS", "PMI_SIZE"),
+        ("LOCAL_WORLD_SIZE", "WORLD_SIZE"),
+    ):
+        if local in environ and world in environ:
+            return environ[local] == environ[world]
+    return environ.get("SLURM_NNODES") == "1"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

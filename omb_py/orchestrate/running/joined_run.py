@@ -1,0 +1,175 @@
+"""Inside a foreign launcher: every process of ``mpirun -n 4 omb-py allreduce`` becomes a rank.
+
+Rank 0 starts one more process, the collector, which supervises, prints and stores exactly as the parent does when
+omb-py starts the ranks itself; so losing rank 0 loses nothing, and no rank loads an analysis package.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+from omb_py.engine.program.benchmark import Needs
+from omb_py.errors import OK, OmbError, UsageError
+from omb_py.options.request import DEFAULT_RANKS, Request
+from omb_py.orchestrate.launching.launcher_detection import Joined, let_rank_0_speak
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
+from omb_py.orchestrate.planning.validation import Offer, offers_of
+from omb_py.orchestrate.running.run import RunOutcome, new_run, unjoined
+from omb_py.orchestrate.suites.expand import Skip
+
+ADDRESS_FD = "OMB_PY_ADDRESS_FD"
+
+
+def run_joined(
+    requests: Sequence[Request], joined: Joined, skips: Sequence[Skip] = (), resume: str | None = None
+) -> RunOutcome:
+    """Be one rank of a foreign launcher's job. Raises OmbError on rank 0; the others leave quietly with its code.
+
+    Args:
+        requests: one, or those of a suite.
+        joined: the place that the launcher gave to this process.
+        skips: of a suite: what cannot be measured here.
+        resume: of a suite: the run that goes on.
+    """
+    try:
+        for request in requests:
+            if request.ranks is not None and joined.size not in (None, request.ranks):
+                raise UsageError(f"-n {request.ranks}, but {joined.launcher} started {joined.size} ranks: leave -n out")
+        backends = {backend for request in requests for backend in request.backends}
+        requests, skips = _able(requests, offers_of(backends), skips)
+        size = joined.size or DEFAULT_RANKS
+        launches = plan_all([replace(r, ranks=r.ranks or size) for r in requests], offers_of(backends))
+        chosen, left_out = _fitting(launches)
+        if requests[0].part is not None:
+            return _join(joined, Job(chosen, joined.launcher, [], [*skips, *left_out], resume))
+        return _join(
+            joined, Job(chosen, joined.launcher, [f"skipped: {s.what}: {s.reason}" for s in (*skips, *left_out)])
+        )
+    except OmbError as error:
+        if joined.rank == 0:
+            raise
+        let_rank_0_speak()
+        return RunOutcome(error.exit_code, "", root=False)
+
+
+def _able(
+    requests: Sequence[Request], offers: Mapping[str, Offer], skips: Sequence[Skip]
+) -> tuple[list[Request], list[Skip]]:
+    """The requests without the backends that cannot run them. Raises OmbError where none can."""
+    from omb_py.orchestrate.planning.backend_selection import narrowed
+
+    told = [narrowed(request, offers) for request in requests]
+    return [request for request, _ in told], [*skips, *(skip for _, more in told for skip in more)]
+
+
+def _fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:
+    """The largest launch that this job can be, and why it cannot be the others: what a start fixes is fixed."""
+    chosen = max(launches, key=lambda launch: len(launch.cells))  # of equal ones the first
+    skips = []
+    for launch in launches:
+        kind = _kind(launch)
+        if kind != _kind(chosen):
+            names = dict.fromkeys(cell.benchmark for cell in launch.cells if launch.requests[cell.sweep].part)
+            reason = f"this job was started once, for {_kind(chosen)}; let omb-py start the ranks to have both"
+            skips.append(Skip(f"{', '.join(names)} ({kind})" if names else kind, reason))
+        elif launch is not chosen:
+            reason = "a job is one launch; start it again for the next sample"
+            skips.append(Skip(f"launch {launch.index + 1}", reason))
+    return chosen, skips
+
+
+def _kind(launch: LaunchPlan) -> str:
+    """What is fixed when the processes of a launch start, in words."""
+    usual = asdict(Needs())
+    more = [f", {name} {value}" for name, value in asdict(launch.needs).items() if value != usual[name]]
+    level = f"{launch.backend} at thread level {launch.thread_level}"
+    return level + "".join(text for text in more if not text.startswith(", thread_level "))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the collector process is told."""
+
+    launch: LaunchPlan
+    launcher: str
+    notes: list[str]
+    skips: list[Skip] = field(default_factory=list)
+    resume: str | None = None
+    run_id: str = ""
+
+
+class CollectorProcess:
+    """The process that rank 0 starts, before it initialises MPI."""
+
+    def __init__(self, job: Job) -> None:
+        # checks the store here, where the error can still be shown
+        run = new_run(job.launch.requests[0], [job.launch])
+        self.run_id = run.run_id
+        requests = tuple(replace(request, seed=run.seed) for request in job.launch.requests)
+        job = replace(job, launch=replace(job.launch, requests=requests), run_id=run.run_id)
+        reader, writer = os.pipe()
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "omb_py.orchestrate.running.joined_collector"],
+            stdin=subprocess.PIPE,
+            env={**os.environ, ADDRESS_FD: str(writer)},
+            pass_fds=(writer,),
+            start_new_session=True,  # the launcher's kill must not take the results along
+        )
+        os.close(writer)
+        assert self._child.stdin is not None
+        pickle.dump(job, self._child.stdin)
+        self._child.stdin.close()
+        with os.fdopen(reader) as pipe:
+            self.address, self.token = [*pipe.readline().split(), "", ""][:2]
+
+    def stop(self) -> None:
+        """The ranks never joined: nothing will come."""
+        self._child.kill()
+        self._child.wait()
+
+    def wait(self) -> int:
+        """Exit code of the run."""
+        return self._child.wait()
+
+
+def _join(joined: Joined, job: Job) -> RunOutcome:
+    from omb_py.backends.registry import find
+    from omb_py.engine.rank.link import Link
+    from omb_py.orchestrate.running.rank_process import measure_on
+
+    launch = job.launch
+    collector: CollectorProcess | None = None
+    problem: OmbError | None = None
+    if joined.rank == 0:
+        try:
+            collector = CollectorProcess(job)
+        except OmbError as error:  # the other ranks wait in the library: they hear of it below
+            problem = error
+    try:
+        session = find(launch.backend).connect({**asdict(launch.needs), "ranks": launch.ranks})
+        if joined.size not in (None, session.size):
+            raise unjoined(joined, session.size)
+    except OmbError:
+        if collector is not None:
+            collector.stop()
+        raise
+    said = ("", "", problem.exit_code) if problem else None
+    if collector is not None:
+        said = (collector.address, collector.token, OK if collector.address else collector.wait())
+    address, token, code = session.share(said)
+    if not address:
+        session.close()
+        if problem is not None:
+            raise problem
+        return RunOutcome(code, "", root=joined.rank == 0)
+    link = Link.connect(address, token)
+    code = measure_on(link, session)
+    if collector is None:
+        return RunOutcome(code, "", root=False)
+    code = collector.wait()
+    return RunOutcome(code if code else OK, collector.run_id)

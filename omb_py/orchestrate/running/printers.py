@@ -1,0 +1,288 @@
+"""Results on stdout: OMB's text row by row, or a table, CSV or JSON at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from omb_py.options.request import HOROVOD, NCCL_TESTS, Request
+
+if TYPE_CHECKING:
+    from omb_py.results.formats.osu_windows import Windows
+
+Row = Mapping[str, Any]
+OMB_BACKENDS = ("mpi", "nccl", "mock")
+"""Backends whose text is OMB's to the character; of the others it says what they are."""
+
+
+class Printer(Protocol):
+    """Where finished rows are shown."""
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """A cell of a request is finished (and already in the journal)."""
+
+    def close(self) -> None:
+        """No row will follow."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """A printer that prints nothing: it keeps the rows, in the order in which they were finished."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Keep all but the samples."""
+        self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"})
+
+    def close(self) -> None:
+        """Nothing is kept back."""
+
+
+class Osu:
+    """OMB's text, each row as soon as it is there; a new header for each type, request and launch."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._last: tuple[Any, ...] | None = None
+        self._windows: Windows | None = None
+        self._rows: list[Row] = []
+        """Of the table that is being printed."""
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Print the row, after its header if it is the first of a table."""
+        from omb_py.results.formats.osu import text_of
+        from omb_py.results.formats.osu_windows import Windows, is_varied
+
+        request = request or self.request
+        varies = request.part.varies if request.part else {}
+        options = tuple(sorted((row.get("parameters") or {}).items()))
+        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], id(request), options)
+        if is_varied(row):
+            if self._last is None or self._last[:-1] != table:
+                self.close()
+            self._windows = self._windows or Windows(row["validated"] is not None)
+            self._last = (*table, None)
+            self._print(self._windows.row(row))
+            return
+        text = text_of(row, request.full, row["validated"] is not None, request.percentiles)
+        if row["backend"] not in OMB_BACKENDS:
+            varies = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **varies}
+        if varies:
+            line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"
+            text = replace(text, details=(*text.details, line))
+        if self._last is None or self._last[:-1] != table:
+            self.close()
+            self._print(text.header(row["dtype"], first=True))
+        elif self._last[-1] != row["dtype"]:
+            self._print(text.header(row["dtype"], first=False))
+        self._last = (*table, row["dtype"])
+        self._rows.append(row)
+        self._print(text.row(row))
+        if row["validated"] is False:
+            self._print(text.failure(row, f"omb-py {row['benchmark']}"))
+
+    def close(self) -> None:
+        """What OMB says after the last row of a benchmark; the second table of a sweep over windows."""
+        from omb_py.results.formats.osu import closing, text_of
+
+        if self._windows is not None:
+            self._print(self._windows.end())
+            self._windows = None
+        if self._rows:
+            checked = self._rows[-1]["validated"] is not None
+            end = closing(text_of(self._rows[-1], False, checked, ()), self._rows)
+            if end:
+                self._print(end)
+        self._rows.clear()
+
+    @staticmethod
+    def _print(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+class NcclTests:
+    """The text of nccl-tests: a line when both its halves are there. Refuses rows that were measured otherwise."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._waiting: Row | None = None
+        self._begun = False
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Keep what was measured out of place; print it with what was measured in place."""
+        from omb_py.results.formats.nccl_tests import check, header, line
+
+        check(row)
+        if not self._begun:
+            sys.stdout.write(header())
+            self._begun = True
+        self._rows.append(row)
+        if self._waiting is not None and row["in_place"] and _same(row, self._waiting):
+            sys.stdout.write(line(self._waiting, row))
+            self._waiting = None
+        else:
+            self._flush()
+            self._waiting = row
+        sys.stdout.flush()
+
+    def _flush(self) -> None:
+        from omb_py.results.formats.nccl_tests import line
+
+        if self._waiting is not None:
+            alone = (None, self._waiting) if self._waiting["in_place"] else (self._waiting, None)
+            sys.stdout.write(line(*alone))
+            self._waiting = None
+
+    def close(self) -> None:
+        """The last line and the sums."""
+        from omb_py.results.formats.nccl_tests import footer
+
+        self._flush()
+        if self._rows:
+            sys.stdout.write(footer(self._rows))
+            sys.stdout.flush()
+        self._rows.clear()
+
+
+def _same(one: Row, other: Row) -> bool:
+    return all(one[name] == other[name] for name in ("launch_id", "benchmark", "binding", "dtype", "size_bytes"))
+
+
+class AtEnd:
+    """Table, CSV or JSON: printed when all rows are there."""
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+        self.rows: list[Row] = []
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Keep the row."""
+        self.rows.append(row)
+
+    def close(self) -> None:
+        """Print what was kept, also after an interruption."""
+        from omb_py.results.formats import tables as export
+
+        if self.form == "table":
+            from rich.console import Console
+            from rich.text import Text
+
+            from omb_py.dashboards.terminal.tables import results_table
+            from omb_py.results.analysis.crossover import sentences
+
+            # in a pipe or a file nothing may be cut off
+            console = Console() if sys.stdout.isatty() else Console(width=1000)
+            tables: dict[str, list[Row]] = {}
+            for row in self.rows:
+                tables.setdefault(row["benchmark"], []).append(row)
+            for rows in tables.values() or [[]]:
+                if len({(row["backend"], row.get("device")) for row in rows}) > 1:
+                    rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
+                console.print(results_table(rows))
+                for text in sentences(rows):
+                    console.print(Text(text))
+            return
+        sys.stdout.write(export.to_csv(self.rows) if self.form == "csv" else export.to_json(self.rows))
+        sys.stdout.flush()
+
+
+class Horovod:
+    """Trainings as Horovod's synthetic benchmark prints them."""
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Print a training, which is whole."""
+        from omb_py.results.formats.horovod import horovod_text
+
+        sys.stdout.write(horovod_text(row))
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Nothing is kept back."""
+
+
+class Drawn:
+    """Another printer, and below what it prints the curve of each benchmark."""
+
+    def __init__(self, printer: Printer) -> None:
+        self.printer = printer
+        self.rows: dict[str, list[Row]] = {}
+        """By benchmark."""
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Print the row, and keep it for the curve."""
+        self.printer.row(row, request)
+        self.rows.setdefault(row["benchmark"], []).append(row)
+
+    def close(self) -> None:
+        """Draw what was kept."""
+        from omb_py.dashboards.terminal.plot import curve
+
+        self.printer.close()
+        for rows in self.rows.values():
+            sys.stdout.write("\n" + curve(rows))
+        sys.stdout.flush()
+
+
+class Pictured(Drawn):
+    """Another printer, and the curves of each benchmark as files in this folder."""
+
+    def __init__(self, printer: Printer, form: str) -> None:
+        """Raises EnvironmentProblem where nothing can draw: that is said before anything is measured."""
+        from omb_py.dashboards.report.html_page import plotly_script
+        from omb_py.dashboards.report.image_export import browser
+
+        super().__init__(printer)
+        self.form = form
+        browser()
+        plotly_script()
+
+    def close(self) -> None:
+        """Draw what was kept."""
+        from omb_py.dashboards.report.image_export import save, views_of
+
+        self.printer.close()
+        for benchmark, rows in self.rows.items():
+            for number, view in enumerate(views_of(rows)):
+                path = Path(f"{benchmark}-{rows[0]['run_id']}{f'-{number + 1}' if number else ''}.{self.form}")
+                save(view, path)
+                print(f"omb-py: drawn: {path}", file=sys.stderr)
+        self.rows.clear()
+
+
+class Silent:
+    """For the Python API: nothing is shown."""
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def printer_of(request: Request, tables: int) -> Printer:
+    """The printer of a request; OMB's text gives way to a table when backends or bindings stand side by side."""
+    if request.format == "none":
+        return Silent()
+    printer = _printer(request, tables)
+    if request.predict:
+        from omb_py.orchestrate.workloads.prediction import Foretold
+
+        printer = Foretold(printer, request)
+    if not request.graph:
+        return printer
+    return Drawn(printer) if request.graph == "tty" else Pictured(printer, request.graph)
+
+
+def _printer(request: Request, tables: int) -> Printer:
+    if request.format == NCCL_TESTS:
+        return NcclTests()
+    if request.format == HOROVOD:
+        return Horovod()
+    if request.format == "osu" and tables == 1:
+        return Osu(request)
+    return AtEnd("table" if request.format == "osu" else request.format)

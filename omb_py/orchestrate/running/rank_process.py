@@ -1,0 +1,315 @@
+"""A rank process: join, measure the cells of a launch, stream what is finished. Loads no analysis package."""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from omb_py.errors import EnvironmentProblem, OmbError, UsageError
+
+CHECKING = 3
+"""Validation makes what must be there, its inverse and a mask, each as large as a buffer."""
+
+
+if TYPE_CHECKING:
+    from omb_py.engine.program.benchmark import Benchmark, Cell
+
+    Sweep = list[tuple[int, Cell]]
+
+
+class Channel(Protocol):
+    """Where a rank's messages go: a link to the parent, or a function in the same process."""
+
+    def send(self, type: str, **fields: Any) -> None:
+        """Send one message."""
+
+
+class Position:
+    """What this rank is doing, as its watchdog reports it."""
+
+    def __init__(self) -> None:
+        self.phase, self.cell, self.label = "start", -1, ""
+        self.session: Any = None
+
+    def __call__(self) -> dict[str, Any]:
+        """The fields of a heartbeat."""
+        iteration, step, doing = 0, 0, self.phase
+        if self.session is not None and self.phase in ("validate", "loop"):
+            iteration, step = self.session.position()
+            doing = self.session.doing(step)
+        return {
+            "phase": self.phase, "cell": self.cell, "label": self.label,
+            "iteration": iteration, "step": step, "doing": doing,
+        }  # fmt: skip
+
+
+def encode(values: Any) -> dict[str, str]:
+    """An array as base64 of little-endian float64."""
+    return {"f8": base64.b64encode(values.astype("<f8").tobytes()).decode()}
+
+
+def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
+    """Measure the cells of a launch in order; the process with rank 0 streams each one when it is done."""
+    from omb_py.engine.faults import parse_fault, with_fault
+    from omb_py.engine.measuring.host_memory import settle_heap
+    from omb_py.engine.measuring.measure import measure, messages, worlds_of
+    from omb_py.engine.measuring.pairs import as_round, measure_pairs
+    from omb_py.engine.measuring.validate import Log
+    from omb_py.engine.program.benchmark import cell_from
+    from omb_py.engine.program.requirements import check_needs
+    from omb_py.suites.registry import find
+
+    cells = [cell_from(cell) for cell in spec["cells"]]
+    fault = parse_fault(spec.get("inject") or "")
+    busy = fault is not None and fault.kind == "busy"  # in the program as it is measured, which keeps its version
+    log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
+    root = 0 in session.local
+    for name in dict.fromkeys(cell.benchmark for cell in cells):
+        check_needs(find(name), session)
+    if hasattr(session, "check_cells"):  # what the library lacks is said before anything is allocated
+        session.check_cells(cells, {cell.benchmark: arranged(find(cell.benchmark)) for cell in cells})
+    if any(find(cell.benchmark).family == "guideline" for cell in cells):
+        settle_heap()  # else the verdict on a cell depends on which others are measured
+    reserve(session, cells, worlds_of(session))
+    skews = {kind: session.skew(kind) for kind in dict.fromkeys(("barrier", *(cell.process_sync for cell in cells)))}
+    skew = skews["barrier"]
+    facts = launch_facts(session, spec)
+    if root:
+        channel.send("launch", facts={**facts, "skew_us": skew})
+        if facts["devices"]:
+            channel.send("note", text=device_map(facts["devices"]))
+        if note := getattr(session, "device_note", ""):
+            channel.send("note", text=note)
+    over = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
+    number = int(bool(over))
+    sweeps = [list(g) for _, g in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))]
+    if len(sweeps) > 1 and hasattr(session, "lacks"):
+        sweeps = _possible(session, sweeps, channel)
+    while True:
+        for sweep in sweeps:
+            name = sweep[0][1].benchmark
+            benchmark = with_fault(arranged(find(name)), fault) if busy else arranged(with_fault(find(name), fault))
+            for index, cell in sweep:
+                position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
+
+                def phase(what: str) -> None:
+                    position.phase = what
+
+                if cell.pairs:
+                    for done in measure_pairs(session, benchmark, cell, phase):
+                        if root:
+                            channel.send("cell", index=index, skew_us=skews["barrier"], **as_round(done, encode))
+                    position.phase = "start"
+                    continue
+                measured = measure(session, benchmark, cell, phase, log)
+                if root:
+                    for message in messages(measured, benchmark, encode):
+                        channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
+                position.phase = "start"
+                if session.share(measured.validated) is False:
+                    over = 0.0  # as OMB: a size that fails ends the sweep, and a soak with it
+                    break
+        if session.share(time.monotonic() >= over):
+            break
+        number += 1
+    position.phase = "done"
+    _late_facts(session, facts, skew, channel)
+
+
+def _possible(session: Any, sweeps: list[Sweep], channel: Channel) -> list[Sweep]:
+    """Of several sweeps those that the library can do; of each other one the parent is told why not."""
+    from omb_py.engine.measuring.measure import worlds_of
+    from omb_py.suites.registry import find
+
+    def lacking(sweep: Sweep) -> str:
+        cells = {(cell.benchmark, cell.dtype, cell.workload): cell for _, cell in sweep}.values()
+        programs = (find(c.benchmark).program(world, c) for c in cells for world in worlds_of(session).values())
+        return next(filter(None, map(session.lacks, programs)), "")
+
+    told = session.gather([lacking(sweep) for sweep in sweeps])
+    reasons = session.share([next(filter(None, each), "") for each in zip(*told, strict=True)] if told else None)
+    for sweep, why in zip(sweeps, reasons, strict=True):
+        if why and 0 in session.local:
+            channel.send("cell", indexes=[index for index, _ in sweep], lacking=why)
+    return [sweep for sweep, why in zip(sweeps, reasons, strict=True) if not why]
+
+
+def arranged(benchmark: Benchmark) -> Benchmark:
+    """The benchmark whose program is changed as its cells say: other memory each time, another synchronisation."""
+    from omb_py.engine.measuring.async_timing import with_timing
+    from omb_py.engine.measuring.cache_rotation import with_cache
+    from omb_py.engine.measuring.process_sync import with_sync
+
+    return with_timing(with_sync(with_cache(benchmark)))
+
+
+def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
+    """Check on all ranks that the largest cell fits, then allocate. Raises UsageError on every rank alike."""
+    import numpy as np
+
+    from omb_py.engine.measuring.host_memory import available_bytes
+    from omb_py.engine.measuring.measure import buffers_needed
+    from omb_py.suites.registry import find
+
+    kinds: dict[str, dict[str, int]] = {}
+    ours: dict[str, set[str]] = {}
+    for name in dict.fromkeys(cell.benchmark for cell in cells):  # in one order on all ranks
+        mine = [cell for cell in cells if cell.benchmark == name]
+        for world in worlds.values():
+            allocated = set(buffers_needed(arranged(find(name)), mine, world, ours=True))
+            for buffer, nbytes in buffers_needed(arranged(find(name)), mine, world).items():
+                for cell in mine:
+                    sizes = kinds.setdefault(cell.buffer, {})
+                    sizes[buffer] = max(sizes.get(buffer, 0), nbytes)
+                    ours.setdefault(cell.buffer, set()).update(allocated)
+    rank = min(session.local)
+    needed = sum(sum(sizes.values()) for sizes in kinds.values())
+    if any(cell.validate for cell in cells):
+        needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
+    neighbours = max(1, session.hosts.count(session.hosts[rank]))
+    fits = available_bytes() // neighbours
+    if hasattr(session, "memory_left"):
+        fits = min(fits, session.memory_left())
+    short = float(needed > fits) if len(session.local) == 1 else float(needed * len(session.local) > available_bytes())
+    if session.total(np.array([short]))[0]:
+        report = session.share(_shortest(session.gather((fits, needed, rank, session.hosts[rank]))))
+        raise UsageError(report)
+    for kind, sizes in kinds.items():
+        session.reserve(kind, {name: nbytes for name, nbytes in sizes.items() if name in ours[kind]})
+
+
+def _shortest(parts: list[tuple[int, int, int, str]]) -> str:
+    if not parts:
+        return ""
+    fits, needed, rank, host = min(parts, key=lambda part: part[0] - part[1])
+    return (
+        f"the largest message needs {needed / 2**20:,.0f} MiB on rank {rank} ({host}), "
+        f"which has {fits / 2**20:,.0f} MiB free for it: choose a smaller -m or fewer ranks on a node"
+    )
+
+
+def launch_facts(session: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What was provided, and facts of each rank and node; complete where rank 0 is."""
+    from omb_py.engine.rank.system_info import node_facts, rank_facts, software
+    from omb_py.results.store.redact import allowed_environment, redact_text
+
+    hosts = list(session.hosts)
+    mine = [rank_facts(rank, hosts[:rank].count(hosts[rank])) for rank in session.local]
+    first = [rank for rank in session.local if hosts.index(hosts[rank]) == rank]
+    nodes = [node_facts()] if first else []
+    for node in nodes:  # people pass secrets there, as they do in variables
+        node["kernel_command_line"] = redact_text(node["kernel_command_line"] or "")
+    gathered = session.gather((mine, nodes))
+    return {
+        "ranks": session.size,
+        "hosts": hosts,
+        "library": session.library,
+        "library_version": session.library_version,
+        "library_string": getattr(session, "library_string", ""),
+        "binding_version": session.binding_version,
+        "thread_level": session.thread_level,
+        "device_name": getattr(session, "device_name", ""),
+        "devices": getattr(session, "places", []),
+        "rank_facts": [fact for part, _ in gathered for fact in part],
+        "node_facts": [fact for _, part in gathered for fact in part],
+        "software": software({"library": f"{session.library} {session.library_version}"}),
+        "environment": allowed_environment(os.environ) if 0 in session.local else {},
+    }
+
+
+def device_map(places: list[Mapping[str, Any]]) -> str:
+    """Which device each rank uses, in one line."""
+    # ranks that each see others number theirs alike
+    told = len({(place["host"], place["device"]) for place in places})
+    alike = told < len({(place["host"], place["identity"]) for place in places})
+    parts = [f"{p['rank']} → {p['host']} {p['device']}{' ' + str(p['identity']) if alike else ''}" for p in places]
+    names = dict.fromkeys(str(place["name"]) for place in places)
+    return f"rank → device: {', '.join(parts)} ({', '.join(names)})"
+
+
+def _late_facts(session: Any, facts: dict[str, Any], skew: float | None, channel: Channel) -> None:
+    """The list of loaded libraries, read after the last measurement because it takes a while."""
+    from omb_py.engine.rank.system_info import loaded_libraries
+
+    if 0 in session.local:
+        channel.send("launch", facts={**facts, "skew_us": skew, "loaded_libraries": loaded_libraries()})
+
+
+def serve(link: Any) -> int:
+    """The life of a rank process that omb-py started; returns its exit code."""
+    from omb_py.backends.registry import find
+
+    spec = link.hello()
+    position = Position()
+    link.watch(position)
+    return _measured(link, spec, position, lambda: find(spec["backend"]).connect({**spec, "meet": link.meet}))
+
+
+def measure_on(link: Any, session: Any) -> int:
+    """The same for a process that a foreign launcher started and that has joined its world already."""
+    spec = link.hello()
+    position = Position()
+    link.watch(position)
+    return _measured(link, spec, position, lambda: session)
+
+
+def _measured(link: Any, spec: Mapping[str, Any], position: Position, connect: Callable[[], Any]) -> int:
+    try:
+        session = connect()
+        position.session = session
+        link.joined(min(session.local), session.size)
+        if session.size != spec["ranks"]:
+            return int(link.done())  # the parent says what is wrong
+        run_cells(session, spec, link, position)
+        code = int(link.done())
+        session.close()
+        return code
+    except OmbError as error:
+        link.send("error", code=error.exit_code, text=str(error))
+    except Exception as error:
+        if spec.get("debug"):
+            import traceback
+
+            traceback.print_exc()
+        link.send("error", code=EnvironmentProblem.exit_code, text=_explain(error, position))
+    link.done()
+    # MPI may be in any state now: leave without its finalisation, the parent ends the others
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EnvironmentProblem.exit_code)
+
+
+def _explain(error: Exception, position: Position) -> str:
+    from omb_py.engine.session import StepFailed
+
+    where = f" in {position.label} ({position.phase})" if position.label else ""
+    if isinstance(error, StepFailed) and position.session is not None:
+        return f"{position.session.doing(error.step)} failed{where}: {error.text}"
+    return f"a rank failed{where}: {type(error).__name__}: {error}"
+
+
+def main() -> int:
+    """Entry of a rank process that omb-py started."""
+    from omb_py.engine.rank.link import Link, LinkRefused
+
+    try:
+        link = Link.from_environment(timeout=60)
+    except LinkRefused as problem:
+        print(f"omb-py: {problem}", file=sys.stderr)
+        return problem.exit_code
+    if link is None:
+        print("omb-py: this module is started by omb-py, not by hand; try: omb-py --help", file=sys.stderr)
+        return UsageError.exit_code
+    return serve(link)
+
+
+Handler = Callable[[dict[str, Any]], None]
+
+if __name__ == "__main__":
+    sys.exit(main())

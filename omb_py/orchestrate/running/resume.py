@@ -1,0 +1,138 @@
+"""Going on with a suite that was killed: which of its cells are in the store already.
+
+Every row of a suite carries the suite's name and hash and its cell's key as tags. A key is made from all that decides
+what is measured, so a cell whose options have changed since is measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from omb_py.engine.program.benchmark import Cell
+from omb_py.errors import UsageError
+from omb_py.options.request import Part
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.results.store.keys import digest
+
+SUITE_TAG, HASH_TAG, CELL_TAG = "suite", "suite_hash", "suite_cell"
+ACCEPTED = "accept_phase"
+"""Tag of the rows of ``omb-py accept``, which has its own way to go on."""
+NEWEST = "last"
+"""Instead of a run's id: the newest run of the same suite, or a new one where there is none."""
+_COLUMNS = ("run_id", "launch_index", "started_at", "validated", "tags")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run has in the store."""
+
+    run_id: str
+    done: frozenset[str]
+    """Keys of its cells."""
+    wrong: frozenset[str]
+    """Those of them that did not validate."""
+    launches: int
+    """Number of the next launch."""
+
+
+def suite_tags(part: Part) -> dict[str, str]:
+    """The tags that all rows of a suite have."""
+    return {SUITE_TAG: part.suite, HASH_TAG: part.digest}
+
+
+def cell_key(launch: LaunchPlan, cell: Cell) -> str:
+    """What a cell is called within its run: equal for the same cell of the same turn, in whichever launch."""
+    facts = {**asdict(cell), "sweep": None}
+    return digest([facts, asdict(launch.needs), launch.ranks, launch.turn])[:12]
+
+
+def progress(store: Path, part: Part, which: str) -> Progress | None:
+    """What is stored of the run `which` (an id, its beginning, or :data:`NEWEST`), journals of the dead recovered.
+
+    Returns:
+        None for :data:`NEWEST` where the store has no run of this suite.
+
+    Raises:
+        UsageError: there is no such run, it is of another suite or of another version of it, or it is still running.
+    """
+    from omb_py.results.store.read import load_table, to_rows
+
+    run_id = stored_run(store, part, which, lambda tags: ACCEPTED not in tags)
+    if run_id is None:
+        if which == NEWEST:
+            return None
+        raise UsageError(f"run {which} was begun by omb-py accept: omb-py accept --resume goes on with it")
+    mine = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, run_id=run_id))
+    return Progress(
+        run_id,
+        frozenset(_key(row) for row in mine),
+        frozenset(_key(row) for row in mine if row["validated"] is False),
+        1 + max(int(row["launch_index"]) for row in mine),
+    )
+
+
+def stored_run(store: Path, part: Part, which: str, ours: Callable[[Mapping[str, str]], bool]) -> str | None:
+    """The id of a suite's run in the store, journals of the dead recovered.
+
+    Args:
+        store: the folder.
+        part: of the suite.
+        which: an id, its beginning, or :data:`NEWEST`.
+        ours: whether rows with such tags are of the command that asks.
+
+    Returns:
+        None where there is none that is `ours`.
+
+    Raises:
+        UsageError: there is no such run, it is of another suite or of another version of it, or it is still running.
+    """
+    from omb_py.results.store.read import load_table, to_rows
+    from omb_py.results.store.recovery import recover
+    from omb_py.results.store.runs import find_run
+
+    if not store.is_dir():
+        if which == NEWEST:
+            return None
+        raise UsageError(f"no run {which!r}: there is no store at {str(store)!r}")
+    alive = [one.launch_id for one in recover(store) if one.state == "running"]
+    wanted: dict[str, Any] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=_ignore).run_id}
+    rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, **wanted))
+    of_suite = [row for row in rows if suite_tags(part).items() <= dict(row["tags"] or {}).items()]
+    if not of_suite and which != NEWEST:
+        raise UsageError(_of_another(wanted["run_id"], part, rows))
+    mine = [row for row in of_suite if ours(dict(row["tags"]))]
+    if not mine:
+        return None
+    run_id = str(max(mine, key=lambda row: (row["started_at"], row["run_id"]))["run_id"])
+    if any(launch.startswith(f"{run_id}-") for launch in alive):
+        raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")
+    return run_id
+
+
+def remaining(launches: Sequence[LaunchPlan], known: Progress) -> list[LaunchPlan]:
+    """The launches that are left to make, numbered after those in the store."""
+    ended = {cell.sweep for launch in launches for cell in launch.cells if cell_key(launch, cell) in known.wrong}
+    left: list[LaunchPlan] = []
+    for launch in launches:
+        cells = tuple(c for c in launch.cells if c.sweep not in ended and cell_key(launch, c) not in known.done)
+        if cells:
+            left.append(replace(launch, cells=cells, index=known.launches + len(left)))
+    return left
+
+
+def _key(row: dict[str, Any]) -> str:
+    return str(dict(row["tags"])[CELL_TAG])
+
+
+def _of_another(run_id: str, part: Part, rows: Iterable[dict[str, Any]]) -> str:
+    suites = {dict(row["tags"] or {}).get(SUITE_TAG) for row in rows}
+    if part.suite in suites:
+        return f"run {run_id} was begun by another version of suite {part.suite}: start a new run without --resume"
+    return f"run {run_id} is not one of suite {part.suite}: see omb-py results list"
+
+
+def _ignore(path: Path, why: str) -> None:
+    """Nothing."""

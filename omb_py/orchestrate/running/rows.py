@@ -1,0 +1,173 @@
+"""From a finished cell, as a rank streams it, to a row of the store."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.buffers import OBJECT
+from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.nccl_settings import KEYS
+from omb_py.options.traffic import largest
+from omb_py.orchestrate.planning.plan import OPTIONS
+from omb_py.orchestrate.running.soak import PASS
+from omb_py.results.statistics.bandwidth import bandwidth
+from omb_py.results.statistics.summary import summarise
+from omb_py.results.store.keys import comparability_key
+from omb_py.results.store.schema import BY_NAME, SCHEMA_VERSION, blank_row
+from omb_py.suites.registry import find
+
+TEXT_DIALECT = "omb-7.5"
+_COLUMNS = frozenset({*BY_NAME, "ddt"})
+"""Options that have a column, `ddt` as ``datatype_layout``."""
+SYNC_LIMIT = 3.0
+"""A cell whose median is under this many barrier skews is limited by the synchronisation (docs/statistics.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What all rows of a launch share."""
+
+    run_id: str
+    launch_id: str
+    launch_index: int
+    started_at: str
+    facts: Mapping[str, Any]
+    environment_key: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def decode(value: Mapping[str, str]) -> NDArray[np.float64]:
+    """An array from base64 of little-endian float64."""
+    return np.frombuffer(base64.b64decode(value["f8"]), "<f8")
+
+
+def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the store: one cell of one launch (columns: docs/store.md)."""
+    cell, facts = message["cell"], identity.facts
+    benchmark = find(cell["benchmark"])
+    metric, ranks = benchmark.metric, int(facts["ranks"])
+    series = message["series"]
+    primary = metric.lap if metric.lap in series else next(iter(series))
+    slowest, average = decode(series[primary]["max"]), decode(series[primary]["avg"])
+    means: list[float] = message["laps"][primary]
+    hosts = list(facts["hosts"])
+    nodes = len(set(hosts))
+    reduces = "op" in benchmark.options or benchmark.one_element
+    dtype = reduction_dtype(cell["dtype"]) if reduces else cell["dtype"]
+    mean = float(np.mean(means))
+    moved: Any = message.get("bytes_moved")
+    value: float = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
+    total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), ranks)
+    if cell.get("traffic"):
+        total = largest(cell["traffic"], cell["size"], DTYPES[dtype].itemsize)
+    algbw, busbw = bandwidth(benchmark.bandwidth, total, ranks, mean * 1e-6) if benchmark.bandwidth else (None, None)
+    statistics = summarise(slowest)
+    skew = message.get("skew_us")
+    marks: Mapping[str, str] = message.get("marks", {})
+    row = blank_row()
+    row.update(
+        run_id=identity.run_id, launch_id=identity.launch_id, launch_index=identity.launch_index,
+        started_at=identity.started_at, schema_version=SCHEMA_VERSION, source="omb-py",
+        benchmark=benchmark.name, family=benchmark.family, backend=cell["backend"],
+        binding=cell["binding"], **{k: marks.get(k, facts[k]) for k in _VERSIONS},
+        device=cell["device"], device_name=facts.get("device_name") or None,
+        buffer="device" if cell["device"] != "cpu" and cell["buffer"] == "numpy" else cell["buffer"], dtype=dtype,
+        op=cell["op"] if "op" in benchmark.options else None,
+        in_place=cell["in_place"], root=cell["root"] if benchmark.rooted and cell["root"] >= 0 else None,
+        process_sync=cell["process_sync"] if "process_sync" in benchmark.options else "none",
+        timing=_timing(cell), cache=cell["cache"],
+        thread_level=facts["thread_level"],
+        window=cell["window"] if "window" in benchmark.options else None,
+        threads=max(map(int, cell["thread_counts"].split(":"))) if "thread_counts" in benchmark.options else 1,
+        datatype_layout=cell["ddt"] or "contiguous",
+        batch=cell["batch"],
+        ranks=ranks, nodes=nodes, ranks_per_node=ranks // nodes if ranks % nodes == 0 else None,
+        devices=len({(place["host"], place["identity"]) for place in facts.get("devices") or ()}),
+        size_bytes=cell["size"], bytes_per_rank=cell["size"], bytes_total=total,
+        count=cell["size"] // DTYPES[dtype].itemsize,
+        metric="bandwidth" if metric.unit == "MB/s" else "latency", unit=metric.unit, value=value,
+        skew_us=skew,
+        sync_limited=None if skew is None or benchmark.timed != "all" else bool(
+            statistics["median_us"] < SYNC_LIMIT * skew
+        ),
+        algbw_gbps=algbw, busbw_gbps=busbw, bw_formula=benchmark.bandwidth and f"nccl-tests:{benchmark.bandwidth}",
+        metrics=_metrics(benchmark, message, moved), samples_us=slowest.tolist(), samples_avg_us=average.tolist(),
+        rank_mean_us=means, slowest_rank_share=message["slowest_rank_share"],
+        iterations=message["iterations"], warmup=message["warmup"], stop_reason=message["stop_reason"],
+        validated=message["validated"], wrong_bytes=message["wrong_bytes"],
+        environment_key=identity.environment_key, text_dialect=TEXT_DIALECT,
+        tags=dict(identity.tags), hosts=hosts,
+        parameters=_parameters(benchmark, cell) | _pass(message) | _said(marks),
+        **statistics,
+    )  # fmt: skip
+    row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
+    return row
+
+
+def _timing(cell: Mapping[str, Any]) -> str:
+    """What a sample is. A call that is waited for at once is timed as a blocking call is."""
+    if cell["timing"] in ("", "isolated"):
+        return "global_span" if cell["process_sync"] == "roundtime" else "local_max"
+    return str(cell["timing"])
+
+
+_APART = ("ranks_per_device", "staging", "placement", "filler", "side", *(f"nccl_{key}" for key in KEYS))
+"""Marks of a row that make it another measurement."""
+_VERSIONS = ("library", "binding_version", "library_version")
+"""Of a binding or training that brings its own library: marks that replace the launch's."""
+
+
+def _said(marks: Mapping[str, str]) -> dict[str, str]:
+    """Marks that have no column."""
+    return {name: value for name, value in marks.items() if name not in _VERSIONS}
+
+
+def _pass(message: Mapping[str, Any]) -> dict[str, str]:
+    """Of a soak the number of the pass."""
+    return {PASS: str(message["number"])} if message.get("number") else {}
+
+
+def _version(row: Mapping[str, Any], program_hash: str) -> str:
+    """Of the program, and of the kind of objects, which the program does not hold."""
+    parameters = row["parameters"]
+    kind = (parameters["object"], parameters["out_of_band"]) if row["buffer"] == OBJECT else ()
+    apart = (f"{mark} {parameters[mark]}" for mark in _APART if parameters.get(mark, "1") != "1")
+    return ":".join((program_hash, *kind, *apart))
+
+
+def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
+    """Options that the benchmark takes and that have no column."""
+    fields = (o.cell for key, o in OPTIONS.items() if key in benchmark.options and o.cell and o.cell not in _COLUMNS)
+    out = {name: str(cell[name]) for name in fields if cell[name] != ""}
+    if cell["buffer"] == OBJECT:
+        out |= {"object": cell["object_kind"], "out_of_band": str(cell["out_of_band"])}
+    if cell["session"]:
+        out["session"] = "True"
+    if "root" in benchmark.options and cell["root"] < 0:
+        out["root"] = "rotate"
+    return out
+
+
+def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None) -> dict[str, float]:
+    """Everything that the benchmark's text needs besides value and samples: means of the other laps, bytes moved."""
+    laps: Mapping[str, list[float]] = message["laps"]
+    out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
+    if "enqueue" in out and "synchronise" in out:
+        out["end_to_end"] = out["enqueue"] + out["synchronise"]
+    if message.get("marks", {}).get("timing_mode") in ("event", "spin-gated"):
+        out["device"] = out["time"]
+    if benchmark.metric.derive:
+        out |= benchmark.metric.derive(laps)
+    if moved is not None:
+        out["bytes_moved"] = float(moved)
+    more: Mapping[str, float] = message.get("extra", {})
+    if "flop" in more and out.get("compute_us"):
+        out["gflops"] = more["flop"] / out["compute_us"] / 1000
+    return {**out, **more}

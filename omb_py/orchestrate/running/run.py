@@ -1,0 +1,264 @@
+"""A measuring run from request to exit code: plan, start (or join) each launch, keep what is finished."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun
+from omb_py.options.request import DEFAULT_RANKS, Request
+from omb_py.orchestrate.launching.allocation import allocation, ranks_for
+from omb_py.orchestrate.launching.launcher_detection import Joined, joined_environment
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan
+from omb_py.orchestrate.planning.validation import HOST_MEMORY, offers_of
+from omb_py.orchestrate.running.collector import Collector, Run, tool_facts
+from omb_py.orchestrate.running.printers import printer_of
+from omb_py.results.store.write import check_writable
+from omb_py.suites import find
+
+ATTEMPTS = 3
+"""Launches of which none began (:class:`omb_py.errors.NotBegun`) before the failure is the user's."""
+SIMULATED = ("mock",)
+"""Backends that run all ranks in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended."""
+
+    code: int
+    run_id: str
+    root: bool = True
+    """False on the ranks of a foreign launcher that hold no results."""
+
+
+def execute(request: Request) -> int:
+    """Run a request; returns the exit code. Raises OmbError."""
+    return execute_run(request).code
+
+
+def execute_run(request: Request) -> RunOutcome:
+    """Run a request. Raises OmbError; what was finished before is kept in the store or its journal."""
+    from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed
+
+    joined, offers = joined_environment(os.environ), offers_of(request.backends)
+    if joined is not None and request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED):
+        from omb_py.orchestrate.running.joined_run import run_joined
+
+        return run_joined([request], joined)
+    request, skips = narrowed(request, offers, asked=True)
+    if request.ranks is None and not set(request.backends) <= set(SIMULATED):
+        request = replace(request, ranks=ranks_for(find(request.benchmark), allocation(os.environ)))
+    plans = plan(request, request.ranks or DEFAULT_RANKS, offers)
+    run = new_run(request, plans)
+    refused: dict[tuple[str, str], EnvironmentProblem] = {}
+    try:
+        for text in (*(f"skipped: {skip.what}: {skip.reason}" for skip in skips), *in_place_alone(request, offers)):
+            run.note(text)
+        for launch in plans:
+            side = launch.backend, launch.needs.device
+            if side in refused:
+                continue
+            if len(plans) > 1:
+                run.note(f"launch {launch.index + 1} of {len(plans)}: {words(launch)}")
+            try:
+                start(run, launch)
+            except EnvironmentProblem as problem:
+                if run.broken or launch.index in run.finished or len(request.sides) == 1:
+                    raise
+                # its ranks never began: the others can still be measured
+                refused[side] = problem
+                run.note(f"skipped: {' on '.join(side) if len(request.devices) > 1 else launch.backend}: {problem}")
+            if run.failed:
+                break
+    finally:
+        finish(run)
+    if refused and not run.cells:
+        raise next(iter(refused.values()))
+    return RunOutcome(NEGATIVE if run.failed else OK, run.run_id)
+
+
+def drawn_seed() -> int:
+    """The seed of a run that is given none."""
+    return random.SystemRandom().randrange(1 << 31)
+
+
+def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None) -> Run:
+    """Check that results can be kept, and give the run its id and seed. Raises EnvironmentProblem."""
+    if request.store is not None:
+        check_writable(request.store)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    seed = request.seed if request.seed is not None else drawn_seed()
+    sides: dict[str, set[tuple[str, str, str]]] = {}
+    for cell in (cell for launch in plans for cell in launch.cells):
+        sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding, cell.device))
+    tables = max(map(len, sides.values()), default=1)
+    note = _quiet if request.quiet else _to_stderr
+    run_id = run_id or f"{stamp}-{secrets.token_hex(3)}"
+    return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note)
+
+
+def finish(run: Run) -> None:
+    """Print what was kept back, and say where the rows are."""
+    try:
+        run.printer.close()
+    finally:
+        for text in (*run.later, *run.last.lines()):
+            run.note(text)
+        for path in run.files:
+            run.note(f"stored in {path}")
+
+
+def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
+    """What every rank is told."""
+    request = run.request
+    return {
+        "backend": launch.backend,
+        "ranks": launch.ranks,
+        "thread_level": launch.thread_level,
+        "fork": launch.needs.fork,
+        "session": launch.needs.session,
+        "device": launch.needs.device,
+        "share_device": launch.needs.share_device,
+        "placement": launch.needs.placement,
+        "launch_index": launch.index,
+        "seed": run.seed,
+        "mock": request.mock,
+        "inject": request.inject,
+        "validation_log": str(request.validation_log) if request.validation_log else None,
+        "debug": request.debug,
+        "repeat_for": request.repeat_for,
+        "cells": [asdict(cell) for cell in launch.cells],
+        "launched_at": time.time_ns(),
+    }
+
+
+def start(run: Run, launch: LaunchPlan) -> None:
+    """Make a launch and keep what it measures. Raises OmbError; the cells that were finished are stored."""
+    if launch.backend in SIMULATED:
+        _simulate(run, launch)
+    else:
+        _start(run, launch)
+
+
+def _start(run: Run, launch: LaunchPlan) -> None:
+    """Start the ranks of a launch with a launcher and supervise them."""
+    from omb_py.orchestrate.launching.launchers import command_for, context_of
+
+    request, offer = run.request, offers_of([launch.backend])[launch.backend]
+    command = command_for(
+        request.launcher,
+        [run.where.python, "-m", "omb_py.orchestrate.running.rank_process"],
+        launch.ranks,
+        hosts=request.hosts,
+        extra=request.launcher_args,
+        pass_names=(*offer.pass_names, *run.where.names),
+        bind=offer.bound,
+        needs_mpi=offer.needs_mpi,
+        context=context_of(run.where),
+    )
+    for line in command.notes:
+        run.note(line)
+    facts = {"launcher": command.name, "command": list(command.words), **run.where.facts}
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            supervise(
+                Collector(run, launch, {**facts, "attempt": attempt}), spec_of(run, launch), words=command.words,
+                environ=command.environ, local=command.local, hosts=request.hosts, launcher=command.name,
+            )  # fmt: skip
+            return
+        except NotBegun as problem:
+            if attempt == ATTEMPTS:
+                raise
+            why = str(problem).partition(". What to do")[0]
+            run.note(f"launching again, attempt {attempt + 1} of {ATTEMPTS}: {why}")
+
+
+def supervise(
+    collector: Collector,
+    spec: Mapping[str, Any],
+    *,
+    words: tuple[str, ...] | None,
+    environ: Mapping[str, str] | None = None,
+    local: bool = True,
+    hosts: tuple[str, ...] = (),
+    launcher: str = "",
+    announce: Callable[[str, str], None] | None = None,
+) -> None:
+    """Supervise a launch to its end; the cells that were finished are stored in every case. Raises OmbError."""
+    from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
+
+    run = collector.run
+    handlers = Handlers(
+        launch=lambda message: collector.facts(message["facts"]),
+        cell=collector.cell,
+        note=lambda message: run.note(str(message["text"])),
+    )
+    supervisor = Supervisor(
+        spec, spec["ranks"], run.request.timeout, command=words, environ=environ, handlers=handlers,
+        local=local, hosts=hosts, launcher=launcher,
+    )  # fmt: skip
+    if announce:
+        announce(supervisor.address, supervisor.token)
+    try:
+        outcome = supervisor.run()
+    finally:
+        collector.close()
+    if outcome.output.strip() and not run.request.quiet:
+        run.later.append(f"the ranks printed:\n{outcome.output.rstrip()}")
+    for line in outcome.notes:
+        run.note(line)
+
+
+def _simulate(run: Run, launch: LaunchPlan) -> None:
+    """Run a launch of the simulated backend in this process."""
+    from omb_py.backends.registry import find as find_backend
+    from omb_py.engine.rank.link import LocalLink
+    from omb_py.orchestrate.running.rank_process import Position, run_cells
+
+    spec = spec_of(run, launch)
+    collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts})
+
+    def handle(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if message["type"] == "launch":
+            collector.facts(message["facts"])
+        elif message["type"] == "cell":
+            collector.cell(message)
+        return None
+
+    session = find_backend(launch.backend).connect(spec)
+    try:
+        run_cells(session, spec, LocalLink(handle), Position())
+    finally:
+        session.close()
+        collector.close()
+
+
+def words(launch: LaunchPlan) -> str:
+    """A launch in words: ``mpi, native binding, 2 ranks``."""
+    bindings = sorted({cell.binding for cell in launch.cells})
+    where = "" if launch.needs.device == HOST_MEMORY else f" on {launch.needs.device}"
+    return f"{launch.backend}{where}, {', '.join(bindings)} binding, {launch.ranks} ranks"
+
+
+def _to_stderr(text: str) -> None:
+    print(f"omb-py: {text}", file=sys.stderr, flush=True)
+
+
+def _quiet(text: str) -> None:
+    """Nothing."""
+
+
+def unjoined(joined: Joined, size: int) -> EnvironmentProblem:
+    """The error of processes that a launcher started together but that see worlds of their own."""
+    return EnvironmentProblem(
+        f"ranks did not join one world: {joined.launcher} started {joined.size} processes, but each MPI world has "
+        f"{size}: the launcher and the MPI library of mpi4py do not belong together (omb-py doctor shows both)"
+    )

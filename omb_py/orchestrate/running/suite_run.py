@@ -1,0 +1,232 @@
+"""Running a suite: launch after launch; what cannot be measured here is left out with its reason, the rest goes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from omb_py.engine.program.benchmark import Cell
+from omb_py.errors import (
+    ENVIRONMENT,
+    NEGATIVE,
+    OK,
+    EnvironmentProblem,
+    Interrupted,
+    LaunchFailed,
+    OmbError,
+    UsageError,
+)
+from omb_py.options.request import DEFAULT_RANKS, Request
+from omb_py.orchestrate.launching.allocation import allocation
+from omb_py.orchestrate.launching.launcher_detection import joined_environment
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
+from omb_py.orchestrate.planning.validation import offers_of
+from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.resume import Progress, progress, remaining
+from omb_py.orchestrate.running.run import SIMULATED, finish, new_run, start, words
+from omb_py.orchestrate.suites.expand import Expanded, Ranks, Skip
+
+_ALLOCATED = ("SLURM_NTASKS", "PBS_NP", "LSB_DJOB_NUMPROC", "NSLOTS")
+"""Where batch systems say for how many tasks a job has room."""
+
+
+def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
+    """How many ranks a suite has, by ``-n``, the launcher around us, the batch job, or the cores of this machine.
+
+    Raises UsageError when ``-n`` contradicts the launcher.
+    """
+    joined = joined_environment(environ)
+    if joined is not None and joined.size is not None:
+        if given not in (None, joined.size):
+            raise UsageError(f"-n {given}, but {joined.launcher} started {joined.size} ranks: leave -n out")
+        return Ranks(joined.size, joined.size, given=True, only=True)
+    if given is not None:
+        return Ranks(given, given, given=True)
+    told = next((int(environ[name]) for name in _ALLOCATED if environ.get(name, "").isdigit()), None)
+    if (found := allocation(environ)) is not None:
+        told = found.ranks
+    if told is None:
+        from omb_py.orchestrate.launching.core_binding import processors
+
+        told = len(processors().cores)
+    return Ranks(DEFAULT_RANKS, max(DEFAULT_RANKS, told))
+
+
+def plan_suite(requests: Sequence[Request]) -> list[LaunchPlan]:
+    """The launches of a suite's requests."""
+    return plan_all(requests, offers_of({backend for request in requests for backend in request.backends}))
+
+
+def run_suite(expanded: Expanded, resume: str | None = None) -> int:
+    """Measure the requests of a suite; returns the exit code.
+
+    Args:
+        expanded: the suite (:func:`omb_py.orchestrate.suites.expand.expand`).
+        resume: a run's id or ``last``: go on with that run.
+
+    Raises:
+        UsageError: `resume` is no run of this suite.
+        EnvironmentProblem: nothing can be measured here; results cannot be stored.
+        Interrupted: SIGINT, SIGTERM or SIGHUP; what was finished is stored.
+    """
+    requests, skips = expanded.requests, list(expanded.skips)
+    joined = joined_environment(os.environ)
+    if requests and joined is not None and _joins(requests):
+        from omb_py.orchestrate.running.joined_run import run_joined
+
+        return run_joined(requests, joined, skips, resume).code
+    launches = plan_suite(requests)
+    known = known_progress(requests, resume)
+    left = launches if known is None else remaining(launches, known)
+    if not requests:
+        say_skipped(skips)
+        raise EnvironmentProblem("nothing of this suite can be measured here")
+    run = begin(requests, launches, left, known)
+    try:
+        make_launches(run, left, skips)
+    finally:
+        if left or requests[0].format in ("csv", "json"):
+            finish(run)
+        say_skipped(skips)
+    return code_of(run, skips, known)
+
+
+def _joins(requests: Sequence[Request]) -> bool:
+    simulated = all(set(request.backends) <= set(SIMULATED) for request in requests)
+    return requests[0].launcher in ("auto", "none") and not simulated
+
+
+def known_progress(requests: Sequence[Request], resume: str | None) -> Progress | None:
+    """What is stored of the run that is to go on; None for a new one. Raises UsageError."""
+    if resume is None or not requests:
+        return None
+    request = requests[0]
+    if request.store is None or request.part is None:
+        raise UsageError("--resume needs a store: leave --no-store out")
+    return progress(request.store, request.part, resume)
+
+
+def begin(
+    requests: Sequence[Request],
+    launches: list[LaunchPlan],
+    left: list[LaunchPlan],
+    known: Progress | None,
+    run_id: str | None = None,
+) -> Run:
+    """The run, or the one that is resumed. Raises EnvironmentProblem when results cannot be kept."""
+    log = next((request.validation_log for request in requests if request.validation_log), None)
+    run = new_run(replace(requests[0], validation_log=log), launches, known.run_id if known else run_id)
+    if known is not None:
+        run.failed = bool(known.wrong)
+        cells, missing = (sum(len(launch.cells) for launch in each) for each in (launches, left))
+        run.note(f"run {known.run_id} goes on: {cells - missing} of {cells} cells are in the store, {missing} are left")
+    return run
+
+
+def code_of(run: Run, skips: Sequence[Skip], known: Progress | None) -> int:
+    """Exit code of a suite that has come to its end. Raises EnvironmentProblem when nothing could be measured."""
+    if run.failed:
+        return NEGATIVE
+    if skips and not run.cells and not (known and known.done):
+        raise EnvironmentProblem("nothing of this suite can be measured here")
+    return ENVIRONMENT if any(skip.failed for skip in skips) else OK
+
+
+def say_skipped(skips: Sequence[Skip]) -> None:
+    """The summary at the end, on stderr also with --quiet: what was not measured, and why."""
+    reasons: dict[tuple[bool, str], dict[str, None]] = {}
+    for skip in skips:
+        reasons.setdefault((skip.failed, skip.reason), {})[skip.what] = None
+    for (failed, reason), what in reasons.items():
+        word = "failed" if failed else "skipped"
+        print(f"omb-py: {word}: {', '.join(what)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
+
+
+def make_launches(
+    run: Run, launches: Sequence[LaunchPlan], skips: list[Skip], tell: Callable[[list[Skip]], None] | None = None
+) -> int:
+    """Make the launches; one that fails is made again without the sweep that it failed in.
+
+    What was given up is added to `skips`, and told at once. Returns the largest number of a launch that was made or
+    tried. Raises Interrupted, and what keeps results from being stored.
+    """
+    queue = deque(launches)
+    number = max((launch.index for launch in launches), default=0)
+    while queue:
+        launch = queue.popleft()
+        launch = replace(launch, cells=tuple(cell for cell in launch.cells if cell.sweep not in run.wrong))
+        if not launch.cells:
+            continue
+        cells = "1 cell" if len(launch.cells) == 1 else f"{len(launch.cells)} cells"
+        run.note(f"launch {launch.index + 1}: {words(launch)}, {cells}")
+        try:
+            start(run, launch)
+        except Interrupted:
+            raise
+        except OmbError as error:
+            if run.broken:
+                raise
+            rest, lost = after(error, launch, run)
+            skips += lost
+            if tell is not None:
+                tell(lost)
+            for part in rest:
+                number += 1
+                queue.append(replace(part, index=number))
+        finally:
+            skips += lacking(run, launch)
+    return number
+
+
+def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPlan], list[Skip]]:
+    """What is left to measure when a launch has failed, and what is given up."""
+    done = run.finished.get(launch.index)
+    left = [c for i, c in enumerate(launch.cells) if i not in (done or ()) and c.sweep not in run.wrong]
+    first, *others = dict.fromkeys(cell.sweep for cell in left) or (None,)
+    if first is None:
+        return [], [Skip(f"launch {launch.index + 1}", str(error), failed=True)]
+    if done is None and isinstance(error, UsageError) and others:
+        # refused before it began, such as for want of memory: which sweep it was shows when each is alone
+        return [_part(launch, left, {sweep}) for sweep in (first, *others)], []
+    if done is None:
+        return [], [Skip(sweep_name(launch, sweep), str(error)) for sweep in (first, *others)]
+    rest = [_part(launch, left, set(others))] if others else []
+    return rest, [Skip(sweep_name(launch, first), str(error), isinstance(error, LaunchFailed))]
+
+
+def lacking(run: Run, launch: LaunchPlan) -> list[Skip]:
+    """The sweeps of a launch that the ranks' library could not do."""
+    mine = {sweep: why for (index, sweep), why in run.lacking.items() if index == launch.index}
+    return [Skip(sweep_name(launch, sweep), why) for sweep, why in mine.items()]
+
+
+def unmeasured(launch: LaunchPlan, run: Run, reason: str) -> list[Skip]:
+    """The sweeps of a launch that were not measured to their end."""
+    done = run.finished.get(launch.index, ())
+    left = (c.sweep for i, c in enumerate(launch.cells) if i not in done and c.sweep not in run.wrong)
+    return [Skip(sweep_name(launch, sweep), reason) for sweep in dict.fromkeys(left)]
+
+
+def _part(launch: LaunchPlan, cells: Sequence[Cell], sweeps: set[int]) -> LaunchPlan:
+    return replace(launch, cells=tuple(cell for cell in cells if cell.sweep in sweeps))
+
+
+def sweep_name(launch: LaunchPlan, sweep: int) -> str:
+    """A sweep in words, no two of a suite alike: ``allreduce (ranks: 4)``."""
+    request = launch.requests[sweep]
+    told = differences(request)
+    others = [differences(other) for other in launch.requests if other.benchmark == request.benchmark]
+    if others.count(told) > 1:
+        told = differences(request, whole=True)
+    text = ", ".join(f"{key}: {value}" for key, value in told.items())
+    return f"{request.benchmark} ({text})" if text else request.benchmark
+
+
+def differences(request: Request, whole: bool = False) -> Mapping[str, str]:
+    """The options that tell a request from the suite's others for its benchmark; whole: those that tables show, too."""
+    if request.part is None:
+        return {}
+    return {**request.part.varies, **(request.part.varies_too if whole else {})}

@@ -1,0 +1,1 @@
+"""Suites: TOML files as lists of requests."""

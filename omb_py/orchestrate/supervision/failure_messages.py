@@ -1,0 +1,133 @@
+"""What went wrong in a launch, as one line: who, where, doing what, and what to do about it. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omb_py.orchestrate.supervision import launcher_output
+from omb_py.orchestrate.supervision.rank_state import RankState, behind, doing, names, numbers, position
+
+_WITHOUT_PLUGIN = "--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin"
+_RAISE_IT = "or raise --timeout if one step may take that long"
+_PASSING = ("listener thread failed to start",)
+"""What launchers say of what passes by itself. Open MPI 5: a network interface came or went while it looked at them."""
+
+
+def passes_by_itself(states: Sequence[RankState], output: str) -> bool:
+    """Whether a launcher that ended may well start the same ranks the next time; `states`: of ranks that began."""
+    # it breaks its lines where they are full
+    return not states and any(words in " ".join(output.split()) for words in _PASSING)
+
+
+def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, output: str) -> str:
+    """Rank processes ended too early.
+
+    Args:
+        first: those whose connection closed within a moment, in that order.
+        states: all ranks that have reported.
+        ranks: how many should have.
+        output: what the launcher printed.
+    """
+    named = _guilty(first, states, output)
+    state = min(named, key=position)
+    why = launcher_output.cause(state, output) or (launcher_output.only_cause(output) if len(first) > 1 else "")
+    told = "" if why else launcher_output.told(output)
+    ended = f"died ({why})" if why else "died"
+    when = "before the launch was done"
+    if len(states) < ranks:
+        # One that was never heard of may have died before, and the launcher then ended this one.
+        when = f"when {len(states)} of {ranks} ranks had reported{_missing(states, ranks, 'had not')}"
+    when += f"; the launcher reports {told}" if told else ""
+    advice = launcher_output.advice(why or told, state.host)
+    return f"{names(named)} {ended} {when}; last seen in: {doing(state)}. What to do: {advice}"
+
+
+def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str) -> Sequence[RankState]:
+    reported = [(state, launcher_output.about(state, output)) for state in states]
+    sure = [state for state, report in reported if report and report.first]
+    if sure:
+        return sure
+    # Launchers kill those that are left, and some then report one of these: SIGKILL alone accuses nobody.
+    crashed = [state for state, report in reported if report and state in first and "SIGKILL" not in report.how]
+    return crashed or first[:1]
+
+
+def _missing(states: Sequence[RankState], ranks: int, verb: str) -> str:
+    known = {state.number for state in states if state.number is not None}
+    missing = set(range(ranks)) - known
+    return f" ({numbers(missing)} {verb})" if states and missing and len(known) == len(states) else ""
+
+
+def launcher_ended(launcher: str, status: int, states: Sequence[RankState], ranks: int, lines: Sequence[str]) -> str:
+    """The launcher ended before its ranks were done. `status` as subprocess gives it, `lines` its last words."""
+    how = launcher_output.how_ended(status)
+    came = f"{len(states)} of {ranks} ranks"
+    if status < 0:
+        return (
+            f"the launcher {launcher} {how} with {came} present. "
+            "What to do: find out who killed it (a job limit, short memory, a person), then start again"
+        )
+    parts = (launcher_output.told("\n".join(lines)), launcher_output.said(lines))
+    words = "; it said: " + "; ".join(part for part in parts if part) if any(parts) else ""
+    if len(states) < ranks:
+        return (
+            f"the launcher {launcher} {how} when {came} had reported{words}. What to do: "
+            f"{_WITHOUT_PLUGIN if launcher == 'srun' else 'omb-py doctor says what this machine can launch'}"
+        )
+    state = min(states, key=position)
+    return f"the launcher {launcher} {how} before {state.name} was done, last seen in: {doing(state)}{words}"
+
+
+def absent(states: Sequence[RankState], ranks: int, timeout: float, address: str, lines: Sequence[str]) -> str:
+    """Not all ranks reported in time; `lines` are the launcher's last words."""
+    said = launcher_output.said(lines)
+    words = f"; the launcher said: {said}" if said else ""
+    return (
+        f"{len(states)} of {ranks} ranks reported within {timeout:g} s{_missing(states, ranks, 'did not')}{words}. "
+        "What to do: check that every host can start Python with omb-py and reach this one by TCP "
+        f"({address.split(',')[0]}), or raise --timeout"
+    )
+
+
+def silent(dumb: Sequence[RankState], now: float) -> str:
+    """Ranks send nothing any more."""
+    state = min(dumb, key=position)
+    longest = max(now - other.seen for other in dumb)
+    return (
+        f"{names(dumb)} sent no sign of life for {longest:.1f} s (stopped, or its node is gone); "
+        f"last seen in: {doing(state)}. What to do: look at that process and at {state.host}, {_RAISE_IT}"
+    )
+
+
+def stuck(states: Sequence[RankState], timeout: float) -> str:
+    """All ranks give signs of life and none moves on."""
+    late = behind(states)
+    if len(late) < len(states):
+        which = ("is" if len(late) == 1 else "are") + " behind the others, at"
+    elif len(late) == 1:
+        which = "is at"
+    else:
+        which = "and so all ranks are at the same place"
+    return (
+        f"no rank made progress for {timeout:g} s; {names(late)} {which}: {doing(late[0])}. "
+        f"What to do: look at {late[0].host} and its links, {_RAISE_IT}"
+    )
+
+
+def apart(states: Sequence[RankState], ranks: int, launcher: str) -> str:
+    """The ranks see worlds of another size than was started."""
+    sizes = sorted({state.size for state in states if state.size is not None})
+    if sizes == [1]:
+        seen = f"{len(states)} processes each see 1 rank"
+    else:
+        seen = f"{ranks} were started, they see a world of {' or '.join(map(str, sizes))}"
+    return (
+        f"ranks did not join one world: {seen}: the launcher ({launcher}) and the MPI library do not "
+        "belong together. What to do: use the mpiexec of the MPI library that mpi4py loads (omb-py doctor names "
+        "both), or under Slurm the right --mpi type (srun --mpi=list)"
+    )
+
+
+def too_many(ranks: int, launcher: str) -> str:
+    """More processes came than were asked for."""
+    return f"{launcher} started more than {ranks} rank processes: leave the rank count to -n, not to --launcher-args"

@@ -1,0 +1,115 @@
+"""Processes of a launch: which are alive, and how each is ended for certain.
+
+A process is named by its number and its start time, so that a number that was used again is never signalled.
+Processes that a launch started are found by the token in their environment, which they inherit whatever the
+launcher does to process groups and sessions (MPICH and Open MPI give every rank its own).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from omb_py.engine.rank.link import TOKEN_VARIABLE, start_ticks
+from omb_py.errors import EnvironmentProblem
+
+Process: TypeAlias = tuple[int, int]
+"""(pid, start time in clock ticks since boot)."""
+
+
+def identify(pid: int) -> Process | None:
+    """The process that has this number now; None when there is none, or only its zombie."""
+    ticks = start_ticks(pid)
+    return None if ticks is None else (pid, ticks)
+
+
+def alive(process: Process) -> bool:
+    """True while exactly this process runs or is stopped; a zombie is dead."""
+    return start_ticks(process[0]) == process[1]
+
+
+def kill(process: Process, signal_number: int = signal.SIGKILL) -> None:
+    """Signal exactly this process; nothing when it is gone or not ours to signal."""
+    with contextlib.suppress(OSError):
+        handle = os.pidfd_open(process[0])
+        try:
+            # The handle holds the process fast, so the check and the signal speak of the same one.
+            if alive(process):
+                signal.pidfd_send_signal(handle, signal_number)
+        finally:
+            os.close(handle)
+
+
+def holders(token: str) -> list[Process]:
+    """Every process, but this one, that has the token in the environment it was started with."""
+    needle = f"{TOKEN_VARIABLE}={token}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as environ:
+                if needle not in environ.read().split(b"\0"):
+                    continue
+        except OSError:
+            continue
+        process = identify(int(name))
+        if process is not None:
+            found.append(process)
+    return found
+
+
+def gone(processes: Iterable[Process], within: float) -> bool:
+    """Wait until none of the processes is alive; False when `within` seconds did not suffice."""
+    deadline = time.monotonic() + within
+    left = list(processes)
+    while left := [process for process in left if alive(process)]:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def end(token: str, known: Iterable[Process], within: float) -> list[Process]:
+    """Kill the known processes and all that hold the token, until none is left.
+
+    Args:
+        token: the launch's secret.
+        known: processes to kill besides.
+        within: seconds after which to give up.
+
+    Returns:
+        What is still alive (a process in an uninterruptible system call, for instance).
+    """
+    deadline = time.monotonic() + within
+    known = set(known)
+    while True:
+        # Look again after a clean round: a process may have forked between being listed and being killed.
+        left = {process for process in known if alive(process)} | set(holders(token))
+        if not left:
+            return []
+        if time.monotonic() > deadline:
+            return sorted(left)
+        for process in left:
+            kill(process)
+        time.sleep(0.01)
+
+
+def allow_files(needed: int) -> None:
+    """Raise the soft limit of open files to `needed`.
+
+    Raises:
+        EnvironmentProblem: the hard limit is lower.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            raise EnvironmentProblem(
+                f"one connection a rank needs {needed} open files, but the limit is {hard}: raise it (ulimit -Hn)"
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -1,0 +1,459 @@
+"""The parent of a launch: starts the ranks, hears from them, names what goes wrong, and leaves no process behind.
+
+One thread, one selector.  Ranks report over TCP (``engine.rank.link``); a rank whose connection closes exits, so
+closing them ends ranks on every node, also those that are blocked in a communication call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import secrets
+import selectors
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message, start_ticks
+from omb_py.errors import (
+    ENVIRONMENT,
+    INTERRUPTED,
+    EnvironmentProblem,
+    Interrupted,
+    LaunchFailed,
+    NotBegun,
+    OmbError,
+    UsageError,
+)
+from omb_py.orchestrate.supervision import failure_messages, launcher_output, processes, shared_memory, wire
+from omb_py.orchestrate.supervision.launcher_process import Child
+from omb_py.orchestrate.supervision.rank_state import RankState, names, position
+from omb_py.orchestrate.supervision.signals import Signals
+from omb_py.orchestrate.supervision.wire import Connection, Garbage, Output
+
+_TICK_S = 0.25
+_GRACE_S = 0.4
+"""How long the last words of dying processes are waited for before a failure is put into words."""
+_REPORT_S = 1.6
+"""So much longer where a launcher of ours will tell how a rank ended, and a busy machine lets it wait."""
+_FINISH_S = 10.0
+"""How long ranks may take to leave the library once all cells are done."""
+_STRANGER_S = 5.0
+"""How long a connection may stay silent before it has said the token."""
+_LAST_LINES = 12
+_TOGETHER_S = 0.002
+"""Connections that close within this time may have closed in any order."""
+
+
+def _nothing(message: Message) -> None:
+    """Ignore a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """Callbacks for what ranks send; each gets the message. They run in the supervisor's thread."""
+
+    launch: Callable[[Message], None] = _nothing
+    cell: Callable[[Message], None] = _nothing
+    note: Callable[[Message], None] = _nothing
+    beat: Callable[[Message], None] = _nothing
+    """Heartbeats, for a progress display; with ``rank`` added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A launch whose ranks all finished."""
+
+    output: str
+    """What launcher and ranks printed; the middle of very long output is left out."""
+    status: int | None
+    """The launcher's exit status; None without a launcher, or where it had to be killed."""
+    hosts: tuple[str, ...]
+    """Host of each rank."""
+    notes: tuple[str, ...]
+    """Sentences for the user: what was odd although all cells are done."""
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Something went wrong; a moment later, when last words have come in, it is put into words."""
+
+    kind: Literal["lost", "launcher", "worlds"]
+    until: float
+    since: float = field(default_factory=time.monotonic)
+    first: list[RankState] = field(default_factory=list)
+    """Ranks whose connection closed first."""
+
+
+def beat_interval(ranks: int, timeout: float) -> float:
+    """Seconds between heartbeats: often enough for the timeout, and at most some 500 a second for the parent.
+
+    >>> beat_interval(4, 60.0), beat_interval(1000, 60.0)
+    (1.0, 2.0)
+    """
+    return max(min(1.0, timeout / 5), ranks / 500)
+
+
+class Supervisor:
+    """One launch. Make it, give :meth:`environment` to whatever starts the ranks, then :meth:`run` it once.
+
+    Args:
+        spec: what each rank gets as answer to its hello; ``beat_s`` and ``follow_launcher`` are added.
+        ranks: how many rank processes will come.
+        timeout: seconds without progress, or without all ranks present, after which the launch has failed.
+        command: the launcher's command line; None when something else starts the ranks.
+        environ: environment of the command, without the two control variables.
+        handlers: callbacks.
+        local: all ranks run on this machine; else the socket listens on every interface.
+        hosts: where ranks will run, to find this machine's address on the way there.
+        launcher: the launcher's name, for messages.
+
+    Raises:
+        EnvironmentProblem: fewer files may be open than ranks will connect.
+    """
+
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        ranks: int,
+        timeout: float,
+        *,
+        command: Sequence[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        handlers: Handlers | None = None,
+        local: bool = True,
+        hosts: Sequence[str] = (),
+        launcher: str = "",
+    ) -> None:
+        processes.allow_files(ranks + 128)
+        self.ranks, self.timeout = ranks, timeout
+        self.token = secrets.token_hex(16)
+        self._command = None if command is None else list(command)
+        self._environ = dict(os.environ if environ is None else environ)
+        self._handlers = handlers or Handlers()
+        self._launcher = launcher or (os.path.basename(self._command[0]) if self._command else "the launcher")
+        self._beat_s = float(spec.get("beat_s") or beat_interval(ranks, timeout))
+        ours = {"type": "spec", "beat_s": self._beat_s, "follow_launcher": self._command is not None}
+        self._spec = wire.encode({**spec, **ours})
+        self._states: dict[Connection, RankState] = {}
+        self._strangers: dict[Connection, float] = {}
+        self._child: Child | None = None
+        self._output = Output()
+        self._clock = 0.0
+        self._moved = 0.0
+        self._trouble: Trouble | None = None
+        self._finish_by: float | None = None
+        self._notes: list[str] = []
+        self._segments: set[str] = set()
+        self._meeting = b""
+        """Where the ranks meet, once one has said it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
+        self._server = wire.listen(local)
+        self.address = wire.addresses(self._server, local, hosts)
+        self._selector = selectors.DefaultSelector()
+        self._signals = Signals()
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which a rank finds its supervisor."""
+        return {CONTROL_VARIABLE: self.address, TOKEN_VARIABLE: self.token}
+
+    @property
+    def output(self) -> str:
+        """What launcher and ranks have printed so far."""
+        return self._output.text()
+
+    def close(self) -> None:
+        """Give up the socket of a supervisor that is not run. :meth:`run` does this itself."""
+        self._server.close()
+        self._selector.close()
+        self._signals.close()
+
+    def run(self) -> Outcome:
+        """Supervise until all ranks are done. On return, and on every error, no process of the launch is left.
+
+        Raises:
+            LaunchFailed: a rank or the launcher died, hung, or never joined; says which, where, and what to do.
+                NotBegun where no rank began and the launch may succeed when made again.
+                Its notes (PEP 678) hold the last lines of the launch's output.
+            UsageError, EnvironmentProblem: a rank refused, with its words.
+            Interrupted: SIGINT, SIGTERM or SIGHUP.
+        """
+        try:
+            with self._signals.caught():
+                return self._run()
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+
+    def _run(self) -> Outcome:
+        try:
+            self._selector.register(self._server, selectors.EVENT_READ, self._accept)
+            self._selector.register(self._signals, selectors.EVENT_READ, self._signals.drain)
+            if self._command is not None:
+                environ = {**self._environ, **self.environment()}
+                self._child = Child(self._command, environ, self._output, self._selector, self._launcher_ended)
+            while not self._finished():
+                self._turn()
+            outcome = self._outcome()
+            self._signals.hold()
+            self._stop(failed=False)
+            return outcome
+        except BaseException as problem:
+            self._signals.hold()
+            self._give_up(problem)
+            raise
+
+    # one turn of the loop
+
+    def _turn(self) -> None:
+        before = time.monotonic()
+        for key, _ in self._selector.select(_TICK_S):
+            key.data()
+        # A parent that was itself stopped, or busy in a callback, must not blame its ranks for that time.
+        self._clock += min(time.monotonic() - before, 2 * _TICK_S)
+        if self._signals.pending:
+            raise KeyboardInterrupt
+        self._check()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self._server.accept()
+                connection = Connection(peer)
+                self._strangers[connection] = self._clock
+                self._selector.register(connection, selectors.EVENT_READ, lambda c=connection: self._ready(c))
+
+    def _ready(self, connection: Connection) -> None:
+        if connection.waiting:
+            self._send(connection)
+        try:
+            for message in connection.receive():
+                self._message(connection, message)
+        except Garbage:
+            connection.closed = True
+        if connection.closed:
+            self._closed(connection)
+
+    def _send(self, connection: Connection, line: bytes = b"") -> None:
+        connection.send(line)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.waiting else 0)
+        with contextlib.suppress(KeyError):
+            self._selector.modify(connection, events, self._selector.get_key(connection).data)
+
+    def _drop(self, connection: Connection) -> None:
+        self._strangers.pop(connection, None)
+        self._selector.unregister(connection)
+        connection.close()
+
+    def _closed(self, connection: Connection) -> None:
+        state = self._states.get(connection)
+        self._drop(connection)
+        if state is None:
+            return
+        state.lost = True
+        if self._finish_by is not None:
+            return
+        if self._trouble is None:
+            self._begin("lost")
+        # Later losses are mostly the launcher's cleaning up after the first.
+        if self._trouble is not None and time.monotonic() - self._trouble.since < _TOGETHER_S:
+            self._trouble.first.append(state)
+
+    # messages
+
+    def _message(self, connection: Connection, message: Message) -> None:
+        if connection in self._strangers:
+            self._welcome(connection, message)
+            return
+        kind, state = message["type"], self._states[connection]
+        state.seen = self._clock
+        if kind == "beat":
+            self._beat(state, message)
+            return
+        self._moved = self._clock
+        if kind == "joined":
+            state.rank, state.size = int(message["rank"]), int(message["size"])
+            self._segments |= shared_memory.segments(state.pid) if self._is_here(state) else set()
+            if state.size != self.ranks and self._trouble is None:
+                self._begin("worlds")
+        elif kind == "error":
+            text = str(message.get("text") or "a rank failed without saying why")
+            raise UsageError(text) if message.get("code") == UsageError.exit_code else EnvironmentProblem(text)
+        elif kind == "meet":
+            self._meeting = wire.encode({"type": "meet", "host": message["host"], "port": message["port"]})
+            for other in self._states:
+                if other is not connection:
+                    self._send(other, self._meeting)
+        elif kind == "done":
+            state.done = True
+            if len(self._states) == self.ranks and all(state.done for state in self._states.values()):
+                self._all_done()
+        else:
+            self._hand_on(kind, message)
+
+    def _hand_on(self, kind: str, message: Message) -> None:
+        if self._trouble is not None and self._trouble.kind == "worlds":
+            return  # a one-rank world's cells are no measurement of what was asked
+        handlers = {"launch": self._handlers.launch, "cell": self._handlers.cell, "note": self._handlers.note}
+        handlers.get(kind, _nothing)(message)
+
+    def _welcome(self, connection: Connection, message: Message) -> None:
+        given = str(message.get("token", "")).encode(errors="replace")
+        if message["type"] != "hello" or not hmac.compare_digest(given, self.token.encode()):
+            raise Garbage("not a rank of this launch")
+        del self._strangers[connection]
+        connection.trusted = True
+        self._states[connection] = RankState(
+            host=str(message.get("host", "?")),
+            pid=int(message.get("pid") or 0),
+            ticks=message.get("start"),
+            env_rank=message.get("env_rank"),
+            seen=self._clock,
+        )
+        self._moved = self._clock
+        if len(self._states) > self.ranks:
+            raise LaunchFailed(failure_messages.too_many(self.ranks, self._launcher))
+        self._send(connection, self._spec + self._meeting)
+
+    def _beat(self, state: RankState, message: Message) -> None:
+        before = position(state)
+        state.beat = message
+        if position(state) != before:
+            self._moved = self._clock
+        self._handlers.beat({**message, "rank": state.number})
+
+    def _all_done(self) -> None:
+        self._finish_by = self._clock + _FINISH_S
+        line = wire.encode({"type": "exit", "code": 0})
+        for connection in self._states:
+            self._send(connection, line)
+
+    # what can be wrong
+
+    def _begin(self, kind: Literal["lost", "launcher", "worlds"]) -> None:
+        self._trouble = Trouble(kind, self._clock + _GRACE_S)
+
+    def _launcher_ended(self) -> None:
+        if self._finish_by is None and self._trouble is None:
+            self._begin("launcher")
+
+    def _check(self) -> None:
+        for connection, since in list(self._strangers.items()):
+            if self._clock - since > _STRANGER_S:
+                self._drop(connection)
+        if self._child is not None and self._child.status is not None:
+            self._launcher_ended()
+        if self._trouble is not None:
+            if (self._clock >= self._trouble.until and not self._report_comes(self._trouble)) or self._all_gone():
+                self._fail(self._trouble)
+        elif self._finish_by is None:
+            self._check_time()
+
+    def _check_time(self) -> None:
+        states = list(self._states.values())
+        if len(states) < self.ranks:
+            if self._clock >= self.timeout:
+                lines = self._output.last_lines(_LAST_LINES)
+                raise LaunchFailed(failure_messages.absent(states, self.ranks, self.timeout, self.address, lines))
+            return
+        stopped = self._clock - self._moved >= self.timeout
+        # A rank may go silent while others, which do not need it now, still move.
+        patience = max(3 * self._beat_s, 2 * _TICK_S) if stopped else self.timeout
+        dumb = [s for s in states if s.beat and not s.done and self._clock - s.seen >= patience]
+        if dumb:
+            raise LaunchFailed(failure_messages.silent(dumb, self._clock))
+        if stopped:
+            raise LaunchFailed(failure_messages.stuck(states, self.timeout))
+
+    def _report_comes(self, trouble: Trouble) -> bool:
+        if trouble.kind != "lost" or self._child is None or self._child.status is not None:
+            return False
+        return self._clock < trouble.until + _REPORT_S and not launcher_output.reports(self.output)
+
+    def _all_gone(self) -> bool:
+        ended = self._child is not None and self._child.status is not None
+        return ended and all(state.lost for state in self._states.values())
+
+    def _fail(self, trouble: Trouble) -> None:
+        self._take_in()
+        states = list(self._states.values())
+        status = None if self._child is None else self._child.status
+        if trouble.kind == "worlds":
+            raise LaunchFailed(failure_messages.apart(states, self.ranks, self._launcher))
+        if status is not None and (trouble.kind == "launcher" or status < 0):
+            lines = self._output.last_lines(_LAST_LINES)
+            kind = NotBegun if failure_messages.passes_by_itself(states, self.output) else LaunchFailed
+            raise kind(failure_messages.launcher_ended(self._launcher, status, states, self.ranks, lines))
+        raise LaunchFailed(failure_messages.died(trouble.first, states, self.ranks, self.output))
+
+    def _take_in(self) -> None:
+        """Take in all that has arrived, so that no finished cell and no last word is lost."""
+        for connection in self._states:
+            if not connection.closed:
+                with contextlib.suppress(Garbage):
+                    for message in connection.receive(1 << 30):
+                        self._hand_on(message["type"], message)
+        if self._child is not None:
+            self._child.read()
+
+    # the end
+
+    def _finished(self) -> bool:
+        if self._finish_by is None:
+            return False
+        late = [state for state in self._states.values() if not state.lost]
+        if self._child is None:
+            # Ranks of a foreign launcher go on by themselves once each has been told.
+            gone = not any(connection.waiting for connection in self._states)
+        else:
+            gone = self._child.status is not None
+        if not gone and self._clock >= self._finish_by:
+            who = names(late) if late else f"the launcher {self._launcher}"
+            self._notes.append(f"{who} did not end within {_FINISH_S:g} s of the last cell and was killed")
+            return True
+        return gone
+
+    def _outcome(self) -> Outcome:
+        self._take_in()
+        status = None if self._child is None else self._child.status
+        if status:
+            how = launcher_output.how_ended(status)
+            self._notes.append(f"all cells are done, but the launcher {self._launcher} {how}")
+        ordered = sorted(self._states.values(), key=lambda state: state.rank or 0)
+        return Outcome(self.output, status, tuple(state.host for state in ordered), tuple(self._notes))
+
+    def _give_up(self, problem: BaseException) -> None:
+        """Take in what has arrived, tell all ranks to end with the problem's exit code, and end what is left."""
+        try:
+            if isinstance(problem, (OmbError, KeyboardInterrupt)):  # else a handler failed: call none again
+                self._take_in()
+        finally:
+            code = INTERRUPTED if isinstance(problem, KeyboardInterrupt) else getattr(problem, "exit_code", ENVIRONMENT)
+            line = wire.encode({"type": "exit", "code": code})
+            for connection in self._states:
+                if not connection.closed:
+                    connection.send(line)
+            self._stop(failed=True)
+        lines = self._output.last_lines(_LAST_LINES)
+        if lines and isinstance(problem, LaunchFailed):
+            problem.add_note("\n  ".join(["last words of the launch:", *lines]))
+
+    def _stop(self, failed: bool) -> None:
+        for connection in (*self._states, *self._strangers):
+            connection.close()
+        known = [(s.pid, s.ticks) for s in self._states.values() if self._is_here(s) and s.ticks is not None]
+        left: list[processes.Process] = []
+        if self._child is not None:
+            left = self._child.stop(self.token, known)
+        elif failed:
+            processes.gone(known, within=_GRACE_S)
+            left = processes.end(self.token, known, within=1.0)
+        if failed and not left:
+            shared_memory.remove(self._segments)
+        self.close()
+
+    @staticmethod
+    def _is_here(state: RankState) -> bool:
+        """The process that reported is one of this machine: number and start time agree."""
+        return state.host == socket.gethostname() and start_ticks(state.pid) in (state.ticks, None)

@@ -1,0 +1,198 @@
+"""Byte work of supervision: the listening socket, framed connections, and the bounded record of child output."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from omb_py.engine.rank.link import Message
+
+_FIRST_LINE_LIMIT = 4096
+"""Bytes that a stranger may send before it has said the token."""
+
+_SIOCGIFADDR = 0x8915
+
+
+class Garbage(Exception):
+    """The peer does not speak the protocol."""
+
+
+def listen(local: bool) -> socket.socket:
+    """A non-blocking listening socket: on 127.0.0.1 when all ranks are local, else on every interface."""
+    server = socket.create_server(("127.0.0.1", 0), backlog=4096) if local else _everywhere()
+    server.setblocking(False)
+    return server
+
+
+def _everywhere() -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        with contextlib.suppress(OSError):  # IPv6 is compiled in but switched off
+            return socket.create_server(("", 0), family=socket.AF_INET6, backlog=4096, dualstack_ipv6=True)
+    return socket.create_server(("", 0), backlog=4096)
+
+
+def addresses(server: socket.socket, local: bool, hosts: Sequence[str] = ()) -> str:
+    """Where ranks find the socket: ``host:port``, several by commas, the most likely first."""
+    port = server.getsockname()[1]
+    if local:
+        return f"127.0.0.1:{port}"
+    names: dict[str, None] = {}
+    for host in hosts:
+        with contextlib.suppress(OSError):
+            names[_route_to(host)] = None
+    names[socket.gethostname()] = None
+    with contextlib.suppress(OSError):
+        names[socket.gethostbyname(socket.gethostname())] = None
+    names.update(dict.fromkeys(_of_interfaces()))  # where the others cannot look up this host's name
+    names["127.0.0.1"] = None
+    return ",".join(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names)
+
+
+def _route_to(host: str) -> str:
+    """This machine's address on the way to `host` (connecting a datagram socket sends nothing)."""
+    family, _, _, _, place = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(place)
+        return str(probe.getsockname()[0])
+
+
+def _of_interfaces() -> list[str]:
+    """IPv4 addresses of this machine's interfaces but loopback, as far as the kernel tells."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # an interface without such an address
+                told = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                found.append(socket.inet_ntoa(told[20:24]))
+    return [address for address in found if not address.startswith("127.")]
+
+
+class Connection:
+    """One rank's connection, non-blocking: whole messages in, whole messages out."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = connection
+        self.trusted = False
+        self.closed = False
+        self._in = bytearray()
+        self._searched = 0
+        self._out: list[memoryview] = []
+
+    def fileno(self) -> int:
+        """For selectors."""
+        return self.socket.fileno()
+
+    def receive(self, most: int = 1 << 22) -> Iterator[Message]:
+        """Messages that are here now; sets `closed` at the end of the stream.
+
+        Args:
+            most: bytes to read in one call, so that one busy rank does not starve the others.
+
+        Raises:
+            Garbage: a line is no JSON object, or a stranger talks too much.
+        """
+        while most > 0 and not self.closed:
+            try:
+                chunk = self.socket.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:
+                chunk = b""
+            most -= len(chunk)
+            self.closed = not chunk
+            self._in += chunk
+            yield from self._lines()
+
+    def _lines(self) -> Iterator[Message]:
+        while (end := self._in.find(b"\n", self._searched)) >= 0:
+            line = bytes(self._in[:end])
+            del self._in[: end + 1]
+            self._searched = 0
+            if not self.trusted and end > _FIRST_LINE_LIMIT:
+                raise Garbage("too long")
+            yield decode(line)
+        self._searched = len(self._in)
+        if not self.trusted and len(self._in) > _FIRST_LINE_LIMIT:
+            raise Garbage("too long")
+
+    def send(self, line: bytes) -> None:
+        """Queue bytes and send what the kernel takes now, without waiting; call again, with nothing, for the rest."""
+        if line:
+            self._out.append(memoryview(line))
+        try:
+            while self._out:
+                sent = self.socket.send(self._out[0])
+                self._out[0] = self._out[0][sent:]
+                if not self._out[0]:
+                    del self._out[0]
+        except BlockingIOError:
+            return
+        except OSError:
+            # The peer is gone; reading says so in its turn.
+            self._out.clear()
+
+    @property
+    def waiting(self) -> bool:
+        """Bytes are still to be sent."""
+        return bool(self._out)
+
+    def close(self) -> None:
+        """Close; the rank at the other end exits when it sees this."""
+        self.closed = True
+        self.socket.close()
+
+
+def encode(message: Message) -> bytes:
+    """A message as a line."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """A line as a message. Raises Garbage."""
+    try:
+        message: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Garbage("not JSON") from None
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        raise Garbage("not a message")
+    return message
+
+
+class Output:
+    """What the launcher and the ranks printed: the beginning and the end of it, in bounded memory."""
+
+    def __init__(self, head: int = 32_768, tail: int = 229_376) -> None:
+        self._head, self._tail = bytearray(), bytearray()
+        self._limits = head, tail
+        self._left_out = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Append; drops from the middle what does not fit."""
+        head, tail = self._limits
+        room = head - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        self._tail += chunk
+        if len(self._tail) > 2 * tail:
+            cut = len(self._tail) - tail
+            del self._tail[:cut]
+            self._left_out += cut
+
+    def text(self) -> str:
+        """All that is kept, with a line for what was left out."""
+        gap = f"\n… {self._left_out} bytes left out …\n" if self._left_out else ""
+        return self._head.decode(errors="replace") + gap + self._tail.decode(errors="replace")
+
+    def last_lines(self, count: int, width: int = 300) -> list[str]:
+        """The last lines that hold words, each cut to `width` characters."""
+        lines = [line.strip()[:width] for line in self.text().splitlines()]
+        return [line for line in lines if any(c.isalnum() for c in line)][-count:]

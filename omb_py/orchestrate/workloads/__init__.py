@@ -1,0 +1,1 @@
+"""Workloads: their calls, predictions, and scaling."""

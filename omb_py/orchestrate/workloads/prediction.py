@@ -1,0 +1,182 @@
+"""Predicted step times beside measured ones: from workloads and stored sweeps to lines, and what must be measured."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omb_py.errors import UsageError
+from omb_py.options.request import Request
+from omb_py.orchestrate.planning.validation import OFFERS
+from omb_py.orchestrate.running.printers import Printer, Row
+from omb_py.results.analysis import series, step_prediction
+from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Predicted
+from omb_py.results.store.read import load_table, to_rows
+from omb_py.suites.workloads.calls import EXCHANGE, Call
+from omb_py.suites.workloads.families import Workload, parse_workload
+
+REDUCE = ("allreduce", "reduce", "reduce_scatter_block")
+"""Operations whose time depends on the type."""
+ASKED = (*REDUCE, "allgather", "alltoall", "alltoallv", "bcast", "gather", "scatter", "barrier", MESSAGES)
+"""Benchmarks whose curves a prediction may need."""
+WHERE = (*SIDE, "nodes", "ranks")
+"""Columns that say where a step runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """A step on one side: what its calls take, predicted and, where it was measured, measured."""
+
+    workload: str
+    side: Mapping[str, Any]
+    """:data:`~omb_py.results.analysis.step_prediction.SIDE`, nodes, ranks."""
+    found: Predicted
+    metrics: Mapping[str, float]
+    """Of the measured step; empty where there is none."""
+
+
+def asks(workload: Workload, ranks: int) -> list[list[Ask]]:
+    """The calls of each rank by the names and sizes under which their times are measured. Raises UsageError."""
+    made = []
+    for rank in range(ranks):
+        rows = workload.labels(rank, ranks)
+        made.append([_ask(call, rows[call.label, call.size], ranks) for call in workload.calls(rank, ranks)])
+    return made
+
+
+def _ask(call: Call, row: str, world: int) -> Ask:
+    if call.op == EXCHANGE:
+        return Ask(row, MESSAGES, call.size, sends=call.sends, receives=call.receives)
+    n, size = len(call.group) or world, call.nbytes
+    if call.op == "alltoall":
+        size //= n
+    elif call.op == "alltoallv":  # the fullest port of a rank counts, as if all its blocks were equal
+        size = -(-max(sum(call.out), sum(call.back)) // n)
+    return Ask(
+        row, call.op, size, call.dtype if call.op in REDUCE else "", call.group, in_place=call.op == "allreduce"
+    )  # fmt: skip
+
+
+def sweeps(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The stored cells that predictions may rest on. Raises UsageError where there is no store."""
+    chosen = {"benchmark": list(ASKED), **where}
+    return series.timed(to_rows(load_table(store, columns=series.COLUMNS, on_skip=_ignore, **chosen)))
+
+
+def steps_of(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The stored steps of all workloads. Raises UsageError where there is no store."""
+    columns = (*WHERE, "launch_id", "metrics", "parameters")
+    return to_rows(load_table(store, columns=columns, on_skip=_ignore, **{"benchmark": "step", **where}))
+
+
+def forecasts(
+    workload: Workload, ranks: int, rows: Sequence[Row], steps: Iterable[Row] = (), unmeasured: bool = True
+) -> list[Forecast]:
+    """A prediction for each side on which the step was measured, and for each with sweeps at as many ranks.
+
+    Args:
+        workload: whose step.
+        ranks: of the world.
+        rows: sweeps (:func:`sweeps`).
+        steps: measured steps, of any workloads and numbers of ranks (:func:`steps_of`).
+        unmeasured: False: only sides on which the step was measured.
+
+    Raises UsageError where the workload does not fit the ranks.
+    """
+    own: dict[tuple[Any, ...], list[Row]] = {}
+    for row in steps:
+        if row["ranks"] == ranks and workload_of(row) == workload.text:
+            own.setdefault(tuple(row[name] for name in WHERE), []).append(row)
+    here = {tuple(row[name] for name in WHERE) for row in rows if row["ranks"] == ranks}
+    calls, made = asks(workload, ranks), []
+    for values in sorted({*own, *(here if unmeasured else ())}, key=str):
+        side = dict(zip(WHERE, values, strict=True))
+        found = step_prediction.predict_step(calls, step_prediction.Curves(rows, side))
+        made.append(Forecast(workload.text, side, found, step_prediction.measured(own.get(values, []))))
+    return made
+
+
+def workload_of(row: Row) -> str:
+    """The workload of a stored step, as it was typed."""
+    return str(dict(row["parameters"] or {}).get("workload", ""))
+
+
+def advice(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
+    """What to measure: ``no model for allreduce of float32 at 4 ranks: not measured: run omb-py …``."""
+    kind = f" of {missing.dtype}" if missing.dtype else ""
+    return f"no model for {missing.benchmark}{kind} at {missing.ranks} ranks: {missing.why}: run " + command(
+        missing, side, store
+    )
+
+
+def command(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
+    """The sweep that a prediction lacks, as a line to type."""
+    words = ["omb-py", missing.benchmark, "-n", str(missing.ranks), "--backend", str(side["backend"])]
+    offer = OFFERS.get(str(side["backend"]))
+    if offer is None or side["binding"] != offer.bindings[0]:
+        words += ["--binding", str(side["binding"])]
+    if side["device"] != "cpu":
+        words += ["--device", str(side["device"])]
+    if missing.dtype:
+        words += ["-T", missing.dtype]
+    if missing.in_place:
+        words.append("-l")
+    if missing.size_bytes:
+        words += ["-m", f"4:{max(4096, 1 << (missing.size_bytes - 1).bit_length())}"]
+    return shlex.join([*words, "--store", str(store)])
+
+
+class Foretold:
+    """Another printer, and after all it prints what the calls of each step were predicted to take, beside the measured.
+
+    Raises UsageError where there is no store to predict from, or no place for a table.
+    """
+
+    def __init__(self, printer: Printer, request: Request) -> None:
+        if request.store is None:
+            raise UsageError("--predict reads the sweeps of the store: leave --no-store out")
+        if request.format in ("csv", "json"):
+            raise UsageError(
+                f"--predict prints a table: leave --format {request.format} out, or write omb-py workloads NAME "
+                "--predict --format json afterwards"
+            )
+        self.printer, self.store = printer, request.store
+        self.rows: list[Row] = []
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Print the row, and keep it."""
+        self.printer.row(row, request)
+        if row["family"] == "workload":
+            self.rows.append(row)
+
+    def close(self) -> None:
+        """Predict, and print."""
+        self.printer.close()
+        if not self.rows:
+            return
+        rows = sweeps(self.store, {}) if self.store.is_dir() else []
+        steps, self.rows = self.rows, []
+        for text, ranks in dict.fromkeys((workload_of(row), int(row["ranks"])) for row in steps):
+            show(forecasts(parse_workload(text), ranks, rows, steps, unmeasured=False), self.store)
+
+
+def show(made: Sequence[Forecast], store: Path) -> None:
+    """Print tables, and on stderr what is missing."""
+    from rich.console import Console
+
+    from omb_py.dashboards.terminal.workload_text import forecast_table
+
+    console = Console(width=None if sys.stdout.isatty() else 1000)
+    for one in made:
+        console.print(forecast_table(one.workload, one.side, one.found, one.metrics))
+    sys.stdout.flush()
+    for text in dict.fromkeys(advice(gap, one.side, store) for one in made for gap in one.found.missing):
+        print(f"omb-py: {text}", file=sys.stderr, flush=True)
+
+
+def _ignore(path: Path, why: str) -> None:
+    """A file that cannot be read is named by the commands that are about the store."""

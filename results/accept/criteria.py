@@ -1,0 +1,174 @@
+"""What is asked of results: criteria, each with its source, and the metrics that they are about. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from omb_py.results.accept.quantities import Kind as Dimension
+from omb_py.results.accept.quantities import in_unit
+from omb_py.results.formats.units import size_text
+
+Row = Mapping[str, Any]
+Source = Literal["contract", "baseline", "lower bound", "guideline", "drift", "interference"]
+SOURCES: tuple[Source, ...] = ("contract", "baseline", "lower bound", "guideline", "drift", "interference")
+
+
+OPTIONS = "options"
+"""Beside columns, of a cell's facts: the suite's options in which it differs from others of its benchmark, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number of a row."""
+
+    name: str
+    dimension: Dimension
+    better: Literal["less", "more"]
+    read: Callable[[Row], float | None]
+    """In µs, MB/s or %; None where the row has none."""
+    doc: str
+
+
+def _column(name: str, factor: float = 1.0) -> Callable[[Row], float | None]:
+    def read(row: Row) -> float | None:
+        value = row.get(name)
+        return None if value is None else float(value) * factor
+
+    return read
+
+
+def _printed(row: Row) -> float | None:
+    return None if row.get("unit") != "MB/s" else _column("value")(row)
+
+
+def _overlap(row: Row) -> float | None:
+    return (row.get("metrics") or {}).get("overlap_pct")
+
+
+def _stolen(row: Row) -> float | None:
+    mean, least = row.get("mean_us"), row.get("min_us")
+    return None if not mean or not least else 100 * (mean / least - 1)
+
+
+METRICS: Mapping[str, Metric] = {
+    m.name: m
+    for m in (
+        Metric("median", "time", "less", _column("median_us"), "median of the launch's samples (maximum over ranks)"),
+        Metric("mean", "time", "less", _column("mean_us"), "mean of them"),
+        Metric("p99", "time", "less", _column("p99_us"), "99th percentile; needs 100 samples"),
+        Metric("p999", "time", "less", _column("p999_us"), "99.9th percentile; needs 1000 samples"),
+        Metric("bandwidth", "rate", "more", _printed, "what a bandwidth benchmark prints"),
+        Metric("algbw", "rate", "more", _column("algbw_gbps", 1e3), "algorithm bandwidth"),
+        Metric("busbw", "rate", "more", _column("busbw_gbps", 1e3), "bus bandwidth"),
+        Metric("overlap", "share", "more", _overlap, "overlap of a non-blocking collective"),
+        Metric(
+            "stolen", "share", "less", _stolen, "mean over smallest sample, less 1: of `noise` what the host steals"
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A contract's bound; at least one end."""
+
+    low: float | None = None
+    """In µs, MB/s or %."""
+    high: float | None = None
+
+    def text(self, dimension: Dimension) -> str:
+        """``at most 5 us``."""
+        ends = []
+        if self.low is not None:
+            ends.append(f"at least {in_unit(self.low, dimension)}")
+        if self.high is not None:
+            ends.append(f"at most {in_unit(self.high, dimension)}")
+        return ", ".join(ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One demand, on one benchmark."""
+
+    id: str
+    """Stable between runs: the name of its tests."""
+    source: Source
+    benchmark: str
+    metric: str
+    """One of :data:`METRICS`."""
+    text: str = ""
+    sizes: tuple[int, ...] = ()
+    """Message sizes in bytes; ``()``: all that are measured."""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    """Columns of the store that a row must have so."""
+    ranges: Mapping[int | None, Range] = field(default_factory=dict)
+    """Of a contract, by size; None: for all sizes."""
+    share: float = 0.0
+    """Of other sources: tolerance as a fraction; of a lower bound the efficiency that is asked."""
+    program: str = ""
+    """Of a guideline: the benchmark that measures it, both sides in turn."""
+    mock_up: str = ""
+    """Of a guideline: what does the same, in words."""
+    at: str = ""
+    """File and line."""
+
+    def range_of(self, size: int) -> Range:
+        """Of a contract: the bound at a size."""
+        return self.ranges[size] if size in self.ranges else self.ranges[None]
+
+    @property
+    def measured(self) -> str:
+        """The benchmark whose rows it is about."""
+        return self.program or self.benchmark
+
+    def covers(self, facts: Row) -> bool:
+        """Whether it asks something of a cell with these columns."""
+        if facts["benchmark"] != self.measured or any(facts.get(k) != v for k, v in self.where.items()):
+            return False
+        return not self.sizes or int(facts.get("size_bytes") or 0) in self.sizes
+
+    def bound_text(self, size: int) -> str:
+        """The demand in words."""
+        share = f"{100 * self.share:g} %"
+        if self.source == "contract":
+            return self.range_of(size).text(METRICS[self.metric].dimension)
+        return {
+            "baseline": f"at most {share} worse than the baseline",
+            "lower bound": f"at least {share} of the lower bound's speed",
+            "guideline": f"at most {share} slower than {self.mock_up}",
+            "drift": f"at most {share} slower at the end",
+            "interference": f"at most {share} slower beside another job",
+        }[self.source]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A criterion at one cell: what gets one verdict."""
+
+    criterion: Criterion
+    facts: Row
+    """Columns that the cell's rows will have: benchmark, size_bytes, ranks, backend, binding, dtype, op; and
+    :data:`OPTIONS`."""
+    cell: str
+    """Name of the cell within the run."""
+    apart: tuple[str, ...] = ()
+    """Columns that tell it from other cases of the criterion."""
+
+    @property
+    def size(self) -> int:
+        """In bytes; 0 where there is none."""
+        return int(self.facts.get("size_bytes") or 0)
+
+    @property
+    def name(self) -> str:
+        """``small-latency, 8 B``: stable between runs."""
+        told = [f"{size_text(self.size)}"] if self.size else []
+        told += [f"{self.facts[name]} {name}" if name == "ranks" else str(self.facts[name]) for name in self.apart]
+        return ", ".join([self.criterion.id, *told])
+
+    @property
+    def bound(self) -> str:
+        """The demand in words."""
+        return self.criterion.bound_text(self.size)

@@ -1,0 +1,312 @@
+"""From the rows of a run to verdicts on its criteria. Pure; the decisions are ``results.statistics.sequential``'."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from omb_py.results.accept.criteria import METRICS, Case, Row
+from omb_py.results.analysis.cost_model import OFFLOAD, message_of
+from omb_py.results.analysis.drift import drift
+from omb_py.results.analysis.lower_bounds import lower_bound_us
+from omb_py.results.analysis.series import timed
+from omb_py.results.checks.guidelines import SIDES
+from omb_py.results.compare.match import differing
+from omb_py.results.compare.report import fields_text
+from omb_py.results.formats.units import counted
+from omb_py.results.statistics.sequential import Rule, Word, decide, settled, worst
+from omb_py.results.statistics.t_test import Estimate, paired, welch
+
+Times = Mapping[int, Sequence[Row]]
+"""Turn of the launch -> the rows of one cell in it, several in a soak."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """All that was measured, none of it left out."""
+
+    alone: dict[str, dict[int, list[Row]]] = field(default_factory=dict)
+    """Name of the cell -> by turn."""
+    beside: dict[str, dict[int, list[Row]]] = field(default_factory=dict)
+    """The same beside another job."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Name of the cell -> why it was not measured."""
+    baseline: Sequence[Row] = ()
+    """Rows of the stored baseline."""
+    baseline_word: str = ""
+
+    def add(self, cell: str, turn: int, row: Row, beside: bool = False) -> None:
+        """Keep a row."""
+        (self.beside if beside else self.alone).setdefault(cell, {}).setdefault(turn, []).append(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was said of a case after some launches."""
+
+    launches: int
+    word: Word
+    low: float
+    """Limits of the measured number, in its unit."""
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of a case."""
+
+    case: Case
+    word: Word
+    measured: float | None = None
+    """Geometric mean over the launches: in the metric's unit, or a ratio where `is_ratio`."""
+    low: float | None = None
+    """The limits that decide: of the measured number, one-sided each."""
+    high: float | None = None
+    is_ratio: bool = False
+    limit: float | None = None
+    """The bound that is nearest, in the same terms."""
+    values: tuple[tuple[str, float], ...] = ()
+    """Launch and its number: every launch, retests too."""
+    looks: tuple[Look, ...] = ()
+    note: str = ""
+    """Why it is an ERROR, or what else should be known."""
+    by_rule: bool = False
+    """It was MARGINAL to the end, and the contract's rule made the word."""
+
+    @property
+    def launches(self) -> int:
+        """How many decided."""
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """One limit on one badness."""
+
+    estimate: Estimate
+    limit: float
+    show: Callable[[float], float]
+    """From badness to the number that is shown."""
+
+
+class CannotJudge(Exception):
+    """A case has no verdict: the message says why."""
+
+
+def judge(case: Case, found: Evidence, rule: Rule, questions: int, before: Verdict | None = None) -> Verdict:
+    """The verdict on one case from all launches so far; ERROR, with the reason, where something is missing.
+
+    Args:
+        case: a criterion at a cell.
+        found: everything that was measured.
+        rule: as declared.
+        questions: cases of the report.
+        before: the verdict after the look before, whose looks are kept.
+    """
+    looks = before.looks if before else ()
+    try:
+        if case.cell in found.missing and not found.alone.get(case.cell):
+            raise CannotJudge(found.missing[case.cell])
+        asked, values, note = _ASK[case.criterion.source](case, found)
+    except CannotJudge as why:
+        return Verdict(case, "ERROR", looks=looks, note=str(why))
+    answers = [(one, decide(one.estimate, one.limit, rule, questions)) for one in asked]
+    word = worst(answer.word for _, answer in answers)
+    one, decision = next(pair for pair in answers if pair[1].word == word)
+    low, high = sorted(one.show(x) for x in (decision.optimistic, decision.pessimistic))
+    look = Look(len(values), word, low, high)
+    lost = found.missing.get(case.cell)
+    if lost:
+        note = "; ".join(filter(None, [note, f"not every launch measured it: {lost}"]))
+    return Verdict(
+        case, word, one.show(one.estimate.difference), low, high, case.criterion.source != "contract",
+        one.show(one.limit), values, (*looks, look), note,
+    )  # fmt: skip
+
+
+def close(verdict: Verdict, rule: Rule) -> Verdict:
+    """The verdict after the last launch (:func:`omb_py.results.statistics.sequential.settled`)."""
+    word = settled(verdict.word, rule)
+    return verdict if word == verdict.word else replace(verdict, word=word, by_rule=True)
+
+
+def has_baseline(case: Case, found: Evidence) -> bool:
+    """Whether the baseline has launches of what a case has measured."""
+    mine = _measured(case, found)
+    return mine is not None and bool(_baseline_rows(mine, found))
+
+
+def _measured(case: Case, found: Evidence) -> Row | None:
+    return next((row for rows in found.alone.get(case.cell, {}).values() for row in rows), None)
+
+
+def incomparable(case: Case, found: Evidence) -> tuple[Row, Row, tuple[str, ...]] | None:
+    """Of a case with a baseline that has the cell only with another comparability key: both rows, and what differs."""
+    mine = _measured(case, found)
+    if case.criterion.source != "baseline" or mine is None or _baseline_rows(mine, found):
+        return None
+    place = ("benchmark", "size_bytes")
+    near = [row for row in found.baseline if all(row.get(name) == mine.get(name) for name in place)]
+    near.sort(key=lambda row: len(differing(row, mine)))
+    return (near[0], mine, differing(near[0], mine) or ("backend", "binding")) if near else None
+
+
+def _rows(case: Case, taken: Mapping[str, dict[int, list[Row]]], what: str = "") -> Times:
+    found = taken.get(case.cell)
+    if not found:
+        raise CannotJudge(f"not measured{what}")
+    return found
+
+
+def _badness(case: Case, row: Row) -> float:
+    """Of a row, by its metric. Raises CannotJudge where the row has no such number."""
+    metric = METRICS[case.criterion.metric]
+    value = metric.read(row)
+    if value is None or (value <= 0 and metric.dimension != "share"):
+        why = "too few samples, or nothing was timed"
+        raise CannotJudge(f"launch {row['launch_id']} has no {metric.name}: {why}")
+    return _bad(value, case)
+
+
+def _bad(value: float, case: Case) -> float:
+    metric = METRICS[case.criterion.metric]
+    log = math.log1p(value / 100) if metric.dimension == "share" else math.log(value)
+    return log if metric.better == "less" else -log
+
+
+def _good(badness: float, case: Case) -> float:
+    """The number of a badness: the inverse of :func:`_bad`."""
+    metric = METRICS[case.criterion.metric]
+    log = badness if metric.better == "less" else -badness
+    power = math.exp(log) if log < 700 else math.inf
+    return 100 * (power - 1) if metric.dimension == "share" else power
+
+
+def _of_turn(case: Case, rows: Sequence[Row]) -> float:
+    """The badness of a launch: of a soak the mean over its passes."""
+    return math.fsum(_badness(case, row) for row in rows) / len(rows)
+
+
+def _shown(case: Case, times: Times) -> tuple[tuple[str, float], ...]:
+    return tuple((str(rows[0]["launch_id"]), _good(_of_turn(case, rows), case)) for _, rows in sorted(times.items()))
+
+
+def _logs(case: Case, times: Times) -> list[float]:
+    return [_of_turn(case, rows) for _, rows in sorted(times.items())]
+
+
+_Asked = tuple[list[_Question], tuple[tuple[str, float], ...], str]
+
+
+def _ratio(badness: float) -> float:
+    return math.exp(badness) if badness < 700 else math.inf
+
+
+def _contract(case: Case, found: Evidence) -> _Asked:
+    times = _rows(case, found.alone)
+    logs = _logs(case, times)
+    estimate = paired([0.0] * len(logs), logs)
+    bound = case.criterion.range_of(case.size)
+    less = METRICS[case.criterion.metric].better == "less"
+    asked = []
+    # the end on the bad side is a limit of the badness; the other one of what is too good to be true
+    for end, bad in ((bound.high, less), (bound.low, not less)):
+        if end is not None and bad:
+            asked.append(_Question(estimate, _bad(end, case), lambda x: _good(x, case)))
+        elif end is not None:
+            turned = replace(estimate, difference=-estimate.difference)
+            asked.append(_Question(turned, -_bad(end, case), lambda x: _good(-x, case)))
+    return asked, _shown(case, times), ""
+
+
+def _baseline_rows(mine: Row, found: Evidence) -> list[Row]:
+    same = ("comparability_key", "backend", "binding")
+    return [row for row in found.baseline if all(row.get(name) == mine.get(name) for name in same)]
+
+
+def _baseline(case: Case, found: Evidence) -> _Asked:
+    times = _rows(case, found.alone)
+    mine = next(iter(times.values()))[0]
+    known = _baseline_rows(mine, found)
+    if not known:
+        other = incomparable(case, found)
+        if other is None:
+            raise CannotJudge(f"the baseline {found.baseline_word} has no such cell")
+        base, new, fields = other
+        raise CannotJudge(f"the baseline {found.baseline_word} is not comparable: {fields_text(base, new, fields)}")
+    launches: dict[str, list[Row]] = {}
+    for row in known:
+        launches.setdefault(str(row["launch_id"]), []).append(row)
+    if len(launches) == 1:
+        raise CannotJudge(f"the baseline {found.baseline_word} is one launch, which says nothing about the next")
+    logs = [_of_turn(case, rows) for rows in launches.values()]
+    question = _Question(welch(logs, _logs(case, times)), math.log1p(case.criterion.share), _ratio)
+    return [question], _shown(case, times), f"baseline {found.baseline_word}: {counted(len(launches), 'launch')}"
+
+
+def _lower_bound(case: Case, found: Evidence) -> _Asked:
+    times = _rows(case, found.alone)
+    mine = next(iter(timed([next(iter(times.values()))[0]])), None)
+    if mine is None:
+        raise CannotJudge("nothing was timed")
+    everything = [row for turns in found.alone.values() for rows in turns.values() for row in rows]
+    message = message_of(mine, timed(row for row in everything if row["benchmark"] == "latency"))
+    if message is None:
+        raise CannotJudge("no lower bound: latency was not measured at up to 64 B and from 64 KiB on")
+    bound = lower_bound_us(
+        mine["bw_formula"], mine["benchmark"], mine["bytes_total"] or 0, mine["ranks"] or 1, message.alpha_us,
+        message.beta_us,
+    )  # fmt: skip
+    if bound is None:
+        raise CannotJudge(f"no lower bound is known for {mine['benchmark']} on {mine['ranks']} ranks")
+    logs = _logs(case, times)
+    estimate = paired([math.log(bound)] * len(logs), logs)
+    efficiency = math.exp(-estimate.difference)
+    note = f"lower bound {bound:.3g} us of messages of {message.alpha_us:.3g} us + {message.beta_us:.3g} us a byte"
+    if efficiency >= OFFLOAD:
+        note += "; faster than messages between ranks can be: offload"
+    question = _Question(estimate, -math.log(case.criterion.share), lambda x: _ratio(-x))
+    return [question], _shown(case, times), note
+
+
+def _guideline(case: Case, found: Evidence) -> _Asked:
+    """Both sides come from the guideline's own program, in turn in every launch."""
+    sides: dict[str, dict[int, list[Row]]] = {side: {} for side in SIDES}
+    for turn, rows in _rows(case, found.alone).items():
+        for row in rows:
+            sides[dict(row.get("parameters") or {})["side"]].setdefault(turn, []).append(row)
+    left, right = (sides[side] for side in SIDES)
+    shared = sorted(set(left) & set(right))
+    if not shared:
+        raise CannotJudge(f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}")
+    pairs = [[_of_turn(case, side[turn]) for turn in shared] for side in (right, left)]
+    question = _Question(paired(*pairs), math.log1p(case.criterion.share), _ratio)
+    return [question], _shown(case, {turn: left[turn] for turn in shared}), ""
+
+
+def _interference(case: Case, found: Evidence) -> _Asked:
+    alone, beside = _rows(case, found.alone), _rows(case, found.beside, " beside another job")
+    shared = sorted(set(alone) & set(beside))
+    if not shared:
+        raise CannotJudge("no launch was made both alone and beside another job")
+    pairs = [[_of_turn(case, side[turn]) for turn in shared] for side in (alone, beside)]
+    question = _Question(paired(*pairs), math.log1p(case.criterion.share), _ratio)
+    return [question], _shown(case, {turn: beside[turn] for turn in shared}), ""
+
+
+def _drift(case: Case, found: Evidence) -> _Asked:
+    times = _rows(case, found.alone)
+    series = [[_badness(case, row) for row in rows] for _, rows in sorted(times.items())]
+    longest = max(series, key=len)
+    if len(longest) < 3:
+        raise CannotJudge(f"too few for a drift: {counted(len(longest), 'pass')}; 3 or more, with a longer repeat-for")
+    estimate, note = drift(series)
+    question = _Question(estimate, math.log1p(case.criterion.share), _ratio)
+    return [question], _shown(case, times), f"{counted(sum(map(len, series)), 'pass')}{note}"
+
+
+_ASK: Mapping[str, Callable[[Case, Evidence], _Asked]] = {
+    "contract": _contract, "baseline": _baseline, "lower bound": _lower_bound, "guideline": _guideline,
+    "interference": _interference, "drift": _drift,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""What rows say over sizes, ranks and time."""

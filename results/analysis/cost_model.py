@@ -1,0 +1,192 @@
+"""The model of a benchmark: its curve over sizes, how near that is to the lower bound, its times at more ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from omb_py.errors import UsageError
+from omb_py.results.analysis.lower_bounds import lower_bound_us
+from omb_py.results.analysis.series import MEASURED
+from omb_py.results.statistics.curve_fit import LEAST, Curve, fit
+from omb_py.results.statistics.rank_scaling import Prediction, predict
+from omb_py.results.store.keys import COMPARED
+
+Row = Mapping[str, Any]
+
+ALIKE = (*MEASURED, *(name for name in COMPARED if name != "size_bytes"))
+"""Columns that are equal within a model."""
+RANKED = ("ranks", "nodes", "ranks_per_node")
+"""Of these the columns that differ with the number of ranks."""
+OFFLOAD = 1.1
+"""Efficiency from which on a bound is not just met but beaten: something other than messages between ranks did it."""
+SMALL, LARGE = 64, 64 * 1024
+"""Sizes up to which the latency of a message is looked up, and from which on its bandwidth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one message between two ranks costs, as measured by `latency` in the same store."""
+
+    alpha_us: float
+    beta_us: float
+    """Per byte."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A size of a model."""
+
+    size_bytes: int
+    launches: int
+    measured_us: float
+    fitted_us: float
+    bound_us: float | None
+    efficiency: float | None
+    """Lower bound over measured time; over 1 when the network or the node did the work (offload)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One benchmark with equal columns :data:`ALIKE`."""
+
+    facts: Mapping[str, Any]
+    curve: Curve
+    cells: tuple[Cell, ...]
+    message: Message | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Predictions at a number of ranks, by size."""
+
+    facts: Mapping[str, Any]
+    measured: tuple[int, ...]
+    """Numbers of ranks that they rest on."""
+    sizes: Mapping[int, Prediction]
+
+
+def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[Model]:
+    """A model of each group of rows that are alike, those with most sizes first.
+
+    Args:
+        rows: cells of one benchmark: :data:`ALIKE`, size_bytes, time_us, launch_id, bytes_total, bw_formula.
+        messages: cells of `latency` of the same store, for the lower bounds.
+
+    Raises:
+        UsageError: the benchmark measures no latency, or no group has enough sizes.
+    """
+    if all(row["metric"] != "latency" for row in rows):
+        raise UsageError(f"{rows[0]['benchmark']} measures {rows[0]['metric']}, and a model is of times: see latency")
+    groups = [group for group in grouped(rows, ALIKE) if group[0]["metric"] == "latency"]
+    enough = [group for group in groups if len({row["size_bytes"] for row in group}) >= LEAST]
+    if not enough:
+        most = max(len({row["size_bytes"] for row in group}) for group in groups)
+        raise UsageError(f"{most} sizes are too few for a model: {LEAST} are needed")
+    return sorted((_model(group, messages) for group in enough), key=lambda m: -len(m.cells))
+
+
+def scaled(rows: Sequence[Row], ranks: int) -> list[Scaled]:
+    """Predictions of every size at a number of ranks, from rows at others.
+
+    Raises UsageError as :func:`~omb_py.results.statistics.rank_scaling.predict` when no size can be predicted.
+    """
+    found, refused = [], None
+    for group in grouped(rows, tuple(name for name in ALIKE if name not in RANKED)):
+        sizes: dict[int, Prediction] = {}
+        known: set[int] = set()
+        for size in sorted({row["size_bytes"] or 0 for row in group}):
+            of_size = [row for row in group if (row["size_bytes"] or 0) == size and row["ranks"]]
+            at = {p: launch_time([r for r in of_size if r["ranks"] == p])[0] for p in {r["ranks"] for r in of_size}}
+            try:
+                sizes[size] = predict(at, ranks)
+                known |= set(at)
+            except UsageError as error:
+                refused = error
+        if sizes:
+            facts = {name: group[0][name] for name in ALIKE if name not in RANKED}
+            found.append(Scaled(facts, tuple(sorted(known)), sizes))
+    if not found:
+        raise refused or UsageError("nothing to predict from")
+    return found
+
+
+def as_json(found: Model) -> dict[str, Any]:
+    """A model as JSON can hold it."""
+    return {
+        "facts": {name: value for name, value in found.facts.items() if value is not None},
+        "segments": [{**asdict(s), "bandwidth_mb_s": s.bandwidth} for s in found.curve.segments],
+        "breaks": [list(pair) for pair in found.curve.breaks],
+        "mean_error": found.curve.error,
+        "message": None if found.message is None else asdict(found.message),
+        "cells": [asdict(cell) for cell in found.cells],
+    }
+
+
+def scaled_as_json(found: Scaled) -> dict[str, Any]:
+    """Predictions as JSON can hold them."""
+    facts = {name: value for name, value in found.facts.items() if value is not None}
+    sizes = [{"size_bytes": size, **asdict(one)} for size, one in found.sizes.items()]
+    return {"facts": facts, "measured_ranks": list(found.measured), "predictions": sizes}
+
+
+def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
+    by_size: dict[int, list[Row]] = {}
+    for row in group:
+        by_size.setdefault(row["size_bytes"] or 0, []).append(row)
+    sizes = sorted(by_size)
+    times = [launch_time(by_size[size]) for size in sizes]
+    curve = fit(sizes, [time for time, _ in times])
+    facts = {name: group[0][name] for name in ALIKE}
+    message = message_of(facts, messages)
+    cells = []
+    for size, (time, launches), fitted in zip(sizes, times, curve.time_us(sizes), strict=True):
+        row = by_size[size][0]
+        bound = None if message is None else lower_bound_us(
+            row["bw_formula"], row["benchmark"], row["bytes_total"] or 0, row["ranks"] or 1,
+            message.alpha_us, message.beta_us,
+        )  # fmt: skip
+        cells.append(Cell(size, launches, time, float(fitted), bound, None if bound is None else bound / time))
+    return Model(facts, curve, tuple(cells), message)
+
+
+def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | None:
+    """The fastest small message and the fastest byte of a large one, of the same backend, library and device.
+
+    Args:
+        facts: :data:`MEASURED`, device, buffer.
+        messages: cells of `latency`.
+
+    Returns:
+        None where `latency` was not measured at small and at large sizes.
+    """
+    same = (*MEASURED, "device", "buffer")
+    alike = [row for row in messages if all(row[name] == facts[name] for name in same) and row["metric"] == "latency"]
+    small = [row for row in alike if (row["size_bytes"] or 0) <= SMALL]
+    large = [row for row in alike if (row["size_bytes"] or 0) >= LARGE]
+    if not small or not large:
+        return None
+    alpha = min(launch_time(rows)[0] for rows in grouped(small, ("size_bytes",)))
+    beta = min(launch_time(rows)[0] / rows[0]["size_bytes"] for rows in grouped(large, ("size_bytes",)))
+    return Message(alpha, beta, "latency")
+
+
+def launch_time(rows: Sequence[Row]) -> tuple[float, int]:
+    """(median over launches of what each says in µs, how many launches)."""
+    launches: dict[str, list[float]] = {}
+    for row in rows:
+        launches.setdefault(row["launch_id"], []).append(math.log(row["time_us"]))
+    return math.exp(float(np.median([np.mean(logs) for logs in launches.values()]))), len(launches)
+
+
+def grouped(rows: Sequence[Row], names: Sequence[str]) -> list[list[Row]]:
+    """Rows with equal columns `names`, each group in the order of the rows."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return list(found.values())

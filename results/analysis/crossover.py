@@ -1,0 +1,98 @@
+"""Which of several backends or bindings is fastest at which size, and where that changes. Pure functions over rows.
+
+It tells what this run measured, and judges nothing: two sides whose numbers lie within their spread change places by
+chance. `omb-py compare` decides that.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+from omb_py.results.formats.units import number_of, size_text
+
+Row = Mapping[str, Any]
+FASTEST = "◀"
+CROSSOVER = "◀ crossover"
+_ALIKE = ("benchmark", "dtype", "op", "ranks", "window", "datatype_layout")
+"""Columns in which rows must agree to stand beside each other; then come the sizes."""
+
+
+def _side(row: Row) -> tuple[str, str, str]:
+    return str(row.get("backend")), str(row.get("binding")), str(row.get("device"))
+
+
+def _group(row: Row) -> tuple[str, ...]:
+    return tuple(str(row.get(name)) for name in _ALIKE)
+
+
+def _place(row: Row) -> tuple[tuple[str, ...], int]:
+    size = number_of(row.get("size_bytes"))
+    return _group(row), 0 if math.isnan(size) else int(size)
+
+
+def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], tuple[str, str, str]]:
+    """(what rows have in common, size in bytes) -> the side that is fastest there, by its median over launches.
+
+    Only where two sides or more were measured. Of `us` the least is fastest, of other units (MB/s) the most.
+    """
+    values: dict[tuple[tuple[str, ...], int], dict[tuple[str, str, str], list[float]]] = {}
+    for row in rows:
+        value = number_of(row.get("value"))
+        if not math.isnan(value):
+            values.setdefault(_place(row), {}).setdefault(_side(row), []).append(value)
+    least = all(row.get("unit") == "us" for row in rows)
+    found = {}
+    for place, sides in sorted(values.items()):
+        if len(sides) > 1:
+            medians = {side: statistics.median(of_side) for side, of_side in sides.items()}
+            found[place] = (min if least else max)(medians, key=lambda side: medians[side])
+    return found
+
+
+def marks(rows: Sequence[Row]) -> list[str]:
+    """For each row: the fastest of its size, with the word where the size before had another; else empty."""
+    best = fastest(rows)
+    changed = set()
+    for _, places in groupby(best, key=lambda place: place[0]):
+        several = list(places)
+        changed |= {place for last, place in pairwise(several) if best[last] != best[place]}
+    told = []
+    for row in rows:
+        place = _place(row)
+        is_best = best.get(place) == _side(row)
+        told.append("" if not is_best else CROSSOVER if place in changed else FASTEST)
+    return told
+
+
+def sentences(rows: Sequence[Row]) -> list[str]:
+    """For each kind of rows one line: ``allreduce: mpi is fastest up to 64 KiB, gloo from 128 KiB``."""
+    best = fastest(rows)
+    sides = {_side(row) for row in rows}
+    lines = []
+    for group, places in groupby(best, key=lambda place: place[0]):
+        parts = []
+        for side, run in groupby(places, key=lambda place: best[place]):
+            sizes = [size_text(size) for _, size in run]
+            parts.append((_name(side, sides), sizes[0], sizes[-1]))
+        what = group[0] if len({common for common, _ in best}) == 1 else " ".join(group[:2])
+        (first, _, until), *others = parts
+        if not others:
+            lines.append(f"{what}: {first} is fastest at every size")
+            continue
+        told = [f"{name} from {start} to {end}" for name, start, end in others[:-1]]
+        told.append(f"{others[-1][0]} from {others[-1][1]}")
+        lines.append(f"{what}: {first} is fastest up to {until}, {', '.join(told)}")
+    return lines
+
+
+def _name(side: tuple[str, str, str], sides: set[tuple[str, str, str]]) -> str:
+    """The backend alone where that tells it from the others."""
+    backend, binding, device = side
+    mine = [other for other in sides if other[0] == backend]
+    if len(mine) == 1:
+        return backend
+    return " ".join((backend, binding, *((device,) if len({other[2] for other in mine}) > 1 else ())))

@@ -1,0 +1,129 @@
+"""The history of a series: its levels, the changes between them, and what changed around it at each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from omb_py.errors import UsageError
+from omb_py.results.analysis.series import Point, Series, by_version
+from omb_py.results.compare.environment_diff import Difference, differences
+from omb_py.results.statistics.change_points import DELTA, LEAST, MOST, change_points
+from omb_py.results.statistics.launch_time import FIELD
+
+Provenance = Callable[[str], Mapping[str, Any]]
+"""Launch id -> its provenance; empty when it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A stretch of launches without a change."""
+
+    first: Point
+    last: Point
+    launches: int
+    time_us: float
+    """Median over the launches of their medians, or of their printed means, in µs; of a band relative, in the geometric
+    mean of its sizes."""
+    spread: float
+    """Relative: 1.4826 times the median absolute deviation of the logs."""
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change between two levels."""
+
+    before: Point
+    """The last launch before it."""
+    after: Point
+    ratio: float
+    p: float
+    what_changed: tuple[Difference, ...]
+    """Between the environments of these two launches."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What is known of a series."""
+
+    series: Series
+    levels: tuple[Level, ...]
+    steps: tuple[Step, ...]
+    left_out: int
+    """Launches older than those that were judged."""
+
+
+def history(
+    series: Series, provenance: Provenance, *, versions: bool = False, delta: float = DELTA, seed: int = 0
+) -> History:
+    """Levels and changes of a series.
+
+    Args:
+        series: launches of one cell or band.
+        provenance: looks up a launch; called for the two launches around each change.
+        versions: order the launches by version of the library instead of by time.
+        delta: smallest relative step that is told.
+        seed: of the test's random orders.
+
+    Raises:
+        UsageError: fewer than :data:`~omb_py.results.statistics.change_points.LEAST` launches.
+    """
+    if len(series.points) < LEAST:
+        raise UsageError(f"{len(series.points)} launches are too few for a history: {LEAST} are needed")
+    newest = series.points[-MOST:]
+    points = by_version(newest) if versions else list(newest)
+    logs = np.array([point.log_time for point in points])
+    changes = change_points(logs, delta=delta, seed=seed)
+    bounds = [0, *(change.at for change in changes), len(points)]
+    levels = [_level(points[a:b], logs[a:b]) for a, b in itertools.pairwise(bounds)]
+    steps = []
+    for change in changes:
+        before, after = points[change.at - 1], points[change.at]
+        changed = differences([provenance(before.launch_id)], [provenance(after.launch_id)],
+                              (_row(series, before), _row(series, after)))  # fmt: skip
+        steps.append(Step(before, after, change.ratio, change.p, tuple(changed)))
+    return History(series, tuple(levels), tuple(steps), len(series.points) - len(newest))
+
+
+def as_json(found: History) -> dict[str, Any]:
+    """A history as JSON can hold it; times are ``median_us``, of imported rows ``mean_us``."""
+    time = f"{found.series.facts[FIELD]}_us"
+    return {
+        "series": {name: value for name, value in found.series.facts.items() if value is not None},
+        "sizes": list(found.series.sizes),
+        "launches": [
+            {"launch_id": p.launch_id, "started_at": p.started_at, "library_version": p.library_version,
+             "environment_key": p.environment_key, time: math.exp(p.log_time)}
+            for p in found.series.points
+        ],
+        "left_out": found.left_out,
+        "levels": [
+            {"from": level.first.launch_id, "to": level.last.launch_id, "launches": level.launches,
+             time: level.time_us, "spread": level.spread, "library_versions": list(level.versions)}
+            for level in found.levels
+        ],
+        "changes": [
+            {"before": step.before.launch_id, "after": step.after.launch_id, "at": step.after.started_at,
+             "ratio": step.ratio, "p": step.p, "library_version_before": step.before.library_version,
+             "library_version_after": step.after.library_version,
+             "environment": [{"what": d.what, "before": d.base, "after": d.new} for d in step.what_changed]}
+            for step in found.steps
+        ],
+    }  # fmt: skip
+
+
+def _level(points: Sequence[Point], logs: np.ndarray[Any, np.dtype[np.float64]]) -> Level:
+    middle = float(np.median(logs))
+    spread = 1.4826 * float(np.median(np.abs(logs - middle)))
+    versions = tuple(dict.fromkeys(point.library_version for point in points))
+    return Level(points[0], points[-1], len(points), math.exp(middle), spread, versions)
+
+
+def _row(series: Series, point: Point) -> dict[str, Any]:
+    return {**series.facts, "library_version": point.library_version}

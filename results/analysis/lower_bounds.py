@@ -1,0 +1,37 @@
+"""Lower bounds of collectives: no algorithm over one full-duplex port a rank is faster, offload apart."""
+
+from __future__ import annotations
+
+import math
+
+from omb_py.results.statistics.bandwidth import FORMULAS
+
+_PREFIX = "nccl-tests:"
+BARRIER = "barrier"
+
+
+def lower_bound_us(
+    formula: str | None, benchmark: str, bytes_total: int, ranks: int, alpha_us: float, beta_us: float
+) -> float | None:
+    """The larger of two bounds: ceil(log2 p) alpha, and what a rank must send or get at least, times beta.
+
+    Args:
+        formula: as in the column ``bw_formula``, or its name alone; its bus factor is the share of `bytes_total` that
+            crosses each port.
+        benchmark: a barrier moves nothing and has the first bound only.
+        bytes_total: of the whole operation, as nccl-tests counts (the vector of an allreduce, else all blocks).
+        ranks: of the operation.
+        alpha_us: latency of a message between two ranks.
+        beta_us: time of a byte between two ranks.
+
+    Returns:
+        None where no bound is known: not a collective, or one rank.
+    """
+    name = (formula or "").removeprefix(_PREFIX)
+    is_barrier = benchmark.removeprefix("i").removesuffix("_persistent") == BARRIER
+    if ranks < 2 or (name not in FORMULAS and not is_barrier) or name == "sendrecv":
+        return None
+    rounds = math.ceil(math.log2(ranks)) * alpha_us
+    if is_barrier:
+        return rounds
+    return max(rounds, FORMULAS[name].bus(ranks) * FORMULAS[name].algorithm(ranks) * bytes_total * beta_us)

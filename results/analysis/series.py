@@ -1,0 +1,181 @@
+"""One cell or band of sizes over the launches of a store: a number a launch, the launch being the sample."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omb_py.errors import UsageError, nearest
+from omb_py.results.checks import pair_sweeps
+from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC_COLUMNS
+from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
+from omb_py.results.store.keys import COMPARED
+from omb_py.results.store.paths import OnSkip
+from omb_py.results.store.read import load_table, to_rows
+
+BANDS: Mapping[str, tuple[int, float]] = {
+    "small": (0, 4 * 2**10),
+    "medium": (4 * 2**10 + 1, 2**20 - 1),
+    "large": (2**20, math.inf),
+}
+"""Smallest and largest size in bytes."""
+
+WHO = ("backend", "binding", "library")
+MEASURED = (*WHO, "source", FIELD)
+"""Who made the numbers, and what they are: medians of samples, or, of imported rows, the printed means."""
+_ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
+COLUMNS = tuple(dict.fromkeys((
+    "run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key", "comparability_key",
+    "bytes_total", "bw_formula", "parameters", *STATISTIC_COLUMNS, *WHO, *COMPARED,
+)))  # fmt: skip
+"""Of a row that :func:`rows_of` reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A launch of a series."""
+
+    launch_id: str
+    started_at: str
+    library_version: str
+    environment_key: str
+    log_time: float
+    """Of the median (or the printed mean) in µs; of a band the mean over its sizes of the distances from each size's
+    own mean, plus the mean of those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What is alike in all launches, and the launches in order of time."""
+
+    facts: Mapping[str, Any]
+    """:data:`MEASURED` and :data:`~omb_py.results.store.keys.COMPARED`; size_bytes is None for a band of sizes."""
+    sizes: tuple[int | None, ...]
+    points: tuple[Point, ...]
+
+
+def band(name: str) -> tuple[int, float]:
+    """The sizes of a band. Raises UsageError with the nearest name."""
+    if name not in BANDS:
+        raise UsageError(f"unknown band {name!r}: {nearest(name, BANDS)}")
+    return BANDS[name]
+
+
+def rows_of(
+    store: str | Path, benchmark: str, filters: Mapping[str, Any], on_skip: OnSkip | None = None
+) -> list[dict[str, Any]]:
+    """The cells of a benchmark that were timed, each with ``time_us`` and the ``statistic`` that it is.
+
+    Raises UsageError when there is none, with the nearest that there is and what to type.
+    """
+    place = str(store)
+    rows = to_rows(load_table(store, columns=COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
+    found = timed(rows)
+    if found:
+        return found
+    measure = f"measure with omb-py {benchmark} --store {place}"
+    known = load_table(store, columns=("benchmark",), on_skip=lambda path, why: None)["benchmark"].unique().to_pylist()
+    if not known:
+        raise UsageError(f"the store {place!r} is empty: {measure}")
+    if benchmark not in known:
+        raise UsageError(f"no cell of {benchmark} in {place!r}: {nearest(benchmark, known)}; or {measure}")
+    if rows:
+        raise UsageError(
+            f"no cell of {benchmark} in {place!r} was timed, but for pairs of nodes by omb-py links: {measure}"
+        )
+    raise UsageError(f"no cell of {benchmark} with {_said(filters)} in {place!r}: {_near(store, benchmark, filters)}")
+
+
+def timed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that say a time, each with ``time_us`` and the ``statistic`` that it is.
+
+    Those of a sweep over pairs of nodes are left out: a pair is no launch of all ranks.
+    """
+    return [
+        {**row, FIELD: statistic_of(row), "time_us": time}
+        for row in rows
+        if (time := time_of(row)) and not pair_sweeps.is_row(row.get("parameters"))
+    ]
+
+
+def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[Series]:
+    """The series in some cells, those with most launches first.
+
+    Args:
+        rows: as :func:`rows_of` gives them.
+        whole_band: sizes are taken together; else each size is a series of its own.
+    """
+    grouped: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        apart = () if whole_band else (row["size_bytes"], row["comparability_key"])
+        grouped.setdefault((*(row[name] for name in (*MEASURED, *_ALIKE)), *apart), []).append(row)
+    found = [_series(alike, whole_band) for alike in grouped.values()]
+    return sorted(found, key=lambda one: (-len(one.points), one.sizes[0] or 0))
+
+
+def by_version(points: Sequence[Point]) -> list[Point]:
+    """The launches by version of the library, older versions first, and by time within one."""
+    return sorted(points, key=lambda point: version_key(point.library_version))
+
+
+def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
+    """Orders versions as people do: 5.0.10 is behind 5.0.9, and 5.1 behind 5.1rc1.
+
+    >>> version_key("5.0.9") < version_key("5.0.10") and version_key("5.1rc1") < version_key("5.1")
+    True
+    """
+    parts = re.findall(r"\d+|[A-Za-z]+", version)
+    return (*((2, int(p), "") if p.isdigit() else (0, 0, p.lower()) for p in parts), (1, 0, ""))
+
+
+def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
+    cells = [(row["size_bytes"], row["comparability_key"]) for row in rows]
+    logs = np.log([row["time_us"] for row in rows])
+    by_cell: dict[Any, list[int]] = {}
+    for position, cell in enumerate(cells):
+        by_cell.setdefault(cell, []).append(position)
+    means = {cell: float(np.mean(logs[where])) for cell, where in by_cell.items()}
+    middle = float(np.mean(list(means.values())))
+    distances = np.array([log - means[cell] for log, cell in zip(logs, cells, strict=True)])
+    launches: dict[str, list[int]] = {}
+    # launches of an imported file have one time of start: there the order within the file counts
+    in_time = sorted(
+        range(len(rows)), key=lambda i: (rows[i]["started_at"], rows[i]["run_id"], rows[i]["launch_index"])
+    )
+    for position in in_time:
+        launches.setdefault(rows[position]["launch_id"], []).append(position)
+    points = [
+        Point(
+            name, rows[where[0]]["started_at"], rows[where[0]]["library_version"] or "unknown",
+            rows[where[0]]["environment_key"] or "", middle + float(np.mean(distances[where])),
+        )
+        for name, where in launches.items()
+    ]  # fmt: skip
+    facts = {name: rows[0][name] for name in (*MEASURED, *COMPARED)} | ({"size_bytes": None} if whole_band else {})
+    sizes = tuple(sorted({size for size, _ in cells}, key=lambda size: size or 0))
+    return Series(facts, sizes, tuple(points))
+
+
+def _said(filters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in filters.items()) or "any values"
+
+
+def _near(store: str | Path, benchmark: str, filters: Mapping[str, Any]) -> str:
+    """For the first filter that nothing meets: what there is."""
+    for name, value in filters.items():
+        column = load_table(store, columns=(name,), on_skip=lambda path, why: None, benchmark=benchmark)[name]
+        found = [one for one in column.unique().to_pylist() if one is not None]
+        wanted = value if isinstance(value, (list, tuple)) else [value]
+        if any(str(one) == str(w) for one in found for w in wanted):
+            continue
+        if name == "size_bytes" and found and len(wanted) == 1:
+            closest = min(found, key=lambda size: abs(math.log1p(size) - math.log1p(float(wanted[0]))))
+            return f"the nearest size there is {closest}"
+        return f"{name}: {nearest(str(wanted[0]), map(str, found))}" if found else f"{name} is never given"
+    return "each of these exists, but not together: leave one out"

@@ -1,0 +1,190 @@
+"""A sweep over all pairs (``omb-py links``): what its launches measured, and what was found slow; also from the store.
+
+Judged by :mod:`omb_py.results.checks.links`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from omb_py.engine.program.pair_schedule import DIRECTIONS
+from omb_py.results.checks import links
+
+Floats = NDArray[np.float64]
+Row = Mapping[str, Any]
+
+METRICS = tuple(links.DELTAS)
+MARKS = ("pair", "pass", "direction")
+"""What the ``parameters`` of a stored row of a sweep say, among others."""
+COLUMNS = ("run_id", "launch_index", "benchmark", "parameters", "metrics", "hosts", "samples_us")
+"""Of the store, for :func:`found_of`."""
+
+
+@dataclass
+class Table:
+    """What one launch measured: a few numbers for each pair and pass."""
+
+    members: tuple[int, ...]
+    """The ranks of the launch that took part."""
+    passes: int
+    values: dict[str, Floats] = field(default_factory=dict)
+    """metric -> logs of µs, shape (passes, pairs); of bandwidth the slower direction. NaN: not measured."""
+    directions: dict[str, Floats] = field(default_factory=dict)
+    """direction -> log of the µs of a window, shape (passes, pairs)."""
+    hosts: Sequence[str] = ()
+    """Of all ranks of the launch."""
+    window_bytes: float = math.nan
+
+    def __post_init__(self) -> None:
+        shape = self.passes, len(self.members) * (len(self.members) - 1) // 2
+        self.values = {metric: np.full(shape, np.nan) for metric in METRICS}
+        self.directions = {direction: np.full(shape, np.nan) for direction in DIRECTIONS}
+        self._place = {rank: k for k, rank in enumerate(self.members)}
+
+    def latency(self, turn: int, pairs: Sequence[tuple[int, int]], samples: Floats) -> None:
+        """Take in the ping-pongs of a pass: `pairs` of ranks, samples in µs, shape (pairs, iterations)."""
+        columns = self._columns(pairs)
+        self.values["latency"][turn, columns] = np.log(np.median(samples, axis=1))
+        self.values["tail"][turn, columns] = np.log(links.tail(samples))
+
+    def bandwidth(
+        self, turn: int, direction: str, pairs: Sequence[tuple[int, int]], samples: Floats, window_bytes: float
+    ) -> None:
+        """Take in the windows of a pass in a direction, each of `window_bytes`; the rest as in :meth:`latency`."""
+        columns, means = self._columns(pairs), np.log(samples.mean(axis=1))
+        self.directions[direction][turn, columns] = means
+        self.values["bandwidth"][turn, columns] = np.fmax(self.values["bandwidth"][turn, columns], means)
+        self.window_bytes = window_bytes
+
+    def _columns(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
+        place, n = self._place, len(self.members)
+        return [links.column_of(n, place[a], place[b]) for a, b in pairs]
+
+    def typical(self, metric: str) -> Floats:
+        """Median over the passes of each pair: µs, or MB/s of the slower direction."""
+        middle = _middle(self.values[metric])
+        return self.window_bytes / middle if metric == "bandwidth" else middle
+
+    def rate(self, direction: str) -> Floats:
+        """MB/s of each pair in a direction; NaN where it was not measured."""
+        rate: Floats = self.window_bytes / _middle(self.directions[direction])
+        return rate
+
+    @property
+    def complete(self) -> bool:
+        """Every pair was measured in every pass."""
+        return not any(np.isnan(values).any() for values in self.values.values())
+
+
+def _middle(logs: Floats) -> Floats:
+    known = ~np.isnan(logs).all(axis=0)
+    made = np.full(logs.shape[1], np.nan)
+    made[known] = np.exp(np.nanmedian(logs[:, known], axis=0))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How a sweep ended."""
+
+    run_id: str
+    names: tuple[str, ...]
+    """Of each endpoint: its host, with the number on the host where there are several."""
+    first: Table
+    suspects: tuple[links.Suspect, ...]
+    repeat: Table | None
+    said: Mapping[links.Suspect, links.Suspect | None]
+    """What the repeat says of the suspects: slow again, or None where it cleared them."""
+
+    @property
+    def judged(self) -> bool:
+        """All pairs were measured, of nodes enough for verdicts."""
+        return self.first.complete and len(self.names) >= links.LEAST
+
+    @property
+    def confirmed(self) -> list[links.Suspect]:
+        """Those that were slow twice, by what the repeat found."""
+        return [again for again in self.said.values() if again is not None]
+
+    def state(self, suspect: links.Suspect) -> str:
+        """``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
+        if suspect not in self.said:
+            return "suspect"
+        return "cleared" if self.said[suspect] is None else "confirmed"
+
+    def name(self, suspect: links.Suspect) -> str:
+        """``node3``, ``node1 - node2``."""
+        return " - ".join(self.names[end] for end in suspect.ends)
+
+
+def names_of(hosts: Sequence[str]) -> tuple[str, ...]:
+    """What the ranks on these hosts are called.
+
+    >>> names_of(["a", "b"]), names_of(["a", "a"])
+    (('a', 'b'), ('a:0', 'a:1'))
+    """
+    if len(set(hosts)) == len(hosts):
+        return tuple(hosts)
+    return tuple(f"{host}:{hosts[:rank].count(host)}" for rank, host in enumerate(hosts))
+
+
+def is_row(parameters: Mapping[str, str] | None) -> bool:
+    """Whether a stored row with these ``parameters`` is of a sweep."""
+    return parameters is not None and all(mark in parameters for mark in MARKS)
+
+
+def found_of(rows: Sequence[Row]) -> Found:
+    """A stored sweep, judged again by the usual rules; without suspects where a launch of it is not whole.
+
+    Args:
+        rows: all rows of one run, with :data:`COLUMNS`; ``parameters`` and ``metrics`` as mappings. Its launch with
+            the smallest number is the sweep, the next one the repeat.
+
+    Raises ValueError when there is no row.
+    """
+    if not rows:
+        raise ValueError("a sweep without rows")
+    launches = sorted({int(row["launch_index"]) for row in rows})
+    first, *more = [_table([row for row in rows if int(row["launch_index"]) == launch]) for launch in launches[:2]]
+    plain = Found(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
+    if not plain.judged or first.members != tuple(range(len(first.members))):
+        return plain
+    suspects = tuple(links.suspects(first.values, len(first.members)))
+    repeat = more[0] if suspects and more and more[0].complete else None
+    said = links.confirm(suspects, repeat.values, repeat.members) if repeat is not None else {}
+    return replace(plain, suspects=suspects, repeat=repeat, said=said)
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    """What stored rows of a launch say."""
+    hosts: dict[int, str] = {}
+    turns: dict[str, int] = {}
+    for row in rows:
+        hosts.update(zip(_pair(row), map(str, row["hosts"]), strict=True))
+        turns.setdefault(row["parameters"]["pass"], len(turns))
+    members = tuple(sorted(hosts))
+    made = Table(members, len(turns), hosts=[hosts[rank] for rank in members])
+    for row in rows:
+        turn, pair = turns[row["parameters"]["pass"]], (_pair(row),)
+        samples = _samples(row["samples_us"])
+        if row["benchmark"] == "latency":
+            made.latency(turn, pair, samples)
+        else:
+            moved = float((row["metrics"] or {}).get("bytes_moved", math.nan))
+            made.bandwidth(turn, row["parameters"]["direction"], pair, samples, moved)
+    return made
+
+
+def _pair(row: Row) -> tuple[int, int]:
+    first, second = str(row["parameters"]["pair"]).split("-")
+    return int(first), int(second)
+
+
+def _samples(values: ArrayLike) -> Floats:
+    return np.asarray(values, dtype=np.float64).reshape(1, -1)

@@ -1,0 +1,1 @@
+"""Comparisons: which launches, which cells, which verdict."""

@@ -1,0 +1,69 @@
+"""What a cell is called in print: benchmark and size, and what tells it from others of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from omb_py.results.formats.units import size_text
+
+Row = Mapping[str, Any]
+
+WORDS: Mapping[str, str] = {
+    "ranks": "{} ranks",
+    "nodes": "{} nodes",
+    "ranks_per_node": "{} ranks a node",
+    "window": "window {}",
+    "threads": "{} threads",
+    "batch": "batch {}",
+    "in_place": "in place {}",
+    "root": "root {}",
+    "devices": "{} devices",
+    "process_sync": "sync {}",
+    "thread_level": "level {}",
+    "cache": "cache {}",
+}
+"""Column -> how its value is said; values of other columns speak for themselves."""
+_TELLING = (
+    "backend", "binding", "ranks", "nodes", "device", "buffer", "dtype", "op", "in_place", "root", "window", "threads",
+    "process_sync", "timing", "cache", "datatype_layout", "batch", "metric", "parameters",
+)  # fmt: skip
+"""Columns that may tell cells of one benchmark and size apart."""
+COLUMNS = ("benchmark", "size_bytes", *_TELLING)
+"""What a row must have to be named."""
+
+
+def name(row: Row) -> str:
+    """``allreduce 1 KiB``; a benchmark without a size by its name."""
+    size = row.get("size_bytes")
+    return f"{row['benchmark']} {size_text(size)}" if size else str(row["benchmark"])
+
+
+def namer(rows: Iterable[Row]) -> Callable[[Row], str]:
+    """Names for rows among each other: ``allreduce 1 KiB, 4 ranks`` where there are some on 2 ranks as well.
+
+    Args:
+        rows: a row of each cell.
+    """
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(name(row), []).append(row)
+    varying: dict[str, dict[str, None]] = {}
+    for alike in by_name.values():
+        columns = [column for column in _TELLING if len({_said(column, row) for row in alike}) > 1]
+        varying.setdefault(str(alike[0]["benchmark"]), {}).update(dict.fromkeys(columns))
+
+    def named(row: Row) -> str:
+        columns = varying.get(str(row["benchmark"]), {})
+        return ", ".join([name(row), *filter(None, (_said(column, row) for column in columns))])
+
+    return named
+
+
+def _said(column: str, row: Row) -> str:
+    value = row.get(column)
+    if value is None:
+        return ""
+    if column == "parameters":
+        return " ".join(f"{key}={value[key]}" for key in sorted(dict(value)) if key != "pass")
+    return WORDS.get(column, "{}").format(value)

@@ -1,0 +1,159 @@
+"""What differs between the environments of two sides: the first thing that a comparison says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from omb_py.results.store.keys import digest, environment_facts, flat
+
+_TITLES = (
+    ("library", "library"),
+    ("binding", "binding"),
+    ("backend", "backend"),
+    ("software", "software"),
+    ("environment", "variable"),
+    ("option", "option"),
+    ("node_facts", "node"),
+    ("launch", "launch"),
+)
+"""Sections of a provenance -> the word in front of a fact; the most telling first, as a report lists them."""
+_REPEATED = ("library_string", "library_version", "software.library", "launch.launcher")
+"""Say the library's version once more."""
+_IMPORTED = "imported."
+_TOOL = (f"{_IMPORTED}tool", f"{_IMPORTED}tool_version")
+"""What of an imported file is about how was measured; the rest names the file."""
+_ASKED = "config"
+"""In the section of the launch: what a comparison asked for on this side, which is no part of the environment key."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One fact that the sides do not share."""
+
+    what: str
+    """``variable UCX_TLS``."""
+    base: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.base} → {self.new}"
+
+
+def differences(
+    base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], rows: tuple[Any, Any] | None = None
+) -> list[Difference]:
+    """What differs between two sets of launches, the most telling first.
+
+    Args:
+        base: provenance of each launch of BASE; equal ones count once.
+        new: of NEW.
+        rows: a row of each side, for backend and binding, and for library and version where no provenance is.
+    """
+    sides = [_facts(base), _facts(new)]
+    if rows:
+        for facts, row in zip(sides, rows, strict=True):
+            named = " ".join(str(row[name]) for name in ("library", "library_version") if row.get(name))
+            facts["library"] = {named} if named else set()
+            for name in ("backend", "binding", "thread_level"):
+                facts[name] = {str(row[name])} if row.get(name) else set()
+    found = []
+    for name in dict.fromkeys((*sides[0], *sides[1])):
+        values = [facts.get(name, set()) for facts in sides]
+        if values[0] != values[1] and not (name in _REPEATED and _differ(sides, "library")):
+            found.append(_difference(_title(name), values))
+    said = {difference.what for difference in found}
+    found += [one for one in _asked(base, new) if one.what not in said]
+    found += _mapped(base, new)
+    return sorted(found, key=_place)
+
+
+def say(found: Sequence[Difference]) -> str:
+    """One line: ``library: NCCL 2.30 → NCCL 2.32, and nothing else``."""
+    if not found:
+        return "nothing that is recorded"
+    return "; ".join(map(str, found)) + ", and nothing else"
+
+
+def _differ(sides: Sequence[Mapping[str, set[str]]], name: str) -> bool:
+    return sides[0].get(name) != sides[1].get(name)
+
+
+def _facts(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """Dotted name of each fact of the environment -> the values that it has in some launch."""
+    distinct = {digest(facts): facts for facts in map(environment_facts, provenances)}
+    out: dict[str, set[str]] = {}
+    for facts in distinct.values():
+        for name, value in flat(facts):
+            if name.startswith(_IMPORTED) and name not in _TOOL:
+                continue
+            out.setdefault(name, set()).add(value)
+    return out
+
+
+def _asked(base: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[Difference]:
+    """Variables that no allow-list has, and options of the benchmark, by which a comparison made the sides differ."""
+    sides: list[dict[str, set[str]]] = [{}, {}]
+    for facts, provenances in zip(sides, (base, new), strict=True):
+        for provenance in provenances:
+            asked = (provenance.get("launch") or {}).get(_ASKED) or {}
+            for name, value in (asked.get("set") or {}).items():
+                facts.setdefault(f"variable {name}", set()).add(str(value))
+            for option in asked.get("options") or ():
+                name, _, value = str(option).removeprefix("--").partition("=")
+                facts.setdefault(f"option {name}", set()).add(value or "given")
+    names = dict.fromkeys((*sides[0], *sides[1]))
+    values = {name: [side.get(name, set()) for side in sides] for name in names}
+    return [_difference(name, pair) for name, pair in values.items() if pair[0] != pair[1]]
+
+
+def _title(name: str) -> str:
+    head, _, rest = name.partition(".")
+    word = dict(_TITLES).get(head)
+    if word is None or not rest:
+        return word or name
+    return f"{word} {rest.removeprefix('packages.')}"
+
+
+def _place(difference: Difference) -> tuple[int, str]:
+    words = [word for _, word in _TITLES]
+    head = difference.what.split()[0]
+    return (words.index(head) if head in words else len(words)), difference.what
+
+
+def _difference(what: str, values: Sequence[set[str]]) -> Difference:
+    none = "not set" if what.startswith("variable ") else "none"
+    return Difference(what, *(_text(side) or none for side in values))
+
+
+def _text(values: set[str]) -> str:
+    shown = sorted(values)[:_SHOWN]
+    return " or ".join(value[:80] for value in shown) + (" or …" if len(values) > _SHOWN else "")
+
+
+def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Difference]:
+    """Shared objects of the same name but of another build: finds what versions and variables do not tell."""
+    sides = [_libraries(base), _libraries(new)]
+    names = [n for n in sides[0] if n in sides[1] and len(sides[0][n]) == len(sides[1][n]) == 1]
+    changed = [n for n in names if sides[0][n] != sides[1][n] and None not in sides[0][n] | sides[1][n]]
+    if not changed:
+        return []
+    shown = ", ".join(changed[:_SHOWN]) + (f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else "")
+    return [Difference(f"loaded libraries of other builds ({shown})", *(_builds(side[changed[0]]) for side in sides))]
+
+
+def _builds(ids: set[str | None]) -> str:
+    return " or ".join(sorted(str(i)[:8] for i in ids))
+
+
+def _libraries(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str | None]]:
+    out: dict[str, set[str | None]] = {}
+    for provenance in provenances:
+        for entry in provenance.get("loaded_libraries") or ():
+            name = PurePath(str(entry.get("path"))).name
+            if name.startswith("lib"):  # others are parts of Python packages, whose versions are told
+                out.setdefault(name, set()).add(entry.get("build_id"))
+    return out

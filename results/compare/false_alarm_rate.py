@@ -1,0 +1,111 @@
+"""The false-alarm rate on a site: comparisons of a library with itself, kept beside the store's launches."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy import special
+
+from omb_py.errors import EnvironmentProblem
+from omb_py.results.compare.match import SIDES
+from omb_py.results.compare.report import AA, COMPARE, Report
+from omb_py.results.formats.compare_forms import to_json
+from omb_py.results.store.paths import OnSkip
+from omb_py.results.store.write import first_line
+
+FOLDER = "reports"
+_BOUND = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRate:
+    """What all A/A reports of a store say together."""
+
+    reports: int = 0
+    alarmed: int = 0
+    """Reports with any SLOWER or FASTER."""
+    cells: int = 0
+    alarms: int = 0
+
+    def sentence(self) -> str:
+        """One line for the end of a report."""
+        if not self.reports:
+            return (
+                "A/A on this site: never measured, so the rate of false alarms here is not known: omb-py aa BENCHMARK"
+            )
+        return (
+            f"A/A on this site: {self.alarms} of {self.cells} cells and {self.alarmed} of {self.reports} reports were "
+            f"false alarms (at most {bound(self.alarmed, self.reports):.0%} of reports, with 95 % confidence)"
+        )
+
+
+def bound(events: int, trials: int) -> float:
+    """Upper bound of a rate at 95 %, one-sided (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934).
+
+    >>> round(bound(0, 59), 3)
+    0.05
+    """
+    return 1.0 if events >= trials else float(special.betaincinv(events + 1, trials - events, _BOUND))
+
+
+def keep(report: Report, store: Path) -> Path:
+    """Write a report to ``STORE/reports/RUN.json``, whole or not at all. Raises EnvironmentProblem."""
+    path = store / FOLDER / f"{report.run_id}.json"
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(to_json(report), encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, Any]]:
+    """The reports of a store as :func:`omb_py.results.compare.report.as_dict` made them, oldest first.
+
+    Args:
+        store: its folder.
+        on_skip: called with the path and the reason for each file that holds no report; by default nothing.
+    """
+    for path in sorted((store / FOLDER).glob("*.json")):
+        try:
+            told = _checked(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if on_skip is not None:
+                on_skip(path, f"not a report of omb-py compare ({first_line(error)})")
+            continue
+        yield told
+
+
+def _checked(told: Any) -> Mapping[str, Any]:
+    """What every reader needs. Raises one of the errors of a thing that is built otherwise."""
+    if told["kind"] not in (COMPARE, AA):
+        raise ValueError(f"a report of kind {told['kind']!r}")
+    counts = {word: int(count) for word, count in told["verdicts"].items()}
+    sides = {side: dict(told["sides"][side]) for side in SIDES}
+    return {
+        **told,
+        "verdicts": counts,
+        "sides": sides,
+        "cells": [{**cell, "verdict": cell["verdict"]} for cell in told["cells"]],
+    }
+
+
+def site_rate(store: Path) -> SiteRate:
+    """The A/A reports of a store, counted; files that are none are passed over."""
+    reports = alarmed = cells = alarms = 0
+    for told in kept(store):
+        if told["kind"] != AA:
+            continue
+        words = told["verdicts"]
+        found = words.get("SLOWER", 0) + words.get("FASTER", 0)
+        reports, alarmed = reports + 1, alarmed + bool(found)
+        cells, alarms = cells + sum(words.values()), alarms + found
+    return SiteRate(reports, alarmed, cells, alarms)

@@ -1,0 +1,260 @@
+"""Which rows of two sides measure the same thing, and in what order their launches were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from omb_py.results.compare.judge import Launched, Look
+from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
+from omb_py.results.statistics.multiple_testing import MOST_LOOKS
+from omb_py.results.store.keys import COMPARED
+
+Row = Mapping[str, Any]
+Side = Literal["BASE", "NEW"]
+SIDES: tuple[Side, Side] = ("BASE", "NEW")
+
+LOOK_TAG = "compare_look"
+"""Of a row that was measured by a comparison: in which look, from 1."""
+LOOKS_TAG = "compare_looks"
+"""How many looks were declared."""
+SIDE_TAG = "compare_side"
+SOURCE = "source"
+_KEY = "comparability_key"
+PROGRAM = "program or placement"
+"""Instead of a column: keys differ where columns do not, so the benchmark has changed or ranks were put elsewhere."""
+_WHO = ("backend", "binding")
+_HOW = ("thread_level", "parameters")
+"""Columns that may be what a comparison is about, or tell two cells of one side from each other: the first where any
+benchmark of a side has several, the others where a cell has."""
+_NOT_WHAT = frozenset({"pass"})
+"""Parameters that number repetitions."""
+COLUMNS = (
+    "run_id", "launch_id", "launch_index", "started_at", "benchmark", "family", "library", "library_version", "metric",
+    "unit", "value", "median_us", "mean_us", "p99_us", "sync_limited", "validated", "comparability_key",
+    "environment_key", "tags", "hosts", "source", *_WHO, *_HOW, *COMPARED,
+)  # fmt: skip
+"""What a comparison reads of a store; some twice, which :func:`wanted` puts right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One thing that both sides have measured."""
+
+    base: Row
+    """One row of BASE, for what the cell is called."""
+    new: Row
+    looks: tuple[Look, ...]
+    statistic: str = "median"
+    """Of imported rows, which have no samples, ``mean``: the printed numbers are compared."""
+    limited: bool = False
+    """Some launch measured mostly the synchronisation (``sync_limited``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incomparable:
+    """The same benchmark and size on both sides, measured in ways that must not be compared."""
+
+    base: Row
+    new: Row
+    fields: tuple[str, ...]
+    """Columns that differ, or :data:`PROGRAM`."""
+
+
+@dataclass(slots=True)
+class Matched:
+    """What two sides have in common, and what not."""
+
+    cells: list[Cell] = field(default_factory=list)
+    incomparable: list[Incomparable] = field(default_factory=list)
+    only: dict[Side, list[Row]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    """A row for each cell that only this side has."""
+
+
+def wanted() -> tuple[str, ...]:
+    """The columns that :func:`match` needs."""
+    return tuple(dict.fromkeys(COLUMNS))
+
+
+def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
+    """Cells that both sides have, by benchmark and size.
+
+    Args:
+        base: rows with the columns of :func:`wanted`, of any number of launches.
+        new: the same of the other side.
+    """
+    sides = _grouped(base, new)
+    found = Matched()
+    mixed: set[Any] = set()
+    for identity, rows in sides["BASE"].items():
+        others = sides["NEW"].get(identity)
+        if others is None:
+            continue
+        if len({statistic_of(row) for row in (*rows, *others)} - {None}) > 1:
+            mixed.add(identity)
+        else:
+            found.cells.append(_cell(rows, others))
+    found.cells.sort(key=lambda cell: _place(cell.base))
+    found.incomparable = [_mixed(sides["BASE"][identity], sides["NEW"][identity]) for identity in mixed]
+    left: dict[Side, list[Row]] = {
+        side: sorted((rows[0] for identity, rows in sides[side].items() if identity not in sides[other]), key=_place)
+        for side, other in zip(SIDES, reversed(SIDES), strict=True)
+    }
+    for row in left["BASE"]:
+        partner = min(
+            (r for r in left["NEW"] if _same_place(row, r)), key=lambda r: len(differing(row, r)), default=None
+        )
+        if partner is None:
+            found.only["BASE"].append(row)
+            continue
+        left["NEW"].remove(partner)
+        found.incomparable.append(Incomparable(_named(row), _named(partner), differing(row, partner)))
+    found.incomparable.sort(key=lambda one: _place(one.base))
+    found.only["NEW"] = left["NEW"]
+    return found
+
+
+def differing(one: Row, other: Row) -> tuple[str, ...]:
+    """Why two rows are not compared: who measured, which statistic there is, columns of the comparability key;
+    :data:`PROGRAM` where the keys alone differ."""
+    one, other = _named(one), _named(other)
+    fields = tuple(name for name in (SOURCE, FIELD, *COMPARED) if one.get(name) != other.get(name))
+    if fields or one[_KEY] != other[_KEY]:
+        return fields or (PROGRAM,)
+    return tuple(name for name in (*_WHO, *_HOW) if _hashable(one.get(name)) != _hashable(other.get(name)))
+
+
+def _named(row: Row) -> Row:
+    """The row with the name of its statistic, which is no column."""
+    return {**row, FIELD: statistic_of(row)}
+
+
+def _mixed(base: Sequence[Row], new: Sequence[Row]) -> Incomparable:
+    """A cell of which there are medians and means."""
+    said = [" and ".join(sorted({found for row in rows if (found := statistic_of(row))})) for rows in (base, new)]
+    return Incomparable({**base[0], FIELD: said[0]}, {**new[0], FIELD: said[1]}, (FIELD,))
+
+
+def order(rows: Iterable[Row]) -> list[Row]:
+    """By time of the launch."""
+    return sorted(rows, key=lambda r: (str(r["started_at"]), str(r["run_id"]), int(r["launch_index"])))
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    """For sorting: comparisons measure in a shuffled order."""
+    words = tuple(str(row.get(name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
+    return (*words, *(int(row.get(name) or 0) for name in ("ranks", "size_bytes", "window")))
+
+
+def _same_place(one: Row, other: Row) -> bool:
+    return bool(one["benchmark"] == other["benchmark"] and one.get("size_bytes") == other.get("size_bytes"))
+
+
+def _telling(base: Sequence[Row], new: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
+    """The columns that tell cells of one side apart. Where each side has one value, the two may differ."""
+
+    def values(rows: Sequence[Row], name: str) -> set[Any]:
+        return {_hashable(row.get(name)) for row in rows}
+
+    return tuple(
+        name
+        for name in names
+        if not len(values(base, name)) == len(values(new, name)) == 1 or values(base, name) == values(new, name)
+    )
+
+
+Rows = dict[Any, list[Row]]
+
+
+def _grouped(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
+    """The rows of either side by cell; equal identities are the same cell."""
+    who = _telling(base, new, _WHO)
+    by_key = {side: _by(rows, (_KEY,)) for side, rows in zip(SIDES, (base, new), strict=True)}
+    found: dict[Side, Rows] = {side: {} for side in SIDES}
+    for key in {**by_key["BASE"], **by_key["NEW"]}:
+        alike = [by_key[side].get(key, []) for side in SIDES]
+        telling = _telling(alike[0], alike[1], _HOW)
+        for side, rows in zip(SIDES, alike, strict=True):
+            found[side] |= _by(rows, (_KEY, *who, *telling))
+    return found
+
+
+def _by(rows: Iterable[Row], names: Sequence[str]) -> Rows:
+    grouped: Rows = {}
+    for row in rows:
+        grouped.setdefault(tuple(_hashable(row.get(name)) for name in names), []).append(row)
+    return grouped
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple(sorted((k, v) for k, v in value.items() if k not in _NOT_WHAT))
+    return value
+
+
+def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
+    statistic = next((found for row in (*base, *new) if (found := statistic_of(row))), "median")
+    looks = []
+    for number in sorted({look_of(row) for row in base} & {look_of(row) for row in new}):
+        launches = {
+            side: _launches([row for row in rows if look_of(row) == number])
+            for side, rows in zip(SIDES, (base, new), strict=True)
+        }
+        if all(launches.values()):
+            looks.append(_ordered(launches["BASE"], launches["NEW"], may_pair=_all_ours((*base, *new))))
+    limited = any(row.get("sync_limited") for row in (*base, *new))
+    return Cell(base[0], new[0], tuple(looks), statistic, limited)
+
+
+def _all_ours(rows: Sequence[Row]) -> bool:
+    """Of imported launches the times at which they started are not known well enough to say which took turns."""
+    return all(row.get(SOURCE) == OURS for row in rows)
+
+
+def look_of(row: Row) -> int:
+    """In which look of a comparison a row was measured, from 1."""
+    return _counted(row, LOOK_TAG)
+
+
+def looks_of(rows: Iterable[Row]) -> int:
+    """How many looks were declared for a comparison that is stored; 1 where none was."""
+    return max((_counted(row, LOOKS_TAG) for row in rows), default=1)
+
+
+def _counted(row: Row, tag: str) -> int:
+    text = dict(row.get("tags") or {}).get(tag, "1")
+    return min(int(text), MOST_LOOKS) if text.isdecimal() and int(text) > 0 else 1
+
+
+Dated = dict[tuple[str, str, int], Launched]
+
+
+def _launches(rows: Sequence[Row]) -> Dated:
+    """One number a launch; of a cell that a launch has several times (a soak) the first, which is no average."""
+    found: Dated = {}
+    for row in order(rows):
+        key = (str(row["started_at"]), str(row["run_id"]), int(row["launch_index"]))
+        launched = from_row(row)
+        if launched is not None:
+            found.setdefault(key, launched)
+    return found
+
+
+def from_row(row: Row) -> Launched | None:
+    """What a row of the store says of its cell; None where it says no time."""
+    time = time_of(row)
+    if time is None:
+        return None
+    if statistic_of(row) == "mean":
+        return Launched(None, time)
+    mean, p99 = row.get("mean_us"), row.get("p99_us")
+    return Launched(time, mean if mean and mean > 0 else time, p99 if p99 and p99 > 0 else None)
+
+
+def _ordered(base: Dated, new: Dated, may_pair: bool) -> Look:
+    """A look: paired where, in order of time, each two launches are one of either side."""
+    in_time = sorted([(key, "BASE") for key in base] + [(key, "NEW") for key in new])
+    couples = [{side for _, side in in_time[k : k + 2]} for k in range(0, len(in_time), 2)]
+    interleaved = may_pair and len(base) == len(new) and all(len(couple) == 2 for couple in couples)
+    return Look(tuple(base[k] for k in sorted(base)), tuple(new[k] for k in sorted(new)), paired=interleaved)

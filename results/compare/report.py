@@ -1,0 +1,230 @@
+"""The report of a comparison as data: what every form of it shows, and the exit code."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
+from omb_py.results.compare.cell_names import namer
+from omb_py.results.compare.environment_diff import Difference, differences, say
+from omb_py.results.compare.judge import WORDS, Judged, Rules, judge
+from omb_py.results.compare.match import SIDES, Cell, Matched, Row, match
+from omb_py.results.compare.select_launches import Launches
+from omb_py.results.formats.units import share_text
+from omb_py.results.statistics.launch_time import OURS
+
+COMPARE, AA = "compare", "aa"
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything that is known of two sides."""
+
+    kind: str
+    """:data:`COMPARE`, or :data:`AA` for a library against itself."""
+    base: Launches
+    new: Launches
+    matched: Matched
+    judged: list[Judged]
+    """One entry for each of ``matched.cells``."""
+    rules: Rules
+    differences: list[Difference] = field(default_factory=list)
+    run_id: str | None = None
+    """Of a comparison that measured."""
+    seed: int | None = None
+    site: str = ""
+    """The false-alarm rate on this site, as a sentence."""
+    failed: list[str] = field(default_factory=list)
+    """Of a suite what could not be measured on both sides, with the reasons."""
+
+    @property
+    def named(self) -> Callable[[Row], str]:
+        """What each cell is called."""
+        matched = self.matched
+        rows = [*(cell.base for cell in matched.cells), *(one.base for one in matched.incomparable)]
+        return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
+
+    @property
+    def words(self) -> Counter[str]:
+        """Verdict -> number of cells; a cell whose tail alone has changed counts by its tail."""
+        found: Counter[str] = Counter({"NOT COMPARABLE": len(self.matched.incomparable)})
+        found.update(overall(one) for one in self.judged)
+        return found
+
+    @property
+    def questions(self) -> int:
+        """Size of the family in the first look."""
+        return sum(len(one.answers) for one in self.judged)
+
+
+def overall(judged: Judged) -> str:
+    """One word for both questions: the worst of them, except that an unclear tail does not blur a clear median."""
+    found = {answer.verdict for answer in judged.answers.values()}
+    changed = next((word for word in ("SLOWER", "FASTER") if word in found), None)
+    return changed or (judged.answers["median"].verdict if judged.answers else "UNCLEAR")
+
+
+def report_of(base: Launches, new: Launches, rules: Rules, kind: str = COMPARE) -> Report:
+    """Compare two sets of launches."""
+    matched = match(base.rows, new.rows)
+    judged = judge([cell.looks for cell in matched.cells], rules)
+    rows = (base.rows[0], new.rows[0]) if base.rows and new.rows else None
+    return Report(kind, base, new, matched, judged, rules, differences(base.provenances, new.provenances, rows))
+
+
+def exit_code(report: Report, strict: bool = False) -> int:
+    """1 where anything is SLOWER or did not validate; 3 where a part of a suite could not be measured; 4 under `strict`
+    where anything is not settled or comparable."""
+    words = report.words
+    if words["SLOWER"] or wrong_rows(report):
+        return NEGATIVE
+    if report.failed:
+        return ENVIRONMENT
+    return INCONCLUSIVE if strict and (words["UNCLEAR"] or words["NOT COMPARABLE"]) else OK
+
+
+def headline(report: Report) -> str:
+    """``3 slower, 1 faster, 62 same, 6 unclear``; verdicts of which there are none are left out, save slower."""
+    words = report.words
+    parts = [f"{words[word]} {word.lower()}" for word in WORDS if words[word] or word == "SLOWER"]
+    return ", ".join(parts)
+
+
+def by_benchmark(report: Report) -> list[str]:
+    """Of several benchmarks a line each: ``bcast: 2 slower, 6 same``."""
+    found: dict[str, Counter[str]] = {}
+    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+        found.setdefault(str(cell.base["benchmark"]), Counter())[overall(judged)] += 1
+    for one in report.matched.incomparable:
+        found.setdefault(str(one.base["benchmark"]), Counter())["NOT COMPARABLE"] += 1
+    if len(found) < 2:
+        return []
+    return [f"{what}: " + ", ".join(f"{words[word]} {word.lower()}" for word in WORDS if words[word])
+            for what, words in found.items()]  # fmt: skip
+
+
+def side_text(side: Launches) -> str:
+    """``Open MPI 5.0.11, native, 10 launches (20261121T…)``."""
+    rows = side.rows
+    libraries = dict.fromkeys(
+        f"{row.get('library') or row['source']} {row.get('library_version') or ''}" for row in rows
+    )
+    bindings = dict.fromkeys(str(row["binding"]) for row in rows if row.get("binding"))
+    launches = "1 launch" if side.count == 1 else f"{side.count} launches"
+    return ", ".join([*(name.strip() for name in libraries), *bindings, launches]) + f" ({side.word})"
+
+
+def preamble(report: Report) -> list[str]:
+    """The lines before the table: the sides, what differs between them, and what could be found at all."""
+    lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
+    lines.append(f"differs: {say(report.differences)}")
+    if any(row.get("source") != OURS for side in (report.base, report.new) for row in side.rows):
+        lines.append("imported launches say little of their environment: what else differs is not known")
+    seen = [a.detectable for one in report.judged if (a := one.answers.get("median")) and math.isfinite(a.detectable)]
+    if seen:
+        low, high = percent(min(seen)), percent(max(seen))
+        each = low if low == high else f"{low} to {high}, by cell"
+        lines.append(f"smallest change that these launches can show ({share_text(report.rules.power)} power): {each}")
+    return lines
+
+
+def closing(report: Report) -> list[str]:
+    """The lines after the table."""
+    rules, matched = report.rules, report.matched
+    looks = f", at most {rules.looks} looks" if rules.looks > 1 else ""
+    paired = {answer.paired for one in report.judged for answer in one.answers.values()}
+    lines = [
+        headline(report),
+        *(f"  {line}" for line in by_benchmark(report)),
+        f"NEW over BASE in time, {share_text(rules.level)} intervals; a change is one of {share_text(rules.delta)} or "
+        f"more (tail {share_text(rules.tail_delta)}); Holm over {report.questions} questions at "
+        f"{share_text(rules.alpha)}{looks}",
+    ]
+    if False in paired:
+        lines.append(
+            "the launches were not interleaved, so a drift of the machine between the sides counts as a change: "
+            "omb-py compare --env BASE=… --env NEW=… measures both in turn"
+        )
+    if any(cell.limited for cell in matched.cells):
+        lines.append("* mostly the skew of the synchronisation was measured: try --process-sync roundtime")
+    if any(cell.statistic == "mean" for cell in matched.cells):
+        lines.append("mean: imported cells have no samples, so the printed means are compared, and no tail is known")
+    named = report.named
+    lines += [f"not comparable: {named(one.base)}: {fields_text(one.base, one.new, one.fields)}"
+              for one in matched.incomparable]  # fmt: skip
+    for side, rows in matched.only.items():
+        if rows:
+            shown = ", ".join(map(named, rows[:4])) + (f" and {len(rows) - 4} more" if len(rows) > 4 else "")
+            lines.append(f"only in {side}: {shown}")
+    if wrong := wrong_rows(report):
+        lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
+    lines += [f"not measured: {told}" for told in report.failed]
+    return [*lines, report.site] if report.site else lines
+
+
+def wrong_rows(report: Report) -> int:
+    """Rows with wrong bytes."""
+    return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
+
+
+def fields_text(base: Row, new: Row, fields: Sequence[str]) -> str:
+    """``ranks 4 against 8, dtype char against int32``."""
+    return ", ".join(f"{f} {base.get(f)} against {new.get(f)}" if f in base else f"another {f}" for f in fields)
+
+
+def percent(ratio: float) -> str:
+    """A ratio as a change: ``3.4 %``; a doubling and more as ``× 2.5``; what is more than tenfold is not told apart."""
+    if ratio > 10:
+        return "over × 10" if math.isfinite(ratio) else "-"
+    return f"{100 * (ratio - 1):.1f} %" if ratio < 2 else f"× {ratio:.1f}"
+
+
+def as_dict(report: Report) -> dict[str, Any]:
+    """Everything, for JSON; numbers that are not finite are null."""
+    cells = [_cell(cell, one) for cell, one in zip(report.matched.cells, report.judged, strict=True)]
+    cells += [
+        {**_identity(one.base), "verdict": "NOT COMPARABLE", "differing": list(one.fields),
+         "base": {f: one.base.get(f) for f in one.fields}, "new": {f: one.new.get(f) for f in one.fields}}
+        for one in report.matched.incomparable
+    ]  # fmt: skip
+    sides = {
+        side: {"word": s.word, "launches": s.count, "runs": sorted({row["run_id"] for row in s.rows}),
+               "libraries": sorted({f"{row.get('library')} {row.get('library_version')}" for row in s.rows}),
+               "hosts": sorted({host for row in s.rows for host in row.get("hosts") or ()})}
+        for side, s in zip(SIDES, (report.base, report.new), strict=True)
+    }  # fmt: skip
+    told = {
+        "kind": report.kind, "run_id": report.run_id, "seed": report.seed, "sides": sides,
+        "rules": asdict(report.rules), "questions": report.questions,
+        "differences": [asdict(d) for d in report.differences],
+        "verdicts": {word: count for word, count in report.words.items() if count}, "cells": cells,
+        "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
+        "failed": report.failed, "site": report.site or None,
+    }  # fmt: skip
+    whole = finite(told)
+    assert isinstance(whole, dict)
+    return whole
+
+
+def _identity(row: Row) -> dict[str, Any]:
+    names = ("benchmark", "backend", "binding", "size_bytes", "ranks", "dtype", "op", "comparability_key")
+    return {n: row.get(n) for n in names}
+
+
+def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
+    answers: dict[str, Any] = {str(question): asdict(answer) for question, answer in judged.answers.items()}
+    return {**_identity(cell.base), "verdict": overall(judged), "sync_limited": cell.limited,
+            "statistic": cell.statistic, **answers}  # fmt: skip
+
+
+def finite(value: Any) -> Any:
+    """The value with None for numbers that JSON cannot hold."""
+    if isinstance(value, Mapping):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

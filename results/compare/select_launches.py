@@ -1,0 +1,137 @@
+"""The launches that a word on the command line means: a run, a tag, a version of a library, or another store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omb_py.errors import UsageError, nearest
+from omb_py.results.compare.match import SIDE_TAG, SIDES, Side, wanted
+from omb_py.results.store.lookup import provenance_of
+from omb_py.results.store.paths import is_store
+from omb_py.results.store.read import DATE, load_table, to_rows
+from omb_py.results.store.runs import find_run
+
+TAG = "tag"
+_VERSION = "library_version"
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """One side, read from a store."""
+
+    word: str
+    """What the user wrote."""
+    rows: list[dict[str, Any]]
+    provenances: list[dict[str, Any]]
+
+    @property
+    def count(self) -> int:
+        """Launches."""
+        return len({row["launch_id"] for row in self.rows})
+
+
+def read_side(word: str, store: Path, more: Sequence[str] = ()) -> Launches:
+    """The launches of one side.
+
+    Args:
+        word: a run's id, the beginning of it, or ``last``; ``tag=K=V``; ``COLUMN=VALUE`` as ``library_version=5.0.2``;
+            or the folder of a store, all of it.
+        store: where all but a folder is looked for.
+        more: columns beside those that a comparison needs.
+
+    Raises:
+        UsageError: nothing is meant by the word, with the nearest thing that is there.
+    """
+    place, rows = _rows(word, store, more)
+    if not rows:
+        raise UsageError(f"no launch in {str(place)!r} with {word}: {_there(word, place)}")
+    return Launches(word, rows, _provenances(place, rows))
+
+
+def read_comparison(word: str, store: Path) -> tuple[Launches, Launches]:
+    """Both sides of a run that was a comparison itself. Raises UsageError when it was none."""
+    place, rows = _rows(word, store)
+    sides = [[row for row in rows if dict(row["tags"] or {}).get(SIDE_TAG) == side] for side in SIDES]
+    if not all(sides) and is_store(word):
+        raise UsageError(
+            f"{word} is a folder, all of whose launches are one side: name the other too, as omb-py compare {word} "
+            f"OTHER, or sides within it, as omb-py compare BASE NEW --store {word}"
+        )
+    if not all(sides):
+        raise UsageError(
+            f"{word} is no run of omb-py compare: name two sides, as omb-py compare {word} RUN (omb-py results list)"
+        )
+    base, new = (Launches(f"{word} {side}", s, _provenances(place, s)) for side, s in zip(SIDES, sides, strict=True))
+    return base, new
+
+
+def check_apart(base: Launches, new: Launches) -> None:
+    """Raises UsageError when the sides share launches, or a side is both sides of a comparison in one."""
+    shared = {row["launch_id"] for row in base.rows} & {row["launch_id"] for row in new.rows}
+    if shared:
+        raise UsageError(
+            f"{base.word} and {new.word} have {len(shared)} of their launches in common, such as {min(shared)}: "
+            "name sides apart from each other, or see omb-py aa for a library against itself"
+        )
+    for side in (base, new):
+        mixed: set[Side] = {dict(row["tags"] or {}).get(SIDE_TAG) for row in side.rows} - {None}  # type: ignore[assignment]
+        if len(mixed) > 1:
+            raise UsageError(
+                f"{side.word} holds both sides of a comparison: omb-py compare {side.rows[0]['run_id']} shows it, and "
+                f"tag={SIDE_TAG}=BASE names one side"
+            )
+
+
+def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[dict[str, Any]]]:
+    name, equals, value = word.partition("=")
+    if not equals and Path(word).is_file():
+        raise UsageError(
+            f"{word} is a file: omb-py results import {word} --tag file={Path(word).name} --store {store}, and "
+            f"compare tag=file={Path(word).name}"
+        )
+    if not equals and ("/" in word or is_store(word)):
+        return Path(word), _load(Path(word), more)
+    if not store.is_dir():
+        raise UsageError(f"no store at {str(store)!r}: measure first, or name it with --store DIR")
+    if not equals:
+        return store, _load(store, more, run_id=find_run(store, word, on_skip=_ignore).run_id)
+    if not value:
+        raise UsageError(f"{word!r} has no value: write {name}=VALUE, or tag=K=V")
+    if name != TAG:
+        return store, _load(store, more, **{name: value})
+    key, equals, value = value.partition("=")
+    if not equals:
+        raise UsageError(f"{word!r} is not tag=K=V, as tag={key or 'cluster'}=VALUE")
+    return store, [row for row in _load(store, more) if dict(row["tags"] or {}).get(key) == value]
+
+
+def _load(store: Path, more: Sequence[str] = (), **filters: Any) -> list[dict[str, Any]]:
+    columns = dict.fromkeys((*wanted(), DATE, *more))
+    return to_rows(load_table(store, columns=tuple(columns), **filters))
+
+
+def _there(word: str, place: Path) -> str:
+    """What the store has of that kind, the nearest first."""
+    name, _, value = word.partition("=")
+    columns = ["tags"] if name == TAG else [name] if "=" in word else ["run_id"]
+    rows = to_rows(load_table(place, columns=columns, on_skip=_ignore))
+    if name == TAG:
+        known = {f"{TAG}={k}={v}" for row in rows for k, v in dict(row["tags"] or {}).items()}
+        return nearest(word, sorted(known)[:50]) if known else "it has no tags"
+    known = {str(row[columns[0]]) for row in rows if row[columns[0]] is not None}
+    return nearest(value, sorted(known)[:50]) if known else "it is empty"
+
+
+def _provenances(store: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each environment that the rows name, one launch's; a launch whose file is not there has none."""
+    environments = {(row["environment_key"], row["library_version"]): row for row in rows}
+    look = provenance_of(store)
+    found = [dict(look(str(row["launch_id"]))) for row in environments.values()]
+    return [provenance for provenance in found if provenance]
+
+
+def _ignore(path: Path, why: str) -> None:
+    """Nothing."""

@@ -1,0 +1,1 @@
+"""Rows and reports in every format that is printed or written."""

@@ -1,0 +1,109 @@
+"""A sweep over all pairs as JSON, as a frame for the pair matrix, and as sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omb_py.engine.program.pair_schedule import DIRECTIONS
+from omb_py.results.checks import links
+from omb_py.results.checks.pair_sweeps import METRICS, Found
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
+
+
+def subjects(found: Found) -> list[dict[str, Any]]:
+    """A dict for each node or link that was suspect, confirmed ones first, then by how slow.
+
+    It has ``kind``, ``name``, ``ends``, ``state``, and ``metrics``: metric -> ``slower`` (times as long, in
+    the repeat where there was one), ``limit``, ``state``.
+    """
+    by_subject: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
+    for one in found.suspects:
+        state = found.state(one)
+        told = found.said.get(one) or one
+        subject = by_subject.setdefault(
+            (one.kind, one.ends),
+            {"kind": one.kind, "name": found.name(one), "ends": [found.names[e] for e in one.ends], "state": state,
+             "metrics": {}},
+        )  # fmt: skip
+        subject["metrics"][one.metric] = {"slower": told.slower, "limit": told.limit, "state": state}
+        subject["state"] = min(subject["state"], state, key=_ORDER.index)
+    return sorted(
+        by_subject.values(),
+        key=lambda s: (_ORDER.index(s["state"]), -max(m["slower"] for m in s["metrics"].values())),
+    )
+
+
+_ORDER = ("confirmed", "suspect", "cleared")
+
+
+def as_json(found: Found) -> dict[str, Any]:
+    """All of it: verdicts, and what was measured of each pair."""
+    n = len(found.names)
+    first, second = links.pair_ends(n)
+    typical = {metric: found.first.typical(metric) for metric in METRICS}
+    return {
+        "run_id": found.run_id,
+        "nodes": list(found.names),
+        "units": UNITS,
+        "median": {metric: float(np.median(values)) for metric, values in typical.items()},
+        "found": subjects(found),
+        "pairs": [
+            {"ends": [found.names[a], found.names[b]], **{metric: float(typical[metric][k]) for metric in METRICS}}
+            for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
+        ],
+    }
+
+
+def matrix(found: Found) -> pd.DataFrame:
+    """For :func:`omb_py.dashboards.figures.others.pairs`: ``source``, ``target``, ``value`` in MB/s, ``unit``.
+
+    Directions that were not measured are left out.
+    """
+    import pandas as pd
+
+    first, second = links.pair_ends(len(found.names))
+    parts = []
+    for direction in DIRECTIONS:
+        source, target = (first, second) if direction == "forward" else (second, first)
+        names = np.array(found.names, object)
+        parts.append(pd.DataFrame({"source": names[source], "target": names[target],
+                                   "value": found.first.rate(direction), "unit": "MB/s"}))  # fmt: skip
+    every = pd.concat(parts)
+    return every[every["value"].notna()].reset_index(drop=True)
+
+
+def sentences(found: Found) -> list[str]:
+    """What was found, a line each: first the headline."""
+    confirmed = [s for s in subjects(found) if s["state"] == "confirmed"]
+    cleared = [s for s in subjects(found) if s["state"] == "cleared"]
+    left = [s for s in subjects(found) if s["state"] == "suspect"]
+    pairs = len(found.names) * (len(found.names) - 1) // 2
+    told = [f"{len(found.names)} nodes, {pairs} links: "]
+    if found.judged:
+        told[0] += ", ".join(_worded(s) for s in confirmed) if confirmed else "nothing is slow"
+    else:
+        told[0] += "nothing is judged, since not all were measured"
+    if cleared:
+        told.append(f"cleared by the repeat: {', '.join(s['name'] for s in cleared)}")
+    if left:
+        told.append(f"suspect, not repeated since others were slower: {', '.join(s['name'] for s in left)}")
+    return told
+
+
+def _worded(subject: dict[str, Any]) -> str:
+    slow = {metric: m["slower"] for metric, m in subject["metrics"].items() if m["state"] == "confirmed"}
+    times = ", ".join(f"{metric} {_times(metric, factor)}" for metric, factor in slow.items())
+    what = subject["name"] if subject["kind"] == "node" else f"link {subject['name']}"
+    return f"{what} is slow ({times})"
+
+
+def _times(metric: str, slower: float) -> str:
+    if metric == "bandwidth":
+        return f"{100 / slower:.0f} %"
+    return f"{slower:.3g} ×" if slower >= 2 else f"+{100 * (slower - 1):.0f} %"

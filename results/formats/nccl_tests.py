@@ -1,0 +1,197 @@
+"""nccl-tests' table, to the character: a head of three lines, then 13 words a line, the two placements side by side.
+
+Sizes are of the whole operation, bandwidths by nccl-tests' formulas (``statistics.bandwidth``), GB = 10^9 bytes.
+Widths and rounding are those of nccl-tests 2.19. What was not measured is N/A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.errors import UsageError
+
+Row = Mapping[str, Any]
+
+TYPES: Final[Mapping[str, str]] = {
+    "char": "int8", "int8": "int8", "uint8": "uint8", "int32": "int32", "uint32": "uint32", "int64": "int64",
+    "uint64": "uint64", "float16": "half", "float32": "float", "float64": "double", "bfloat16": "bfloat16",
+    "float8e4m3": "f8e4m3", "float8e5m2": "f8e5m2",
+}  # fmt: skip
+"""Our types -> nccl-tests' words."""
+_OLDER: Final = ("f8e4m3", "f8e5m2")
+"""What rows that were imported by older versions have for a type: nccl-tests' own words."""
+BENCHMARKS: Final[Mapping[str, str]] = {
+    "all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter", "alltoall": "alltoall",
+    "alltoallv": "alltoallv", "broadcast": "bcast", "reduce": "reduce", "gather": "gather", "scatter": "scatter",
+    "sendrecv": "sendrecv", "hypercube": "hypercube", "all_reduce_bias": "allreduce_bias",
+}  # fmt: skip
+"""nccl-tests' collectives -> our benchmarks."""
+NO_ROOT: Final = -1
+UNKNOWN: Final = "N/A"
+WORDS: Final = ("size", "count", "type", "redop", "root", *("time", "algbw", "busbw", "#wrong") * 2)
+"""The columns of a line."""
+
+_NAMES = {ours: theirs for theirs, ours in BENCHMARKS.items()}
+_OWN = "omb-py"
+_ONE_TABLE = ("benchmark", "launch_id", "library_version", "binding", "device", "buffer", "process_sync", "cache")
+"""Rows with equal columns stand under one head."""
+_HEADER = (
+    "#\n"
+    f"#{'out-of-place':>74}{'in-place':>31}          \n"
+    "#       size         count      type   redop    root     time   algbw   busbw  #wrong"
+    "     time   algbw   busbw  #wrong \n"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)"
+    "             (us)  (GB/s)  (GB/s)         \n"
+)
+
+
+def itemsize(dtype: str | None) -> int | None:
+    """Bytes of an element; None of a type that is not known."""
+    if dtype in DTYPES:
+        return DTYPES[dtype].itemsize
+    return 1 if dtype in _OLDER else None
+
+
+def check(row: Row) -> None:
+    """Raises UsageError for a row that nccl-tests would have measured otherwise."""
+    name = f"{row['benchmark']} {row['size_bytes']} B"
+    if not str(row["bw_formula"] or "").startswith("nccl-tests:"):
+        raise UsageError(f"{name}: nccl-tests have no such operation: --format table")
+    if row["timing"] != "pipelined":
+        raise UsageError(
+            f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or "
+            "--timing pipelined, or show it with --format table"
+        )
+    if row["dtype"] not in (*TYPES, *_OLDER):
+        raise UsageError(f"{name}: nccl-tests have no type {row['dtype']}: --format table")
+
+
+def header() -> str:
+    """The two lines of names and the line of units, as nccl-tests print them."""
+    return _HEADER
+
+
+def line(outside: Row | None, inside: Row | None) -> str:
+    """One line of rows of one cell: what was measured out of place, and in place.
+
+    A broadcast of our own has one buffer, as in MPI: given alone, it stands in the place of in-place.
+    """
+    row = outside or inside
+    if row is None:
+        raise ValueError("a line of no row")
+    if inside is None and row.get("source", _OWN) == _OWN and row["benchmark"] == "bcast":
+        outside, inside = None, row
+    said = TYPES.get(str(row.get("dtype")), str(row.get("dtype")))
+    root = NO_ROOT if row.get("root") is None else int(row["root"])
+    head = f"{_size(row):12d}  {_count(row):12d}  {said:>8}  {row.get('op') or 'none':>6}  {root:>6}"
+    return head + _half(outside) + _half(inside) + "\n"
+
+
+def footer(rows: Sequence[Row]) -> str:
+    """What nccl-tests say at the end: wrong results, and the plain mean of busbw over all lines and placements."""
+    wrong = sum(bool(_wrong(row)) for row in rows)
+    mean = sum(float(row.get("busbw_gbps") or 0.0) for row in rows) / len(rows) if rows else 0.0
+    return f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n# Avg bus bandwidth    : {mean:g} \n#\n"
+
+
+def real(value: float, width: int) -> str:
+    """A number in `width` places, with as many decimals, two at most, as fit."""
+    if not math.isfinite(value):
+        return f"{value:{width}f}"
+    digits = 0
+    while digits < 19 and value >= 10**digits:
+        digits += 1
+    if digits < width - 2:
+        return f"{value:{width}.2f}"
+    if digits < width - 1:
+        return f"{value:{width}.1f}"
+    if digits < width + 1:
+        return f"{value:{width}.0f}"
+    return f"{value:{width}.1e}" if width >= 7 else f"{value:{width}.0e}"
+
+
+def to_nccl(rows: Iterable[Row]) -> str:
+    """Rows of the store as nccl-tests would print them, a table for each launch and collective.
+
+    However they were timed: the text does not say it. Rows of other benchmarks are left out, so nothing may be left.
+    """
+    tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Row]]] = {}
+    for row in rows:
+        if row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None:
+            table = tables.setdefault(tuple(row.get(key) for key in _ONE_TABLE), {})
+            cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
+            table.setdefault(cell, {})[bool(row.get("in_place"))] = row
+    return "".join(_table(_NAMES[key[0]], list(table.values())) for key, table in tables.items())
+
+
+def _table(name: str, lines: Sequence[Mapping[bool, Row]]) -> str:
+    body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
+    end = footer([row for halves in lines for row in halves.values()])
+    return f"# Collective test starting: {name}_perf\n{_HEADER}{body}{end}# Collective test concluded: {name}_perf\n"
+
+
+def _repeat(row: Row) -> tuple[str, ...]:
+    """Of a soak the pass, of rccl-tests the cycle."""
+    parameters = row.get("parameters") or {}
+    return tuple(parameters.get(key, "") for key in ("pass", "cycle"))
+
+
+def _size(row: Row) -> int:
+    total = row.get("bytes_total")
+    return int(row.get("size_bytes") or 0) if total is None else int(total)
+
+
+def _count(row: Row) -> int:
+    """Elements as the call of NCCL counts them: of reduce_scatter a block, else of the message."""
+    said = (row.get("metrics") or {}).get("nccl_count")
+    if said is not None:
+        return int(said)
+    count = int(row.get("size_bytes") or 0) // (itemsize(row.get("dtype")) or 1)
+    return count // int(row.get("ranks") or 1) if row["benchmark"] == "reduce_scatter" else count
+
+
+def _wrong(row: Row) -> float | None:
+    """Wrong elements; of our own rows so many at least, since we count bytes."""
+    said = (row.get("metrics") or {}).get("wrong_elements")
+    if said is not None or row.get("wrong_bytes") is None:
+        return None if said is None else float(said)
+    return math.ceil(int(row["wrong_bytes"]) / (itemsize(row.get("dtype")) or 1))
+
+
+def _half(row: Row | None) -> str:
+    """Time, algbw, busbw and wrong elements of one placement."""
+    if row is None:
+        return f"  {UNKNOWN:>7}  {UNKNOWN:>6}  {UNKNOWN:>6}  {UNKNOWN:>6}"
+    bus = row.get("busbw_gbps")
+    bus = 0.0 if bus is None and row.get("ranks") == 1 else bus  # nccl-tests print 0
+    cells = ((row.get("value"), 7), (row.get("algbw_gbps"), 6), (bus, 6))
+    words = [f"{UNKNOWN:>{width}}" if value is None else real(float(value), width) for value, width in cells]
+    wrong = _wrong(row)
+    return f"  {words[0]}  {words[1]}  {words[2]}  {UNKNOWN if wrong is None else f'{wrong:g}':>6}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line as it was read."""
+
+    size: int
+    count: int
+    type: str
+    redop: str
+    root: int
+    out_of_place: tuple[float | None, ...]
+    """Time in µs, algbw and busbw in GB/s, wrong elements; None for N/A."""
+    in_place: tuple[float | None, ...]
+
+
+def parse(text: str) -> Line:
+    """A line of nccl-tests (or of :func:`line`). Raises ValueError when it does not have thirteen words."""
+    words = text.split()
+    if len(words) != len(WORDS):
+        raise ValueError(f"{len(words)} words, nccl-tests print {len(WORDS)}: {text.rstrip()!r}")
+    halves = [None if word == UNKNOWN else float(word) for word in words[5:]]
+    return Line(int(words[0]), int(words[1]), words[2], words[3], int(words[4]), tuple(halves[:4]), tuple(halves[4:]))

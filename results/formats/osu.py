@@ -1,0 +1,401 @@
+"""OMB 7.5's text, to the character: what people's scripts already read.
+
+A table is a blank line (for some), the title, special lines, ``# Datatype:``, the head, then one row a size: the size
+in 10 left-aligned places, values in 18, Iterations in 12.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omb_py import __version__
+from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
+from omb_py.errors import UsageError, nearest
+from omb_py.options.graphs import dims_create
+from omb_py.results.formats.osu_dialects import DIALECT, OWN, VERSION, Dialect, dialect
+from omb_py.results.formats.osu_titles import TITLES, Layout, Title, family
+
+__all__ = ["DIALECT", "VERSION", "OsuText", "closing", "details", "message_rate", "parameters_of", "text_of"]
+
+_FIELD = 18
+_SIZE = 10
+_RULE = "-" * 43
+_COUNT = 12
+
+_OVERLAP_LINES = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
+
+_OVERLAP = (("Overall(us)", "overall"), ("Compute(us)", "compute"))
+_OVERLAP_FULL = (("Coll. Init(us)", "init"), ("MPI_Test(us)", "test"), ("MPI_Wait(us)", "wait"))
+_OVERLAP_SPREAD = (("Min Comm.(us)", "min_comm"), ("Max Comm.(us)", "max_comm"))
+
+_VALUE_HEAD: Mapping[Layout, str] = {
+    "bandwidth": "Bandwidth (MB/s)",
+    "barrier": "# Avg Latency(us)",
+    "one_sided": "Latency (us)",
+    "one_sided_bandwidth": "Bandwidth (MB/s)",
+}
+_STEP = (
+    ("# Step(us)", "step"), ("Compute(us)", "compute_us"), ("Exposed(us)", "exposed_us"), ("Serial(us)", "serial_us"),
+    ("In flight(us)", "flight_us"), ("Overlap(%)", "overlap_pct"),
+)  # fmt: skip
+"""Of a workload: a step, its computing, what it takes beyond; all calls one by one, all in flight."""
+_STARTUP = ("init", "hello")
+"""Layouts that are one sentence, not a table."""
+_FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13, "step": 13}
+"""Tables without a size: their first column is as wide as its head with the ``#``."""
+
+
+MPI = "MPI"
+
+
+@dataclass(frozen=True, slots=True)
+class OsuText:
+    """The text of one benchmark. Raises UsageError when OMB has no such table."""
+
+    benchmark: str
+    full: bool = False
+    """``-f``: Min, Max (over ranks' means) and Iterations."""
+    validation: bool = False
+    """``-c``: Pass or Fail."""
+    percentiles: Sequence[float] = ()
+    """``-z``: which, 0 to 100."""
+    accel: str = ""
+    """``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
+    before: Sequence[str] = ()
+    """Lines before everything else, such as ``Dimensions size = 4 ``."""
+    transmit: bool = False
+    """``-D``: Transmit Size, the bytes of a message that travel."""
+    rates: bool = True
+    """Whether a table of rates has Messages/s (``-R``)."""
+    details: Sequence[str] = ()
+    """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
+
+    layout: Layout | None = None
+    """Layout of a benchmark that OMB does not have."""
+    dialect: Dialect = OWN
+    """Whose version of the text."""
+    library: str = MPI
+    """``NCCL`` or ``RCCL`` in the text of xccl, which names no datatype."""
+
+    def __post_init__(self) -> None:
+        if self.benchmark not in TITLES and self.layout is None:
+            raise UsageError(f"OMB has no text for {self.benchmark!r}: {nearest(self.benchmark, TITLES)}")
+
+    @property
+    def _title(self) -> Title:
+        return TITLES.get(self.benchmark) or Title("", self.layout or "latency")
+
+    @property
+    def title_line(self) -> str:
+        """The first line of the table; of a benchmark that is not OMB's it does not say OSU."""
+        if self.benchmark in TITLES:
+            line = TITLES[self.benchmark].line(self.accel, self.dialect.version)
+            return line.replace("# OSU MPI", f"# OSU {self.library}", 1)
+        return f"# omb-py {self.benchmark} Test v{__version__}"
+
+    def header(self, dtype: str | None, first: bool = True) -> str:
+        """The lines before the rows, each ended.
+
+        Args:
+            dtype: our name of the element type (``int32``); None leaves out the Datatype line.
+            first: False for the second and later types of ``-T all``: only the Datatype line and the head again.
+        """
+        lines: list[str] = []
+        if first:
+            lines += self.before
+            if self.dialect.blank_first(self._title, self._pt2pt):
+                lines.append("")
+            if self._title.layout != "init" or self.dialect.titled_init:
+                lines.append(self.title_line)
+            lines += self.details
+            if self._title.layout in ("overlap", "overlap_barrier"):
+                lines += _OVERLAP_LINES
+        if self._title.layout in _STARTUP:
+            return "".join(f"{line}\n" for line in lines)
+        if dtype is not None and self._title.datatype_line and self.library == MPI:
+            name = reduction_dtype(dtype) if self._title.reduces else dtype
+            if name == "int8" and self._title.layout == "one_sided":
+                name = "char"  # so OMB calls it; MPI reduces no MPI_CHAR
+            lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
+        lines.append(self._head())
+        if self.dialect.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
+            lines[-2:] = [lines[-1], lines[-2]]
+        return "".join(f"{line}\n" for line in lines)
+
+    def row(self, row: Mapping[str, Any]) -> str:
+        """The line of one cell, ended. A value that was not measured is printed as ``nan``."""
+        layout = self._title.layout
+        if layout == "hello":
+            return f"This is a test with {row['ranks']} processes\n"
+        if layout == "init":
+            ms = [round(us / 1000) for us in _spread(row)]
+            unit = " ms" if self.dialect.titled_init else ""
+            return f"nprocs: {row['ranks']}, min: {ms[0]}{unit}, max: {ms[1]}{unit}, avg: {ms[2]}{unit}\n"
+        cells: list[str] = []
+        if layout not in _FIRST_WIDTH:
+            cells.append(f"{row['size_bytes'] or 0:<{_SIZE}d}")
+        values = self._values(row)
+        cells += [f"{v:{self._width(i)}.2f}" for i, v in enumerate(values)]
+        if self.full and self._has_spread:
+            least, most, _ = _spread(row)
+            cells += [f"{least:{_FIELD}.2f}", f"{most:{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]
+        if self._has_validation:
+            cells.append(f"{_verdict(row.get('validated'), self._title.atomic):>{_FIELD}}")
+        if self._has_percentiles:
+            cells += [f"{v:{_FIELD}.2f}" for v in self._tail(row)]
+        if self.transmit:
+            cells.append(f"{(row.get('metrics') or {}).get('transmit_size', math.nan):{_FIELD}.0f}")
+        return "".join(cells) + "\n"
+
+    def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
+        """The line that ends a run after a row with Fail, ended."""
+        return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {row.get('size_bytes') or 0}.\n"
+
+    def footer(self, combinations: int, failed: int, sync: str = "") -> str:
+        """What comes after the last row of all types: of validated atomics a block for each rank, else nothing.
+
+        Args:
+            combinations: how many types were checked.
+            failed: how many of them had a wrong byte.
+            sync: the synchronisation. In a passive accumulate nothing arrives at rank 0, of which OMB says nothing.
+        """
+        if not (self.validation and self._title.atomic):
+            return ""
+        idle = self.benchmark == "acc_latency" and sync not in ACTIVE
+        said = (
+            f"FAILED: {failed} of the {combinations} combinations of ops and datatypes tested failed."
+            if failed
+            else f"PASSED: All {combinations} combinations of ops and datatypes tested passed."
+        )
+        blocks = (
+            [_RULE, f"Atomic Data Validation results for Rank={rank}:", *([] if idle and rank == 0 else [said]), _RULE]
+            for rank in range(2)
+        )
+        return "".join(f"{line}\n" for block in blocks for line in block)
+
+    @property
+    def _pt2pt(self) -> bool:
+        return family(self.benchmark) == "pt2pt"
+
+    @property
+    def _is_overlap(self) -> bool:
+        return self._title.layout in ("overlap", "overlap_barrier", "partitioned", "step")
+
+    @property
+    def _has_spread(self) -> bool:
+        """OMB's point-to-point and one-sided tables have no ``-f``."""
+        return self._title.layout in ("latency", "barrier")
+
+    @property
+    def _has_validation(self) -> bool:
+        return self.validation and self._title.layout not in ("barrier", "overlap_barrier")
+
+    @property
+    def _has_percentiles(self) -> bool:
+        return bool(self.percentiles) and not self._is_overlap
+
+    def _width(self, column: int) -> int:
+        return _FIRST_WIDTH.get(self._title.layout, _FIELD) if column == 0 else _FIELD
+
+    def _overlap_columns(self) -> list[tuple[str, str]]:
+        if self._title.layout == "step":
+            return list(_STEP)
+        full = self.full and self._title.layout != "partitioned"
+        columns = [*_OVERLAP, *(_OVERLAP_FULL if full else ()), ("Pure Comm.(us)", "pure")]
+        return [*columns, *(_OVERLAP_SPREAD if full else ()), ("Overlap(%)", "overlap_pct")]
+
+    def _head(self) -> str:
+        layout = self._title.layout
+        if self._is_overlap:
+            heads = [head for head, _ in self._overlap_columns()]
+            if layout == "overlap_barrier":
+                heads[0] = f"# {heads[0]}"
+        elif layout == "rate":
+            heads = [self.dialect.rate_head, "Messages/s"] if self.rates else [self.dialect.rate_head]
+        elif layout == "latency":
+            heads = [self.dialect.latency_head(self._pt2pt)]
+        else:
+            heads = [_VALUE_HEAD[layout]]
+        cells = [] if layout in _FIRST_WIDTH else [f"{'# Size':<{_SIZE}}"]
+        cells += [f"{head:>{self._width(i)}}" for i, head in enumerate(heads)]
+        if self.full and self._has_spread:
+            cells += [f"{'Min Latency(us)':>{_FIELD}}", f"{'Max Latency(us)':>{_FIELD}}", f"{'Iterations':>{_COUNT}}"]
+        if self._has_validation:
+            cells.append(f"{'Validation':>{_FIELD}}")
+        if self._has_percentiles:
+            what = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
+            cells += [f"{f'P{p:g} Tail {what}':>{_FIELD}}" for p in self.percentiles]
+        if self.transmit:
+            cells.append(f"{'Transmit Size':>{_FIELD}}")
+        return "".join(cells)
+
+    @property
+    def _is_bandwidth(self) -> bool:
+        return self._title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
+
+    def _values(self, row: Mapping[str, Any]) -> list[float]:
+        metrics: Mapping[str, float] = row.get("metrics") or {}
+        if self._is_overlap:
+            return [_number(metrics.get(key)) for _, key in self._overlap_columns()]
+        value = _number(row.get("value"))
+        if self._title.layout == "rate":
+            return [value, message_rate(row)] if self.rates else [value]
+        return [value]
+
+    def _tail(self, row: Mapping[str, Any]) -> list[float]:
+        """OMB's percentiles: of the average over ranks; for bandwidth of each iteration's MB/s, the best last."""
+        import numpy as np
+
+        from omb_py.engine.measuring.statistics import omb_percentile
+
+        metrics = row.get("metrics") or {}
+        if f"tail_p{self.percentiles[0]:g}" in metrics:  # imported, and without samples
+            return [_number(metrics.get(f"tail_p{p:g}")) for p in self.percentiles]
+        samples = np.asarray(_numbers(row.get("samples_avg_us")), dtype=np.float64)
+        if samples.size == 0:
+            return [math.nan] * len(self.percentiles)
+        if self._is_bandwidth:
+            moved = _number(metrics.get("bytes_moved"))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                samples = moved / samples  # bytes per µs are MB/s
+        return [omb_percentile(samples, p) for p in self.percentiles]
+
+
+ACCEL = {"cuda": "-CUDA", "rocm": "-ROCM", "sim": "-SIM"}
+"""Device -> what OMB's title says; the simulated one is ours."""
+
+
+def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
+    """The text of a row's table; a benchmark that OMB does not have gets a table in its manner."""
+    if row.get("source", "omb-py") != "omb-py":
+        full, percentiles = printed(row)
+    parameters, library = parameters_of(row), row.get("library")
+    layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
+    if row["family"] == "one-sided":
+        layout = "one_sided"
+    if row["family"] == "workload":
+        layout = "step"
+    return OsuText(
+        row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
+        rates=parameters.get("print_rate") != "0", layout=layout,
+        transmit="transmit_size" in (row.get("metrics") or {}), 
+        accel=parameters.get("accelerator") or ACCEL.get(str(row.get("device")), ""),
+        dialect=dialect(row.get("text_dialect")),
+        library=str(library) if row.get("backend") == "nccl" else MPI,
+    )  # fmt: skip
+
+
+def printed(row: Mapping[str, Any]) -> tuple[bool, tuple[float, ...]]:
+    """(in full, percentiles): with which columns an imported row was printed."""
+    metrics: Mapping[str, float] = row.get("metrics") or {}
+    tails = tuple(float(key.removeprefix("tail_p")) for key in metrics if key.startswith("tail_p"))
+    return "rank_min_us" in metrics or "min_comm" in metrics, tails
+
+
+def message_rate(row: Mapping[str, Any]) -> float:
+    """Messages per second of a row whose value is in MB/s."""
+    metrics = row.get("metrics") or {}
+    if "message_rate" in metrics:  # imported: as it was printed
+        return _number(metrics["message_rate"])
+    size = metrics.get("transmit_size") or row["size_bytes"] or 0
+    return _number(row.get("value")) * 1e6 / size if size else math.nan
+
+
+def parameters_of(row: Mapping[str, Any]) -> Mapping[str, str]:
+    """Options of a row without a column of their own."""
+    return dict(row.get("parameters") or {})
+
+
+def details(row: Mapping[str, Any]) -> list[str]:
+    """Special lines after the title of a row's table."""
+    if row["benchmark"] == "mbw_mr":
+        window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
+        return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"]
+    parameters = parameters_of(row)
+    if "workload" in parameters:
+        return [f"# [ workload: {parameters['workload']} ] [ ranks: {row['ranks']} ]"]
+    if "buffers" in parameters:
+        return ["# Send Buffer on {} and Receive Buffer on {}".format(*parameters["buffers"].split(", "))]
+    if row["benchmark"] == "multi_lat" and row.get("window") and row.get("ranks"):  # 8.0
+        return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {row['window']} ]"]
+    if "window_kind" in parameters:
+        made, sync = WINDOWS[parameters["window_kind"]], SYNCS[parameters["sync"]]
+        return [f"# Window creation: {made}", f"# Synchronization: {sync}"]
+    return [f"# Partitions: {parameters['partitions']}\t"] if "partitions" in parameters else []
+
+
+_SIDES = {
+    "thread_counts": ("# Number of Sender threads: {} ", "# Number of Receiver threads: {}"),
+    "process_counts": ("# Number of forked processes in sender: {}", "# Number of forked processes in receiver: {}"),
+}
+
+
+def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What comes after the last of a table's rows (:meth:`OsuText.footer`)."""
+    fine: dict[Any, bool] = {}
+    for row in rows:
+        fine[row.get("dtype")] = fine.get(row.get("dtype"), True) and row.get("validated") is not False
+    sync = (rows[0].get("parameters") or {}).get("sync", "") if rows else ""
+    table = calls_of(rows[-1]) if rows and rows[-1].get("family") == "workload" else ""
+    return table + text.footer(len(fine), sum(not passed for passed in fine.values()), sync)
+
+
+def calls_of(row: Mapping[str, Any]) -> str:
+    """Of a workload: what each kind of call takes one by one, all calls of the kind together, and its share.
+
+    And how fast its matrix products were, if it has any.
+    """
+    metrics: Mapping[str, float] = row.get("metrics") or {}
+    rows = {name.removeprefix("serial."): us for name, us in metrics.items() if name.startswith("serial.")}
+    total = sum(rows.values()) or math.nan
+    lines = [f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us]
+    if "gflops" in metrics:
+        lines.append(f"# {'matrix products':<40}{metrics['gflops']:{_FIELD}.2f} GFLOP/s a rank\n")
+    return "".join(lines)
+
+
+def lines_before(row: Mapping[str, Any]) -> list[str]:
+    """Lines that stand before a row's table, from what the row says of its options."""
+    parameters = parameters_of(row)
+    lines = []
+    if row.get("source") == "OMB" and row.get("backend") == "nccl":  # every rank says it
+        lines += [f"#Using {row.get('library')}"] * int(row.get("ranks") or 0)
+    for key, texts in _SIDES.items():
+        if key in parameters:
+            lines += [text.format(n) for text, n in zip(texts, parameters[key].split(":"), strict=True)]
+    kind, _, rest = parameters.get("neighborhood", "").partition(":")
+    if kind == "cart":
+        dims = dims_create(int(row["ranks"]), int(rest.partition(":")[0]))
+        lines.append(f"Dimensions size = {' '.join(map(str, dims))} ")
+    if kind:
+        lines.append(f"Time took to create topology graph:{(row.get('metrics') or {}).get('topology_us', 0):.2f} us.")
+    return lines
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _numbers(values: Any) -> list[float]:
+    return [] if values is None else [float(v) for v in values]
+
+
+def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Smallest, largest and mean of the ranks' times."""
+    metrics, mean = row.get("metrics") or {}, _number(row.get("value"))
+    if "rank_min_us" in metrics:  # imported: the ranks' own means are not known
+        return _number(metrics["rank_min_us"]), _number(metrics.get("rank_max_us")), mean
+    means = _numbers(row.get("rank_mean_us")) or [mean]
+    return min(means), max(means), sum(means) / len(means)
+
+
+def _verdict(validated: Any, atomic: bool) -> str:
+    if validated is None:
+        return "-"
+    if atomic:
+        return "passed" if validated else "failed"
+    return "Pass" if validated else "Fail"

@@ -1,0 +1,147 @@
+"""Rows in the formats of others: CSV, JSON, the texts of OMB and nccl-tests, pytest-benchmark, OpenMetrics."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from omb_py.errors import UsageError
+from omb_py.results.store import schema
+
+Row = Mapping[str, Any]
+
+CSV_COLUMNS: tuple[str, ...] = tuple(c.name for c in schema.COLUMNS if c.kind != "floats")
+"""CSV has every column but the lists of samples; JSON and Parquet have those."""
+
+
+def to_csv(rows: Iterable[Row]) -> str:
+    """Comma-separated values with a head: numbers in full precision, maps and host lists as JSON, nulls empty.
+
+    The lists of samples are left out.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for row in rows:
+        writer.writerow([_csv_cell(plain(row.get(name))) for name in CSV_COLUMNS])
+    return out.getvalue()
+
+
+def to_json(rows: Iterable[Row]) -> str:
+    """A list of objects with every column, samples too, in full precision. What is not finite becomes null."""
+    objects = [json.dumps({n: plain(row.get(n)) for n in schema.NAMES}, allow_nan=False) for row in rows]
+    return "[" + ",\n".join(objects) + "]\n"
+
+
+def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = False) -> str:
+    """The rows as OMB would have printed them, a table for each launch, library, binding and benchmark.
+
+    A Validation column is printed where a row of the table was validated. Raises UsageError for benchmarks that OMB
+    does not have.
+    """
+    from omb_py.results.formats.osu import closing, text_of
+    from omb_py.results.formats.osu_windows import Windows, is_varied
+
+    out: list[str] = []
+    for table in _tables(rows):
+        checked = any(row.get("validated") is not None for row in table)
+        if is_varied(table[0]):
+            windows = Windows(checked)
+            out += [*map(windows.row, table), windows.end()]
+            continue
+        text = text_of(table[0], full, checked, percentiles)
+        dtype: str | None = None
+        for index, row in enumerate(table):
+            if index == 0 or row.get("dtype") != dtype:
+                dtype = row.get("dtype")
+                out.append(text.header(dtype, first=index == 0))
+            out.append(text.row(row))
+            if row.get("validated") is False:
+                out.append(text.failure(row, (row.get("parameters") or {}).get("program", "omb-py")))
+        out.append(closing(text, table))
+    return "".join(out)
+
+
+def _to_nccl(rows: Sequence[Row]) -> str:
+    from omb_py.results.formats.nccl_tests import to_nccl
+
+    text = to_nccl(rows)
+    if rows and not text:
+        raise UsageError("none of these rows is of a collective that nccl-tests has")
+    return text
+
+
+def _to_benchmark_json(rows: Sequence[Row]) -> str:
+    from omb_py.results.formats.pytest_benchmark import to_benchmark_json
+
+    return to_benchmark_json(rows)
+
+
+def _to_openmetrics(rows: Sequence[Row]) -> str:
+    from omb_py.results.formats.openmetrics import to_openmetrics
+
+    return to_openmetrics(rows)
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
+    "csv": to_csv, "json": to_json, "osu": to_osu, "nccl-tests": _to_nccl, "pytest-benchmark": _to_benchmark_json,
+    "openmetrics": _to_openmetrics,
+}  # fmt: skip
+
+
+def export(rows: Sequence[Row], form: str) -> str:
+    """The rows in one of :data:`FORMATS`. Raises UsageError on another."""
+    if form not in FORMATS:
+        raise UsageError(f"unknown format {form!r}: valid: {', '.join(FORMATS)}")
+    return FORMATS[form](rows)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: NumPy's and pandas' kinds as Python's, times as ISO text, NaN and NA as None."""
+    if hasattr(value, "isoformat"):
+        return None if value != value else value.isoformat()
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return None if type(value).__name__ == "NAType" else str(value)
+
+
+def _csv_cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, sort_keys=True)
+    return value
+
+
+_ONE_TABLE = (
+    "launch_id", "benchmark", "backend", "library_version", "binding", "device", "buffer", "op", "window", "root",
+    "process_sync", "cache", "threads", "datatype_layout", "in_place",
+)  # fmt: skip
+"""Rows with equal columns stand under one title."""
+
+
+def _tables(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows that belong under one title, in order of first appearance."""
+    from omb_py.results.formats.osu_windows import is_varied
+
+    grouped: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        options = tuple(sorted((row.get("parameters") or {}).items()))
+        alike = (name for name in _ONE_TABLE if name != "window" or not is_varied(row))
+        key = (*(row.get(name) for name in alike), options)
+        grouped.setdefault(key, []).append(row)
+    return list(grouped.values())

@@ -1,0 +1,1 @@
+"""The store: Parquet files, their schema, index, journal and care."""

@@ -1,0 +1,333 @@
+"""Merge old launch files: one file a day, every launch with its provenance, no row lost at any moment.
+
+Order of things: the merged file is written whole, read back and compared; the store's generation is raised; only then
+do the old files lose their names, each only if it is still the file that was read. Until then a launch's own file
+counts and the merged copy does not (``outdated_launches``), so that a crash between any
+two of these steps leaves every row readable exactly once, and repeating finishes the work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.errors import EnvironmentProblem
+from omb_py.results.store import journal, schema
+from omb_py.results.store.filters import DATE
+from omb_py.results.store.launchfile import MERGED, launches, pack, provenances, why_not
+from omb_py.results.store.paths import Entry, OnSkip, entries, maintenance, raise_generation
+from omb_py.results.store.sealing import carried
+from omb_py.results.store.write import (
+    LAUNCHES_KEY,
+    PROVENANCES_KEY,
+    VERSION_KEY,
+    first_line,
+    parquet,
+    reason,
+    write_atomically,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILES = 500
+"""Most launches of a merged file."""
+BYTES = 128 * 2**20
+"""Bytes of launch files from which on another merged file is begun: they are in memory together."""
+_OLD = ".old"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What became of a group of files."""
+
+    path: Path
+    launches: int
+    files: int
+    """Files that it replaces."""
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file as it was read."""
+
+    entry: Entry
+    inode: int
+    table: pa.Table
+    launches: dict[str, dict[str, Any]]
+    provenance: dict[str, Any]
+    """By launch id."""
+
+
+def compact(
+    store: str | Path,
+    older_than: timedelta,
+    *,
+    dry_run: bool = False,
+    now: datetime | None = None,
+    on_skip: OnSkip = lambda path, why: None,
+) -> list[Merged]:
+    """Merge the launch files of every day that ended so long ago.
+
+    Args:
+        store: the folder.
+        older_than: days that ended less than this before `now` are left alone.
+        dry_run: only say what would be merged.
+        now: for tests.
+        on_skip: called with each file that is left as it is, and why.
+
+    Returns:
+        The merged files; of days with nothing to merge none.
+
+    Raises:
+        EnvironmentProblem: the store cannot be written, the disk is full, another process is merging. No row is lost.
+    """
+    root = Path(store)
+    last = ((now or datetime.now(UTC)) - older_than).date() - timedelta(1)
+    if dry_run:
+        return [_planned(group) for group in _groups(root, last)]
+    done = []
+    with tidying(root):
+        for group in list(_groups(root, last)):
+            result = merge(root, group, on_skip)
+            if result is not None:
+                done.append(result)
+    return done
+
+
+@contextlib.contextmanager
+def tidying(root: Path) -> Iterator[None]:
+    """Hold the store as :func:`maintenance` does. Raises EnvironmentProblem, also for an OSError inside."""
+    with maintenance(root):
+        try:
+            _put_back(root)
+            yield
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot merge files of {str(root)!r}: {reason(error)}") from error
+
+
+def merge(root: Path, group: Sequence[Entry], on_skip: OnSkip, without: frozenset[str] = frozenset()) -> Merged | None:
+    """Replace files of one day by one merged file. The caller holds :func:`maintenance`.
+
+    Args:
+        root: the store.
+        group: files of one folder; a merged file among them gives the launches that have no file of their own.
+        on_skip: called with a file that cannot be read; it stays.
+        without: launches that are left out: they are gone afterwards.
+
+    Returns:
+        The new file, or None when nothing could be read or nothing is left.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    sources = [found for entry in group if (found := _read(entry, on_skip)) is not None]
+    if not sources:
+        return None
+    parts = list(_newest(sources, without))
+    folder = sources[0].entry.path.parent
+    target = None
+    rows = sum(table.num_rows for _, table, _, _ in parts)
+    if parts:
+        table = _joined(parts)
+        names = sorted((name, facts.get("sha256") or "") for name, _, facts, _ in parts)
+        target = folder / f"{MERGED}{hashlib.sha256(repr(names).encode()).hexdigest()[:16]}.parquet"
+        write_atomically(target, parquet(table, merged=True))
+        _compare(target, table)
+    raise_generation(root)
+    for source in sources:
+        if source.entry.path != target:
+            remove(source.entry.path, source.inode)
+    return None if target is None else Merged(target, len(parts), len(sources), rows)
+
+
+def remove(path: Path, inode: int) -> bool:
+    """Remove a file if it is still the one with this inode. A newer one that took its name stays; False then."""
+    hidden = path.with_name(f".{path.name}{_OLD}")
+    try:
+        os.rename(path, hidden)
+    except FileNotFoundError:
+        return False
+    same = hidden.stat().st_ino == inode
+    if not same:
+        with contextlib.suppress(FileExistsError):  # then a still newer one is there
+            os.link(hidden, path)
+    os.unlink(hidden)
+    return same
+
+
+def _put_back(root: Path) -> None:
+    """Give files their names again that a crash in :func:`remove` left hidden."""
+    for hidden in root.glob(f"*/.*{_OLD}"):
+        with contextlib.suppress(FileExistsError):
+            os.link(hidden, hidden.with_name(hidden.name[1 : -len(_OLD)]))
+        os.unlink(hidden)
+
+
+def _groups(root: Path, last: date) -> Iterator[list[Entry]]:
+    """Files to be merged together: of one day, not all merged already, without a journal."""
+    listed = entries(root)
+    running = {path.stem for path in (root / journal.FOLDER).glob(f"*{journal.SUFFIX}")}
+    folders: dict[Path, list[Entry]] = {}
+    for entry in listed:
+        day = entry.path.parent.name.removeprefix(f"{DATE}=")
+        with contextlib.suppress(ValueError):
+            if date.fromisoformat(day) <= last and entry.path.stem not in running:
+                folders.setdefault(entry.path.parent, []).append(entry)
+    for found in folders.values():
+        alone = [entry for entry in found if not entry.path.name.startswith(MERGED)]
+        if not alone:
+            continue
+        held = {entry: set(_launches(entry.path)) for entry in found if entry not in alone}
+        outdated = [entry for entry, names in held.items() if names & {single.path.stem for single in alone}]
+        small = [e for e, names in held.items() if e not in outdated and len(names) < FILES // 2]
+        if len(alone) + len(outdated) + len(small) < 2:
+            continue
+        again = {name for entry in outdated for name in held[entry]}
+        must = [*outdated, *(entry for entry in alone if entry.path.stem in again)]
+        rest = [*small, *(entry for entry in alone if entry.path.stem not in again)]
+        yield from _bites(must, rest)
+
+
+def _bites(must: Sequence[Entry], rest: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Groups of a bearable size; those that `must` be merged with each other are in the first."""
+    bite = list(must)
+    for entry in rest:
+        if bite and (len(bite) >= FILES or sum(e.size for e in bite) + entry.size > BYTES):
+            yield bite
+            bite = []
+        bite.append(entry)
+    if len(bite) > 1:
+        yield bite
+
+
+def _planned(group: Sequence[Entry]) -> Merged:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 0
+    names: set[str] = set()
+    for entry in group:
+        with contextlib.suppress(OSError, pa.ArrowException):
+            rows += pq.read_metadata(entry.path).num_rows
+            names |= set(_launches(entry.path)) or {entry.path.stem}
+    return Merged(group[0].path.parent, len(names), len(group), rows)
+
+
+def _launches(path: Path) -> Iterable[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return launches(pq.read_schema(path).metadata)
+    except (OSError, pa.ArrowException):
+        return ()
+
+
+def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
+    """A file whole, with the columns of today."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with entry.path.open("rb") as handle:
+            inode = os.fstat(handle.fileno()).st_ino
+            data = handle.read()
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            found = file.schema_arrow
+            why = why_not(found)
+            if why:
+                on_skip(entry.path, why)
+                return None
+            table = file.read([name for name in schema.NAMES if name in set(found.names)])
+        held = launches(found.metadata)
+        provenance = provenances(entry.path)
+    except FileNotFoundError:
+        return None
+    except (OSError, EnvironmentProblem, pa.ArrowException) as error:
+        on_skip(entry.path, f"damaged ({first_line(error)})")
+        return None
+    if entry.path.stat().st_ino != inode:  # its provenance may be of another moment
+        return None
+    if not held:
+        ids = table["launch_id"].unique().to_pylist()
+        if ids != [entry.path.stem]:
+            on_skip(entry.path, "not the rows of the one launch that its name says")
+            return None
+        version = json.loads((found.metadata or {}).get(VERSION_KEY, b"0"))
+        held = {entry.path.stem: {"sha256": carried(data), "rows": table.num_rows, "schema_version": version}}
+    return Source(entry, inode, _today(table), held, provenance)
+
+
+def _today(table: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    known = schema.arrow_schema()
+    has = dict(zip(table.column_names, table.columns, strict=True))
+    columns = [has[f.name] if f.name in has else pa.nulls(table.num_rows, f.type) for f in known]
+    return pa.table(columns, schema=known)
+
+
+Piece = tuple[str, "pa.Table", dict[str, Any], dict[str, Any]]
+"""Launch id, rows, facts, provenance."""
+
+
+def _newest(sources: Sequence[Source], without: frozenset[str]) -> Iterator[Piece]:
+    """Each launch once, in order of name: of its own file before that of a merged one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chosen: dict[str, Source] = {}
+    for source in sorted(sources, key=lambda s: (s.entry.path.name.startswith(MERGED), s.entry.path.name)):
+        for name in source.launches:
+            chosen.setdefault(name, source)
+    for name in sorted(chosen):
+        source = chosen[name]
+        if name in without:
+            continue
+        mask = pc.equal(source.table["launch_id"], pa.scalar(name))
+        yield name, source.table.filter(mask), source.launches[name], dict(source.provenance.get(name) or {})
+
+
+def _joined(parts: Sequence[Piece]) -> pa.Table:
+    import pyarrow as pa
+
+    metadata = {
+        VERSION_KEY: str(schema.SCHEMA_VERSION).encode(),
+        LAUNCHES_KEY: json.dumps({name: facts for name, _, facts, _ in parts}, sort_keys=True).encode(),
+        PROVENANCES_KEY: pack({name: provenance for name, _, _, provenance in parts}),
+    }
+    return pa.concat_tables([table for _, table, _, _ in parts]).replace_schema_metadata(metadata)
+
+
+def _compare(target: Path, wanted: pa.Table) -> None:
+    """Read back what was written before anything is removed. Raises OSError when it is not the same."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(target) as file:
+            found = file.read()
+        rows_differ = found.num_rows != wanted.num_rows or any(
+            not _same(found[name], wanted[name]) for name in wanted.column_names
+        )
+    except pa.ArrowException as error:
+        raise OSError(first_line(error)) from error
+    if rows_differ:
+        target.unlink(missing_ok=True)
+        raise OSError(f"what was written to {str(target)!r} reads differently; nothing was removed")
+
+
+def _same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
+    """Equal value by value, NaN like NaN."""
+    if a.equals(b):
+        return True
+    return repr(a.to_pylist()) == repr(b.to_pylist())

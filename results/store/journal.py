@@ -1,0 +1,234 @@
+"""What a run has finished so far, on disk before it is announced: a killed run loses no finished cell.
+
+``STORE/.journal/<launch_id>.jsonl``: a header line, then one line a finished cell, each written with one call and
+synced. The writer holds a lock on the file for its life, so that :func:`recover` touches only journals of the dead.
+Lists of samples are base64 of little-endian float32 under ``{"f4": …}``.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shlex
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from omb_py.errors import EnvironmentProblem
+from omb_py.results.store import schema
+from omb_py.results.store.write import reason, sync_folder, write_launch
+
+FOLDER = ".journal"
+SUFFIX = ".jsonl"
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+def journal_path(store: str | Path, launch_id: str) -> Path:
+    """Where the journal of a launch lies."""
+    return Path(store) / FOLDER / f"{launch_id}{SUFFIX}"
+
+
+def recover_command(store: str | Path) -> str:
+    """What to type to turn journals into rows of the store."""
+    return f"omb-py results recover --store {shlex.quote(str(store))}"
+
+
+class Journal:
+    """The journal of one launch that is running. Also a context manager, which closes it without finishing."""
+
+    def __init__(self, store: str | Path, launch_id: str, header: Mapping[str, Any]) -> None:
+        """Start a journal.
+
+        Args:
+            store: the store's folder; made when missing.
+            launch_id: the launch.
+            header: ``run_id``, ``started_at`` and ``provenance`` of the launch; more is kept as it is.
+
+        Raises:
+            EnvironmentProblem: the store cannot be written.
+            ValueError: there is a journal of this launch already.
+        """
+        self.store = Path(store)
+        self.path = journal_path(store, launch_id)
+        self.launch_id = launch_id
+        self.rows: list[dict[str, Any]] = []
+        """What was appended, in order."""
+        self._provenance: Mapping[str, Any] = dict(header.get("provenance") or {})
+        if self.path.exists():
+            raise ValueError(f"there is a journal {self.path} already")
+        # written under a hidden name and renamed, so that a journal without a lock or a header is never seen
+        hidden = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot write the journal {str(self.path)!r}: {reason(error)}") from error
+        self._size = 0
+        self._broken = False
+        try:
+            locked = lock(self._handle)
+            fixed = {
+                "schema_version": schema.SCHEMA_VERSION,
+                "launch_id": launch_id,
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "locked": locked,
+            }
+            self._line({**header, **fixed})
+            os.rename(hidden, self.path)
+            sync_folder(self.path.parent)
+        except BaseException as error:
+            self.close()
+            with contextlib.suppress(OSError):
+                os.unlink(hidden)
+            if isinstance(error, OSError):
+                raise EnvironmentProblem(f"cannot write the journal {str(self.path)!r}: {reason(error)}") from error
+            raise
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Keep a finished cell: when this returns, it is on disk.
+
+        Raises:
+            EnvironmentProblem: it could not be written; what was appended before is still there.
+            ValueError: the row does not fit the schema.
+        """
+        self.extend([row])
+
+    def extend(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep cells that were finished at once: one write for all of them. Raises as :meth:`append`."""
+        complete = [schema.checked(row) for row in rows]
+        other = next((row["launch_id"] for row in complete if row["launch_id"] != self.launch_id), None)
+        if other is not None:
+            raise ValueError(f"a row of launch {other} in the journal of {self.launch_id}")
+        self._lines([{"row": encode_row(row)} for row in complete])
+        self.rows += complete
+
+    def provenance(self, facts: Mapping[str, Any]) -> None:
+        """Replace the provenance of the header. Raises EnvironmentProblem when it cannot be written."""
+        self._line({"provenance": dict(facts)})
+        self._provenance = dict(facts)
+
+    def finish(self) -> Path | None:
+        """Write the launch's Parquet file and remove the journal.
+
+        Returns:
+            The file, or None when no cell was appended.
+
+        Raises:
+            EnvironmentProblem: it could not be written; the journal stays, and the message says how to recover.
+        """
+        path: Path | None = None
+        if self.rows:
+            try:
+                path = write_launch(self.store, self.rows, self._provenance)
+            except EnvironmentProblem as error:
+                self.close()
+                raise EnvironmentProblem(f"{error}; {self._kept()}") from error
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+        self.close()
+        return path
+
+    def close(self) -> None:
+        """Let go of the journal without finishing; it stays for ``results recover``."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _kept(self) -> str:
+        cells = "1 finished cell is" if len(self.rows) == 1 else f"{len(self.rows)} finished cells are"
+        return f"{cells} kept in {self.path}: make room, then run: {recover_command(self.store)}"
+
+    def _line(self, value: Mapping[str, Any]) -> None:
+        self._lines([value])
+
+    def _lines(self, values: Sequence[Mapping[str, Any]]) -> None:
+        if self._broken or self._handle < 0:
+            raise EnvironmentProblem(f"the journal is closed; {self._kept()}")
+        data = b"".join(json.dumps(v, separators=(",", ":"), default=_plain).encode() + b"\n" for v in values)
+        try:
+            written = os.write(self._handle, data)
+            if written < len(data):
+                # a disk that is nearly full takes a part, and says why at the next call
+                written += os.write(self._handle, data[written:])
+            if written < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._handle)
+        except OSError as error:
+            self._take_back()
+            raise EnvironmentProblem(
+                f"cannot write the journal {str(self.path)!r}: {reason(error)}; {self._kept()}"
+            ) from error
+        self._size += len(data)
+
+    def _take_back(self) -> None:
+        """Cut off what a failed write left, so that the next line does not stick to it."""
+        try:
+            os.ftruncate(self._handle, self._size)
+        except OSError:
+            self._broken = True
+
+
+def lock(handle: int) -> bool:
+    """Lock an open file for the life of this process.
+
+    Returns:
+        False when the file system has no locks. Raises BlockingIOError when another process holds it.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return False
+        raise
+    return True
+
+
+def encode_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON can hold it, lists of floats as base64 float32."""
+    return {k: _encode_floats(v) if k in schema.FLOAT_LISTS else v for k, v in row.items() if v is not None}
+
+
+def decode_row(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of :func:`encode_row`; lists of floats are float32 arrays. Raises ValueError on anything else."""
+    row = schema.blank_row()
+    for name, value in data.items():
+        row[name] = _decode_floats(value) if name in schema.FLOAT_LISTS else value
+    return schema.checked(row)
+
+
+def _encode_floats(values: Any) -> dict[str, str] | None:
+    import numpy as np
+
+    return {"f4": base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")}
+
+
+def _decode_floats(value: Any) -> Any:
+    import numpy as np
+
+    if not isinstance(value, Mapping) or not isinstance(value.get("f4"), str):
+        raise ValueError("a list of samples is not base64")
+    return np.frombuffer(base64.b64decode(value["f4"], validate=True), dtype="<f4")
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: a NumPy scalar or array as Python's; a time as ISO text; anything else as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return str(value)

@@ -1,0 +1,155 @@
+"""What the metadata of a file of the store say: its version, its launches and their provenance.
+
+A file holds one launch, ``<launch_id>.parquet``, or, merged, the launches of a day. A merged file lists them under
+:data:`LAUNCHES_KEY` and has their provenance, compressed together, under :data:`PROVENANCES_KEY`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.results.store import schema
+from omb_py.results.store.paths import Entry
+from omb_py.results.store.write import LAUNCHES_KEY, PROVENANCE_KEY, PROVENANCES_KEY, VERSION_KEY, first_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Metadata = Mapping[bytes, bytes] | None
+
+MERGED = "merged-"
+"""How the name of a merged file begins."""
+
+
+def why_not(found: pa.Schema) -> str:
+    """Why a file with this schema cannot be read as part of a store; empty when it can."""
+    version = (found.metadata or {}).get(VERSION_KEY)
+    if version is None:
+        return "not written by omb-py"
+    try:
+        number = int(json.loads(version))
+    except (ValueError, TypeError):
+        return f"its schema version is {version.decode(errors='replace')!r}"
+    if number > schema.SCHEMA_VERSION:
+        return f"its schema version is {number}, this omb-py knows up to {schema.SCHEMA_VERSION}: update omb-py"
+    for field in found:
+        column = schema.BY_NAME.get(field.name)
+        if column is not None and field.type != schema.arrow_type(column.kind):
+            return f"column {field.name} is {field.type}, not {column.arrow}"
+    return ""
+
+
+def launches(metadata: Metadata) -> dict[str, dict[str, Any]]:
+    """Of a merged file the launches with their facts (``rows``, ``sha256`` of the file they came from); else empty."""
+    try:
+        found = json.loads((metadata or {}).get(LAUNCHES_KEY, b"{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Launches of merged files that are to be read elsewhere.
+
+    A launch's own file is newer than what was merged of it. Of two merged files with the same launch, which a merging
+    that was cut short leaves behind, the first by name counts.
+
+    Args:
+        listed: all files of the store.
+        held: merged files, by path below the store, with their launches.
+
+    Raises:
+        FileNotFoundError: a file has gone meanwhile.
+    """
+    if not held:
+        return {}
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    merged = {relative: tuple(names) for relative, names in held.items()}
+    folders = {relative.rpartition("/")[0] for relative in held}
+    alone = set()
+    for entry in listed:
+        if entry.relative in merged:
+            continue
+        if entry.path.name.startswith(MERGED) and entry.relative.rpartition("/")[0] in folders:
+            try:
+                merged[entry.relative] = tuple(launches(pq.read_schema(entry.path).metadata))
+            except FileNotFoundError:
+                raise
+            except (OSError, pa.ArrowException):
+                continue
+        alone.add(entry.path.stem)
+    owner: dict[str, str] = {}
+    for relative in sorted(merged):
+        for name in merged[relative]:
+            owner.setdefault(name, relative)
+    gone = {
+        relative: tuple(n for n in names if n in alone or owner[n] != relative) for relative, names in merged.items()
+    }
+    return {relative: names for relative, names in gone.items() if names and relative in held}
+
+
+def provenances(path: str | Path) -> dict[str, dict[str, Any]]:
+    """The provenance of every launch of a file, by launch id. Raises EnvironmentProblem when it cannot be read."""
+    return _provenances(Path(path), _metadata(path))
+
+
+def read_provenance(path: str | Path, launch_id: str | None = None) -> dict[str, Any]:
+    """The provenance of a launch; empty when it has none.
+
+    Args:
+        path: a file of the store.
+        launch_id: which launch, needed where the file is a merged one.
+
+    Raises:
+        EnvironmentProblem: the file is not readable.
+        UsageError: there is no such launch in it, or it holds several and none is named.
+    """
+    metadata = _metadata(path)
+    merged = launches(metadata)
+    found = _provenances(Path(path), metadata)
+    if launch_id is None and merged:
+        raise UsageError(f"{str(path)!r} holds {len(merged)} launches: name one")
+    wanted = next(iter(found), "") if launch_id is None else launch_id
+    if launch_id is not None and launch_id not in found:
+        raise UsageError(f"no launch {launch_id!r} in {str(path)!r}: {nearest(launch_id, found)}")
+    return found.get(wanted, {})
+
+
+def pack(provenance: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """Provenances of many launches, much alike, in few bytes."""
+    return base64.b64encode(zlib.compress(json.dumps(provenance, sort_keys=True, default=str).encode(), 6))
+
+
+def _metadata(path: str | Path) -> Metadata:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata: Metadata = pq.read_schema(path).metadata
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+    return metadata
+
+
+def _provenances(path: Path, metadata: Metadata) -> dict[str, dict[str, Any]]:
+    known = metadata or {}
+    try:
+        if launches(known):
+            found = json.loads(zlib.decompress(base64.b64decode(known.get(PROVENANCES_KEY, b""))))
+            return {str(launch): dict(facts) for launch, facts in found.items()}
+        single = json.loads(known.get(PROVENANCE_KEY, b"{}"))
+    except (ValueError, AttributeError, TypeError, zlib.error) as error:
+        raise _unreadable(path, error) from error
+    return {path.stem: single if isinstance(single, dict) else {}}
+
+
+def _unreadable(path: str | Path, error: BaseException) -> EnvironmentProblem:
+    return EnvironmentProblem(f"cannot read {str(path)!r}: {first_line(error)}")

@@ -1,0 +1,142 @@
+"""The folder of a store: which files belong to it, and how those who read it notice that files are being merged.
+
+Whoever merges or removes files raises the *generation*, a small file, after the new file has its name and before an
+old one loses its own. A listing during which the generation stays the same has therefore seen each row at least once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from omb_py.errors import EnvironmentProblem
+from omb_py.results.store.journal import lock
+from omb_py.results.store.write import reason, write_atomically
+
+SUFFIX = ".parquet"
+_GENERATION = ".generation"
+_LOCK = ".maintenance"
+_LISTINGS = 20
+"""Listings that are tried while files are being merged."""
+
+OnSkip = Callable[[Path, str], None]
+"""Called with each file or folder that is left out, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of the store as the folder has it, unopened."""
+
+    path: Path
+    relative: str
+    """Its path below the store."""
+    size: int
+    changed_ns: int
+    """When its inode changed: other than the time of modification, nothing but the system can set it."""
+
+
+def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[Entry]:
+    """The Parquet files of a store, sorted by path; hidden files and folders are not part of it.
+
+    A folder that cannot be listed is given to `on_skip`.
+    """
+    root = Path(store)
+    for _ in range(_LISTINGS):
+        before = generation(root)
+        problems: list[tuple[Path, str]] = []
+        found = list(_below(root, "", problems))
+        if generation(root) == before:
+            break
+    for path, why in problems:
+        if on_skip is not None:
+            on_skip(path, why)
+    return sorted(found, key=lambda entry: entry.path)
+
+
+def is_store(word: str) -> bool:
+    """Whether somebody who writes `word` means a folder of results: no benchmark or run is called so."""
+    path = Path(word)
+    return path.is_dir() and ("/" in word or next(path.rglob(f"*{SUFFIX}"), None) is not None)
+
+
+def no_store(root: Path) -> str:
+    """What to say where `root` is no folder."""
+    if not root.is_file():
+        return f"no store at {str(root)!r}"
+    parent = root.parent.parent if root.parent.name.startswith("date=") else root.parent
+    return f"{str(root)!r} is a file; a store is the folder that such files lie in: {parent}"
+
+
+def files(store: str | Path) -> list[Path]:
+    """The paths of :func:`entries`."""
+    return [entry.path for entry in entries(store)]
+
+
+def generation(root: Path) -> int:
+    """How often files of this store were merged or removed."""
+    try:
+        return int((root / _GENERATION).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def raise_generation(root: Path) -> None:
+    """Say that files are about to go. Raises OSError."""
+    write_atomically(root / _GENERATION, str(generation(root) + 1).encode())
+
+
+@contextlib.contextmanager
+def maintenance(root: Path) -> Iterator[None]:
+    """Hold the store against others who would merge or remove files; readers and writers go on.
+
+    Raises EnvironmentProblem when another process holds it, or when the store cannot be written. Where the file system
+    has no locks nothing is held: the worst is then that a launch lies in two merged files, of which one is read.
+    """
+    try:
+        handle = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write to {str(root)!r}: {reason(error)}") from error
+    try:
+        try:
+            lock(handle)
+        except BlockingIOError:
+            raise EnvironmentProblem(f"another omb-py is tidying {str(root)!r}: wait until it has ended") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def wait_for_lock(handle: int, seconds: float) -> bool:
+    """Lock an open file as soon as it is free; False when it is not within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            lock(handle)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+
+
+def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]]) -> Iterator[Entry]:
+    try:
+        with os.scandir(folder) as listed:
+            names = [entry for entry in listed if not entry.name.startswith(".")]
+    except OSError as error:
+        problems.append((folder, f"cannot be listed ({reason(error)})"))
+        return
+    for entry in names:
+        relative = prefix + entry.name
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(folder / entry.name, relative + "/", problems)
+            elif entry.name.endswith(SUFFIX) and entry.is_file():
+                facts = entry.stat()
+                yield Entry(folder / entry.name, relative, facts.st_size, facts.st_ctime_ns)
+        except OSError:  # it went between the listing and the look at it
+            continue

@@ -1,0 +1,286 @@
+"""Read the store into pandas. A file that cannot be read is named and skipped, the rest is read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.errors import UsageError
+from omb_py.results.store import index as summary_index
+from omb_py.results.store import schema
+from omb_py.results.store.filters import DATE, column, days
+from omb_py.results.store.filters import expression as expression_of
+from omb_py.results.store.launchfile import launches, outdated_launches, read_provenance, why_not
+from omb_py.results.store.paths import Entry, OnSkip, entries, files, no_store
+from omb_py.results.store.write import first_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+__all__ = [
+    "DATE",
+    "OnSkip",
+    "SkippedFile",
+    "files",
+    "load",
+    "load_table",
+    "read_provenance",
+    "to_frame",
+    "to_rows",
+]
+
+_ATTEMPTS = 5
+"""Readings that are tried while files are being merged."""
+_FEW_FILES = 64
+"""So many files are opened rather than all columns of the index read."""
+_FEW_COLUMNS = 16
+
+Problems = dict[Path, str]
+
+
+class SkippedFile(UserWarning):
+    """A file of the store could not be read and was left out."""
+
+
+class _Vanished(Exception):
+    """A file that was listed is gone: merged into another, or removed."""
+
+
+def _warn(path: Path, why: str) -> None:
+    warnings.warn(f"skipped {path}: {why}", SkippedFile, stacklevel=4)
+
+
+def load(
+    store: str | Path = "omb-results",
+    *,
+    columns: Sequence[str] | None = None,
+    on_skip: OnSkip | None = None,
+    **filters: Any,
+) -> pd.DataFrame:
+    """The cells of a store, one row each, in order of file.
+
+    Args:
+        store: the folder of Parquet files.
+        columns: only these; all when None. Leaving out ``samples_us`` and ``samples_avg_us`` makes big stores fast:
+            the answer then comes from the summary index.
+        on_skip: called with the path and the reason for each file that cannot be read; by default a
+            :class:`SkippedFile` warning.
+        **filters: ``column=value``, or ``column=[values]`` for any of them; None finds nulls. Values are converted to
+            the column's type, so text from a command line will do. ``date="2026-11-21"`` reads one folder.
+
+    Returns:
+        A DataFrame with the store's columns and ``date``. Integers and booleans are pandas' nullable kinds, lists are
+        NumPy arrays, maps are dicts.
+
+    Raises:
+        UsageError: there is no such folder; a column or a value that the store cannot have.
+    """
+    return to_frame(load_table(store, columns=columns, on_skip=on_skip, **filters))
+
+
+def load_table(
+    store: str | Path = "omb-results",
+    *,
+    columns: Sequence[str] | None = None,
+    on_skip: OnSkip | None = None,
+    **filters: Any,
+) -> pa.Table:
+    """As :func:`load`, as an Arrow table."""
+    root = Path(store)
+    if not root.is_dir():
+        raise UsageError(no_store(root))
+    wanted = [*schema.NAMES, DATE] if columns is None else list(columns)
+    for name in wanted:
+        column(name)
+    expression = expression_of(filters)
+    for attempt in range(_ATTEMPTS):
+        problems: Problems = {}
+        try:
+            table = _load(root, wanted, expression, days(filters), problems)
+            break
+        except _Vanished as gone:
+            if attempt == _ATTEMPTS - 1:
+                raise UsageError(f"the files of {str(root)!r} change all the time ({gone}): repeat later") from None
+    skip = _warn if on_skip is None else on_skip
+    for path, why in sorted(problems.items()):
+        skip(path, why)
+    return table
+
+
+def to_frame(table: pa.Table) -> pd.DataFrame:
+    """A table of the store as a DataFrame: nullable integers and booleans, maps as dicts."""
+    import pandas as pd
+    import pyarrow as pa
+
+    kinds = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    frame: pd.DataFrame = table.to_pandas(types_mapper=kinds.get, maps_as_pydicts="strict")
+    return frame
+
+
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """A table of the store as rows: plain Python values, times as ISO text, maps as dicts."""
+    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+    for row in rows:
+        if row.get("started_at") is not None:
+            row["started_at"] = row["started_at"].isoformat()
+    return rows
+
+
+def _load(
+    root: Path, wanted: list[str], expression: ds.Expression | None, admitted: frozenset[str] | None, problems: Problems
+) -> pa.Table:
+    listed = entries(root, problems.__setitem__)
+    chosen = listed
+    if admitted is not None:
+        folders = {f"{DATE}={day}" for day in admitted}
+        chosen = [entry for entry in listed if folders.intersection(entry.path.parts)]
+    samples = any(name in schema.FLOAT_LISTS for name in wanted)
+    if len(listed) < summary_index.WORTH or (samples and expression is None):
+        return _direct(root, chosen, listed, wanted, expression, problems)
+    return _indexed(root, chosen, listed, wanted, expression, problems)
+
+
+def _indexed(
+    root: Path,
+    chosen: Sequence[Entry],
+    listed: Sequence[Entry],
+    wanted: list[str],
+    expression: ds.Expression | None,
+    problems: Problems,
+) -> pa.Table:
+    """By the index, and directly where it has nothing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    index = summary_index.refreshed(root, listed, problems.__setitem__)
+    problems.update({e.path: index.bad[e.relative] for e in chosen if e.relative in index.bad})
+    covered = [entry for entry in chosen if entry.relative in index.covered]
+    missing = index.missing(chosen)
+    held = {entry.relative: index.launches_of(entry.relative) for entry in covered}
+    outdated = outdated_launches(listed, {relative: names for relative, names in held.items() if names})
+    # merged files of which only a part counts are rare, and read by themselves
+    aside = [entry for entry in covered if entry.relative in outdated]
+    order = {entry.relative: number for number, entry in enumerate(listed)}
+    mine = {entry.relative: order[entry.relative] for entry in covered if entry.relative not in outdated}
+    try:
+        if expression is not None and (any(n in schema.FLOAT_LISTS for n in wanted) or len(wanted) > _FEW_COLUMNS):
+            numbers = set(summary_index.read(index, [], expression, mine)[summary_index.FILE].unique().to_pylist())
+            if len(numbers) <= _FEW_FILES or any(name in schema.FLOAT_LISTS for name in wanted):
+                matching = [listed[number] for number in numbers]
+                paths = sorted([*matching, *missing, *aside], key=lambda entry: entry.path)
+                return _direct(root, paths, listed, wanted, expression, problems)
+        found = summary_index.read(index, wanted, expression, mine)
+    except FileNotFoundError as error:
+        raise _Vanished(first_line(error)) from error
+    except (OSError, pa.ArrowException):
+        summary_index.discard(root)
+        return _direct(root, chosen, listed, wanted, expression, problems)
+    found = found.sort_by([(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
+    rest = sorted([*missing, *aside], key=lambda entry: entry.path)
+    if not rest:
+        return found.select(wanted)
+    tables = []
+    at = found[summary_index.FILE]
+    start = 0
+    for entry in rest:  # each between the rows of the files before and behind it
+        end = int(pc.sum(pc.less(at, order[entry.relative])).as_py() or 0)
+        tables.append(found.slice(start, end - start).select(wanted))
+        tables.append(_direct(root, [entry], listed, wanted, expression, problems))
+        start = end
+    return pa.concat_tables([*tables, found.slice(start).select(wanted)])
+
+
+def _direct(
+    root: Path,
+    chosen: Sequence[Entry],
+    listed: Sequence[Entry],
+    wanted: list[str],
+    expression: ds.Expression | None,
+    problems: Problems,
+) -> pa.Table:
+    """From the files themselves."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    good: list[Path] = []
+    held: dict[str, tuple[str, ...]] = {}
+    for entry in chosen:
+        try:
+            found = pq.read_schema(entry.path)
+        except FileNotFoundError as error:
+            raise _Vanished(entry.relative) from error
+        except (OSError, pa.ArrowException) as error:
+            problems[entry.path] = f"not a readable Parquet file ({first_line(error)})"
+            continue
+        why = why_not(found)
+        if why:
+            problems[entry.path] = why
+            continue
+        good.append(entry.path)
+        if names := tuple(launches(found.metadata)):
+            held[entry.relative] = names
+    try:
+        outdated = outdated_launches(listed, held)
+    except FileNotFoundError as error:
+        raise _Vanished(first_line(error)) from error
+    try:
+        if not outdated:
+            return _read(root, good, wanted, expression)
+    except FileNotFoundError as error:
+        raise _Vanished(first_line(error)) from error
+    except (OSError, pa.ArrowException):
+        pass  # a page inside some file is broken: find out which, keep the others
+    return _read_one_by_one(root, good, wanted, expression, outdated, problems)
+
+
+def _dataset(root: Path, paths: Sequence[Path]) -> ds.Dataset:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    return ds.dataset(
+        [str(p) for p in paths],
+        schema=schema.arrow_schema().append(pa.field(DATE, pa.string())),
+        format="parquet",
+        partitioning=ds.partitioning(pa.schema([(DATE, pa.string())]), flavor="hive"),
+        partition_base_dir=str(root),
+    )
+
+
+def _read(root: Path, paths: Sequence[Path], columns: list[str], expression: ds.Expression | None) -> pa.Table:
+    import pyarrow as pa
+
+    if not paths:
+        fields = [pa.field(n, pa.string() if n == DATE else schema.arrow_type(column(n).kind)) for n in columns]
+        return pa.schema(fields).empty_table()
+    table = _dataset(root, paths).to_table(columns=columns, filter=expression)
+    return table.replace_schema_metadata(None)
+
+
+def _read_one_by_one(
+    root: Path,
+    paths: Iterable[Path],
+    columns: list[str],
+    expression: ds.Expression | None,
+    outdated: Mapping[str, Sequence[str]],
+    problems: Problems,
+) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    tables = [_read(root, [], columns, None)]
+    for path in paths:
+        masked = expression
+        if gone := outdated.get(path.relative_to(root).as_posix()):
+            kept = ~ds.field("launch_id").isin(pa.array(gone, pa.string()))
+            masked = kept if expression is None else expression & kept
+        try:
+            tables.append(_read(root, [path], columns, masked))
+        except FileNotFoundError as error:
+            raise _Vanished(path.name) from error
+        except (OSError, pa.ArrowException) as error:
+            problems[path] = f"damaged ({first_line(error)})"
+    return pa.concat_tables(tables)

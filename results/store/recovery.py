@@ -1,0 +1,204 @@
+"""Turn the journals of runs that did not end into files of the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.results.store import schema
+from omb_py.results.store.journal import FOLDER, SUFFIX, decode_row, lock
+from omb_py.results.store.launchfile import MERGED, launches
+from omb_py.results.store.write import first_line, write_launch
+
+State = Literal["recovered", "stored already", "empty", "running", "unreadable", "failed"]
+
+DAMAGED_SUFFIX = ".damaged"
+"""What a journal is renamed to when some of its lines could not be read: the others are in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What became of one journal."""
+
+    path: Path
+    """The Parquet file where there is one, else the journal."""
+    launch_id: str
+    cells: int
+    """Finished cells of this launch that are in the store now; for a running one, those in its journal."""
+    state: State
+    note: str = ""
+    """Why not, or what was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What could be read of a journal."""
+
+    header: dict[str, Any]
+    provenance: dict[str, Any]
+    rows: list[dict[str, Any]]
+    damaged: int
+    """Lines before the last that could not be read."""
+
+
+def journals(store: str | Path) -> list[Path]:
+    """The journals that lie in a store, of running and of dead runs."""
+    return sorted((Path(store) / FOLDER).glob(f"*{SUFFIX}"))
+
+
+def recover(store: str | Path) -> list[Recovered]:
+    """Write the finished cells of every journal without a live writer into the store, and remove the journal.
+
+    A torn last line is a cell that was never announced, and is dropped. May be repeated: a launch that is stored
+    already is not stored twice. A journal that cannot be read is named and left where it is.
+
+    Raises UsageError when there is no such folder.
+    """
+    if not Path(store).is_dir():
+        raise UsageError(f"no store at {str(store)!r}")
+    found = (_recover_one(Path(store), path) for path in journals(store))
+    return [result for result in found if result is not None]
+
+
+def read(path: Path) -> Contents:
+    """The contents of a journal. Raises ValueError when its header cannot be read or is of a newer omb-py."""
+    header, *lines = path.read_bytes().split(b"\n")
+    facts = _object(header)
+    if facts is None or "launch_id" not in facts:
+        raise ValueError("it has no readable header")
+    if facts.get("schema_version", 0) > schema.SCHEMA_VERSION:
+        raise ValueError("written by a newer omb-py: recover with that one")
+    provenance = dict(facts.get("provenance") or {})
+    rows: list[dict[str, Any]] = []
+    damaged = 0
+    last = len(lines) - 1
+    for number, line in enumerate(lines):
+        if not line:
+            continue
+        try:
+            entry = _object(line) or {}
+            if "row" in entry:
+                rows.append(decode_row(entry["row"]))
+            elif "provenance" in entry:
+                provenance = dict(entry["provenance"])
+            else:
+                raise ValueError("neither a row nor provenance")
+        except (ValueError, TypeError, AttributeError):
+            damaged += number < last
+    return Contents(facts, provenance, rows, damaged)
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _recover_one(store: Path, path: Path) -> Recovered | None:
+    """None when another recovery was faster."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Recovered(path, path.stem, 0, "unreadable", (error.strerror or str(error)).lower())
+    try:
+        try:
+            locks = lock(handle)
+        except BlockingIOError:
+            return Recovered(path, path.stem, _count(path), "running", "its run is still alive")
+        if os.fstat(handle).st_nlink == 0:
+            return None
+        return _store(store, path, locks)
+    finally:
+        os.close(handle)
+
+
+def _store(store: Path, path: Path, locks: bool) -> Recovered:
+    try:
+        found = read(path)
+    except (ValueError, OSError) as error:
+        return Recovered(path, path.stem, 0, "unreadable", first_line(error))
+    launch_id = str(found.header["launch_id"])
+    alive = _maybe_alive(found.header, locks)
+    if alive:
+        return Recovered(path, launch_id, len(found.rows), "running", alive)
+    if not found.rows:
+        _put_away(path, found.damaged)
+        return Recovered(path, launch_id, 0, "empty", _loss(path, found.damaged))
+    stored = _stored(store, launch_id)
+    if stored is not None and stored[1] >= len(found.rows):
+        _put_away(path, found.damaged)
+        return Recovered(stored[0], launch_id, stored[1], "stored already", _loss(path, found.damaged))
+    try:
+        target = write_launch(store, found.rows, {**found.provenance, "recovered": True})
+    except (EnvironmentProblem, ValueError) as error:
+        return Recovered(path, launch_id, 0, "failed", first_line(error))
+    _put_away(path, found.damaged)
+    return Recovered(target, launch_id, len(found.rows), "recovered", _loss(path, found.damaged))
+
+
+def _put_away(path: Path, damaged: int) -> None:
+    if damaged:
+        path.rename(path.with_name(path.name + DAMAGED_SUFFIX))
+    else:
+        path.unlink()
+
+
+def _loss(path: Path, damaged: int) -> str:
+    if not damaged:
+        return ""
+    lines = "1 line" if damaged == 1 else f"{damaged} lines"
+    return f"{lines} could not be read; the journal is kept as {path.name}{DAMAGED_SUFFIX}"
+
+
+def _maybe_alive(header: dict[str, Any], locks: bool) -> str:
+    """On a file system without locks the process number has to tell. Empty when the writer is dead."""
+    if locks and header.get("locked", True):
+        return ""
+    host, pid = header.get("host"), header.get("pid")
+    if host != socket.gethostname():
+        return f"no file locks here, and its run was on {host}: recover there"
+    if not isinstance(pid, int):
+        return ""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return f"process {pid} is alive"
+
+
+def _count(path: Path) -> int:
+    try:
+        return len(read(path).rows)
+    except (ValueError, OSError):
+        return 0
+
+
+def _stored(store: Path, launch_id: str) -> tuple[Path, int] | None:
+    """The launch's file and how many cells it has, when it is there and can be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for path in sorted(store.glob(f"date=*/{launch_id}.parquet")):
+        try:
+            return path, pq.read_metadata(path).num_rows
+        except (OSError, pa.ArrowException):
+            continue
+    for path in sorted(store.glob(f"date=*/{MERGED}*.parquet")):
+        try:
+            facts = launches(pq.read_schema(path).metadata).get(launch_id)
+        except (OSError, pa.ArrowException):
+            continue
+        if facts is not None:
+            return path, int(facts["rows"])
+    return None

@@ -1,0 +1,97 @@
+"""What lies in a store, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omb_py.errors import UsageError, nearest
+from omb_py.results.store.read import OnSkip, load_table, to_rows
+
+_LISTED = (
+    "run_id", "launch_id", "started_at", "benchmark", "backend", "library", "library_version", "ranks", "validated",
+)  # fmt: skip
+
+LAST = "last"
+"""Instead of a run's id: the newest run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One invocation, as one line."""
+
+    run_id: str
+    started_at: str
+    """Of its first launch, ISO, UTC."""
+    benchmarks: tuple[str, ...]
+    backends: tuple[str, ...]
+    libraries: tuple[str, ...]
+    """Name and version."""
+    ranks: tuple[int, ...]
+    cells: int
+    launches: int
+    failed: int
+    """Cells with wrong bytes."""
+
+
+def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[Run]:
+    """The runs of a store, oldest first. Raises UsageError when there is no such folder."""
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    cells = load_table(store, columns=_LISTED, on_skip=on_skip)
+    # a big store has many cells and few kinds of them
+    kinds = cells.group_by(list(_LISTED), use_threads=False).aggregate([([], "count_all")])
+    for row in to_rows(kinds):
+        grouped.setdefault(row["run_id"], []).append(row)
+    found = [_run(run_id, rows) for run_id, rows in grouped.items()]
+    return sorted(found, key=lambda run: (run.started_at, run.run_id))
+
+
+def find_run(store: str | Path, which: str, *, on_skip: OnSkip | None = None) -> Run:
+    """The run with this id, or the only one whose id starts so, or the newest for ``last``.
+
+    Raises UsageError when there is none, with the nearest, or more than one, with their ids.
+    """
+    known = runs(store, on_skip=on_skip)
+    if not known:
+        raise UsageError(f"no runs in {str(store)!r}")
+    if which == LAST:
+        return known[-1]
+    matches = [run for run in known if run.run_id == which] or [run for run in known if run.run_id.startswith(which)]
+    if len(matches) == 1 and which:
+        return matches[0]
+    if not matches:
+        raise UsageError(f"no run {which!r} in {str(store)!r}: {nearest(which, [run.run_id for run in known[-20:]])}")
+    shown = ", ".join(run.run_id for run in matches[:5]) + (", …" if len(matches) > 5 else "")
+    raise UsageError(f"{len(matches)} runs start with {which!r}: {shown}")
+
+
+def show(store: str | Path, which: str = LAST, *, on_skip: OnSkip | None = None) -> list[dict[str, Any]]:
+    """All rows of one run, in order of launch and as they were measured. Raises UsageError as :func:`find_run`."""
+    run = find_run(store, which, on_skip=on_skip)
+    rows = to_rows(load_table(store, run_id=run.run_id, on_skip=lambda path, why: None))
+    return sorted(rows, key=lambda row: int(row["launch_index"]))
+
+
+def _run(run_id: str, rows: list[dict[str, Any]]) -> Run:
+    return Run(
+        run_id=run_id,
+        started_at=min(row["started_at"] for row in rows),
+        benchmarks=_distinct(row["benchmark"] for row in rows),
+        backends=_distinct(row["backend"] for row in rows),
+        libraries=_distinct(_library(row) for row in rows),
+        ranks=_distinct(row["ranks"] for row in rows),
+        cells=sum(row["count_all"] for row in rows),
+        launches=len({row["launch_id"] for row in rows}),
+        failed=sum(row["count_all"] for row in rows if row["validated"] is False),
+    )
+
+
+def _library(row: dict[str, Any]) -> str | None:
+    parts = [row[name] for name in ("library", "library_version") if row[name]]
+    return " ".join(parts) or None
+
+
+def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(v for v in values if v is not None))

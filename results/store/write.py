@@ -1,0 +1,209 @@
+"""The folder of Parquet files: one file a launch, written whole or not at all.
+
+``STORE/date=YYYY-MM-DD/<launch_id>.parquet``, written to a temporary name in the same folder, synced, renamed, the
+folder synced. The provenance lies as JSON in the file's metadata, once per launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.errors import EnvironmentProblem
+from omb_py.results.store import excerpt, schema, sealing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PROVENANCE_KEY = b"omb_py.provenance"
+VERSION_KEY = b"omb_py.schema_version"
+LAUNCHES_KEY = b"omb_py.launches"
+PROVENANCES_KEY = b"omb_py.provenances"
+ROW_GROUP = 4096
+"""Most rows of a row group: one launch of a merged file is found without reading the others."""
+_LAUNCH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ELSEWHERE = "choose another folder with --store DIR, or measure with --no-store"
+
+
+def check_writable(store: str | Path) -> None:
+    """Make the store's folder and try to write in it. Raises EnvironmentProblem with the reason, in one line."""
+    root = Path(store)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".write-test-", dir=root)
+        try:
+            _write_all(handle, b"omb-py")
+        finally:
+            os.close(handle)
+            os.unlink(name)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write results to {str(root)!r}: {reason(error)}; {_ELSEWHERE}") from error
+
+
+def write_launch(store: str | Path, rows: Sequence[Mapping[str, Any]], provenance: Mapping[str, Any]) -> Path:
+    """Write the rows of one launch; all or nothing.
+
+    Args:
+        store: the folder; made when missing.
+        rows: at least one, all of one launch; missing columns are null.
+        provenance: JSON-serialisable facts, already redacted (:mod:`omb_py.results.store.redact`).
+
+    Returns:
+        The file. A file of the same launch is replaced.
+
+    Raises:
+        EnvironmentProblem: the disk is full, the folder cannot be written.
+        ValueError: the rows are not of one launch, or a column is unknown, missing or of the wrong type.
+    """
+    table = to_table(rows, provenance)
+    launch_id = rows[0]["launch_id"]
+    if not _LAUNCH_ID.fullmatch(launch_id) or any(row["launch_id"] != launch_id for row in rows):
+        raise ValueError(f"not the rows of one launch with a usable id: {launch_id!r}")
+    date = _time(rows[0]["started_at"]).date().isoformat()
+    target = Path(store) / f"date={date}" / f"{launch_id}.parquet"
+    try:
+        write_atomically(target, parquet(table))
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {str(target)!r}: {reason(error)}") from error
+    return target
+
+
+def to_table(rows: Sequence[Mapping[str, Any]], provenance: Mapping[str, Any]) -> pa.Table:
+    """The rows as an Arrow table with the store's schema and metadata. Raises ValueError on rows that do not fit."""
+    import pyarrow as pa
+
+    if not rows:
+        raise ValueError("a launch without rows")
+    complete = [schema.checked(row) for row in rows]
+    arrays = []
+    for column in schema.COLUMNS:
+        values = [_arrow_value(column.kind, row[column.name]) for row in complete]
+        try:
+            arrays.append(pa.array(values, type=schema.arrow_type(column.kind)))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise ValueError(f"column {column.name}: {error}") from error
+    text = json.dumps(provenance, sort_keys=True, default=str)
+    metadata = {VERSION_KEY: str(schema.SCHEMA_VERSION).encode(), PROVENANCE_KEY: text.encode()}
+    return pa.table(arrays, schema=schema.arrow_schema().with_metadata(metadata))
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in words."""
+    if error.errno == errno.ENOSPC:
+        return "no space left on the disk"
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return "a file is in the way, not a folder"
+    return (error.strerror or str(error)).lower()
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its class where there is none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new or renamed name in this folder last. File systems that cannot do it are left alone."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _arrow_value(kind: schema.Kind, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == "time":
+        return _time(value)
+    if kind in ("numbers", "texts"):
+        return list(value.items()) if isinstance(value, Mapping) else value
+    return value
+
+
+def _time(value: Any) -> datetime:
+    """A moment in UTC, from ISO text or a datetime; one without a zone is UTC."""
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(moment, datetime):
+        raise ValueError(f"not a time: {value!r}")
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def parquet(table: pa.Table, merged: bool = False) -> memoryview:
+    """A table with the store's schema as a whole, sealed Parquet file.
+
+    Args:
+        table: with the metadata of :func:`to_table`.
+        merged: of many launches. Pages are then long, and every column is compressed; in the file of one launch the
+            numbers are not, since opening a compressed page costs more than reading its few hundred values, and the
+            footer has an excerpt (:mod:`omb_py.results.store.excerpt`).
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    packed = [c for c in schema.COLUMNS if merged or c.name not in schema.SCALARS]
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
+        compression={path: "zstd" for column in packed for path in _leaves(column)},
+        use_dictionary=[c.name for c in schema.COLUMNS if c.kind in ("string", "int32", "int64")],
+        write_statistics=[c.name for c in schema.COLUMNS if c.name in schema.SCALARS],
+    ) as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP)
+        copied = {} if merged else {excerpt.KEY: excerpt.made(table, sink.tell())}
+        writer.add_key_value_metadata({**copied, sealing.KEY: sealing.BLANK})
+    data = bytearray(sink.getvalue())
+    sealing.seal(data)
+    return memoryview(data)
+
+
+def _leaves(column: schema.Column) -> tuple[str, ...]:
+    """The paths under which Parquet keeps a column."""
+    if column.kind in ("numbers", "texts"):
+        return f"{column.name}.key_value.key", f"{column.name}.key_value.value"
+    return (f"{column.name}.list.element",) if column.kind in ("floats", "strings") else (column.name,)
+
+
+def write_atomically(target: Path, data: bytes | memoryview) -> None:
+    """Write a file whole or not at all, and make it last: hidden name, sync, rename, sync of the folder.
+
+    Raises OSError.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=".tmp", dir=target.parent)
+    try:
+        try:
+            _write_all(handle, data)
+            os.fchmod(handle, 0o666 & ~_umask())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    sync_folder(target.parent)
+    sync_folder(target.parent.parent)
+
+
+def _write_all(handle: int, data: bytes | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _umask() -> int:
+    """The process's umask; the only portable way to read it is to set it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

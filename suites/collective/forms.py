@@ -1,0 +1,149 @@
+"""The three loops that every collective has: blocking, non-blocking (overlap) and persistent, as in OMB 7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, Family, Metric, RankRule, Sizes, World
+from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, Request, Result, Stage, Step
+from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE
+
+Call = Callable[[World, Cell], tuple[Step, tuple[Buffer, ...]]]
+"""The call of a rank and the buffers that it needs. `Cell.root` is a rank here, never :data:`ROTATE`."""
+
+ROTATE = -1
+"""`Cell.root`: another root in every iteration."""
+
+_LAPS = ("init", "compute", "test", "wait")
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """What the three forms of a collective share. Fields as in :class:`~omb_py.engine.program.benchmark.Benchmark`."""
+
+    name: str
+    family: Family
+    """Of its blocking form."""
+    summary: str
+    call: Call
+    bytes_total: Callable[[int, int], int]
+    bandwidth: str | None = None
+    sizes: Sizes | None = COLLECTIVE_SIZES
+    dtype: str = "char"
+    options: frozenset[str] = frozenset()
+    rooted: bool = False
+    ranks: RankRule = TWO_OR_MORE
+
+    def benchmark(
+        self,
+        name: str,
+        family: Family,
+        summary: str,
+        program: Callable[[World, Cell], Program],
+        metric: Metric,
+    ) -> Benchmark:
+        """The declaration of one form."""
+        data: frozenset[str] = frozenset({"type", "validation"}) if self.sizes else frozenset()
+        if self.sizes and "op" not in self.options:
+            data |= {"ddt"}
+        return Benchmark(
+            name, family, summary, program, metric, self.sizes, COLLECTIVE_COUNTS, self.ranks, "all", self.dtype,
+            self.options | data | {"full", "process_sync"}, self.bytes_total, self.bandwidth, self.rooted,
+        )  # fmt: skip
+
+
+def calls_of(call: Call, world: World, cell: Cell) -> tuple[list[Step], tuple[Buffer, ...]]:
+    """The call, or one for each root in turn; and the buffers that all of them need."""
+    roots = range(world.size) if cell.root == ROTATE else (cell.root,)
+    made = [call(world, replace(cell, root=root)) for root in roots]
+    largest: dict[str, int] = {}
+    for _, buffers in made:
+        for buffer in buffers:
+            largest[buffer.name] = max(largest.get(buffer.name, 0), buffer.nbytes)
+    return [step for step, _ in made], tuple(Buffer(name, nbytes) for name, nbytes in largest.items())
+
+
+def _after(cell: Cell) -> tuple[Step, ...]:
+    """What follows each call, outside the timer."""
+    return (steps.barrier(),) if cell.process_sync == "barrier" else ()
+
+
+def blocking(what: Collective) -> Benchmark:
+    """Each iteration: the call, timed; then a barrier, not timed."""
+
+    def program(world: World, cell: Cell) -> Program:
+        calls, buffers = calls_of(what.call, world, cell)
+        return Program(buffers, (Stage(tuple((Lap(), call, Lap("time"), *_after(cell)) for call in calls)),))
+
+    return what.benchmark(what.name, what.family, what.summary, program, PER_CALL)
+
+
+def persistent(what: Collective) -> Benchmark:
+    """Initialised once a size, untimed; each iteration: start and wait, timed; then a barrier, not timed."""
+
+    def program(world: World, cell: Cell) -> Program:
+        calls, buffers = calls_of(what.call, world, cell)
+        requests = [Request(number) for number in range(len(calls))]
+        bodies: tuple[Body, ...] = tuple(
+            (Lap(), steps.start(r), steps.wait(r), Lap("time"), *_after(cell)) for r in requests
+        )
+        setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
+        return Program(buffers, (Stage(tuple(bodies), setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
+
+    summary = f"persistent {what.name}, started in each iteration"
+    return what.benchmark(f"{what.name}_persistent", "persistent", summary, program, PER_CALL)
+
+
+def overlapping(what: Collective) -> Benchmark:
+    """First the pure call and wait; then the call, as much computing as that took, and the wait."""
+
+    def program(world: World, cell: Cell) -> Program:
+        calls, buffers = calls_of(what.call, world, cell)
+        request = Request(0)
+        starts = [steps.nonblocking(call, request) for call in calls]
+        wait, after = steps.wait(request), _after(cell)
+        pure: list[Body] = [(Lap(), call, wait, Lap("time"), *after) for call in starts]
+        busy: tuple[Node, ...] = (steps.compute(Result("pure", "time")), Lap("compute"))
+        if cell.tests:
+            part = steps.compute(Result("pure", "time", cell.tests))
+            busy = (part, Lap("compute"), steps.test(request), Lap("test")) * cell.tests
+        waited = (wait, Lap("wait"))
+        both: list[Body] = [(Lap(), call, Lap("init"), *busy, *waited, *after) for call in starts]
+        return Program(buffers, (Stage(tuple(pure), "pure"), Stage(tuple(both), "overlap")))
+
+    family: Family = "non-blocking" if what.family == "collective" else what.family
+    summary = f"how much of a non-blocking {what.name} computing hides"
+    made = what.benchmark(f"i{what.name}", family, summary, program, OVERLAP)
+    return replace(made, options=made.options | {"tests"})
+
+
+def overlap_columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
+    """OMB's columns of a non-blocking collective, from each lap's means over the ranks in µs.
+
+    overlap = max(0, 100 - (overall - compute) / pure * 100); all terms are means over ranks. OMB's Compute column, like
+    ours, is without the time in MPI_Test.
+    """
+
+    def mean(name: str) -> float:
+        values = laps.get(name) or [0.0]
+        return sum(values) / len(values)
+
+    parts = {lap: mean(f"overlap.{lap}") for lap in _LAPS}
+    pure, overall = mean("pure.time"), sum(parts.values())
+    hidden = 100 - (overall - parts["compute"]) / pure * 100 if pure > 0 else 0.0
+    return {
+        **parts, "overall": overall, "pure": pure, "overlap_pct": max(0.0, hidden),
+        "min_comm": min(laps["pure.time"]), "max_comm": max(laps["pure.time"]),
+    }  # fmt: skip
+
+
+OVERLAP = Metric(
+    "us",
+    "overall: mean over ranks of init + compute + test + wait; "
+    "overlap = max(0, 100 - (overall - compute) / pure × 100)",
+    lap="overall",
+    adds=_LAPS,
+    derive=overlap_columns,
+)

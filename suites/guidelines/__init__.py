@@ -1,0 +1,1 @@
+"""Performance guidelines and their mock-ups."""

@@ -1,0 +1,223 @@
+"""Mock-ups: a collective put together from others, as a guideline compares it with (``suites.guidelines.patterns``).
+
+The calls are those of ``suites.collective.calls``, with buffers of other names: ``send`` is what the user gives,
+``left`` what the collective leaves, ``right`` what its mock-up leaves.  Vectors that are cut into blocks are filled up
+to a whole element for each rank, so a mock-up may move a little more than the collective, never less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.language import Blocks, Body, Buffer, Region, Step, walk
+from omb_py.suites.collective import calls
+from omb_py.suites.shared import message_bytes
+
+_IN_PLACE = ("allreduce", "reduce")
+"""What a library that has no other form of them does in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a guideline."""
+
+    body: Body
+    """What is timed."""
+    reads: Body = ()
+    """Steps whose inputs are put before it, where not those of the body."""
+    leaves: Body = ()
+    """Steps whose outputs must be there after it, where not those of the body."""
+
+    @property
+    def checks(self) -> tuple[Body, Body]:
+        """What is read, and what is left."""
+        return self.reads or self.body, self.leaves or self.body
+
+
+Make = Callable[["Calls"], Side]
+
+
+class Calls:
+    """The collectives of one rank and cell, on buffers by name."""
+
+    def __init__(self, world: World, cell: Cell) -> None:
+        self.world, self.cell = world, cell
+        self.ranks, self.rank = world.size, world.rank
+        item = DTYPES[cell.dtype].itemsize
+        self.size = message_bytes(cell)
+        """Bytes of a vector, or of a rank's block."""
+        self.block = -(-self.size // item // self.ranks) * item
+        """Bytes of a rank's block of a vector, filled up."""
+        self.vector = self.block * self.ranks
+        """Bytes of the vector, filled up."""
+        self.whole = self.size * self.ranks
+        """Bytes of all ranks' blocks."""
+
+    def call(self, op: str, size: int, send: str = "send", recv: str = "right", chunk: int = 0,
+             here: bool | None = None) -> Step:  # fmt: skip
+        """A collective of OMB's `size`; of several chunks in the same buffers the one with this number.
+
+        `here` says whether it is in place; None: where the library has no other form.
+        """
+        here = self.cell.in_place and op in _IN_PLACE if here is None else here
+        made, buffers = getattr(calls, op)(self.world, replace(self.cell, size=size, in_place=here))
+        names = {"send": send, "recv": recv, "buf": recv}
+        shift = {buffer.name: chunk * buffer.nbytes for buffer in buffers}
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, Region):
+                return replace(value, buffer=names[value.buffer], offset=value.offset + shift[value.buffer])
+            return replace(value, buffer=names[value.buffer]) if isinstance(value, Blocks) else value
+
+        return Step(made.op, {name: moved(value) for name, value in made.operands.items()})
+
+    def chunks(self, op: str, parts: int, send: str, recv: str) -> Body:
+        """The collective cut into equal parts, one after the other."""
+        item = DTYPES[self.cell.dtype].itemsize * (self.ranks if op == "reduce_scatter_block" else 1)
+        each = -(-self.size // item // parts) * item
+        return tuple(self.call(op, each, send, recv, chunk) for chunk in range(parts))
+
+    def left(self, op: str) -> Side:
+        """The collective itself."""
+        return Side((self.call(op, self.vector if op.startswith("reduce_scatter") else self.size, recv="left"),))
+
+    def wide(self, root_only: bool = False) -> tuple[str, Body]:
+        """A vector of all ranks' blocks that holds this rank's, and zeros elsewhere: its buffer, and what is put there.
+
+        The user's block is taken to lie there, and the zeros to stay from call to call: no copy is timed.
+        """
+        here = self.cell.in_place and (not root_only or self.rank == self.cell.root)
+        buffer, start = ("right" if here else "wide"), self.rank * self.size
+        mine = steps.allgather(Region(buffer, start, self.size), Region(buffer, 0, self.whole), self.cell.dtype)
+        before, behind = Region(buffer, 0, start), Region(buffer, start + self.size, self.whole - start - self.size)
+        return buffer, (mine, *(steps.zero(region) for region in (before, behind) if region.nbytes))
+
+
+def buffers_of(*bodies: Body) -> tuple[Buffer, ...]:
+    """The buffers that steps use, each as large as they need it."""
+    needed: dict[str, int] = {}
+    for body in bodies:
+        for node, _ in walk(body):
+            for value in node.operands.values() if isinstance(node, Step) else ():
+                if isinstance(value, (Region, Blocks)):
+                    needed[value.buffer] = max(needed.get(value.buffer, 0), _end(value))
+    return tuple(Buffer(name, needed[name]) for name in sorted(needed))
+
+
+def _end(place: Region | Blocks) -> int:
+    if isinstance(place, Region):
+        return place.offset + place.nbytes
+    return max((at + size for at, size in zip(place.offsets, place.sizes, strict=True)), default=0)
+
+
+def gather_bcast(c: Calls) -> Side:
+    """Allgather: the root gathers all, and tells all."""
+    first = c.call("gather", c.size)
+    return Side((first, c.call("bcast", c.whole)), (first,), (c.call("allgather", c.size),))
+
+
+def alltoall_of_one(c: Calls) -> Side:
+    """Allgather: every rank sends the same block to every rank, from one place."""
+    out, into = Blocks("send", (c.size,) * c.ranks, (0,) * c.ranks), Blocks.packed("right", (c.size,) * c.ranks)
+    result = (c.call("allgather", c.size),)
+    return Side((steps.alltoallv(out, into, c.cell.dtype),), result, result)
+
+
+def sum_of_all(c: Calls) -> Side:
+    """Allgather: a sum of vectors in which each rank has its own block, and zeros elsewhere."""
+    buffer, put = c.wide()
+    return Side((c.call("allreduce", c.whole, buffer),), put, (c.call("allgather", c.size),))
+
+
+def sum_at_root(c: Calls) -> Side:
+    """Gather: the same at the root."""
+    buffer, put = c.wide(root_only=True)
+    return Side((c.call("reduce", c.whole, buffer),), put, (c.call("gather", c.size),))
+
+
+def reduce_bcast(c: Calls) -> Side:
+    """Allreduce: the root reduces, and tells all."""
+    first = c.call("reduce", c.size)
+    return Side((first, c.call("bcast", c.size)), (first,), (c.call("allreduce", c.size),))
+
+
+def scatter_allgather(c: Calls) -> Side:
+    """Bcast: each rank gets a block, and all collect the blocks."""
+    result = (c.call("bcast", c.vector),)
+    return Side((c.call("scatter", c.block, "right", "part"), c.call("allgather", c.block, "part")), result, result)
+
+
+def uneven_allgather(c: Calls) -> Side:
+    """Bcast: an allgather to which the root alone contributes."""
+    sizes = tuple(c.size if rank == c.cell.root else 0 for rank in range(c.ranks))
+    into = Blocks.packed("right", sizes)
+    call = steps.in_place(steps.allgatherv(into.block(c.rank), into, c.cell.dtype))
+    result = (c.call("bcast", c.size),)
+    return Side((call,), result, result)
+
+
+def halves(first: str, second: str, result: str) -> Make:
+    """A reduction: `first` leaves each rank a reduced block, `second` collects the blocks, which is `result`."""
+
+    def make(c: Calls) -> Side:
+        begun = c.call(first, c.vector, recv="part")
+        return Side((begun, c.call(second, c.block, "part")), (begun,), (c.call(result, c.vector),))
+
+    return make
+
+
+def reduce_then(second: str, result: str) -> Make:
+    """A reduce-scatter: the root reduces all, and `second` deals out the blocks."""
+
+    def make(c: Calls) -> Side:
+        begun = c.call("reduce", c.vector, recv="all")
+        return Side((begun, c.call(second, c.block, "all")), (begun,), (c.call(result, c.vector),))
+
+    return make
+
+
+def exscan_local(c: Calls) -> Side:
+    """Scan: what the ranks before have, and the own vector on top of it; rank 0 has its result already."""
+    before, kind = c.call("exscan", c.size), reduction_dtype(c.cell.dtype)
+    mine = steps.reduce_local(Region("send", 0, c.size), Region("right", 0, c.size), kind, c.cell.op)
+    whole = (c.call("scan", c.size),)
+    return Side((before, mine), whole, whole) if c.rank else Side((before,), whole, (before,))
+
+
+def block_of(op: str, recv: str = "right") -> Make:
+    """Another collective on blocks, which leaves at least the same."""
+    return lambda c: Side((c.call(op, c.size, recv=recv),))
+
+
+def vector_of(op: str) -> Make:
+    """Another reduction of the same vector, filled up, which leaves at least the same."""
+    return lambda c: Side((c.call(op, c.vector),))
+
+
+def all_blocks(op: str) -> Make:
+    """Another collective on all ranks' blocks at once."""
+    return lambda c: Side((c.call(op, c.whole),))
+
+
+_INPUT = "more"
+"""What a mock-up sends that moves other amounts than the collective: both have memory of their own."""
+
+
+def larger(op: str) -> Make:
+    """The same collective with twice the message."""
+
+    def make(c: Calls) -> Side:
+        size = c.vector if op.startswith("reduce_scatter") else c.size
+        return Side((c.call(op, 2 * size, _INPUT),))
+
+    return make
+
+
+def split(op: str, parts: int) -> Make:
+    """The same collective in equal parts."""
+    return lambda c: Side(c.chunks(op, parts, _INPUT, "right"))

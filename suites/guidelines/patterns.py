@@ -1,0 +1,129 @@
+"""Self-consistent performance guidelines: what a library's own collectives promise about each other.
+
+A guideline says that the left side is not slower than the right one, which does the same with other calls of the same
+library: nobody need know how fast the machine is.  [J. L. Träff, W. Gropp, R. Thakur, *Self-consistent MPI Performance
+Guidelines*, IEEE TPDS 21, 2010; S. Hunold et al., *PGMPI*, arXiv 1606.00215.]
+
+Each guideline is a benchmark whose iteration times both sides, one after the other, with a barrier after each; the
+order turns with the iteration, so that neither always finds what the other left in the caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Sizes, World
+from omb_py.engine.program.language import Lap, Program, Stage
+from omb_py.suites.guidelines import hierarchy
+from omb_py.suites.guidelines import mockups as m
+from omb_py.suites.shared import TWO_OR_MORE
+
+LEFT, RIGHT = "left", "right"
+IN_PARTS = RankRule("4 ranks or more, an even number", lambda n: n >= 4 and n % 2 == 0)
+"""Of what is cut into nodes, or halves."""
+COUNTS = Counts(200, 20, 60, 6)
+SIZES = Sizes(4, 1 << 20)
+PARTS = 4
+"""Of split-robustness."""
+GROWN = ("bcast", "reduce", "allreduce", "reduce_scatter_block", "gather", "scatter", "allgather", "alltoall")
+"""Collectives whose monotony and split-robustness are checked."""
+TWO_SIDES = Metric("us", "left: the collective; right: its mock-up; each the mean over ranks", lap=LEFT,
+                   apart=(LEFT, RIGHT))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Guideline:
+    """A promise: `left` is not slower than what `right` makes."""
+
+    name: str
+    """Of the benchmark: ``gl5_allreduce``."""
+    text: str
+    """For a reader: ``allreduce ≤ reduce + bcast``."""
+    left: str
+    """The collective."""
+    right: m.Make
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """Backend -> why it cannot do the mock-up."""
+    ranks: RankRule = TWO_OR_MORE
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The guideline as a benchmark with two sides."""
+
+        def program(world: World, cell: Cell) -> Program:
+            calls = m.Calls(world, cell)
+            left, right = calls.left(self.left), self.right(calls)
+            first = (Lap(), *left.body, Lap(LEFT), steps.barrier())
+            second = (Lap(), *right.body, Lap(RIGHT), steps.barrier())
+            reads, leaves = ((*a, *b) for a, b in zip(left.checks, right.checks, strict=True))
+            stage = Stage(((*first, *second), (*second, *first)), check=(reads, leaves))
+            return Program(m.buffers_of(first, second, reads, leaves), (stage,))
+
+        return Benchmark(
+            self.name, "guideline", self.text, program, TWO_SIDES, SIZES, COUNTS, self.ranks, "all", "int32",
+            frozenset({"validation", "op", "in_place", "process_sync"}), lambda size, ranks: size,
+            refuses=_refuses,
+        )  # fmt: skip
+
+
+def _refuses(cell: Cell) -> str:
+    if cell.process_sync != "barrier":
+        return "both sides of a guideline are followed by a barrier: leave --process-sync out"
+    return "" if cell.cache == "hot" else "both sides of a guideline share their input: leave --cache out"
+
+
+_ONE_PLACE = {"gloo": "Gloo's alltoall cannot send one block to all from one place"}
+_NO_SCAN = {"nccl": "NCCL has no scan", "gloo": "Gloo has no scan"}
+_NO_GROUPS = {"nccl": "omb-py has one communicator on NCCL"}
+PATTERNS = (
+    Guideline("gl1_allgather", "allgather ≤ gather + bcast", "allgather", m.gather_bcast),
+    Guideline("gl2_allgather", "allgather ≤ alltoall", "allgather", m.alltoall_of_one, _ONE_PLACE),
+    Guideline("gl3_allgather", "allgather ≤ allreduce of all blocks", "allgather", m.sum_of_all),
+    Guideline("gl4_allgather", "allgather ≤ allgatherv", "allgather", m.block_of("allgatherv")),
+    Guideline("gl5_allreduce", "allreduce ≤ reduce + bcast", "allreduce", m.reduce_bcast),
+    Guideline("gl6_allreduce", "allreduce ≤ reduce_scatter_block + allgather", "allreduce",
+              m.halves("reduce_scatter_block", "allgather", "allreduce")),
+    Guideline("gl7_allreduce", "allreduce ≤ reduce_scatter + allgatherv", "allreduce",
+              m.halves("reduce_scatter", "allgatherv", "allreduce")),
+    Guideline("gl8_alltoall", "alltoall ≤ alltoallv", "alltoall", m.block_of("alltoallv")),
+    Guideline("gl9_bcast", "bcast ≤ scatter + allgather", "bcast", m.scatter_allgather),
+    Guideline("gl10_bcast", "bcast ≤ allgatherv", "bcast", m.uneven_allgather),
+    Guideline("gl11_gather", "gather ≤ allgather", "gather", m.block_of("allgather")),
+    Guideline("gl12_gather", "gather ≤ gatherv", "gather", m.block_of("gatherv")),
+    Guideline("gl13_gather", "gather ≤ reduce of all blocks", "gather", m.sum_at_root),
+    Guideline("gl14_reduce", "reduce ≤ allreduce", "reduce", m.block_of("allreduce")),
+    Guideline("gl15_reduce", "reduce ≤ reduce_scatter_block + gather", "reduce",
+              m.halves("reduce_scatter_block", "gather", "reduce")),
+    Guideline("gl16_reduce", "reduce ≤ reduce_scatter + gatherv", "reduce",
+              m.halves("reduce_scatter", "gatherv", "reduce")),
+    Guideline("gl17_reduce_scatter_block", "reduce_scatter_block ≤ reduce + scatter", "reduce_scatter_block",
+              m.reduce_then("scatter", "reduce_scatter_block")),
+    Guideline("gl18_reduce_scatter_block", "reduce_scatter_block ≤ reduce_scatter", "reduce_scatter_block",
+              m.vector_of("reduce_scatter")),
+    Guideline("gl19_reduce_scatter_block", "reduce_scatter_block ≤ allreduce", "reduce_scatter_block",
+              m.vector_of("allreduce")),
+    Guideline("gl20_reduce_scatter", "reduce_scatter ≤ reduce + scatterv", "reduce_scatter",
+              m.reduce_then("scatterv", "reduce_scatter")),
+    Guideline("gl21_scan", "scan ≤ exscan + reduce_local", "scan", m.exscan_local, _NO_SCAN),
+    Guideline("gl22_scatter", "scatter ≤ bcast of all blocks", "scatter", m.all_blocks("bcast")),
+    Guideline("gl23_scatter", "scatter ≤ scatterv", "scatter", m.block_of("scatterv")),
+    *(Guideline(f"gl24node_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
+      for op, (text, make) in hierarchy.BY_NODES.items()),
+    *(Guideline(f"gl24lane_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
+      for op, (text, make) in hierarchy.BY_LANES.items()),
+)  # fmt: skip
+"""Numbers as in the catalogue of PGMPI and ReproMPI (docs/guidelines.md)."""
+MONOTONY = tuple(
+    Guideline(f"monotony_{op}", f"{op} of n ≤ {op} of 2n", op, m.larger(op)) for op in GROWN
+)  # fmt: skip
+SPLIT = tuple(
+    Guideline(f"split_{op}", f"{op} of n ≤ {PARTS} × {op} of n/{PARTS}", op, m.split(op, PARTS))
+    for op in GROWN
+)  # fmt: skip
+
+GUIDELINES: Mapping[str, Guideline] = MappingProxyType({g.name: g for g in (*PATTERNS, *MONOTONY, *SPLIT)})
+BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({name: g.benchmark for name, g in GUIDELINES.items()})
+"""As :data:`omb_py.suites.registry.BENCHMARKS`, but no commands of their own."""

@@ -1,0 +1,29 @@
+"""Ping-pong beside forked processes that sleep: OMB's latency_mp, a test of fork safety."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from omb_py.engine.program.benchmark import Benchmark, Cell, Needs, World
+from omb_py.engine.program.language import Host, Program
+from omb_py.engine.rank.child_processes import Children
+from omb_py.suites.pt2pt.two_ranks import OPTIONS, latency
+from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, ONE_WAY, PT2PT_SIZES, sides
+
+
+def latency_mp(world: World, cell: Cell) -> Program:
+    """As latency; the children are forked before the first iteration of a size and end after the last."""
+    children = Children(sides(cell.process_counts)[world.rank])
+    setup = Host(f"fork {children.count} processes that sleep", children.start)
+    teardown = Host("end the forked processes", children.end)
+    plain = latency(world, cell)
+    return replace(plain, stages=(replace(plain.stages[0], setup=(setup,), teardown=(teardown,)),))
+
+
+BENCHMARKS = (
+    Benchmark(
+        "latency_mp", "pt2pt", "one-way time of a ping-pong beside forked processes", latency_mp, ONE_WAY, PT2PT_SIZES,
+        LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"process_counts"},
+        bytes_total=lambda size, ranks: size, needs=Needs(fork=True),
+    ),
+)  # fmt: skip

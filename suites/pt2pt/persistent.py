@@ -1,0 +1,99 @@
+"""Persistent point-to-point: initialised once a size, started in each iteration."""
+
+from __future__ import annotations
+
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Buffer, Node, Program, Region, Repeat, Request, Requests, Stage, body
+from omb_py.suites.pt2pt.two_ranks import (
+    OPTIONS,
+    REPLY_BYTES,
+    WINDOW_TAG,
+    reply,
+    slot_of,
+    timed,
+    window_buffer,
+)
+from omb_py.suites.shared import (
+    BANDWIDTH_COUNTS,
+    EXACTLY_TWO,
+    LATENCY_COUNTS,
+    ONE_WAY,
+    PT2PT_SIZES,
+    message_bytes,
+    window_bytes,
+)
+
+
+def latency(world: World, cell: Cell) -> Program:
+    """Ping-pong of a persistent send and a persistent receive."""
+    size, peer, first = message_bytes(cell), 1 - world.rank, world.rank == 0
+    out, back = Request(0), Request(1)
+    setup = (
+        steps.persistent(steps.send(Region("send", 0, size), peer, cell.dtype), out),
+        steps.persistent(steps.recv(Region("recv", 0, size), peer, cell.dtype), back),
+    )
+    order = (out, back) if first else (back, out)
+    nodes: list[Node] = [step(request) for request in order for step in (steps.start, steps.wait)]
+    stage = Stage(body(*timed(first, *nodes)), setup=setup, teardown=(steps.free(out), steps.free(back)))
+    return Program((Buffer("send", size), Buffer("recv", size)), (stage,))
+
+
+def _sends(cell: Cell, peer: int, request: int) -> Repeat:
+    call = steps.send(slot_of("send", cell), peer, cell.dtype, WINDOW_TAG)
+    return Repeat(cell.window, (steps.persistent(call, Request(request, 1)),))
+
+
+def _receives(cell: Cell, peer: int, request: int) -> Repeat:
+    call = steps.recv(slot_of("recv", cell), peer, cell.dtype, WINDOW_TAG)
+    return Repeat(cell.window, (steps.persistent(call, Request(request, 1)),))
+
+
+def bw(world: World, cell: Cell) -> Program:
+    """A window of persistent sends on rank 0, of persistent receives on rank 1, and a reply."""
+    sender, peer = world.rank == 0, 1 - world.rank
+    window = Requests(0, cell.window)
+    nodes = (steps.startall(window), steps.waitall(window), reply(sender, peer))
+    stage = Stage(
+        body(*timed(sender, *nodes)),
+        setup=((_sends if sender else _receives)(cell, peer, 0),),
+        teardown=(Repeat(cell.window, (steps.free(Request(0, 1)),)),),
+    )
+    buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
+    return Program((*buffers, Buffer("ack", REPLY_BYTES)), (stage,))
+
+
+def bibw(world: World, cell: Cell) -> Program:
+    """Both ranks start a window of receives and one of sends and wait for both; no reply."""
+    peer, w = 1 - world.rank, cell.window
+    incoming, outgoing = Requests(0, w), Requests(w, w)
+    nodes = (
+        steps.startall(incoming), steps.startall(outgoing),
+        steps.waitall(outgoing), steps.waitall(incoming),
+    )  # fmt: skip
+    stage = Stage(
+        body(*timed(world.rank == 0, *nodes)),
+        setup=(_receives(cell, peer, 0), _sends(cell, peer, w)),
+        teardown=(Repeat(2 * w, (steps.free(Request(0, 1)),)),),
+    )
+    return Program((window_buffer("send", cell), window_buffer("recv", cell)), (stage,))
+
+
+_LATER = OPTIONS - {"buffer_num"}
+
+BENCHMARKS = (
+    Benchmark(
+        "latency_persistent", "pt2pt", "one-way time of a ping-pong of persistent messages", latency, ONE_WAY,
+        PT2PT_SIZES, LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char", _LATER, bytes_total=lambda size, ranks: size,
+    ),
+    Benchmark(
+        "bw_persistent", "pt2pt", "uni-directional bandwidth of a window of persistent messages", bw,
+        window_bytes(1), PT2PT_SIZES, BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"window"},
+        bytes_total=lambda size, ranks: size,
+    ),
+    Benchmark(
+        "bibw_persistent", "pt2pt", "bi-directional bandwidth of a window of persistent messages", bibw,
+        window_bytes(2), PT2PT_SIZES, BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"window"},
+        bytes_total=lambda size, ranks: size,
+    ),
+)  # fmt: skip

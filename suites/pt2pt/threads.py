@@ -1,0 +1,43 @@
+"""Ping-pong between several threads on each side: OMB's latency_mt."""
+
+from __future__ import annotations
+
+from math import lcm
+
+from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, Needs, World
+from omb_py.engine.program.language import Body, Buffer, Program, Region, Stage
+from omb_py.engine.program.steps import recv, send
+from omb_py.suites.pt2pt.two_ranks import timed
+from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, message_bytes, sides
+
+
+def latency_mt(world: World, cell: Cell) -> Program:
+    """Iteration i is played by sender thread ``i % S`` and receiver thread ``i % R``, all threads at once.
+
+    With one sender, as in OMB, all messages have one tag: whichever receiver thread is there takes the next. With
+    several, the tag says which two threads belong together (OMB: the number of the iteration).
+    """
+    senders, receivers = sides(cell.thread_counts)
+    first, peer, size = world.rank == 0, 1 - world.rank, message_bytes(cell)
+    threads = senders if first else receivers
+    variants: list[Body] = []
+    for meeting in range(lcm(senders, receivers)):
+        tag = 1 if senders == 1 else 1 + 2 * meeting
+        own = (meeting % threads if senders == 1 else meeting) * size  # a buffer holds the data of one tag
+        out = send(Region("send", own, size), peer, cell.dtype, tag if first else tag + 1)
+        back = recv(Region("recv", own, size), peer, cell.dtype, tag + 1 if first else tag)
+        variants.append(timed(first, *((out, back) if first else (back, out))))
+    slots = threads if senders == 1 else len(variants)
+    buffers = Buffer("send", slots * size), Buffer("recv", slots * size)
+    return Program(buffers, (Stage(tuple(variants), threads=threads),))
+
+
+ANY_THREAD = Metric("us", "mean over iterations of lap time / 2, on rank 0, whichever thread played it", parts=2)
+
+BENCHMARKS = (
+    Benchmark(
+        "latency_mt", "pt2pt", "one-way time of ping-pongs between threads", latency_mt, ANY_THREAD, PT2PT_SIZES,
+        LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char", frozenset({"type", "validation", "ddt", "thread_counts"}),
+        bytes_total=lambda size, ranks: size, needs=Needs(thread_level="multiple"),
+    ),
+)  # fmt: skip

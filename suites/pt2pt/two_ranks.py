@@ -1,0 +1,139 @@
+"""Point-to-point benchmarks of two ranks: OMB's latency, bw and bibw, and the parts that others are made of."""
+
+from __future__ import annotations
+
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import (
+    Buffer,
+    Lap,
+    Node,
+    Program,
+    Region,
+    Repeat,
+    Request,
+    Requests,
+    Stage,
+    body,
+)
+from omb_py.engine.program.steps import irecv, isend, recv, send, waitall
+from omb_py.suites.shared import (
+    BANDWIDTH_COUNTS,
+    EXACTLY_TWO,
+    LATENCY_COUNTS,
+    ONE_WAY,
+    PT2PT_SIZES,
+    message_bytes,
+    window_bytes,
+)
+
+WINDOW_TAG, REPLY_TAG, REPLY_BYTES = 100, 101, 1
+OPTIONS = frozenset({"type", "validation", "buffer_num", "ddt"})
+MOST_IN_TURN, MOST_IN_TURN_BYTES = 64, 1 << 26
+"""Of latency's buffers with ``-b multiple``: so many take turns, of so many bytes together."""
+
+
+def timed(reads: bool, *nodes: Node) -> tuple[Node, ...]:
+    """The nodes, timed on a rank that reads the clock.
+
+    In OMB only senders do: a reading on the peer would keep that from being there first.
+    """
+    return (Lap(), *nodes, Lap("time")) if reads else nodes
+
+
+def in_turn(cell: Cell) -> int:
+    """How many send and receive buffers a ping-pong uses, an iteration each."""
+    most = MOST_IN_TURN_BYTES // max(1, message_bytes(cell))
+    return max(1, min(MOST_IN_TURN, most)) if cell.buffer_num == "multiple" else 1
+
+
+def ping_pong(cell: Cell, peer: int, first: bool, slot: int = 0) -> tuple[Node, Node]:
+    """Send and receive in buffer number `slot`; the one that is not first answers."""
+    size = message_bytes(cell)
+    ping = send(Region("send", slot * size, size), peer, cell.dtype)
+    pong = recv(Region("recv", slot * size, size), peer, cell.dtype)
+    return (ping, pong) if first else (pong, ping)
+
+
+def latency(world: World, cell: Cell) -> Program:
+    """Blocking ping-pong between ranks 0 and 1."""
+    first, slots = world.rank == 0, in_turn(cell)
+    bodies = tuple(timed(first, *ping_pong(cell, 1 - world.rank, first, slot)) for slot in range(slots))
+    size = slots * message_bytes(cell)
+    return Program((Buffer("send", size), Buffer("recv", size)), (Stage(bodies),))
+
+
+def apart(cell: Cell) -> bool:
+    """Whether every message of a window has memory of its own."""
+    return cell.distinct or cell.buffer_num == "multiple"
+
+
+def slot_of(name: str, cell: Cell) -> Region:
+    """The place of a message of a window, for a repeat."""
+    size = message_bytes(cell)
+    return Region(name, 0, size, size if apart(cell) else 0)
+
+
+def window_buffer(name: str, cell: Cell, used: bool = True) -> Buffer:
+    """Memory of a window's messages; OMB has both buffers on every rank, used or not."""
+    return Buffer(name, message_bytes(cell) * (cell.window if used and apart(cell) else 1))
+
+
+def window_posts(cell: Cell, peer: int, outgoing: bool, incoming: bool) -> list[Repeat]:
+    """Posts of a window: receives before sends."""
+    posts, requests = [], 0
+    if incoming:
+        into = slot_of("recv", cell)
+        posts.append(Repeat(cell.window, (irecv(into, peer, cell.dtype, Request(requests, 1), WINDOW_TAG),)))
+        requests += cell.window
+    if outgoing:
+        out = slot_of("send", cell)
+        posts.append(Repeat(cell.window, (isend(out, peer, cell.dtype, Request(requests, 1), WINDOW_TAG),)))
+    return posts
+
+
+def reply(sender: bool, peer: int, slot: int = 0) -> Node:
+    """What ends a window in one direction: a byte from the receiver, in place `slot` of its buffer."""
+    ack = Region("ack", slot, REPLY_BYTES)
+    return recv(ack, peer, "char", REPLY_TAG) if sender else send(ack, peer, "char", REPLY_TAG)
+
+
+def one_way(cell: Cell, peer: int, sender: bool) -> tuple[tuple[Buffer, ...], tuple[Node, ...]]:
+    """Buffers and nodes of one side of a window in one direction."""
+    posts = window_posts(cell, peer, outgoing=sender, incoming=not sender)
+    buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
+    return (*buffers, Buffer("ack", REPLY_BYTES)), (*posts, waitall(Requests(0, cell.window)), reply(sender, peer))
+
+
+def bw(world: World, cell: Cell) -> Program:
+    """Rank 0 posts a window of sends and waits for a one-byte reply; rank 1 posts the receives."""
+    sender = world.rank == 0
+    buffers, nodes = one_way(cell, 1 - world.rank, sender)
+    return Program(buffers, (Stage(body(*timed(sender, *nodes))),))
+
+
+def bibw(world: World, cell: Cell) -> Program:
+    """Both ranks post a window of receives and a window of sends and wait for both; no reply."""
+    posts = window_posts(cell, 1 - world.rank, outgoing=True, incoming=True)
+    w = cell.window
+    # the sends complete first, as in OMB
+    waits = (waitall(Requests(w, w)), waitall(Requests(0, w)))
+    nodes = timed(world.rank == 0, *posts, *waits)
+    return Program((window_buffer("send", cell), window_buffer("recv", cell)), (Stage(body(*nodes)),))
+
+
+BENCHMARKS = (
+    Benchmark(
+        "latency", "pt2pt", "one-way time of a blocking ping-pong", latency, ONE_WAY, PT2PT_SIZES,
+        LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS, bytes_total=lambda size, ranks: size,
+    ),
+    Benchmark(
+        "bw", "pt2pt", "uni-directional bandwidth of a window of messages", bw, window_bytes(1), PT2PT_SIZES,
+        BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"window"},
+        bytes_total=lambda size, ranks: size,
+    ),
+    Benchmark(
+        "bibw", "pt2pt", "bi-directional bandwidth of a window of messages", bibw, window_bytes(2), PT2PT_SIZES,
+        BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"window"},
+        bytes_total=lambda size, ranks: size,
+    ),
+)  # fmt: skip

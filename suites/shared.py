@@ -1,0 +1,63 @@
+"""Sizes, counts, rank rules and metrics that benchmarks share (OMB 7.5, reference section 1.1)."""
+
+from __future__ import annotations
+
+from omb_py.engine.program.benchmark import Cell, Counts, Metric, RankRule, Sizes
+from omb_py.engine.program.dtypes import DTYPES
+
+LATENCY_COUNTS = Counts(10000, 100, 1000, 10)
+BANDWIDTH_COUNTS = Counts(100, 10, 20, 2)
+COLLECTIVE_COUNTS = Counts(1000, 100, 100, 10)
+
+PT2PT_SIZES = Sizes(1, 1 << 22)
+COLLECTIVE_SIZES = Sizes(1, 1 << 20)
+REDUCTION_SIZES = Sizes(4, 1 << 20)
+
+EXACTLY_TWO = RankRule("exactly 2 ranks", lambda n: n == 2)
+EVEN = RankRule("an even number of ranks", lambda n: n >= 2 and n % 2 == 0)
+TWO_OR_MORE = RankRule("2 ranks or more", lambda n: n >= 2)
+
+POWER_OF_TWO = RankRule("2, 4, 8, … ranks", lambda n: n >= 2 and n & (n - 1) == 0)
+
+ONE_WAY = Metric("us", "mean over iterations of lap time / 2, on rank 0", parts=2)
+PER_CALL = Metric("us", "mean over ranks of each rank's mean lap time")
+
+
+def message_bytes(cell: Cell) -> int:
+    """Bytes of the whole elements in a message of the cell's size: OMB's count is size // itemsize."""
+    return cell.size - cell.size % DTYPES[cell.dtype].itemsize
+
+
+def sides(counts: str) -> tuple[int, int]:
+    """``S:R`` as two numbers: of the sending and of the receiving side."""
+    sender, receiver = counts.split(":")
+    return int(sender), int(receiver)
+
+
+def partition_bytes(cell: Cell) -> int:
+    """Bytes of a partition: whole elements; what is left over does not travel, as in OMB."""
+    item = DTYPES[cell.dtype].itemsize
+    return cell.size // item // cell.partitions * item
+
+
+def uneven(mean: int, cell: Cell, ranks: int) -> tuple[int, ...]:
+    """Bytes of each rank's block, whole elements: `mean` times a factor.
+
+    Factors go in even steps from ``1 - imbalance`` on rank 0 to ``1 + imbalance`` on the last.
+    Without imbalance all have `mean`, as in OMB.
+    """
+    if not cell.imbalance or ranks < 2:
+        return (mean,) * ranks
+    item = DTYPES[cell.dtype].itemsize
+    factors = (1 + cell.imbalance * (2 * rank / (ranks - 1) - 1) for rank in range(ranks))
+    return tuple(round(mean * factor / item) * item for factor in factors)
+
+
+def window_bytes(directions: int) -> Metric:
+    """MB/s of a window of messages that travel in one or two directions."""
+
+    def moved(cell: Cell, ranks: int) -> int:
+        return directions * cell.size * cell.window
+
+    factor = "" if directions == 1 else f"{directions} × "
+    return Metric("MB/s", f"{factor}size × window × iterations / sum of laps on rank 0, MB = 10^6 B", bytes_of=moved)

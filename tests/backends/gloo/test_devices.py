@@ -1,0 +1,67 @@
+"""Gloo on CUDA tensors, as far as it shows without a GPU: who copies, and that every call is waited for."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from omb_py.backends.gloo.capabilities import fitted, lacks
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Lap, Program, Step, walk
+from omb_py.errors import EnvironmentProblem
+from omb_py.suites.registry import BENCHMARKS
+
+pytestmark = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'")
+HERE = [b for b in BENCHMARKS.values() if not (lacks(b) or b.once or b.ranks.over_nodes)]
+
+
+COLLECTIVES = [b for b in HERE if b.family != "pt2pt" and b.name not in ("sendrecv", "hypercube")]
+
+
+def program(name: str) -> Program:
+    benchmark = BENCHMARKS[name]
+    return benchmark.program(World(0, 2), fitted(benchmark, benchmark.cell("gloo", "torch", 64, window=3)))
+
+
+@pytest.mark.parametrize("name", [b.name for b in HERE])
+def test_pytorch_copies_for_collectives_on_its_own_devices(name: str) -> None:
+    from omb_py.backends.gloo.devices import by_torch
+
+    assert by_torch(program(name), "cuda") == (BENCHMARKS[name] in COLLECTIVES)
+    assert not by_torch(program(name), "sim"), "omb-py copies"
+
+
+@pytest.mark.parametrize("name", [b.name for b in COLLECTIVES if b.name != "barrier"])
+def test_no_time_ends_before_what_was_enqueued_is_done(name: str) -> None:
+    from omb_py.backends.gloo.devices import waited
+
+    for stage in waited(program(name)).stages:
+        pending = requested = False
+        for node, _ in walk(stage.variants[0]):
+            if isinstance(node, Lap):
+                assert not pending, node
+            elif isinstance(node, Step) and node.op == "synchronise":
+                pending = False
+            elif isinstance(node, Step) and node.op in ("wait", "waitall"):
+                pending, requested = True, False
+            elif isinstance(node, Step) and node.op not in ("barrier", "compute", "test"):
+                requested |= "request" in node.operands
+                pending |= "request" not in node.operands
+        assert not pending and not requested
+
+
+def test_a_pytorch_that_sees_no_gpu_is_refused_with_what_to_install() -> None:
+    import torch
+
+    from omb_py.backends.gloo.devices import check_torch
+
+    device: Any = type("Device", (), {"kind": "cuda", "index": 0, "stream": 0})()
+    if torch.cuda.is_available():
+        check_torch(device)
+        return
+    with pytest.raises(EnvironmentProblem, match="sees no such GPU: pip install torch=="):
+        check_torch(device)
+    device.kind = "sim"
+    check_torch(device)

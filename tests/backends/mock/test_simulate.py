@@ -1,0 +1,491 @@
+"""The event path: times by hand, matching, causality, deadlocks and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.backends.mock.faults import RankDied, RankHangs
+from omb_py.backends.mock.runner import MockRunner
+from omb_py.backends.mock.session import MockSession
+from omb_py.backends.mock.simulate import Delivery
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import (
+    Body,
+    Buffer,
+    Host,
+    Lap,
+    Program,
+    Region,
+    Repeat,
+    Request,
+    Requests,
+    Result,
+    Stage,
+    Stamp,
+    Step,
+    body,
+)
+from omb_py.engine.session import StepFailed
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.suites import find
+
+MACHINE = "alpha=1us,beta=1ns"
+A8, R0, R1 = Region("a", 0, 8), Request(0), Request(1)
+
+
+def load(programs: Mapping[int, Program], text: str = MACHINE, seed: int = 1, size: int = 8) -> MockRunner:
+    """A runner of hand-written programs, entered."""
+    session = MockSession({"ranks": len(programs), "mock": text, "seed": seed})
+    runner = session.load(Cell("hand", "mock", "native", size), programs)
+    runner.enter(0, {})
+    return runner
+
+
+def bodies(*nodes: Body, nbytes: int = 1 << 20) -> dict[int, Program]:
+    """Programs of one stage with one buffer ``a``; one body a rank."""
+    return {r: Program((Buffer("a", nbytes),), (Stage(body(*each)),)) for r, each in enumerate(nodes)}
+
+
+def benchmark(name: str, ranks: int, size: int, text: str = MACHINE, **cell: Any) -> MockRunner:
+    """A runner of one of the suite's benchmarks, entered."""
+    found = find(name)
+    what = Cell(name, "mock", "native", size, dtype=found.dtype, **cell)
+    session = MockSession({"ranks": ranks, "mock": text, "seed": 1})
+    runner = session.load(what, {r: found.program(World(r, ranks), what) for r in range(ranks)})
+    runner.enter(0, {})
+    return runner
+
+
+def laps(runner: MockRunner, rank: int = 0, iterations: int = 1, first: int = 0) -> Any:
+    return runner.run(0, first, iterations)[rank].tolist()
+
+
+# -- times by hand ---------------------------------------------------------------------------------------------
+
+
+def test_latency_is_two_messages_a_round_trip() -> None:
+    assert laps(benchmark("latency", 2, 8), 0, 3) == [[2016]] * 3  # 2 x (1000 + 8 x 1)
+
+
+def test_times_are_rounded_to_whole_nanoseconds_an_operation() -> None:
+    assert laps(benchmark("latency", 2, 8, "alpha=1us,beta=0.1ns")) == [[2002]]  # 2 x round(1000.8)
+
+
+def test_bandwidth_is_a_window_on_the_wire_and_a_reply() -> None:
+    # 4 x 100 B leave one after the other; the last arrives alpha later; then the reply of one byte
+    assert laps(benchmark("bw", 2, 100, window=4), 0, 2) == [[400 + 1000 + 1001]] * 2
+
+
+def test_both_directions_of_bibw_do_not_share_a_link() -> None:
+    runner = benchmark("bibw", 2, 100, window=4)
+    assert {rank: out.tolist() for rank, out in runner.run(0, 0, 2).items()} == {0: [[1400]] * 2, 1: [[], []]}
+
+
+def test_an_eager_send_does_not_wait_for_its_receive() -> None:
+    sender = (Lap(), steps.send(A8, 1, "char"), Lap("time"))
+    late = (steps.compute(5000), Lap(), steps.recv(A8, 0, "char"), Lap("time"))
+    out = load(bodies(sender, late)).run(0, 0, 1)
+    assert (out[0].tolist(), out[1].tolist()) == ([[8]], [[0]])  # the message lay there already
+
+
+def test_a_long_send_waits_for_its_receive() -> None:
+    sender = (Lap(), steps.send(A8, 1, "char"), Lap("time"))
+    late = (steps.compute(5000), Lap(), steps.recv(A8, 0, "char"), Lap("time"))
+    out = load(bodies(sender, late), f"{MACHINE},eager=7").run(0, 0, 1)
+    assert (out[0].tolist(), out[1].tolist()) == ([[5008]], [[1008]])
+
+
+def test_a_long_send_after_its_receive_starts_at_once() -> None:
+    late = (steps.compute(5000), Lap(), steps.send(A8, 1, "char"), Lap("time"))
+    receiver = (Lap(), steps.recv(A8, 0, "char"), Lap("time"))
+    out = load(bodies(late, receiver), f"{MACHINE},eager=7").run(0, 0, 1)
+    assert (out[0].tolist(), out[1].tolist()) == ([[8]], [[6008]])
+
+
+def test_overlap_with_computation() -> None:
+    def rank(ns: int) -> Body:
+        call = steps.nonblocking(steps.allreduce(A8, A8, "int32", "sum"), R0)
+        return (Lap(), call, Lap("init"), steps.compute(ns), Lap("compute"), steps.wait(R0), Lap("wait"))
+
+    runner = load(bodies(rank(400), rank(400)), f"{MACHINE},path=event")
+    assert laps(runner) == [[0, 400, 608]]  # 1 x (1000 + 8) in all
+    runner = load(bodies(rank(4000), rank(4000)), f"{MACHINE},path=event")
+    assert laps(runner) == [[0, 4000, 0]]
+
+
+def test_a_test_completes_what_has_arrived_and_nothing_else() -> None:
+    sender = (steps.send(A8, 1, "char"), steps.compute(9000))
+    receiver = (
+        Lap(), steps.irecv(A8, 0, "char", R0), steps.compute(1000), steps.test(R0), Lap("early"), steps.wait(R0),
+        Lap("wait"), steps.irecv(A8, 0, "char", R0), steps.compute(10_000), steps.test(R0), steps.wait(R0), Lap("late"),
+    )  # fmt: skip
+    programs = bodies((*sender, *sender), receiver)
+    assert laps(load(programs), 1) == [[1000, 8, 10_000]]
+
+
+def test_a_slot_is_free_after_a_successful_test_only() -> None:
+    def receiver(ns: int) -> Body:
+        again = steps.irecv(A8, 0, "char", R0, tag=2)
+        return (steps.irecv(A8, 0, "char", R0), steps.compute(ns), steps.test(R0), again, steps.wait(R0))
+
+    sender = (steps.send(A8, 1, "char"), steps.send(A8, 1, "char", tag=2))
+    load(bodies(sender, receiver(1008))).run(0, 0, 1)
+    with pytest.raises(StepFailed, match="rank 1: request 0 is still in use"):
+        load(bodies(sender, receiver(1007))).run(0, 0, 1)
+
+
+def test_waiting_for_nothing_is_no_wait() -> None:
+    idle = (Lap(), steps.wait(R0), steps.waitall(Requests(0, 4)), steps.test(R1), Lap("time"))
+    assert laps(load(bodies(idle))) == [[0]]
+
+
+def test_the_root_of_a_broadcast_does_not_wait_for_the_others() -> None:
+    def rank(ns: int) -> Body:
+        return (steps.compute(ns), Lap(), steps.bcast(A8, 0, "char"), Lap("time"))
+
+    out = load(bodies(rank(5000), rank(0), rank(20_000), rank(5000)), f"{MACHINE},path=event").run(0, 0, 1)
+    assert [out[r].item() for r in range(4)] == [2016, 7016, 2016, 2016]
+
+
+def test_a_synchronising_collective_waits_for_the_last() -> None:
+    def rank(ns: int) -> Body:
+        return (steps.compute(ns), Lap(), steps.allreduce(A8, A8, "int32", "sum"), Lap("time"))
+
+    out = load(bodies(rank(0), rank(500))).run(0, 0, 1)
+    assert [out[r].item() for r in range(2)] == [1508, 1008]
+
+
+def test_laps_add_up_in_a_repeat_and_variants_take_turns() -> None:
+    first = (Lap(), Repeat(3, (steps.compute(100), Lap("a"), steps.compute(10), Lap("b"))))
+    second = (Lap(), steps.compute(7), Lap("b"))
+    program = Program((), (Stage((first, second)),))
+    assert laps(load({0: program}), 0, 3, first=1) == [[0, 7], [300, 30], [0, 7]]
+
+
+def test_stamps_are_the_clock_itself() -> None:
+    nodes = (steps.compute(10), Stamp("in"), steps.compute(5), Stamp("out"))
+    assert laps(load(bodies(nodes, nodes, nbytes=8), f"{MACHINE},path=event"), 1, 2) == [[10, 15], [25, 30]]
+
+
+def test_clocks_go_on_between_runs_and_a_session_barrier_aligns_them() -> None:
+    runner = load(bodies((steps.compute(10), Stamp("at")), (steps.compute(30), Stamp("at"))))
+    assert {r: o.item() for r, o in runner.run(0, 0, 1).items()} == {0: 10, 1: 30}
+    runner._session.barrier()
+    assert {r: o.item() for r, o in runner.run(0, 1, 1).items()} == {0: 40, 1: 60}
+
+
+def test_later_stages_use_what_earlier_ones_measured() -> None:
+    ran: list[Any] = []
+    program = Program(
+        (),
+        (
+            Stage(body(Lap(), steps.compute(250), Lap("time")), name="pure"),
+            Stage(
+                body(Lap(), steps.compute(Result("pure", "time")), Lap("time")),
+                setup=(Host("note", ran.append), steps.compute(5)),
+                teardown=(Host("note", ran.append), Lap("ignored")),
+            ),
+        ),
+    )
+    for text in (MACHINE, f"{MACHINE},path=event"):
+        ran.clear()
+        runner = load({0: program, 1: program}, text)
+        assert laps(runner) == [[250]]
+        runner.leave(0)
+        runner.enter(1, {("pure", "time"): 250.9})
+        assert runner.run(1, 0, 2)[1].tolist() == [[250]] * 2
+        runner.leave(1)
+        assert ran == [runner._session] * 4
+        runner.close()
+
+
+def test_messages_overtake_only_with_another_tag() -> None:
+    a, b = Region("a", 0, 8), Region("a", 8, 8)
+    sender = (steps.send(a, 1, "char", tag=1), steps.send(b, 1, "char", tag=2))
+    receiver = (steps.recv(a, 0, "char", tag=2), steps.recv(b, 0, "char", tag=1))
+    runner = load(bodies(sender, receiver, nbytes=16))
+    runner.memory(0, "a")[:] = range(16)
+    runner.run(0, 0, 1)
+    assert runner.memory(1, "a").tolist() == [*range(8, 16), *range(8)]
+
+
+def test_an_eager_message_holds_what_was_sent() -> None:
+    a, b = Region("a", 0, 1), Region("a", 1, 1)
+    sender = (steps.send(a, 1, "char"), steps.flip(a), steps.send(a, 1, "char"))
+    receiver = (steps.compute(10**6), steps.recv(a, 0, "char"), steps.recv(b, 0, "char"))
+    runner = load(bodies(sender, receiver, nbytes=2))
+    runner.memory(0, "a")[:] = 5
+    runner.run(0, 0, 1)
+    assert runner.memory(1, "a").tolist() == [5, 250]
+
+
+def test_unmatched_messages_stay_for_the_next_run() -> None:
+    turns = Stage(((steps.send(A8, 1, "char"),), ())), Stage(((), (steps.recv(A8, 0, "char"),)))
+    programs = {r: Program((Buffer("a", 8),), (stage,)) for r, stage in enumerate(turns)}
+    runner = load(programs)
+    runner.memory(0, "a")[:] = 9
+    runner.run(0, 0, 1)
+    assert runner.memory(1, "a").tolist() == [0] * 8
+    runner.run(0, 1, 1)
+    assert runner.memory(1, "a").tolist() == [9] * 8
+
+
+# -- series and stragglers -------------------------------------------------------------------------------------
+
+
+def test_series_are_the_times_of_messages_by_iteration() -> None:
+    runner = benchmark("latency", 2, 8, "series=10us/12us/14us")
+    assert laps(runner, 0, 4) == [[20_000], [24_000], [28_000], [20_000]]
+    assert laps(runner, 0, 1, first=2) == [[28_000]]
+
+
+def test_series_by_rank_are_those_of_the_sender() -> None:
+    assert laps(benchmark("latency", 2, 8, "series=10us/12us:1us/3us"), 0, 2) == [[11_000], [15_000]]
+
+
+def test_a_window_of_a_series_travels_at_once() -> None:
+    assert laps(benchmark("bw", 2, 8, "series=10us"), 0) == [[20_000]]
+    assert laps(benchmark("bibw", 2, 8, "series=10us"), 0) == [[10_000]]
+
+
+@pytest.mark.parametrize("path", ["auto", "event"])
+def test_series_of_collectives_by_rank(path: str) -> None:
+    runner = benchmark("allreduce", 4, 8, f"series=10us/12us:20us,path={path}")
+    out = runner.run(0, 0, 3)
+    assert [out[r][:, 0].tolist() for r in range(4)] == [[10_000, 12_000, 10_000], [20_000] * 3] * 2
+
+
+def test_the_timed_barrier_takes_the_series_and_the_closing_one_does_not() -> None:
+    runner = benchmark("barrier", 2, 0, "series=10us,alpha=1us")
+    assert laps(runner, 0, 2) == [[10_000], [10_000]]
+    assert runner._session.clocks.tolist() == [22_000, 22_000]
+
+
+@pytest.mark.parametrize("path", ["auto", "event"])
+def test_a_straggler_is_late_in_timed_collectives_only(path: str) -> None:
+    runner = benchmark("allreduce", 4, 8, f"{MACHINE},straggler=2:2us,path={path}")
+    out = runner.run(0, 0, 5)
+    assert [out[r][:, 0].tolist() for r in range(4)] == [[2016] * 5, [2016] * 5, [4016] * 5, [2016] * 5]
+
+
+# -- ranks that are lost ---------------------------------------------------------------------------------------
+
+
+def test_a_receive_that_never_comes_is_found_at_once() -> None:
+    ping = (Lap(), steps.send(A8, 1, "char"), steps.recv(A8, 1, "char"), Lap("time"))
+    lost = (steps.recv(A8, 0, "char"), steps.send(A8, 0, "char"), steps.recv(A8, 0, "char", tag=9))
+    runner = load(bodies(ping, lost), f"{MACHINE},nodes=2")
+    with pytest.raises(RankHangs) as caught:
+        runner.run(0, 17, 10)
+    words = "rank 1 (node1) hangs in step 2 (recv 8 B from 0), iteration 17 of hand 8 B; nothing can move"
+    assert str(caught.value) == words
+    assert (caught.value.rank, caught.value.step, caught.value.iteration) == (1, 2, 17)
+    assert runner.position() == (17, 2)
+    assert runner.doing(2) == "recv 8 B from 0"
+    assert runner.doing(99) == ""
+
+
+def test_long_sends_to_each_other_deadlock() -> None:
+    each = [(steps.send(A8, peer, "char"), steps.recv(A8, peer, "char")) for peer in (1, 0)]
+    load(bodies(*each)).run(0, 0, 3)
+    with pytest.raises(RankHangs, match=r"rank 0 \(node0\) hangs in step 0 \(send 8 B to 1\), iteration 0 of hand 8 B"):
+        load(bodies(*each), f"{MACHINE},eager=0").run(0, 0, 3)
+
+
+def test_a_collective_that_one_rank_leaves_out() -> None:
+    programs = bodies((steps.barrier(), steps.barrier()), (steps.barrier(),))
+    with pytest.raises(RankHangs, match=r"rank 0 \(node0\) hangs in step 1 \(barrier\), iteration 0"):
+        load(programs).run(0, 0, 1)
+
+
+def test_a_deadlock_in_setup_says_so() -> None:
+    stages = Stage(body(steps.barrier()), setup=(steps.recv(A8, 1, "char"),)), Stage(body(steps.barrier()))
+    with pytest.raises(RankHangs, match=r"hangs in step 1 \(recv 8 B from 1\), set-up or teardown of hand 8 B"):
+        load({r: Program((Buffer("a", 8),), (stage,)) for r, stage in enumerate(stages)})
+
+
+@pytest.mark.parametrize("path", ["auto", "event"])
+@pytest.mark.parametrize("name", ["allreduce", "bcast", "alltoall", "allgather"])
+def test_an_injected_hang(name: str, path: str) -> None:
+    runner = benchmark(name, 4, 8, f"hang=2:8:17,nodes=2,path={path}")
+    runner.run(0, 0, 17)
+    with pytest.raises(RankHangs) as caught:
+        runner.run(0, 10, 20)
+    error = caught.value
+    assert (error.rank, error.host, error.iteration, error.step) == (2, "node1", 17, 0)
+    assert str(error).startswith(f"rank 2 (node1) hangs in step 0 ({name} ")
+
+
+@pytest.mark.parametrize("path", ["auto", "event"])
+def test_an_injected_death(path: str) -> None:
+    with pytest.raises(RankDied) as caught:
+        benchmark("allreduce", 4, 8, f"die=1,path={path}").run(0, 3, 20)
+    words = "rank 1 (node0) died in step 0 (allreduce 8 B int32 sum), iteration 3 of allreduce 8 B"
+    assert str(caught.value) == words
+
+
+def test_faults_spare_other_sizes_and_iterations() -> None:
+    assert laps(benchmark("allreduce", 4, 16, f"{MACHINE},hang=2:8,die=1:32"), 0, 3) == [[2032]] * 3
+    assert laps(benchmark("latency", 2, 16, f"{MACHINE},hang=1::50"), 0, 50) == [[2032]] * 50
+
+
+def test_a_fault_where_nothing_is_communicated_loses_no_iteration() -> None:
+    program = bodies((Lap(), steps.compute(5), Lap("time")))[0]
+    runner = load({0: program, 1: program}, "hang=1::3")
+    assert runner.in_step
+    assert laps(runner, 1, 6) == [[5]] * 6
+
+
+# -- wrong programs --------------------------------------------------------------------------------------------
+
+
+def test_truncation() -> None:
+    programs = bodies((steps.send(Region("a", 0, 16), 1, "char"),), (steps.recv(A8, 0, "char"),))
+    runner = load(programs)
+    with pytest.raises(StepFailed, match="rank 1: message of 16 B truncated to 8 B") as caught:
+        runner.run(0, 0, 1)
+    assert runner.doing(caught.value.step) == "recv 8 B from 0"
+
+
+def test_a_shorter_message_than_its_receive_is_fine() -> None:
+    runner = load(bodies((steps.send(A8, 1, "char"),), (steps.recv(Region("a", 0, 16), 0, "char"),), nbytes=16))
+    runner.memory(0, "a")[:] = 1
+    runner.run(0, 0, 1)
+    assert runner.memory(1, "a").tolist() == [1] * 8 + [0] * 8
+
+
+def test_ranks_in_different_collectives() -> None:
+    programs = bodies((steps.bcast(A8, 0, "char"),), (steps.allreduce(A8, A8, "int32", "sum"),))
+    runner = load(programs)
+    words = "rank 1 calls allreduce 8 B int32 sum where others call bcast 8 B from root 0"
+    with pytest.raises(StepFailed, match=words) as caught:
+        runner.run(0, 0, 1)
+    assert runner.doing(caught.value.step) == "allreduce 8 B int32 sum"
+
+
+@pytest.mark.parametrize("path", ["auto", "event"])
+def test_a_request_in_use(path: str) -> None:
+    nodes = (steps.nonblocking(steps.barrier(), R0), steps.nonblocking(steps.barrier(), R0))
+    with pytest.raises(StepFailed, match="request 0 is still in use"):
+        load(bodies(nodes, nodes), f"path={path}").run(0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (steps.send(A8, 2, "char"), "send: there is no rank 2 among 2"),
+        (steps.bcast(A8, -1, "char"), "bcast: there is no rank -1 among 2"),
+        (steps.recv(Region("a", 12, 8), 1, "char"), "recv: bytes 12 to 20 of a, which has 16"),
+        (steps.flip(Region("b", 0, 8)), "flip: there is no buffer 'b'"),
+        (steps.allgather(A8, A8, "char"), "allgather: room for 8 B where 16 B are received"),
+        (steps.alltoall(Region("a", 0, 16), A8, "char"), "alltoall: room for 8 B where 16 B are received"),
+    ],
+)
+def test_wrong_operands(step: Step, words: str) -> None:
+    with pytest.raises(StepFailed, match=words):
+        load(bodies((step,), (steps.barrier(),), nbytes=16))
+
+
+def test_a_repeat_that_runs_out_of_its_buffer() -> None:
+    posts = Repeat(3, (steps.isend(Region("a", 0, 8, 8), 1, "char", Request(0, 1)),))
+    with pytest.raises(StepFailed, match="isend: bytes 16 to 24 of a, which has 16"):
+        load(bodies((posts,), (), nbytes=16))
+
+
+def test_reductions_that_are_not_there() -> None:
+    with pytest.raises(UsageError, match="unknown reduction 'summ': did you mean sum"):
+        load(bodies((steps.allreduce(A8, A8, "int32", "summ"),)))
+    with pytest.raises(UsageError, match="reduction bxor is not defined for float32"):
+        load(bodies((steps.allreduce(A8, A8, "float32", "bxor"),)))
+
+
+def test_a_step_that_cannot_be_simulated() -> None:
+    with pytest.raises(EnvironmentProblem, match="mock cannot simulate the step 'alreduce': did you mean allreduce"):
+        load(bodies((Step("alreduce"),)))
+
+
+def test_a_host_step_in_a_body() -> None:
+    with pytest.raises(ValueError, match="host step 'fork' in a timed body"):
+        load(bodies((Host("fork", print),)))
+
+
+# -- properties ------------------------------------------------------------------------------------------------
+
+COSTS = st.builds(
+    "alpha={}ns,beta={}ns,noise={},spike={}:{},eager={},launch={}".format,
+    st.integers(0, 3000),
+    st.floats(0, 2).map(lambda x: round(x, 3)),
+    st.sampled_from([0, 0.05, 0.5]),
+    st.sampled_from([0, 0.2]),
+    st.sampled_from([0, 10]),
+    st.sampled_from([0, 16, 1 << 20]),
+    st.sampled_from([0, 0.2]),
+)
+Sent: TypeAlias = tuple[int, int, int, int, int]
+MESSAGES = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 64), st.integers(1, 2), st.integers(0, 2000)),
+    min_size=1,
+    max_size=12,
+)
+
+
+def traffic(messages: list[Sent], ranks: int = 4) -> dict[int, Program]:
+    """Every rank posts its receives and sends of (source, destination, bytes, tag, compute first), then waits."""
+    nodes: list[list[Any]] = [[Lap()] for _ in range(ranks)]
+    used = [0] * ranks
+    for source, destination, nbytes, tag, ns in messages:
+        for rank in (destination, source):
+            nodes[rank].append(steps.compute(ns))
+        nodes[destination].append(steps.irecv(Region("a", 0, nbytes), source, "char", Request(used[destination]), tag))
+        used[destination] += 1
+        nodes[source].append(steps.isend(Region("a", 0, nbytes), destination, "char", Request(used[source]), tag))
+        used[source] += 1
+    for rank in range(ranks):
+        nodes[rank] += [steps.waitall(Requests(0, used[rank])), Lap("time")]
+    return bodies(*(tuple(each) for each in nodes))
+
+
+def play(text: str, messages: list[Sent]) -> tuple[list[Delivery], dict[int, Any]]:
+    runner = load(traffic(messages), text)
+    runner.events.log = []
+    out = runner.run(0, 0, 3)
+    return runner.events.log, {rank: laps.tolist() for rank, laps in out.items()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=COSTS, messages=MESSAGES)
+def test_no_receive_completes_before_its_send_started(text: str, messages: list[Sent]) -> None:
+    log, out = play(text, messages)
+    assert len(log) == 3 * len(messages)
+    assert all(delivery.sent <= delivery.received for delivery in log)
+    assert all(lap[0] >= 0 for each in out.values() for lap in each)
+
+
+@settings(max_examples=30, deadline=None)
+@given(alpha=st.integers(1, 3000), messages=MESSAGES)
+def test_without_noise_a_message_takes_at_least_its_cost(alpha: int, messages: list[Sent]) -> None:
+    log, _ = play(f"alpha={alpha}ns,beta=1ns", messages)
+    assert all(delivery.received - delivery.sent >= alpha + delivery.nbytes for delivery in log)
+
+
+@settings(max_examples=30, deadline=None)
+@given(text=COSTS, messages=MESSAGES)
+def test_equal_seeds_give_equal_times(text: str, messages: list[Sent]) -> None:
+    assert play(text, messages) == play(text, messages)
+
+
+def test_other_seeds_give_other_times() -> None:
+    found = find("latency")
+    cell = Cell("latency", "mock", "native", 8)
+    times = set()
+    for seed, launch in ((1, 0), (1, 1), (2, 0)):
+        session = MockSession({"ranks": 2, "mock": "noise=0.1", "seed": seed, "launch_index": launch})
+        runner = session.load(cell, {r: found.program(World(r, 2), cell) for r in range(2)})
+        times.add(tuple(runner.run(0, 0, 5)[0][:, 0].tolist()))
+    assert len(times) == 3

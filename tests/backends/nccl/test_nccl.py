@@ -1,0 +1,339 @@
+"""NCCL's calls from the native loop, against a stand-in library that really moves data between processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from omb_py.backends.nccl.calls import CALLS, OPS, TYPES, Resolver, handles
+from omb_py.backends.nccl.config import UNDEFINED, communicator_config
+from omb_py.backends.nccl.library import NAMES, VARIABLE, candidates, load, probe, version_of
+from omb_py.backends.nccl.lower import NEWER, lowered
+from omb_py.backends.nccl.session import NcclSession, shared_gpu
+from omb_py.engine.measuring.async_timing import MODES
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.dtypes import FP8
+from omb_py.engine.program.language import Step, walk
+from omb_py.engine.program.nccl_settings import Settings
+from omb_py.errors import EnvironmentProblem
+from omb_py.orchestrate.running.rank_process import arranged
+from omb_py.suites.registry import BENCHMARKS, find
+from tests.support.mpi import ROOT, environment
+from tests.support.nccl_cells import MULTIPLIED
+from tests.support.standin import COMPILER, library, report, start
+
+pytestmark = pytest.mark.one_library
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+Cell = dict[str, Any]
+
+COLLECTIVES = (
+    "allreduce", "reduce", "bcast", "allgather", "reduce_scatter", "reduce_scatter_block", "alltoall", "gather",
+    "scatter", "alltoallv", "allgatherv", "gatherv", "scatterv",
+)  # fmt: skip
+MADE = ("comm_dup", "comm_split", "comm_create")
+"""Of these nothing can be checked but that they are done."""
+NOT_IN_PLACE = ("alltoall", "alltoallv", "reduce_scatter")
+
+
+def _cells(ranks: int) -> list[Cell]:
+    found: list[Cell] = []
+    for name in COLLECTIVES:
+        takes = BENCHMARKS[name].options
+        found += [{"benchmark": name, "size": size} for size in ((16, 70_016) if ranks == 2 else (70_016,))]
+        if "in_place" in takes and name not in NOT_IN_PLACE:
+            found.append({"benchmark": name, "size": 4096, "in_place": True})
+        if "root" in takes:
+            found += [{"benchmark": name, "size": 64, "root": root} for root in (ranks - 1, -1)[: 4 - ranks or 1]]
+        if "imbalance" in takes:
+            found.append({"benchmark": name, "size": 4096, "imbalance": 0.5})
+    if ranks == 2:
+        kinds = [(dtype, "sum") for dtype in TYPES if dtype not in FP8] + [
+            (d, op) for d in ("int32", "float16") for op in OPS
+        ]
+        found += [
+            {"benchmark": "allreduce", "size": 4104, "dtype": dtype, "op": op} for dtype, op in dict.fromkeys(kinds)
+        ]
+    found += [{"benchmark": name} for name in MADE]
+    if ranks > 2:  # what does not depend on how many there are was tried on two
+        return [*found, {"benchmark": "sendrecv", "size": 4096, "timing": "pipelined", "batch": 4}]
+    for mode in MODES:
+        for name in ("allreduce", "allgather", "alltoallv", "sendrecv"):
+            found.append({"benchmark": name, "size": 4096, "timing": mode, "batch": 1 if mode in MODES[::3] else 4})
+    found += [{"benchmark": "allreduce", "size": 4096, "timing": m, "batch": 4, "in_place": True} for m in MODES[1:3]]
+    found += [{"benchmark": name, "size": 4096, "cache": "rotate"} for name in ("allreduce", "bcast")]
+    found += [{"benchmark": "iallreduce", "size": 4096}, {"benchmark": "iallgather", "size": 64}]
+    found += [{"benchmark": name, "size": 70_016, "window": 3} for name in ("latency", "bw", "bibw")]
+    return [*found, MULTIPLIED, {"benchmark": "allreduce", "size": 64, "inject": "flip:1"}]
+
+
+@cache
+def _measured(ranks: int, old: bool) -> list[dict[str, Any]]:
+    wanted = _cells(ranks) if not old else [cell for cell in _cells(ranks) if cell["benchmark"] in NEWER]
+    found: list[dict[str, Any]] = report(
+        "tests.support.nccl_cells", ranks, 100, wanted, old=old, OMB_PY_SIM_DELAY_US="50",
+        **({"STANDIN_VERSION": "22705"} if old else {}),
+    )  # fmt: skip
+    return found
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize(("ranks", "old"), [(2, False), (2, True), (4, False)], ids=["2", "2 on 2.27", "4"])
+def test_every_byte_is_right(ranks: int, old: bool) -> None:
+    wanted = _cells(ranks) if not old else [cell for cell in _cells(ranks) if cell["benchmark"] in NEWER]
+    wrong = [
+        (cell, done)
+        for cell, done in zip(wanted, _measured(ranks, old), strict=True)
+        if done.get("wrong", -1) != expected(cell) or done["iterations"] != 3 or done["busy"]
+    ]
+    assert wrong == []
+
+
+def expected(cell: Cell) -> int | None:
+    """Wrong bytes: one in each of the two iterations of a check and in the timed loop where one is inverted."""
+    return None if cell["benchmark"] in MADE else 3 * ("inject" in cell)
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_what_an_older_version_lacks_is_grouped_and_says_so() -> None:
+    for old in (False, True):
+        wanted = [cell["benchmark"] for cell in _cells(2) if not old or cell["benchmark"] in NEWER]
+        for name, done in zip(wanted, _measured(2, old), strict=True):
+            if name in NEWER:
+                assert ("calls" in done["marks"]) == old
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_a_wrong_byte_is_found() -> None:
+    (done,) = report(
+        "tests.support.nccl_cells", 2, 60, [{"benchmark": "allreduce", "size": 64}], STANDIN_FAIL="wrong:2@1"
+    )
+    assert done["wrong"] > 0
+
+
+def _cli(*words: str, **more: str) -> tuple[int, str, float]:
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", *words, "--no-store"], capture_output=True, text=True, timeout=60,
+        env=environment(**more), cwd=ROOT,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr, time.monotonic() - began
+
+
+def fails(fault: str, *words: str, **more: str) -> tuple[int, str, float]:
+    line = ("allreduce", "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "20", "-x", "0", *words)
+    return _cli(*line, OMB_PY_NCCL=str(library()), STANDIN_FAIL=fault, **more)
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("init:0@1", "ncclCommInitRank failed: NCCL: invalid usage: stand-in: Duplicate GPU detected"),
+        ("enqueue:7@1", "NCCL: unhandled cuda error: stand-in: out of memory"),
+        ("async:7@0", "NCCL: remote process exited or there was a network error: stand-in: the peer's socket was"),
+    ],
+)
+def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -> None:
+    code, text, took = fails(fault, "--timeout", "20s")
+    assert (code, says in text) == (3, True), text
+    assert "Traceback" not in text and took < 20
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_graphs_are_destroyed_before_their_communicator() -> None:
+    """The stand-in ends a process that destroys a communicator of which a graph has work; NCCL would not return."""
+    cell = {"benchmark": "allreduce", "timing": "graph", "batch": 4}
+    found = report("tests.support.nccl_cells", 2, 60, [{**cell, "size": size} for size in (64, 4096)])
+    assert [done["wrong"] for done in found] == [0, 0]
+
+
+LEFT = """
+from omb_py.backends.registry import find as backend
+from omb_py.engine.measuring.measure import measure
+from omb_py.orchestrate.running.rank_process import arranged
+from omb_py.suites.registry import find
+from omb_py.backends.nccl.runner import NcclRunner
+
+def run(self, stage, first, iterations):
+    raise ArithmeticError
+
+NcclRunner.run = run
+session, benchmark = backend("nccl").connect({"device": "sim"}), arranged(find("allreduce"))
+try:
+    measure(session, benchmark, benchmark.cell("nccl", "native", 64, device="sim", timing="graph", batch=4))
+except ArithmeticError:
+    session.close()
+    print("closed")
+"""
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -> None:
+    words = [sys.executable, "-c", LEFT]
+    more = environment(OMB_PY_NCCL=str(library()))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=more, cwd=ROOT)
+    assert done.stdout == "closed\n", done.stderr
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_an_error_while_a_graph_runs_ends_the_run() -> None:
+    code, text, took = fails("async:30@0", "--timing", "graph", "--timeout", "20s")
+    assert code == 3 and "stand-in: the peer's socket was closed" in text, text
+    assert "Traceback" not in text and took < 20
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("stall:6@1", "rank 1"),  # its call never returns: it is behind
+        ("hang:7@1", "all ranks are at the same place"),  # its device does nothing: no host is behind
+    ],
+)
+def test_a_rank_that_does_not_come_ends_the_run(fault: str, says: str) -> None:
+    code, text, took = fails(fault, "--timeout", "3s")
+    assert code == 3 and says in text and "progress" in text, text
+    assert took < 30
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
+    line = ("allreduce", "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "4", "-c")
+    store = tmp_path / "store"
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", *line, "--store", str(store)], capture_output=True, text=True, timeout=60,
+        env=environment(OMB_PY_NCCL=str(library())), cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "\n# OSU NCCL-SIM Allreduce Latency Test v7.5\n# Size" in done.stdout
+    assert "rank → device: 0 → " in done.stderr and "sim:1" in done.stderr
+    import omb_py
+
+    row = omb_py.load(store).iloc[0]
+    assert (row.device, row.device_name, row.devices, row.backend) == ("sim", "simulated device", 2, "nccl")
+    assert (row.library, row.library_version, row.buffer, row.timing) == ("NCCL", "2.28.3", "device", "local_max")
+    assert {"enqueue", "synchronise", "end_to_end"} <= set(dict(row.metrics))
+    assert dict(row.parameters)["timing_mode"] == "isolated"
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_ranks_share_a_device_only_where_they_may() -> None:
+    cell = {"benchmark": "allreduce", "size": 64}
+    refused = start("tests.support.nccl_cells", 2, 60, [cell], OMB_PY_SIM_DEVICES="1")
+    assert any("--share-device" in err for _, _, err in refused)
+    (done,) = report("tests.support.nccl_cells", 2, 60, [{**cell, "share": True}], OMB_PY_SIM_DEVICES="1")
+    assert (done["wrong"], done["marks"]["ranks_per_device"]) == (0, "2")
+
+
+@needs_compiler
+def test_a_split_is_given_colour_and_key_and_a_duplicate_is_one_of_one_colour() -> None:
+    comms: Any = SimpleNamespace(memory=None, device=None, config=None, first=77)
+    resolver = Resolver(load_standin(), comms, World(3, 4), handles(1))
+    split, duplicate, free = (resolver(step) for step in (steps.comm_split(2), steps.comm_dup(), steps.comm_free()))
+    assert [arg.base for arg in split.args[:3]] == [77, 1, 3] and split.args[4].base == 0
+    assert [arg.base for arg in duplicate.args[:3]] == [77, 0, 3] and duplicate.address == split.address
+    assert (free.args[0].base, free.args[0].load) == (split.args[3].base, 8)
+
+
+@needs_compiler
+def test_every_call_is_a_symbol_of_the_library_with_so_many_operands() -> None:
+    found = load_standin()
+    for function, _ in CALLS.values():
+        assert found.address_of(function)
+    with pytest.raises(EnvironmentProblem, match=r"2\.28\.3 has no ncclBogus"):
+        found.address_of("ncclBogus")
+
+
+def load_standin() -> Any:
+    os.environ[VARIABLE] = str(library())
+    try:
+        return load("sim")
+    finally:
+        del os.environ[VARIABLE]
+
+
+@pytest.mark.parametrize(("code", "version"), [(2708, (2, 7, 8)), (21005, (2, 10, 5)), (23207, (2, 32, 7))])
+def test_version_numbers(code: int, version: tuple[int, int, int]) -> None:
+    assert version_of(code) == version
+
+
+def test_a_gpu_is_shared_by_the_switch_or_by_names_of_machines() -> None:
+    assert shared_gpu((2, 30, 3), 1)["NCCL_MULTI_RANK_GPU_ENABLE"] == "1"
+    assert shared_gpu((2, 30, 3), 1)["NCCL_NVLS_ENABLE"] == "0"
+    assert shared_gpu((2, 29, 7), 1) != shared_gpu((2, 29, 7), 0) and "NCCL_HOSTID" in shared_gpu((2, 29, 7), 0)
+
+
+def test_ctas_on_a_shared_gpu_are_the_communicators_own_where_it_takes_a_configuration() -> None:
+    """NCCL puts NCCL_MAX_CTAS above what a communicator is given, so it may not stand beside that."""
+    one, cupy = {"binding": "native", "nccl": "max_ctas=1"}, {"binding": "cupy", "nccl": ""}
+    new = (2, 30, 3)
+    assert "NCCL_MAX_CTAS" not in shared_gpu(new, 0, [one, {"binding": "nccl4py"}, {"binding": "torch"}])
+    assert shared_gpu(new, 0, [cupy, {"binding": "native"}])["NCCL_MAX_CTAS"] == "2"
+    with pytest.raises(EnvironmentProblem, match="binding cupy on a shared GPU needs NCCL_MAX_CTAS"):
+        shared_gpu(new, 0, [cupy, one])
+    gpu, library = SimpleNamespace(kind="cuda"), SimpleNamespace(version=new)
+    session = cast("NcclSession", SimpleNamespace(device=gpu, nccl=library, ranks_per_device=2))
+    counts = (Settings(), Settings(max_ctas=1), Settings(min_ctas=5))
+    given = [communicator_config(NcclSession.limited(session, settings)) for settings in counts]
+    assert [(made.minCTAs, made.maxCTAs) for made in given if made] == [(UNDEFINED, 2), (UNDEFINED, 1), (5, 5)]
+    session.ranks_per_device = 1
+    assert NcclSession.limited(session, Settings()) == Settings()
+
+
+def test_the_library_is_looked_for_where_the_variable_says(tmp_path: Path) -> None:
+    assert candidates("cuda", {VARIABLE: "/a/b.so"}) == ["/a/b.so"]
+    assert set(NAMES["rocm"]) <= set(candidates("rocm", {}))
+    broken = tmp_path / "libnccl.so"
+    broken.write_text("no library")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, str(broken))
+        with pytest.raises(EnvironmentProblem, match="no library for --device cuda"):
+            load("cuda")
+
+
+def test_the_probe_says_what_is_missing() -> None:
+    found = probe()
+    if not found.available:
+        assert found.reason and found.fix
+    assert set(found.devices) == {"cpu", "cuda", "rocm"}
+
+
+@pytest.mark.parametrize("name", ["allreduce_persistent", "put_latency", "neighbor_alltoall", "alltoallw"])
+def test_what_nccl_lacks_is_refused(name: str) -> None:
+    benchmark, world = arranged(find(name)), World(0, 2)
+    cell = benchmark.cell("nccl", "native", 64, timing="isolated", device="sim")
+    with pytest.raises(EnvironmentProblem, match="backend nccl has no"):
+        lowered(benchmark.program(world, cell), world, lambda function: True)
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_groups_are_opened_and_closed(name: str) -> None:
+    benchmark, world = arranged(find(name)), World(0, 3)
+    cell = benchmark.cell("nccl", "native", 64, timing="isolated", device="sim")
+    made, _ = lowered(benchmark.program(world, cell), world, lambda function: False)
+    depth = 0
+    for node, _ in walk(made.stages[0].variants[0]):
+        if isinstance(node, Step):
+            depth += {"group_start": 1, "group_end": -1}.get(node.op, 0)
+            assert depth in (0, 1)
+            assert depth == 1 or node.op not in ("send", "recv"), "an exchange outside a group would not end"
+    assert depth == 0

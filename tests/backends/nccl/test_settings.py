@@ -1,0 +1,231 @@
+"""Settings of NCCL's own: what reaches the library, what it refuses by its version, and what a row says of it."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+import pytest
+
+from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
+from omb_py.backends.nccl.communicators import check, per_call
+from omb_py.backends.nccl.config import UNDEFINED, Config217, Config227, communicator_config, selection
+from omb_py.backends.nccl.library import VARIABLE, Library, built_for, check_cuda, load, loaded_file
+from omb_py.backends.nccl.log import chosen, variables
+from omb_py.engine.program import steps
+from omb_py.engine.program.language import Region, Step
+from omb_py.engine.program.nccl_settings import Settings, settings_of
+from omb_py.errors import EnvironmentProblem
+from tests.backends.nccl.test_nccl import Cell
+from tests.support.standin import COMPILER, library, report
+
+pytestmark = [pytest.mark.calm, pytest.mark.one_library]
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+ALGORITHMS = (
+    ("allreduce", "tree+ring", "TREE"), ("allreduce", "collnetdirect+collnetchain", "COLLNET_DIRECT"),
+    ("allgather", "nvls", "NVLS"), ("reduce_scatter_block", "pat", "PAT"), ("bcast", "^tree+nvls", "RING"),
+    ("allreduce", "^tree+ring+collnetdirect+collnetchain+nvls", "NVLSTREE"),
+)  # fmt: skip
+"""Benchmark, ``algorithm=``, and what the stand-in takes of the admitted ones."""
+CELLS: tuple[Cell, ...] = (
+    {"benchmark": "allreduce", "size": 4096, "nccl": "log=tuning"},
+    {"benchmark": "allreduce", "size": 4096, "nccl": "registration=register"},
+    {"benchmark": "gather", "size": 4096, "nccl": "registration=window"},
+    {"benchmark": "alltoallv", "size": 4096, "nccl": "registration=window"},
+    {"benchmark": "allgather", "size": 70_016, "nccl": "registration=window,cta_policy=zero,min_ctas=2,max_ctas=7"},
+    {"benchmark": "allreduce", "size": 4096, "nccl": "algorithm=tree+ring,protocol=ll128"},
+    {"benchmark": "bcast", "size": 4096, "nccl": "max_ctas=3"},
+    {"benchmark": "allreduce", "size": 4096, "nccl": "communicators=3,registration=window"},
+    {"benchmark": "allgather", "size": 4096, "nccl": "communicators=2", "in_place": True},
+    {"benchmark": "allreduce", "size": 4096, "nccl": "aggregate=3"},
+    {"benchmark": "sendrecv", "size": 4096, "nccl": "aggregate=3", "timing": "pipelined", "batch": 4},
+    {"benchmark": "reduce", "size": 4096, "nccl": "aggregate=2", "timing": "graph", "batch": 2},
+    {"benchmark": "alltoallv", "size": 4096, "traffic": "0,3;1,0"},
+    {"benchmark": "hypercube", "size": 4096},
+    *(
+        {"benchmark": name, "size": 4096, "dtype": dtype, "op": op}
+        for dtype in ("float8e4m3", "float8e5m2")
+        for name, op in (("allreduce", "sum"), ("allreduce", "prod"), ("reduce_scatter_block", "max"))
+    ),
+    *({"benchmark": name, "size": 4096, "nccl": f"algorithm={text}"} for name, text, _ in ALGORITHMS),
+    {"benchmark": "alltoall", "size": 4096, "nccl": "algorithm=ring"},
+    {"benchmark": "allreduce", "size": 4096, "nccl": "communicators=2,", "timing": "pipelined"},
+)
+
+
+@cache
+def _measured(version: str) -> dict[str, Any]:
+    found = report("tests.support.nccl_cells", 2, 100, CELLS, OMB_PY_SIM_DELAY_US="50", STANDIN_VERSION=version)
+    return {str(number): done for number, done in enumerate(found)}
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize("version", ["22803", "23203"])
+def test_every_byte_is_right_and_the_library_got_what_was_asked_for(version: str) -> None:
+    found = _measured(version)
+    done = [found[str(number)] for number in range(len(CELLS) - 2)]
+    assert [(c, d) for c, d in zip(CELLS, done, strict=False) if d.get("wrong") != 0 or d["busy"]] == []
+    marks = [one["marks"] for one in done]
+    usual = {"algorithm_used": "RING", "protocol_used": "LL", "channels_used": "0..1", "nccl_log": "tuning"}
+    assert usual.items() <= marks[0].items()
+    assert marks[4]["channels_used"] == "0..6" and marks[4]["nccl_cta_policy"] == "zero"
+    assert (marks[5]["algorithm_used"], marks[5]["protocol_used"]) == ("TREE", "LL128")
+    assert marks[5]["algorithm_by"] == "NCCL_ALGO"  # a call's choice does not hold beside NCCL_PROTO
+    by = "call" if version == "23203" else "NCCL_ALGO"
+    said = [(one["algorithm_used"], one["algorithm_by"]) for one in marks[-len(ALGORITHMS) :]]
+    assert said == [(used, by) for _, _, used in ALGORITHMS]
+    refused = found[str(len(CELLS) - 2)]
+    assert refused["refused"] == "NCCL has no choice of algorithms for alltoall: leave algorithm out of --nccl"
+    assert refused["code"] == EnvironmentProblem.exit_code
+    assert marks[6]["channels_used"] == "0..2" and "algorithm_by" not in marks[6]
+    assert "communicators" in found[str(len(CELLS) - 1)]["refused"]  # beside pipelined
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_a_library_that_cannot_register_ends_the_run() -> None:
+    cell = {"benchmark": "allreduce", "size": 64, "nccl": "registration=window"}
+    (done,) = report("tests.support.nccl_cells", 2, 60, [cell], STANDIN_FAIL="register:0")
+    assert "ncclCommWindowRegister failed: NCCL: unhandled system error: stand-in: cannot register" in done["refused"]
+
+
+@pytest.fixture
+def standin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The library in a version."""
+    monkeypatch.setenv(VARIABLE, str(library()))
+
+    def of(version: str) -> Library:
+        monkeypatch.setenv("STANDIN_VERSION", version)
+        return load("sim")
+
+    return of
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("text", "version", "says"),
+    [
+        ("registration=register", "21805", "2.18.5 has no ncclCommRegister, which came with 2.19"),
+        ("registration=window", "22602", "2.26.2 has no ncclCommWindowRegister, which came with 2.27"),
+        ("max_ctas=2", "21602", "2.16.2 has no minCTAs and maxCTAs, which came with 2.17"),
+        ("cta_policy=zero", "22602", "2.26.2 has no CTAPolicy, which came with 2.27"),
+    ],
+)
+def test_what_a_version_lacks_is_refused(standin: Any, text: str, version: str, says: str) -> None:
+    with pytest.raises(EnvironmentProblem, match=says):
+        check(settings_of(text), standin(version))
+    check(settings_of(text), standin("23203"))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("text", "variable"),
+    [("min_ctas=2", "NCCL_MIN_CTAS"), ("max_ctas=2", "NCCL_MAX_CTAS"), ("cta_policy=zero", "NCCL_CTA_POLICY")],
+)
+def test_what_a_variable_would_undo_is_refused(
+    standin: Any, text: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(EnvironmentProblem, match=f"{variable} is set, which NCCL puts above {text.split('=')[0]}"):
+        check(settings_of(text), standin("23203"))
+    check(Settings(), standin("23203"))
+
+
+@needs_compiler
+def test_algorithms_are_chosen_call_by_call_where_the_version_has_that(
+    standin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = settings_of("algorithm=tree")
+    assert per_call(tree, standin("23203")) and not per_call(tree, standin("22803"))
+    assert not per_call(Settings(), standin("23203"))
+    monkeypatch.setenv("NCCL_PROTO", "Simple")  # beside which NCCL leaves out what a call says
+    assert not per_call(tree, standin("23203"))
+
+
+def test_what_a_call_may_use_is_said_as_its_configuration_has_it() -> None:
+    assert selection("collnetdirect+nvls+nvlstree") == "collnet_direct,nvls_,nvlstree"
+    assert selection("^ring+collnetchain") == "^ring+^collnet_chain"
+    check_algorithm("barrier", ["barrier"], by_call=False)
+    for ops, by_call in (({"barrier"}, True), ({"send", "recv"}, False), ({"alltoall", "barrier"}, False)):
+        with pytest.raises(EnvironmentProblem, match="no choice of algorithms for this"):
+            check_algorithm("this", ops, by_call)
+
+
+@needs_compiler
+def test_a_library_without_the_function_of_an_operation_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(library("NO_P2P")))
+    monkeypatch.setenv("STANDIN_VERSION", "2604")
+    found, region = load("sim"), Region("send", 0, 64)
+    check_function(steps.allreduce(region, region, "int8", "sum"), found)
+    check_function(Step("synchronise", {}), found)  # none of NCCL's
+    with pytest.raises(EnvironmentProblem, match=r"NCCL 2\.6\.4 has no ncclSend: use a newer version"):
+        check_function(steps.send(region, 1, "int8"), found)
+
+
+class _Gpu:
+    """A device, as far as types ask for it."""
+
+    name = "GPU of the test"
+
+    def __init__(self, capability: tuple[int, int] | None) -> None:
+        self.capability = capability
+
+
+@needs_compiler
+def test_fp8_is_refused_where_the_version_or_the_gpu_lacks_it(standin: Any) -> None:
+    region = Region("send", 0, 64)
+    add = steps.allreduce(region, region, "float8e4m3", "sum")
+    copy = steps.allgather(region, region, "float8e5m2")
+    hopper: Any = _Gpu((9, 0))
+    ampere: Any = _Gpu((8, 0))
+    check_types(add, standin("22403"), hopper)
+    check_types(copy, standin("22403"), ampere)  # only sums need the GPU's own arithmetic
+    with pytest.raises(
+        EnvironmentProblem, match=r"GPU of the test has compute capability 8\.0, and NCCL reduces float8"
+    ):
+        check_types(add, standin("22403"), ampere)
+    with pytest.raises(EnvironmentProblem, match=r"2\.23\.4 has no type float8e4m3 \(it came with 2\.24\)"):
+        check_types(add, standin("22304"), hopper)
+
+
+def test_configurations_are_laid_out_as_the_library_expects() -> None:
+    assert communicator_config(Settings()) is None
+    old, new = communicator_config(settings_of("max_ctas=4")), communicator_config(settings_of("cta_policy=zero"))
+    assert isinstance(old, Config217) and (old.version, old.maxCTAs, old.minCTAs) == (21700, 4, UNDEFINED)
+    assert isinstance(new, Config227) and (new.version, new.CTAPolicy, new.maxCTAs) == (22700, 2, UNDEFINED)
+    assert (old.size, new.size) == (48, 72) and new.magic == 0xCAFEBEEF and new.blocking == UNDEFINED
+
+
+def test_the_log_is_read() -> None:
+    line = "h:1:2 [0] NCCL INFO {}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{0..{}}} comm 0x1\n"
+    barrier = line.format("AllReduce", 1, "TREE", "LL", 0)
+    assert chosen("nothing of that kind\n") == {}
+    assert chosen(barrier)["algorithm_used"] == "TREE"
+    text = (
+        barrier * 9
+        + line.format("AllGather", 64, "RING", "SIMPLE", 7) * 2
+        + line.format("AllGather", 64, "PAT", "LL", 1)
+    )
+    assert chosen(text) == {
+        "algorithm_used": "RING", "protocol_used": "SIMPLE", "channels_used": "0..7", "algorithms_seen": "2",
+    }  # fmt: skip
+    assert {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"} == set(variables(__import__("pathlib").Path("x")))
+
+
+def test_a_library_for_a_later_cuda_than_the_driver_takes_is_refused(tmp_path: Any) -> None:
+    file = tmp_path / "libnccl.so.2"
+    file.write_bytes(b"\0\0NCCL version 2.28.3+cuda13.0\0")
+    assert built_for(str(file)) == (13, 0) and built_for(str(tmp_path / "none")) is None
+    check_cuda((12, 9), 13000, "libnccl.so.2")
+    check_cuda((12, 9), 12020, "libnccl.so.2")
+    check_cuda((13, 0), 0, "libnccl.so.2")
+    with pytest.raises(
+        EnvironmentProblem, match=r"built for CUDA 13, and this driver takes CUDA 12\.8 at most: pip install .*cu12"
+    ):
+        check_cuda((13, 0), 12080, "libnccl.so.2")
+    maps = tmp_path / "maps"
+    maps.write_text(f"7f0-7f1 r-xp 0 0:0 1 {file}\n7f2-7f3 rw-p 0 0:0 0 [heap]\n")
+    assert loaded_file("libnccl.so.2", maps) == str(file) and loaded_file("/a/b.so", maps) == "/a/b.so"
+    assert os.path.basename(loaded_file("librccl.so.1", maps)) == "librccl.so.1"

@@ -1,0 +1,78 @@
+"""Every synchronise is needed: without it there is wrong data, a wrong time, or a device that complains."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+
+from omb_py.engine.devices import SYNCHRONISES
+from tests.support.mpi import ROOT
+from tests.support.standin import COMPILER, report
+
+pytestmark = pytest.mark.one_library
+DELAY_US = 4000
+"""No operation of the simulated device begins earlier: a sample that is shorter did not wait."""
+
+CASES: dict[str, dict[str, Any]] = {
+    "result": {"benchmark": "allreduce", "size": 64},
+    "lap": {"benchmark": "allreduce", "size": 64, "timing": ""},
+    "wait": {"benchmark": "iallreduce", "size": 64},
+    "barrier": {"benchmark": "barrier", "process_sync": "none"},
+    "body": {"benchmark": "latency", "size": 64},
+    "read": {"benchmark": "allreduce", "size": 64},
+    "gate": {"benchmark": "allreduce", "size": 64, "timing": "spin-gated", "batch": 2},
+}
+"""What shows that a synchronise is missing. The gate is the last: what it breaks stays broken."""
+OF_MEMORY = {"handed over", "free"}
+"""In tests/engine/test_devices.py."""
+OF_STAGING = {"copied out", "copied in", "settled", "filler"}
+"""In tests/backends/mpi/test_staging.py."""
+PRIMARY = {"iallreduce": "pure.time"}
+
+
+def problems(words: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """What a test of the cell would complain about."""
+    if "refused" in found:
+        return [found["refused"]]
+    out = []
+    if found["wrong"]:
+        out.append(f"{found['wrong']} wrong bytes")
+    if found["busy"]:
+        out.append("work is left over after the loop")
+    took = found["means"][PRIMARY.get(words["benchmark"], "time")]
+    if words.get("timing") != "spin-gated" and took * (2 if words["benchmark"] == "latency" else 1) < DELAY_US:
+        out.append(f"{took} us: it did not wait")
+    return out
+
+
+@cache
+def launched() -> list[dict[str, Any]]:
+    cells = [*CASES.values(), *({**cell, "without": why} for why, cell in CASES.items())]
+    found: list[dict[str, Any]] = report(
+        "tests.support.nccl_cells", 2, 60, cells, OMB_PY_SIM_DELAY_US=str(DELAY_US)
+    )  # fmt: skip
+    return found
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+@pytest.mark.mpi
+@pytest.mark.parametrize("why", CASES)
+def test_nothing_is_wrong_with_it_and_something_without(why: str) -> None:
+    place = list(CASES).index(why)
+    assert problems(CASES[why], launched()[place]) == []
+    assert problems(CASES[why], launched()[len(CASES) + place]) != []
+
+
+def test_no_synchronise_of_the_code_is_left_untested() -> None:
+    assert set(SYNCHRONISES) == {*CASES, *OF_MEMORY, *OF_STAGING}
+    named = set()
+    for folder in ("omb_py", "backends"):
+        for file in (ROOT / folder).rglob("*.py"):
+            text = file.read_text() if file.name != "synchronises.py" else ""
+            named |= set(re.findall(r'synchronised?\("([a-z ]+)"\)', text)) | set(re.findall(r'[Ww]hy="(\w+)"', text))
+            if file.name != "memory.py" and "devices" not in file.parts:
+                assert 'call("synchronise"' not in text, f"{file}: give it a name in SYNCHRONISES"
+    assert named == set(SYNCHRONISES)

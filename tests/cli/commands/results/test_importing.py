@@ -1,0 +1,160 @@
+"""omb-py results import: what is stored, what is said, what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import omb_py
+from omb_py.cli import main
+from omb_py.results.store.read import files, read_provenance
+from tests.results.importers import nccl_texts
+from tests.results.importers.imb_texts import MPI1
+from tests.results.importers.texts import OMB
+
+Run = Callable[[str], tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """(exit code, stdout, stderr) of ``omb-py results``, in a folder with logs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMB_PY_STORE", "store")
+    for name, text in (
+        ("allreduce.log", OMB["allreduce -f -c -z"]), 
+        ("mixed.log", "starting\n" + OMB["bw"] + nccl_texts.FOURTH + MPI1),
+        ("notes.txt", "\nhello, world\n1 2 3\n"), ("cut.log", OMB["latency"] + OMB["bw"][:-4]), ("empty.log", ""),
+        ("run.json", nccl_texts.JSON),
+    ):  # fmt: skip
+        Path(name).write_text(text)
+        os.utime(name, (1_790_000_000, 1_790_000_000))
+    Path("binary.log").write_bytes(b"PAR1\0\0\0")
+
+    def call(line: str) -> tuple[int, str, str]:
+        code = main(["results", *line.split()])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_a_log_is_stored_with_where_it_comes_from(run: Run) -> None:
+    code, out, err = run("import allreduce.log --tag site=a")
+    assert (code, err) == (0, "")
+    assert out.startswith("allreduce.log: 1 table of OMB 7.5, 1 cell, as import-") and out.endswith(" in store\n")
+    [path] = files("store")
+    facts = read_provenance(path)["imported"]
+    assert (facts["file"], facts["tool"], facts["tool_version"], facts["line"]) == ("allreduce.log", "OMB", "7.5", 2)
+    assert len(facts["sha256"]) == 64 and facts["sha256"].startswith(path.stem[7:23])
+    [row] = omb_py.load("store").to_dict("records")
+    assert (row["source"], row["value"], row["tags"]) == ("OMB", 24.34, {"site": "a"})
+    assert str(row["started_at"]).startswith("2026-09-2")
+    assert (row["median_us"] != row["median_us"] and row["library"] is None) or row["library"] != row["library"]
+
+
+def test_importing_twice_is_noticed(run: Run) -> None:
+    run("import allreduce.log")
+    Path("copy.log").write_text(Path("allreduce.log").read_text())
+    code, out, _ = run("import copy.log")
+    assert code == 0 and "imported before as import-" in out and "--again" in out
+    assert len(files("store")) == 1
+    code, out, _ = run("import copy.log --again --set ranks=4")
+    assert code == 0 and list(omb_py.load("store")["ranks"]) == [4]
+
+
+def test_imported_runs_are_listed_shown_and_exported(run: Run) -> None:
+    run("import mixed.log")
+    code, out, _ = run("list")
+    assert code == 0 and "import-" in out and "NCCL 2.30.7" in out
+    for form in ("osu", "table", "csv", "json"):
+        code, out, err = run(f"show last --format {form}")
+        assert (code, err) == (0, "") and "2.66" in out
+    assert OMB["bw"] in run("show last")[1]
+    assert len(json.loads(run("export all --format json --where source=IMB")[1])) == 6
+
+
+def test_several_tools_in_one_log(run: Run) -> None:
+    code, out, err = run("import mixed.log allreduce.log")
+    assert (code, err) == (0, "")
+    assert "6 tables of OMB 7.5, nccl-tests 2.18.2, IMB 2021.10, 11 cells" in out
+    assert len(files("store")) == 4
+
+
+def test_columns_that_the_log_does_not_say(run: Run) -> None:
+    code, _, _ = run("import allreduce.log --set ranks=8 --set library_version=5.0.7 --started-at 2026-01-02T03:04")
+    [row] = omb_py.load("store").to_dict("records")
+    assert code == 0 and (row["ranks"], row["library_version"], row["date"]) == (8, "5.0.7", "2026-01-02")
+
+
+def test_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(OMB["bw"].encode())))
+    code, out, _ = run("import -")
+    assert code == 0 and out.startswith("-: 1 table of OMB 7.5, 1 cell")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("import notes.txt", "notes.txt: line 2: 'hello, world' and no later line begins a table of a known format; "
+         "tried OMB text, OMB-Py text, nccl-tests text, IMB text, nccl-tests JSON, rccl-tests JSON, rccl-tests CSV"),
+        ("import empty.log", "empty.log: an empty file"),
+        ("import binary.log", "binary.log: a binary file, not a log"),
+        ("import none.log", "none.log: cannot read it: no such file"),
+        ("import", "FILE"),
+        ("import allreduce.log --set rank=4", "a column that describes a launch, not 'rank': did you mean ranks?"),
+        ("import allreduce.log --set ranks=x", "ranks holds int32, which 'x' is not"),
+        ("import allreduce.log --set ranks", "--set takes COLUMN=VALUE"),
+        ("import allreduce.log --set dtype=char", "--set dtype=char: line 2 says int32"),
+        ("import allreduce.log --benchmark a/b", "is not a name"),
+        ("import allreduce.log --started-at noon", "is not a time"),
+    ],
+)  # fmt: skip
+def test_refusals_leave_nothing(run: Run, line: str, says: str) -> None:
+    code, out, err = run(line)
+    assert (code, out) == (2, "") and says in err and err.count("\n") == 1
+    assert not Path("store").exists() or not files("store")
+
+
+def test_good_tables_of_a_damaged_log_are_stored(run: Run) -> None:
+    code, out, err = run("import cut.log notes.txt allreduce.log")
+    assert code == 2 and "cut.log: 1 table of OMB 7.5, 2 cells" in out and "allreduce.log: 1 table" in out
+    assert "cut.log: line 8: table 'bw' left out, line 11: " in err and "the other 1 table read" in err
+    assert "2 of 3 files could not be imported wholly" in err
+    assert len(omb_py.load("store")) == 3
+
+
+def test_a_damaged_row_in_the_middle_is_no_line_of_something_else(run: Run) -> None:
+    rows = OMB["latency"].splitlines(keepends=True)
+    Path("bad.log").write_text("".join([*rows[:-1], "2                      4.5x\n"]))
+    code, _, err = run("import bad.log")
+    assert code == 2 and "'4.5x' is not a number with two decimals" in err and not Path("store").exists()
+    Path("fine.log").write_text("".join([*rows[:-1], "2 warnings\n", rows[-1]]))
+    assert run("import fine.log")[0] == 0
+
+
+def test_secrets_of_a_foreign_file_are_dropped(run: Run) -> None:
+    code, out, err = run("import run.json")
+    assert code == 0 and "hunter2" not in out + err
+    assert all(b"hunter2" not in path.read_bytes() for path in files("store"))
+
+
+def test_a_store_that_cannot_be_written_gets_nothing(run: Run) -> None:
+    Path("store").write_text("in the way")
+    code, _, err = run("import allreduce.log")
+    assert code == 3 and "a file is in the way" in err and err.count("\n") == 1
+
+
+def test_an_import_in_a_merged_file_is_noticed(run: Run) -> None:
+    run("import allreduce.log mixed.log --started-at 2026-01-02")
+    assert run("compact")[0] == 0
+    [path] = files("store")
+    assert path.name.startswith("merged-")
+    code, out, _ = run("import allreduce.log")
+    assert code == 0 and "imported before" in out and files("store") == [path]
+    code, _, err = run("import allreduce.log --again")
+    assert code == 2 and "lies in a merged file" in err

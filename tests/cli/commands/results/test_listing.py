@@ -1,0 +1,176 @@
+"""omb-py results, over a store made by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.results.store.journal import Journal
+from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
+from omb_py.results.store.write import write_launch
+
+Row = dict[str, Any]
+Run = Callable[[str], tuple[int, str, str]]
+
+
+def row(run: str, launch: int, size: int, value: float, **more: Any) -> Row:
+    return {
+        **blank_row(),
+        "run_id": run, "launch_id": f"{run}-{launch}", "launch_index": launch, "schema_version": SCHEMA_VERSION,
+        "started_at": f"2026-11-2{run[-1]}T10:00:0{launch}+00:00", "source": "omb-py", "benchmark": "bcast",
+        "family": "collective", "backend": "mpi", "library": "MPICH", "library_version": "5.0", "binding": "native",
+        "dtype": "char", "ranks": 2, "metric": "latency", "unit": "us", "size_bytes": size, "value": value,
+        "rank_mean_us": [value - 0.5, value + 0.5], "samples_us": [value, value + 2],
+        "samples_avg_us": [value, value + 2], "iterations": 2, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Two runs: an older one of two launches, a newer one with a wrong byte."""
+    where = tmp_path / "store"
+    write_launch(where, [row("run-1", 0, 8, 1.25), row("run-1", 0, 16, 2.5)], {})
+    write_launch(where, [row("run-1", 1, 8, 1.75)], {})
+    write_launch(where, [row("run-2", 0, 8, 3.0, benchmark="allreduce", dtype="int32", validated=False)], {})
+    return where
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """(exit code, stdout, stderr) of ``omb-py results`` over the store."""
+    monkeypatch.setenv("OMB_PY_STORE", str(store))
+
+    def call(line: str) -> tuple[int, str, str]:
+        code = main(["results", *line.split()])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_list(run: Run) -> None:
+    code, out, err = run("list")
+    assert (code, err) == (0, "")
+    first, second = (line.split() for line in out.splitlines() if "run-" in line)
+    assert first == ["run-1", "2026-11-21", "10:00:00", "bcast", "mpi", "MPICH", "5.0", "2", "3", "2", "-"]
+    assert second == ["run-2", "2026-11-22", "10:00:00", "allreduce", "mpi", "MPICH", "5.0", "2", "1", "1", "1"]
+
+
+def test_list_json(run: Run) -> None:
+    code, out, _ = run("list --format json")
+    assert code == 0
+    assert [(r["run_id"], r["cells"], r["launches"], r["failed"]) for r in json.loads(out)] == [
+        ("run-1", 3, 2, 0), ("run-2", 1, 1, 1),
+    ]  # fmt: skip
+
+
+def test_an_empty_store(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    code, out, err = run(f"list --store {tmp_path / 'empty'}")
+    assert (code, out) == (0, "") and "no runs in" in err
+
+
+def test_a_broken_file_is_named_and_the_rest_read(run: Run, store: Path) -> None:
+    broken = store / "date=2026-11-21" / "broken.parquet"
+    broken.write_bytes(b"PAR1 no")
+    code, out, err = run("list")
+    assert code == 0 and "run-1" in out and "run-2" in out
+    assert err.startswith(f"omb-py: skipped {broken}: ") and err.count("\n") == 1
+
+
+def test_show_is_ombs_text(run: Run) -> None:
+    code, out, err = run("show run-1")
+    assert (code, err) == (0, "")
+    table = "\n# OSU MPI Broadcast Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n"
+    first = f"{8:<10}{1.25:18.2f}\n{16:<10}{2.5:18.2f}\n"
+    assert out == f"{table}{first}{table}{8:<10}{1.75:18.2f}\n"
+
+
+def test_show_the_last_with_columns(run: Run) -> None:
+    code, out, _ = run("show -f -z50")
+    assert code == 0
+    head, line = out.splitlines()[3:5]
+    assert head.endswith("Validation  P50 Tail Lat(us)")
+    assert line.split() == ["8", "3.00", "2.50", "3.50", "2", "Fail", "3.00"]
+
+
+def test_show_in_other_forms(run: Run) -> None:
+    code, out, _ = run("show run-1 --format json")
+    assert code == 0 and [r["value"] for r in json.loads(out)] == [1.25, 2.5, 1.75]
+    code, out, _ = run("show run-1 --format csv")
+    assert code == 0 and [float(r["value"]) for r in csv.DictReader(io.StringIO(out))] == [1.25, 2.5, 1.75]
+    code, out, _ = run("show run-1 --format table")
+    assert code == 0 and "2.5" in out
+
+
+def test_show_refusals(run: Run) -> None:
+    for name, says in (("run-3", "did you mean run-"), ("run", "2 runs start with 'run'")):
+        code, out, err = run(f"show {name}")
+        assert (code, out) == (2, "") and says in err and err.count("\n") == 1
+
+
+def test_export_all(run: Run) -> None:
+    for line in ("export", "export all"):
+        code, out, err = run(line)
+        rows = list(csv.DictReader(io.StringIO(out)))
+        assert (code, err) == (0, "")
+        assert sorted(float(r["value"]) for r in rows) == [1.25, 1.75, 2.5, 3.0]
+        assert "samples_us" not in rows[0]
+
+
+def test_export_some(run: Run) -> None:
+    code, out, _ = run("export run-2 --format json")
+    (only,) = json.loads(out)
+    assert code == 0 and only["samples_us"] == [3.0, 5.0]
+    code, out, _ = run("export --where benchmark=bcast --where size_bytes=8 --format json")
+    assert sorted(r["value"] for r in json.loads(out)) == [1.25, 1.75]
+    code, out, _ = run("export last --format osu")
+    assert "Allreduce Latency Test" in out
+
+
+def test_export_to_a_file(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    code, out, err = run(f"export last -o {target}")
+    assert (code, out) == (0, "") and f"1 rows written to {target}" in err
+    assert len(list(csv.DictReader(io.StringIO(target.read_text())))) == 1
+    assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["out.csv"]
+
+
+def test_export_refusals(run: Run, tmp_path: Path) -> None:
+    for line, code, says in (
+        ("export --where benchmrk=bcast", 2, "did you mean benchmark?"),
+        ("export run-1 --where run_id=run-1", 2, "not both"),
+        ("export --format xml", 2, "unknown format 'xml'"),
+        (f"export -o {tmp_path}/none/out.csv", 3, "cannot write"),
+    ):
+        found, out, err = run(line)
+        assert (found, out) == (code, "") and says in err and err.count("\n") == 1
+
+
+def test_recover(run: Run, store: Path) -> None:
+    assert run("recover")[:2] == (0, f"nothing to recover in {store}\n")
+    journal = Journal(store, "run-3-0", {})
+    journal.append(row("run-3", 0, 8, 9.0))
+    journal.close()
+    code, out, err = run("recover")
+    assert (code, err) == (0, "")
+    assert out.startswith("recovered: run-3-0, 1 cell, ")
+    assert "run-3" in run("list")[1]
+
+
+def test_recover_says_what_it_cannot_read(run: Run, store: Path) -> None:
+    journal = Journal(store, "run-4-0", {})
+    journal.append(row("run-4", 0, 8, 9.0))
+    journal.close()
+    (path,) = (p for p in store.rglob("*") if "run-4" in p.name and p.is_file())
+    path.write_bytes(b"no journal\n" + path.read_bytes()[5:])
+    code, out, err = run("recover")
+    assert code == 3
+    assert "unreadable: " in out and "1 of 1 journals could not be recovered" in err
+    assert path.exists()

@@ -1,0 +1,86 @@
+"""``omb-py results compact``, ``prune`` and ``verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.cli.commands.results.maintenance import parse_age
+from omb_py.errors import UsageError
+from omb_py.results.store.paths import files
+from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
+from omb_py.results.store.write import write_launch
+
+
+@pytest.fixture
+def store(tmp_path) -> Path:
+    for number in range(4):
+        row = {
+            **blank_row(), "run_id": f"r{number // 2}", "launch_id": f"r{number // 2}-{number % 2}", "launch_index": 0,
+            "started_at": "2026-01-02T12:00:00", "schema_version": SCHEMA_VERSION, "source": "omb-py", "unit": "us",
+            "benchmark": "bcast", "backend": "mpi", "metric": "latency", "tags": {"try": str(number)},
+        }  # fmt: skip
+        write_launch(tmp_path, [row], {})
+    return tmp_path
+
+
+@pytest.fixture
+def run(store, capsys):
+    def call(line: str) -> tuple[int, str, str]:
+        code = main(["results", *line.split(), "--store", str(store)])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_compact_and_verify(run, store) -> None:
+    assert run("compact --dry-run")[1].startswith("would merge 4 files, 4 launches, 4 cells: ")
+    assert len(files(store)) == 4
+    assert run("compact --older-than 1d")[1].startswith("merged 4 files, 4 launches, 4 cells: ")
+    assert "nothing to merge" in run("compact")[1] and len(files(store)) == 1
+    assert run("verify") == (0, f"1 files, 4 cells in {store}: 1 ok\n", "")
+    data = bytearray(files(store)[0].read_bytes())
+    data[100] ^= 1
+    files(store)[0].write_bytes(data)
+    code, out, _ = run("verify")
+    assert code == 1 and out.startswith(f"changed: {files(store)[0]}: its bytes are not those that were written\n")
+
+
+def test_prune_lists_first(run, store) -> None:
+    code, out, _ = run("prune --tag try=2")
+    assert code == 0 and "would remove r1-0, 2026-01-02T12:00:00, 1 cells" in out and "repeat with --yes" in out
+    assert len(files(store)) == 4
+    assert "1 launches, 1 cells removed" in run("prune --tag try=2 --yes")[1]
+    assert [path.stem for path in files(store)] == ["r0-0", "r0-1", "r1-1"]
+    assert run("prune --run r0 --older-than 1w --yes")[0] == 0 and [p.stem for p in files(store)] == ["r1-1"]
+    assert "no launch of" in run("prune --tag try=9")[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("prune", "say what to remove: --older-than AGE, --tag K=V or --run RUN"),
+        ("prune --run r7", "no run 'r7'"),
+        ("prune --older-than soon", "'soon' is not an age: write days as 30d, or 6w, 3m, 1y"),
+        ("compact --older-than -1d", "is not an age"),
+        ("compct", "did you mean compact?"),
+    ],
+)
+def test_bad_input(run, line: str, says: str) -> None:
+    code, out, err = run(line)
+    assert (code, out) == (2, "") and says in err and err.count("\n") == 1
+
+
+def test_no_such_store(tmp_path, capsys) -> None:
+    for verb in ("compact", "verify", "prune --older-than 1d"):
+        assert main(["results", *verb.split(), "--store", str(tmp_path / "none")]) == 2
+        assert "no store at" in capsys.readouterr().err
+
+
+def test_ages() -> None:
+    assert [parse_age(text).days for text in ("3", "3d", "2w", "1m", "1Y", "0d")] == [3, 3, 14, 30, 365, 0]
+    for bad in ("", "d", "1.5d", "99999999d", "200y"):
+        with pytest.raises(UsageError):
+            parse_age(bad)

@@ -1,0 +1,308 @@
+"""``omb-py compare`` and ``omb-py aa`` on simulated ranks: verdicts, forms, exit codes, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.results import load
+from omb_py.results.compare.match import LOOK_TAG, SIDE_TAG
+
+NOISE = "noise=0.005,launch=0.005"
+OTHER = f"{NOISE},nodes=1"
+"""Another text, the same machine."""
+SMALL = "allreduce --backend mock -n 2 -m 8:64:8 -i 100"
+ONE = "allreduce --backend mock -n 2 -m 8:8 -i 20"
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    def call(line: str, *more: str) -> tuple[int, str, str]:
+        code = main([*line.split(), *more, "--store", str(tmp_path)])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def sides(base: str = NOISE, new: str = NOISE) -> str:
+    return f"compare --option BASE:mock={base} --option NEW:mock={new} --seed 7 --launches 4"
+
+
+def run_of(store: Path) -> str:
+    return next((store / "reports").glob("*.json")).stem
+
+
+def refused(run, line: str, *more: str) -> str:  # type: ignore[no-untyped-def]
+    code, out, err = run(line, *more)
+    assert code == 2 and out == "" and err.count("\n") == 1, err
+    return str(err.removeprefix("omb-py: error: ").rstrip())
+
+
+def test_a_planted_change_is_found_after_fresh_launches(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = run(f"{sides(new=f'alpha=1.1us,{NOISE}')} {SMALL}")
+    assert code == 1
+    assert [line.split()[:3] for line in out.splitlines() if line.strip().startswith("allreduce")] == [
+        ["allreduce", "8", "B"], ["allreduce", "64", "B"],
+    ]  # fmt: skip
+    assert out.count("SLOWER") >= 2 and "2 slower" in out
+    assert out.splitlines()[2] == f"differs: option mock: {NOISE} → alpha=1.1us,{NOISE}, and nothing else"
+    assert "smallest change that these launches can show" in out
+    assert "look 2 of at most 3: 2 cells, flagged before, with fresh launches" in err
+    frame = load(tmp_path)
+    assert {(t[SIDE_TAG], t[LOOK_TAG]) for t in frame["tags"]} == {(s, k) for s in ("BASE", "NEW") for k in ("1", "2")}
+    order = frame.drop_duplicates("launch_id").sort_values("launch_index")["tags"]
+    assert [t[SIDE_TAG] for t in order] == ["BASE", "NEW", "NEW", "BASE"] * 4
+    assert frame["run_id"].nunique() == 1 and frame["environment_key"].nunique() == 1
+    shuffles = frame.groupby("launch_index")["size_bytes"].apply(tuple)
+    assert len(set(shuffles)) == 2, "cells are shuffled"
+
+
+def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    for version in ("1.0", "1.1"):
+        run(f"{SMALL} --launches 5 --quiet --tag v={version} --mock version={version},{NOISE}")
+    for words in ("tag=v=1.0 tag=v=1.1", "library_version=1.0 library_version=1.1"):
+        code, out, _ = run(f"compare {words}")
+        assert code == 0
+        assert "differs: library: mock 1.0 → mock 1.1, and nothing else" in out
+        assert "0 slower, 2 same" in out
+        assert "the launches were not interleaved" in out
+    other = tmp_path / "other"
+    assert main([*SMALL.split(), "--launches", "5", "--quiet", "--mock", NOISE, "--store", str(other)]) == 0
+    capsys.readouterr()
+    code, out, _ = run(f"compare tag=v=1.1 {other}")
+    assert code == 0 and f"({other})" in out
+
+
+def test_the_tail_has_a_verdict_of_its_own(run) -> None:  # type: ignore[no-untyped-def]
+    # 3 % of the calls take ten times as long: the median does not know
+    code, out, _ = run(
+        f"{sides(new=f'spike=0.03:10,{NOISE}')} allreduce --backend mock -n 2 -m 8:8 -i 300 --format json"
+    )
+    (cell,) = json.loads(out)["cells"]
+    assert code == 1 and cell["verdict"] == "SLOWER"
+    assert (cell["median"]["verdict"], cell["tail"]["verdict"]) == ("SAME", "SLOWER")
+    assert cell["tail"]["statistic"] == "p99" and cell["tail"]["ratio"] > 5
+
+
+def test_a_change_under_the_launch_spread_is_unclear_and_strict_says_so(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    wide = "launch=0.3,noise=0.005"
+    line = f"{sides(wide, f'alpha=1.1us,{wide}')} {SMALL}"
+    code, out, _ = run(line)
+    assert code == 0 and "2 unclear" in out and "needs" in out
+    assert run(f"compare {run_of(tmp_path)} --strict")[0] == 4
+
+
+def test_every_form_and_every_file(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    files = [tmp_path / name for name in ("a.json", "a.md", "a.xml")]
+    line = f"{sides(new=f'alpha=1.2us,{NOISE}')} {SMALL} --quiet"
+    code, out, err = run(line, *(word for file in files for word in ("--output", str(file))))
+    assert code == 1 and err == "" and "SLOWER" in out
+    assert json.loads(files[0].read_text())["verdicts"] == {"SLOWER": 2}
+    assert files[1].read_text().startswith("**2 slower**")
+    suite = ElementTree.fromstring(files[2].read_text())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "2", "0")
+    assert {case.get("name") for case in suite.iter("testcase")} == {"allreduce 8 B", "allreduce 64 B"}
+    for form, start in (("markdown", "**2 slower**"), ("junit", "<?xml")):
+        assert run(f"compare {run_of(tmp_path)} --format {form}")[1].startswith(start)
+    # a stored comparison gives the same report again
+    first = json.loads((tmp_path / "reports" / f"{run_of(tmp_path)}.json").read_text())
+    code, out, _ = run(f"compare {run_of(tmp_path)} --format json")
+    again = json.loads(out)
+    assert code == 1 and all(again[part] == first[part] for part in ("cells", "rules", "differences"))
+
+
+def test_cells_that_differ_in_what_was_measured_are_not_comparable(run) -> None:  # type: ignore[no-untyped-def]
+    line = f"{sides()} --option NEW:in-place allreduce --backend mock -n 2 -m 8:8"
+    code, out, _ = run(f"{line} --strict")
+    assert code == 4
+    assert "not comparable: allreduce 8 B: in_place False against True" in out
+
+
+def test_one_broken_side_is_named_and_what_was_measured_is_kept(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = run(f"{sides(new='die=1')} {SMALL}")
+    last = err.splitlines()[-1]
+    assert code == 3 and out == ""
+    assert last.startswith("omb-py: error: side NEW (--mock=die=1) is broken: ")
+    assert "What was measured is kept in" in last and "1 launches of BASE and 0 launches of NEW" in last
+    assert len(load(tmp_path)) == 2
+
+
+def test_a_against_a(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = run(f"aa {SMALL} --mock {NOISE} --launches 4 --reports 2 --seed 1 --quiet")
+    assert code == 0 and out.count("0 slower, 2 same") == 2
+    assert out.startswith("report 1 of 2: 0 slower, 2 same")
+    assert "differs: nothing that is recorded" in out
+    assert out.splitlines()[-1].startswith("A/A on this site: 0 of 4 cells and 0 of 2 reports were false alarms")
+    _, out, _ = run(f"{sides(new=OTHER)} {ONE} --quiet")
+    assert "A/A on this site: 0 of 4 cells and 0 of 2 reports" in out
+
+
+def test_without_a_against_a_the_rate_is_unknown(run) -> None:  # type: ignore[no-untyped-def]
+    assert "A/A on this site: never measured" in run(f"{sides(new=OTHER)} {ONE} --quiet")[1]
+
+
+class TestRefusals:
+    def test_of_the_command_line(self, run) -> None:  # type: ignore[no-untyped-def]
+        for line, told in (
+            ("compare", "compare takes two sides, or one run of compare, or a benchmark to measure, not 0 words"),
+            ("compare a b c", "not 3 words"),
+            ("compare --sett NEW:A=b latency x", "no such option --sett: did you mean --set?"),
+            ("compare --env NEW latency", "--env takes SIDE=…, as BASE=/path/of/venv, not 'NEW'"),
+            ("compare --env NWE=v1 latency", "did you mean NEW?"),
+            ("compare --env NEW=/nowhere/v1 latency", "--env NEW=/nowhere/v1: no Python at /nowhere/v1"),
+            ("compare --set NEW:TLS latency", "--set takes SIDE:NAME=VALUE"),
+            ("compare --set NEW:A=b", "which benchmark is to be measured?"),
+            ("compare --set NEW:A=b latencyy", "unknown benchmark 'latencyy': did you mean latency?"),
+            ("compare --set NEW:A=b latency --oops", "no such option --oops"),
+            ("compare --option NEW:bindng=mpi4py latency", "no such option --bindng: did you mean --binding?"),
+            (f"compare {SMALL}", "nothing differs between the sides"),
+            (f"compare --set NEW:A=b --set BASE:A=b {SMALL}", "both sides are A=b"),
+            (f"compare --set NEW:A=b {SMALL} --launches 1", "one launch says nothing about the next"),
+            (f"compare --set NEW:A=b {SMALL} --looks 4", "--looks 4: at most 3"),
+            (f"compare --set NEW:A=b {SMALL} --no-store", "leave --no-store out"),
+            (f"compare --set NEW:A=b {SMALL} --repeat-for 2", "--repeat-for measures many times in one launch"),
+            (f"compare --set NEW:A=b {SMALL} --output a.txt", "the ending says the form"),
+            (f"compare --option NEW:message-size=8:8 {SMALL}", "the same list of cells (BASE 2 and NEW 1)"),
+            ("aa", "which benchmark?"),
+            ("aa bcastt", "unknown benchmark 'bcastt': did you mean bcast?"),
+        ):  # fmt: skip
+            assert told in refused(run, line), line
+
+    def test_mock_has_no_environments(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+        python = tmp_path / "v1" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        import sys
+
+        python.symlink_to(sys.executable)
+        assert "--env and --module change nothing" in refused(run, f"compare --env NEW={tmp_path / 'v1'} {SMALL}")
+
+    def test_of_stored_sides(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+        for n, launches in ((2, 3), (4, 3), (3, 1)):
+            run(f"bcast --backend mock -n {n} -m 8:8 --launches {launches} --quiet --tag n={n}")
+        run("allgather --backend mock -m 8:8 --launches 3 --quiet --tag n=other")
+        told = refused(run, "compare tag=n=2 tag=n=4")
+        assert "not comparable: bcast 8 B was measured with ranks 2 against 4" in told
+        assert told.endswith("omb-py bcast --backend mock -n 2 -T char -m 8:8 --launches 10")
+        told = refused(run, "compare tag=n=2 tag=n=other")
+        assert "no cell in common: bcast against allgather: measure tag=n=other again with omb-py bcast" in told
+        assert "did you mean tag=n=4?" in refused(run, "compare tag=n=2 tag=n=44")
+        assert "in common" in refused(run, "compare tag=n=2 benchmark=bcast")
+        assert "no run 'nosuch'" in refused(run, "compare nosuch last")
+        assert "is no run of omb-py compare" in refused(run, "compare last")
+        assert "has no value" in refused(run, "compare library_version= last")
+        assert "no column 'librry'" in refused(run, "compare librry=1 last")
+        assert "no store at" in refused(run, "compare ./nowhere last")
+
+    def test_one_launch(self, run) -> None:  # type: ignore[no-untyped-def]
+        for tag, launches in (("one", 1), ("more", 3)):
+            run(f"bcast --backend mock -n 2 -m 8:8 --launches {launches} --quiet --tag t={tag}")
+        told = refused(run, "compare tag=t=more tag=t=one")
+        assert told.startswith("tag=t=one is one launch, which says nothing about the next: omb-py bcast")
+
+    def test_both_sides_in_one(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+        run(f"{sides(new=OTHER)} {ONE} --quiet")
+        run(f"{ONE} --launches 3 --quiet")
+        told = refused(run, f"compare {run_of(tmp_path)} last")
+        assert f"holds both sides of a comparison: omb-py compare {run_of(tmp_path)} shows it" in told
+        assert run("compare tag=compare_side=BASE last")[0] in (0, 1)
+
+
+def test_help_tells_all(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, words in (("compare", ("--env", "--module", "--set", "--option", "--strict", "BASE NEW | BENCHMARK")),
+                           ("aa", ("--reports", "BENCHMARK"))):  # fmt: skip
+        assert main([command, "--help"]) == 0
+        out = capsys.readouterr().out
+        assert all(word in out for word in words), command
+
+
+SUITE = """
+name = "two"
+description = "two benchmarks, one of them on several numbers of ranks"
+[defaults]
+backend = "mock"
+iterations = "100"
+[[entry]]
+benchmarks = ["allreduce"]
+ranks = [2, 4]
+message-size = "8:64:8"
+[[entry]]
+benchmarks = ["latency", "bcast"]
+ranks = 2
+message-size = "8:8"
+"""
+
+
+class TestSuites:
+    @pytest.fixture
+    def suite(self, tmp_path: Path) -> str:
+        path = tmp_path / "two.toml"
+        path.write_text(SUITE)
+        return str(path)
+
+    def test_all_cells_in_one_report(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
+        code, out, err = run(f"{sides(new=f'alpha=1.2us,{NOISE}')} {suite} --looks 1 --output {tmp_path / 'a.json'}")
+        assert code == 1 and "look 1 of at most 1: 6 cells" in err
+        cells = [line.split("  ")[1].strip() for line in out.splitlines() if " ranks " in line or line[:6] == "  bcas"]
+        assert cells[:4] == [f"allreduce {size} B, {n} ranks" for n in (2, 4) for size in (8, 64)]
+        assert "Holm over 12 questions" in out, "one family over all benchmarks"
+        assert "  allreduce: 4 slower" in out and "  latency: 1 slower" in out
+        report = json.loads((tmp_path / "a.json").read_text())
+        assert [cell["benchmark"] for cell in report["cells"]] == ["allreduce"] * 4 + ["bcast", "latency"]
+        assert report["failed"] == []
+        frame = load(tmp_path)
+        assert frame["run_id"].nunique() == 1 and not any("suite" in tags for tags in frame["tags"])
+        # what was stored gives the same report
+        _, again, _ = run(f"compare {run_of(tmp_path)} --format json")
+        assert json.loads(again)["cells"] == report["cells"]
+
+    def test_options_of_the_command_line_hold_for_all(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
+        run(f"{sides(new=OTHER)} {suite} --looks 1 --iterations 50 --quiet --tag why=test")
+        frame = load(tmp_path)
+        assert set(frame["iterations"]) == {50} and all(tags["why"] == "test" for tags in frame["tags"])
+
+    def test_a_benchmark_that_fails_on_a_side_is_left_out_and_named(
+        self, run, tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:  # type: ignore[no-untyped-def]
+        from omb_py.errors import UsageError
+        from omb_py.orchestrate.compare import session
+
+        real, tried = session.start, []
+
+        def refusing(run, launch) -> None:  # type: ignore[no-untyped-def]
+            if run.request.tags[SIDE_TAG] == "NEW" and any(cell.benchmark == "latency" for cell in launch.cells):
+                tried.append({cell.benchmark for cell in launch.cells})
+                raise UsageError("no memory for it")
+            real(run, launch)
+
+        monkeypatch.setattr(session, "start", refusing)
+        code, out, _ = run(f"{sides(new=OTHER)} {suite} --looks 1 --quiet")
+        assert code == 3 and "not measured: latency on NEW: no memory for it" in out
+        assert "5 same" in out and "bcast 8 B" in out
+        assert tried == [{"allreduce", "latency", "bcast"}, {"latency"}], "then it is tried no more"
+        frame = load(tmp_path)
+        assert len(frame[frame["benchmark"] == "latency"]) == 1, "the first launch of BASE"
+        # where one benchmark is all there is, the side is broken
+        code, _, err = run(f"{sides(new=OTHER)} latency --backend mock -n 2 -m 8:8 --quiet")
+        assert code == 3 and "side NEW" in err and "is broken: no memory for it" in err
+
+    def test_of_itself(self, run, suite: str) -> None:  # type: ignore[no-untyped-def]
+        code, out, _ = run(f"aa {suite} --mock {NOISE} --launches 3 --looks 1 --seed 1 --quiet")
+        assert code == 0 and "0 slower" in out
+        assert "of 6 cells" in out.splitlines()[-1]
+
+    def test_refusals(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
+        for line, told in (
+            (f"compare {suite}", "nothing differs between the sides"),
+            ("compare --set NEW:A=b ./none.toml", "none.toml"),
+            (f"compare --set NEW:A=b {suite} --no-store", "leave --no-store out"),
+            (f"compare --set NEW:A=b {suite} --resume", "a comparison is not gone on with"),
+            (f"compare --set NEW:A=b {suite} --oops", "no such option --oops"),
+            ("compare --set NEW:A=b quik", "did you mean quick?"),
+            ("aa quik", "unknown benchmark 'quik': did you mean quick?"),
+        ):
+            assert told in refused(run, line), line

@@ -1,0 +1,92 @@
+"""``omb-py guidelines`` on simulated ranks: forms, files, rows, exit codes, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.results import load
+
+SMALL = "guidelines gl5 gl9 --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 3"
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    def call(line: str) -> tuple[int, str, str]:
+        code = main([*line.split(), "--store", str(tmp_path)])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = run(f"{SMALL} -c --tag a=1 --output {tmp_path}/g.xml --output {tmp_path}/g.json")
+    assert code == 0 and "0 violated, 0 unclear, 2 hold" in out
+    assert "2 guidelines, 2 cells a launch, 3 launches" in err
+    frame = load(tmp_path)
+    assert len(frame) == 12 and set(frame["family"]) == {"guideline"} and frame["validated"].all()
+    assert {(r["benchmark"], r["parameters"]["side"]) for _, r in frame.iterrows()} == {
+        (name, side) for name in ("gl5_allreduce", "gl9_bcast") for side in ("left", "right")
+    }
+    assert frame["comparability_key"].nunique() == 4 and frame["run_id"].nunique() == 1
+    assert (tmp_path / "g.xml").read_text().count("<testcase") == 2
+    assert json.loads((tmp_path / "g.json").read_text())["verdicts"] == {"HOLDS": 2}
+
+
+def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(  # type: ignore[no-untyped-def]
+    run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[int] = []
+    monkeypatch.setattr("omb_py.engine.measuring.host_memory.settle_heap", lambda: settled.append(1))
+    run(SMALL)
+    assert len(settled) == 3
+    run("allreduce --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 3")
+    assert len(settled) == 3
+
+
+def test_a_planted_wait_is_found_and_costs_what_was_planted(run) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = run(f"{SMALL} --mock noise=0.01 --inject busy:0:50000 --format json --quiet")
+    told = json.loads(out)
+    assert code == 1 and told["verdicts"] == {"VIOLATED": 2}
+    for cell in told["cells"]:
+        assert cell["lost_us"] == pytest.approx(50, rel=0.15)
+
+
+def test_gloo_has_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.options.request import Request
+    from omb_py.orchestrate.checks.guidelines import able, chosen
+    from omb_py.orchestrate.planning.validation import OFFERS
+
+    assert OFFERS["gloo"].lacks
+    fit, skipped = able(chosen(["patterns"]), Request("gl1_allgather", backends=("gloo",)))
+    numbers = {g.name.partition("_")[0] for g in fit}
+    assert numbers >= {"gl1", "gl5", "gl6", "gl9", "gl11", "gl13", "gl14", "gl15", "gl17", "gl19", "gl22"}
+    assert dict(skipped)["gl2_allgather"].startswith("Gloo's alltoall") and "gl4_allgather" in dict(skipped)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("guidelines gl99", "no guideline 'gl99': did you mean gl9?"),
+        ("guidelines alreduce", "no guideline 'alreduce': did you mean allreduce?"),
+        ("guidelines --launches 1 --backend mock", "--launches 1: one launch says nothing about the next"),
+        ("guidelines --backend mpi,gloo", "guidelines are checked on one backend at a time"),
+        ("guidelines --output x.txt", "--output x.txt: the ending says the form"),
+        ("guidelines -n 1 --backend mock", "gl1_allgather needs 2 ranks or more, not 1: use -n 2"),
+        ("guidelines --fromat json", "no such option --fromat: did you mean --format?"),
+    ],
+)
+def test_refusals(line: str, says: str, run) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = run(line)
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert err.startswith(f"omb-py: error: {says}"), err
+
+
+def test_a_word_that_only_the_ranks_know_to_be_wrong_is_bad_input(run) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = run("guidelines gl5 --backend mock --mock foo=3 --quiet")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert "unknown setting 'foo'" in err and err.endswith("Nothing was measured\n")

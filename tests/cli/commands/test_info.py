@@ -1,0 +1,132 @@
+"""list, explain, doctor and completion."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.backends import registry
+from omb_py.cli import main
+from omb_py.engine.session import Probe
+from omb_py.suites import BENCHMARKS, find
+
+
+class Fake:
+    """A backend that says what it is told to."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.name, self._probe = probe.backend, probe
+
+    def probe(self) -> Probe:
+        return self._probe
+
+
+REAL = Fake(
+    Probe("mpi", True, library="MPICH", version="5.0", bindings={"native": "", "mpi4py": ""}, devices={"cpu": ""})
+)
+GONE = Fake(Probe("mpi", False, "no MPI library found", "pip install 'omb-py[mpich]'"))
+MOCK = Fake(Probe("mock", True, library="mock", version="1", bindings={"native": ""}, devices={"cpu": ""}))
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    monkeypatch.setattr(registry, "backends", lambda: {"mpi": request.param, "mock": MOCK})
+
+
+@pytest.mark.parametrize("here", [REAL], indirect=True)
+def test_list(here: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n{name} " in out for name in BENCHMARKS)
+    assert "mpi/mpi4py" in out and "no NVIDIA GPU found here" in out
+    assert main(["list", "--format", "json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["entries"]
+    assert {e["benchmark"] for e in entries} == set(BENCHMARKS)
+    assert {e["available"] for e in entries if e["device"] == "cpu" and e["backend"] == "mpi"} == {True}
+    assert all(e["reason"] for e in entries if not e["available"])
+
+
+@pytest.mark.parametrize("here", [GONE], indirect=True)
+def test_nothing_real(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["list"]) == 0
+    assert "no MPI library found: pip install 'omb-py[mpich]'" in capsys.readouterr().out
+    assert main(["doctor", "--store", str(tmp_path)]) == 3
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "no    backend mpi" in out and "→ pip install 'omb-py[mpich]'" in out
+
+
+@pytest.mark.parametrize("here", [REAL], indirect=True)
+def test_doctor(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["doctor", "--format", "json", "--store", str(tmp_path / "new")]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["usable"] is True
+    lines = {f["subject"]: f for f in report["findings"]}
+    assert lines["backend mpi"]["status"] == "ok"
+    assert str(tmp_path / "new") in lines["store"]["text"]
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    from omb_py.orchestrate.info.explain import explain
+
+    for line, wanted in (
+        ("explain latency", explain(find("latency"), 2)),
+        ("explain osu_allreduce -n 4 -m 1K", explain(find("allreduce"), 4, 1024)),
+        ("explain bw -W 2 --backend mock", explain(find("bw"), 2, window=2, backend="mock")),
+    ):
+        assert main(line.split()) == 0
+        assert capsys.readouterr().out == wanted + "\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    out = capsys.readouterr().out
+    assert "_OMB_PY_COMPLETE" in out and f"{shell}_complete" in out and "omb-py" in out
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered", "not_offered"),
+    [
+        ("omb-py all", {"allreduce", "allgather", "alltoall"}, {"latency"}),
+        ("omb-py do", {"doctor"}, {"list"}),
+        ("omb-py explain la", {"latency"}, {"bw"}),
+        ("omb-py allreduce --op m", {"min", "max"}, {"sum"}),
+        ("omb-py allreduce -z --format j", {"json"}, {"osu"}),
+        ("omb-py allreduce --binding native,m", {"native,mpi4py"}, set()),
+        ("omb-py latency --w", {"--warmup"}, {"--window-size", "--inject"}),
+        ("omb-py results r", {"recover"}, {"list"}),
+        ("omb-py run q", {"quick"}, {"osu"}),
+        ("omb-py run quick --re", {"--resume"}, {"--ranks"}),
+        ("omb-py suite s", {"show"}, {"check"}),
+        ("omb-py suite show o", {"osu"}, {"quick"}),
+    ],
+)
+def test_completions(
+    typed: str,
+    offered: set[str],
+    not_offered: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("_OMB_PY_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    main([])
+    words = {line.partition(",")[2] for line in capsys.readouterr().out.splitlines()}
+    assert offered <= words and not words & not_offered
+
+
+def test_bash_accepts_the_script() -> None:
+    """The script defines its function in a real bash."""
+    script = subprocess.run(
+        [sys.executable, "-c", "from omb_py.cli import main; raise SystemExit(main(['completion', 'bash']))"],
+        capture_output=True, text=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    done = subprocess.run(["bash", "-c", f"{script}\ncomplete -p omb-py"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "_omb_py_completion" in done.stdout

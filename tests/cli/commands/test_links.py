@@ -1,0 +1,116 @@
+"""``omb-py links`` on the simulated backend, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import omb_py
+from omb_py.cli import main
+
+QUICK = ("links", "--backend", "mock", "--passes", "3", "-i", "10", "--windows", "2", "-W", "2")
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main([*QUICK, *words])
+    return code, *capsys.readouterr()
+
+
+def test_a_slow_node_and_a_slow_link_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mock, page, file = "noise=0.03,slow=5:1.5,link=1-2:2", tmp_path / "l.html", tmp_path / "l.json"
+    code, out, err = run(
+        capsys, "-n", "8", "--mock", mock, "--store", str(tmp_path / "s"), "--seed", "1", "-G", "tty",
+        "--output", str(page), "--output", str(file), "--tag", "why=test",
+    )  # fmt: skip
+    assert code == 1
+    assert "8 nodes, 28 links: link node1 - node2 is slow (" in out and "node5 is slow (" in out
+    assert "node5 |" in out and "of the median" in out
+    assert "omb-py: 2 suspects are measured again, in a launch of its own, among all 8 nodes\n" in err
+    told = json.loads(file.read_text())
+    assert [(one["kind"], one["name"], one["state"]) for one in told["found"]] == [
+        ("link", "node1 - node2", "confirmed"), ("node", "node5", "confirmed"),
+    ]  # fmt: skip
+    assert told["found"][1]["metrics"]["latency"]["slower"] == pytest.approx(1.5, rel=0.03)
+    assert len(told["pairs"]) == 28 and told["units"]["bandwidth"] == "MB/s"
+    html = page.read_text()
+    assert "node1 - node2: confirmed" in html and "heatmap" in html
+    rows = omb_py.load(tmp_path / "s")
+    assert len(rows) == 2 * 28 * 3 * 3  # launches, pairs, passes, latency and bandwidth there and back
+    assert rows["run_id"].nunique() == 1 and rows["launch_id"].nunique() == 2
+    assert {row["pair"] for row in rows["parameters"].map(dict)} >= {"1-2", "2-1"}
+    assert set(rows["ranks"]) == {2} and all(len(hosts) == 2 for hosts in rows["hosts"])
+    assert {tuple(tags.items()) for tags in rows["tags"].map(dict)} == {(("why", "test"),)}
+
+
+@pytest.mark.parametrize("rounds", ["parallel", "serial"])
+def test_nothing_is_slow(rounds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(
+        capsys, "-n", "6", "--mock", "noise=0.03", "--seed", "4", "--no-store", "--rounds", rounds, "--quiet"
+    )
+    assert (code, out, err) == (0, "6 nodes, 15 links: nothing is slow\n", "")
+
+
+def test_several_ranks_on_a_node_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(
+        capsys, "-n", "8", "--per-node", "2", "--mock", "slow=3:2", "--seed", "1", "--no-store", "--format", "json"
+    )
+    told = json.loads(out)
+    assert code == 1 and told["nodes"][:4] == ["node0:0", "node0:1", "node1:0", "node1:1"]
+    assert [one["name"] for one in told["found"]] == ["node1:1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "which nodes? name them with --hosts A,B,C,D, or say with -n how many ranks"),
+        (("-n", "3"), 2, "links needs 4 ranks or more, not 3: with fewer a slow node looks like slow links"),
+        (("--hosts", "a,b,c,a"), 2, "host a is named twice: --per-node says how many ranks each has"),
+        (("--hosts", "a,b,c,d", "-n", "5"), 2, "-n 5, but 4 hosts with 1 each make 4: leave -n out"),
+        (("-n", "4", "--rounds", "paralel"), 2, "did you mean parallel?"),
+        (("-n", "4", "--small", "7 apples"), 2, "size"),
+        (("-n", "4", "-G", "png"), 2, "unknown graph 'png': valid: tty"),
+        (("-n", "8", "--per-node", "3"), 2, "-n 8 with --per-node 3: the ranks do not fill their nodes"),
+        (("--hosts", "a:1,a:2,b,c"), 2, "host a is named twice"),
+        (("-n", "4", "--output", "gone/x.json"), 3, "--output gone/x.json cannot be written: there is no folder gone"),
+        (("-n", "4", "--output", "x.pdf"), 2, "--output x.pdf: the ending says the form: valid: .html, .json"),
+        (("-n", "4", "--passes", "0"), 2, "passes must be 1 or more, not 0"),
+        (("-n", "4", "-i", "3"), 2, "iterations must be 10 or more, not 3"),
+        (("-n", "4", "--binding", "mpi4py"), 2, "unknown binding 'mpi4py' for backend mock"),
+        (("-n", "4", "--mock", "link=1-9:2"), 2, "mock: there is no rank 9 among 4"),
+    ],
+)
+def test_bad_input_gets_a_line(
+    words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, out, err = run(capsys, *words, "--no-store")
+    assert (found, out) == (code, "")
+    assert err.count("\n") == 1 and said in err
+
+
+def test_inside_a_launcher_it_says_where_to_run_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    assert main(["links", "-n", "4", "--no-store"]) == 2
+    assert "links starts its launches itself" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ranks", "environ", "wanted"),
+    [
+        (("a", "b"), None, {}, (4, ())),
+        ((), 6, {"SLURM_JOB_NUM_NODES": "5"}, (6, ())),
+        ((), None, {"SLURM_JOB_NUM_NODES": "5"}, (10, ("--ntasks-per-node=2",))),
+        ((), None, {}, (None, ())),
+    ],
+)
+def test_where_ranks_come_from(
+    hosts: tuple[str, ...], ranks: int | None, environ: dict[str, str], wanted: object
+) -> None:
+    from omb_py.cli.commands.links import places
+    from omb_py.options.request import Request
+
+    assert places(Request("latency", hosts=hosts, ranks=ranks), 2, environ) == wanted

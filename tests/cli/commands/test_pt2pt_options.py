@@ -1,0 +1,103 @@
+"""OMB's options of the point-to-point benchmarks: read, explained, refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.errors import UsageError
+from omb_py.options.request import Request
+from omb_py.orchestrate.planning.plan import check, plan
+from omb_py.suites.registry import BENCHMARKS
+
+Parse = Callable[[str], Request]
+
+
+@pytest.mark.parametrize(
+    ("line", "request_"),
+    [
+        ("mbw_mr -V", Request("mbw_mr", vary_window=True)),
+        ("mbw_mr --vary-window -R 0", Request("mbw_mr", vary_window=True, print_rate=0)),
+        ("mbw_mr -R1", Request("mbw_mr", print_rate=1)),
+        ("latency -b MULTIPLE", Request("latency", buffer_num="multiple")),
+        ("bw --buffer-num single", Request("bw", buffer_num="single")),
+        ("partitioned_latency -q 16", Request("partitioned_latency", partitions=16)),
+        ("partitioned_latency -t 3", Request("partitioned_latency", tests=3)),
+        ("latency_mt -t 4", Request("latency_mt", thread_counts="1:4")),
+        ("latency_mt --num-threads 2:03", Request("latency_mt", thread_counts="2:3")),
+        ("latency_mp -t 4", Request("latency_mp", process_counts="2:4")),
+        ("latency_mp --num-processes 1:4", Request("latency_mp", process_counts="1:4")),
+    ],
+)
+def test_are_read(request_of: Parse, line: str, request_: Request) -> None:
+    assert request_of(line) == request_
+    (launch,) = plan(request_, 2)
+    given = {f for f in ("vary_window", "print_rate", "buffer_num", "partitions", "thread_counts", "process_counts")
+             if getattr(request_, f) is not None}  # fmt: skip
+    assert all(getattr(cell, field) == getattr(request_, field) for cell in launch.cells for field in given)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("mbw_mr -R 2", "-R/--print-rate takes 0 or 1, not '2'"),
+        ("latency_mt -t 0", "'0' is not of the form R or S:R with numbers from 1 to 128, as 1:2"),
+        ("latency_mp -t 1:2:3", "'1:2:3' is not of the form R or S:R with numbers from 1 to 128, as 1:2"),
+        ("latency_mt -t 129", "'129' is not of the form R or S:R with numbers from 1 to 128, as 1:2"),
+        ("bw -b many", "unknown number of buffers 'many': "),
+        ("partitioned_latency -q 0", "number of partitions must be 1 or more, not 0"),
+    ],
+)
+def test_bad_values_are_refused(refusal: Callable[[str], tuple[int, str]], line: str, text: str) -> None:
+    code, said = refusal(line)
+    assert code == 2 and said.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (Request("bw", vary_window=True), "bw has no sweep over windows, so it takes no -V/--vary-window: for mbw_mr"),
+        (Request("bw", print_rate=0), "bw has no message rate, so it takes no -R/--print-rate: for mbw_mr"),
+        (Request("latency", partitions=4), "latency has no partitions, so .* -q/--partitions: for partitioned_latency"),
+        (Request("latency", thread_counts="1:2"), "latency has no threads, so .* -t/--num-threads: for latency_mt"),
+        (Request("allreduce", buffer_num="multiple"), "-b/--buffer-num: for latency, "),
+        (Request("mbw_mr", vary_window=True, window=8), "takes the windows 1, 2, 4, .* 128 in turn: leave out -W"),
+        (Request("mbw_mr", vary_window=True, percentiles=(50,)), "no place for percentiles"),
+        (Request("latency_mt", thread_level="serialized"), "needs --thread-level multiple, not serialized"),
+    ],
+)
+def test_what_does_not_fit_is_refused(request_: Request, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        check(request_)
+
+
+@pytest.mark.parametrize("name", ["latency", "mbw_mr", "partitioned_latency", "latency_mt", "latency_mp"])
+def test_help_gives_the_defaults_that_are_used(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    cell = plan(Request(name), 2)[0].cells[0]
+    options = BENCHMARKS[name].options
+    for option, long in (
+        ("print_rate", "--print-rate"), ("buffer_num", "--buffer-num"), ("partitions", "--partitions"),
+        ("thread_counts", "--num-threads"), ("process_counts", "--num-processes"),
+    ):  # fmt: skip
+        assert (long in text) == (option in options)
+        if option in options:
+            assert f"(default: {getattr(cell, option)})" in text.partition(long)[2].split(" --")[0]
+
+
+def test_several_buffers_of_latency_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+    from omb_py.engine.program.benchmark import World
+    from tests.support.simulated import cell
+
+    def buffers(size: int) -> tuple[int, int]:
+        made = BENCHMARKS["latency"].program(World(0, 2), cell("latency", size, buffer_num="multiple"))
+        return len(made.stages[0].variants), made.buffers[0].nbytes
+
+    assert buffers(8) == (64, 512)
+    assert buffers(1 << 22) == (16, 1 << 26)
+    assert buffers(1 << 28) == (1, 1 << 28)
+    assert main(["latency", "--help"]) == 0
+    assert "up to 64 iterations in turn" in " ".join(capsys.readouterr().out.split())

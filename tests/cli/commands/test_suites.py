@@ -1,0 +1,147 @@
+"""``omb-py run`` and ``omb-py suite``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from omb_py.cli import main
+from omb_py.cli.commands.benchmark import command
+from omb_py.cli.commands.suites import run_command
+from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine, long_name
+from omb_py.orchestrate.planning.plan import takes
+from omb_py.results import load
+from omb_py.suites import BENCHMARKS, find
+from omb_py.suites.shipped import shipped
+
+SUITE = """\
+name = "mine"
+description = "two of them"
+[defaults]
+iterations = 5
+[[entry]]
+benchmarks = ["latency", "allreduce"]
+message-size = "8:16"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.toml"
+    file.write_text(SUITE)
+    return file
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_every_option_is_a_key(name: str) -> None:
+    """What a command takes a suite takes, less what belongs to the line; nothing is listed twice."""
+    keys = CommandLine().keys(find(name))
+    options = {long_name(p): p for p in command(find(name)).params if isinstance(p, click.Option)}
+    assert set(keys) == set(options) - {"debug", "ranks"}
+    assert {n for n, key in keys.items() if key.scope == "run"} == RUN_WIDE
+    assert {n for n, key in keys.items() if key.scope == "line"} == LINE_ONLY - {"debug"}
+    for option, key in (("window-size", "window"), ("op", "op"), ("full", "full"), ("type", "type")):
+        assert keys[option].fits == takes(find(name), key)
+
+
+def test_run_has_every_option_of_every_benchmark() -> None:
+    """Not hidden where any benchmark takes it."""
+    mine = {long_name(p): p for p in run_command().params if isinstance(p, click.Option)}
+    for name in BENCHMARKS:
+        for param in command(find(name)).params:
+            if isinstance(param, click.Option):
+                assert param.hidden or not mine[long_name(param)].hidden, param.name
+
+
+def test_run(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "mine.toml", "--backend", "mock", "-n", "2", "--tag", "a=1", "-c", "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "" and out.count("# OSU MPI ") == 2 and out.count("Pass") == 4
+    frame = load("omb-results")
+    assert {(tags["suite"], tags["a"]) for tags in frame["tags"]} == {("mine", "1")}
+    assert set(frame["iterations"]) == {5}
+
+
+def test_the_command_line_is_stronger_than_defaults_and_weaker_than_entries(mine: Path) -> None:
+    assert main(["run", "mine.toml", "--backend", "mock", "-i", "7", "-m", "64:64", "--quiet"]) == 0
+    frame = load("omb-results")
+    assert set(frame["iterations"]) == {7} and set(frame["size_bytes"]) == {8, 16}
+
+
+def test_what_is_skipped_is_said_at_the_end(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "mine.toml", "--backend", "mock", "-n", "3"]) == 0
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == "omb-py: launch 1: mock, native binding, 3 ranks, 2 cells"
+    assert err[-1] == "omb-py: skipped: latency: latency needs exactly 2 ranks, not 3: use -n 2"
+
+
+@pytest.mark.parametrize("form", ["--resume", "--resume={run}", "--resume {run}"])
+def test_resume(form: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "mine.toml", "--backend", "mock", "--quiet"]) == 0
+    (run,) = set(load("omb-results")["run_id"])
+    capsys.readouterr()
+    assert main(["run", "mine.toml", "--backend", "mock", *form.format(run=run).split()]) == 0
+    assert f"run {run} goes on: 4 of 4 cells are in the store, 0 are left" in capsys.readouterr().err
+    assert load("omb-results")["run_id"].nunique() == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("run quik", 2, "no suite 'quik' (a file is given by its path, as ./quik.toml): did you mean quick?"),
+        ("run none.toml", 2, "cannot read suite none.toml: no such file or directory"),
+        ("run quick extra", 2, "unexpected word 'extra': write run SUITE [OPTIONS], and --resume=extra to go on"),
+        ("run", 2, "missing argument"),
+        ("run quick --resume --no-store", 2, "--resume needs a store: leave --no-store out"),
+        ("run quick --op som", 2, "unknown operation 'som': did you mean sum?"),
+        ("run quick --windw 3", 2, "no such option --windw: did you mean --window-size?"),
+        ("run quick --store x --no-store", 2, "--store and --no-store exclude each other"),
+        ("suite shw quick", 2, "unknown verb 'shw' of suite: did you mean show?"),
+        ("suite check bad.toml", 2, "bad.toml:7: [entry 1] key 'mesage-size': unknown, the nearest is 'message-size'"),
+        ("run bad.toml", 2, "bad.toml:7: [entry 1] key 'mesage-size': unknown, the nearest is 'message-size'"),
+        ("suite show bad.toml", 2, "bad.toml:7: [entry 1] key 'mesage-size': unknown"),
+    ],
+)
+def test_refusals(line: str, code: int, says: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (mine.parent / "bad.toml").write_text(SUITE.replace("message-size", "mesage-size"))
+    assert main(line.split()) == code
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.startswith(f"omb-py: error: {says}")
+    assert not Path("omb-results").exists()
+
+
+def test_list_and_check(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suite", "list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(shipped())
+    assert main(["suite", "check", "mine.toml"]) == 0
+    assert capsys.readouterr().out == "mine.toml: fine: suite mine, 2 benchmarks, 2 sweeps\n"
+    for name in shipped():
+        assert main(["suite", "check", name]) == 0
+
+
+def test_show(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_text(SUITE + 'binding = ["native", "mpi4py"]\nranks = 2\n')
+    assert main(["suite", "show", "mine.toml", "--launches", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "mine: two of them",
+        "from mine.toml",
+        "",
+        "defaults  iterations 5",
+        "entry 1   latency, allreduce × ranks 2; message-size 8:16; binding native | mpi4py",
+        "",
+        "launch 1   mpi, funneled, 2 ranks, 4 cells: latency 2, allreduce 2",
+        "launch 2   mpi, multiple, 2 ranks, 4 cells: latency 2, allreduce 2",
+        "launch 3   mpi, funneled, 2 ranks, 4 cells: latency 2, allreduce 2",
+        "launch 4   mpi, multiple, 2 ranks, 4 cells: latency 2, allreduce 2",
+        "in all     4 launches, 16 cells",
+    ]
+    mine.write_text(SUITE)
+    assert main(["suite", "show", "mine.toml", "-n", "4"]) == 0
+    out = capsys.readouterr().out
+    assert "launch 1   mpi, funneled, 4 ranks, 2 cells: allreduce 2\n" in out
+    assert "skipped    latency: latency needs exactly 2 ranks, not 4" in out

@@ -1,0 +1,122 @@
+"""The command lines of train and replay: what they ask for, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omb_py.backends.gloo import capabilities
+from omb_py.cli import main
+from omb_py.errors import UsageError
+from omb_py.options.request import Request
+from omb_py.orchestrate.planning.plan import plan
+from omb_py.suites import find, names
+from omb_py.suites.workloads import chakra_messages
+from tests.support import chakra
+
+Parse = Callable[[str], Request]
+Refuse = Callable[[str], tuple[int, str]]
+TRACE = [{"comms": "all_reduce", "in_msg_size": 1000, "dtype": "Float"},
+         {"comms": "teleport", "in_msg_size": 3, "dtype": "Int"}]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def torch_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities, "missing", lambda: "")
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    file = tmp_path / "a trace, of a step.json"
+    file.write_text(json.dumps(TRACE))
+    return file
+
+
+def test_train_is_a_command_and_not_in_the_lists_of_benchmarks() -> None:
+    assert find("train").family == "training" and "train" not in names()
+
+
+def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
+    request = request_of("train resnet50 -n 4 --batch 2 --image 64 -i 3 --steps 2 -x 1 --no-store --launches 2")
+    assert request.workload == "resnet50:parallel=ddp,backend=gloo,batch=2,steps=2,image=64"
+    assert (request.ranks, request.iterations, request.warmup, request.launches) == (4, "3", 1, 2)
+    assert (request.backends, request.format, request.store) == (("gloo",), "horovod", None)
+    launches = plan(request, 4)
+    (cell,) = launches[0].cells
+    assert len(launches) == 2 and (cell.iterations, cell.warmup, cell.auto) == (3, 1, False)
+    request = request_of(f"train gpt2 --parallel FSDP --trace {tmp_path}/a,b.json --backend nccl --format json")
+    assert request.workload is not None and request.workload.startswith("gpt2:parallel=fsdp,backend=nccl,batch=1,")
+    assert request.workload.endswith(f",trace={tmp_path}/a%2Cb.json,seq=1024,layers=12")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train resnet5", "unknown model 'resnet5': did you mean resnet50?"),
+        ("train", "missing argument 'mlp|resnet50|gpt2': see omb-py train --help"),
+        ("train mlp --batch 0", "batch must be 1 or more, not 0"),
+        ("train mlp --batch many", "batch 'many' is not a whole number"),
+        ("train mlp --image 64", "mlp takes no --image: for resnet50"),
+        ("train resnet50 --image 8", "'8' is not a whole number from 32 on"),
+        ("train gpt2 --seq 4096", "gpt2 has positions for 1024 tokens, not 4096: --seq 1024"),
+        ("train mlp --parallel dpd", "unknown kind 'dpd': did you mean ddp?"),
+        ("train mlp --backend glo", "unknown backend 'glo': did you mean gloo?"),
+        ("train mlp --trace /nowhere/t.json", "there is no folder /nowhere"),
+        ("train mlp --trace .", "--trace needs a file"),
+        ("train mlp --trase t", "no such option --trase: did you mean --trace?"),
+        ("train mlp --format osu", "unknown format 'osu'"),
+        ("train mlp -i 0", "iterations must be 1 or more, not 0"),
+        ("replay", "missing argument 'TRACE'"),
+        ("replay /nowhere.json", "trace /nowhere.json: No such file or directory"),
+    ],
+)
+def test_refused(line: str, said: str, refusal: Refuse) -> None:
+    code, text = refusal(line)
+    assert code == 2 and said in text
+
+
+def test_without_pytorch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from omb_py.orchestrate.planning import validation
+
+    monkeypatch.setattr(validation.gloo, "missing", lambda: "Gloo comes with PyTorch, which is not installed")
+    assert main(["train", "mlp"]) == 3
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "which is not installed: pip install 'omb-py[gloo]'" in err
+
+
+def test_replay_is_a_step_with_the_trace(captured: list[Request], trace: Path) -> None:
+    assert main(["replay", str(trace), "--backend", "gloo", "-n", "2", "-c", "--skip-unknown", "--wait", "now"]) == 0
+    (request,) = captured
+    assert (request.benchmark, request.backends, request.ranks, request.validate) == ("step", ("gloo",), 2, True)
+    assert request.workload == "replay:trace=1*allreduce/1000/float32/0;1*teleport/3/int32/0,wait=now,unknown=skip"
+    assert len(plan(request, 2)[0].cells) == 1
+    assert main(["replay", str(trace)]) == 0
+    with pytest.raises(UsageError, match=r"call teleport of 3 elements is unknown: .*--skip-unknown\) to leave it out"):
+        plan(captured[-1], 2)
+
+
+def test_replay_of_a_chakra_trace(
+    captured: list[Request], refusal: Refuse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "step.0.et"
+    file.write_bytes(chakra.trace(chakra.metadata(), chakra.collective(1, "ALL_REDUCE", 4000)))
+    assert main(["replay", str(file), "-n", "2"]) == 0
+    assert captured.pop().workload == "replay:trace=1*allreduce/1000/float32/0"
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "google.protobuf", None)
+        chakra_messages._classes.cache_clear()
+        assert refusal(f"replay {file}") == (3, "a Chakra trace needs protobuf: pip install 'omb-py[chakra]'")
+    file.write_bytes(file.read_bytes()[:-1])
+    text = f"trace {file}: cut off, or no Chakra trace: message 2, at byte 8, is broken"
+    assert refusal(f"replay {file}") == (2, text)
+
+
+def test_ranks_are_those_of_gloo_whatever_carries_the_gradients() -> None:
+    with pytest.raises(UsageError, match="train starts its ranks over Gloo, not mock: use backend gloo"):
+        plan(Request("train", backends=("mock",), workload="mlp"), 2)
+    with pytest.raises(UsageError, match="which model"):
+        plan(Request("train", backends=("gloo",)), 2)

@@ -1,0 +1,66 @@
+"""``--output``: looked at before anything is measured; written after it, each file on its own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli.output import check_files, write_file, write_files
+from omb_py.errors import EnvironmentProblem, UsageError
+
+ENDINGS = (".json", ".html")
+
+
+def test_what_can_be_written_is_fine(tmp_path: Path) -> None:
+    check_files([tmp_path / "a.json", tmp_path / "b.html", Path("c.json")], ENDINGS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_is_said_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "d.json").mkdir()
+    with pytest.raises(UsageError, match=r"the ending says the form: valid: \.html, \.json"):
+        check_files([tmp_path / "a"], ENDINGS)
+    with pytest.raises(EnvironmentProblem, match=r"there is no folder .*gone: make it first"):
+        check_files([tmp_path / "gone" / "a.json"], ENDINGS)
+    with pytest.raises(EnvironmentProblem, match="it is a folder"):
+        check_files([tmp_path / "d.json"], ENDINGS)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(EnvironmentProblem, match="may not be written"):
+        check_files([tmp_path / "a.json"], ENDINGS)
+
+
+def test_a_page_needs_plotly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    check_files([tmp_path / "a.json"], ENDINGS)
+    with pytest.raises(EnvironmentProblem, match="plotly, which is not installed"):
+        check_files([tmp_path / "a.html"], ENDINGS)
+
+
+def test_a_file_that_fails_does_not_keep_the_next_from_being_written(tmp_path: Path) -> None:
+    files = [tmp_path / "gone" / "a.json", tmp_path / "b.json", tmp_path / "c.html"]
+
+    def text(ending: str) -> str:
+        if ending == ".html":
+            raise EnvironmentProblem("no page")
+        return "µ"
+
+    with pytest.raises(EnvironmentProblem, match=r"cannot write .*a\.json: No such file or directory; no page"):
+        write_files(files, text)
+    assert files[1].read_text(encoding="utf-8") == "µ"
+    assert [path.name for path in tmp_path.iterdir()] == ["b.json"], "no part of a file is left"
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("old")
+
+    def full(self: Path, text: str, encoding: str) -> None:
+        self.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(EnvironmentProblem, match="No space left on device"):
+        write_file(file, "new")
+    assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 1

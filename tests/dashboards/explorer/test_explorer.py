@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.cli import main
+from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.explorer import grid
+from omb_py.dashboards.explorer.app import make
+from omb_py.dashboards.explorer.data import FILTERS, Data
+from omb_py.dashboards.explorer.guard import is_loopback
+from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, THEMES, VIEWS, State, parse, query
+from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.report.build import report
+from tests.dashboards.figures.test_stored_comparisons import compared
+from tests.dashboards.stores import write
+
+CHOSEN = st.dictionaries(
+    st.sampled_from(FILTERS), st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3), max_size=3
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path, frame) -> Data:
+    write(tmp_path / "s", frame)
+    return Data(tmp_path / "s")
+
+
+@given(
+    st.builds(
+        State,
+        st.sampled_from(VIEWS),
+        st.sampled_from(QUANTITIES),
+        st.sampled_from(COUNTS),
+        st.sampled_from(["", "8"]),
+        st.sampled_from(THEMES),
+        CHOSEN,
+        CHOSEN,
+    )
+)
+def test_a_link_holds_everything(state: State) -> None:
+    assert parse(query(state)) == state
+
+
+@given(st.text())
+def test_no_link_is_an_error(text: str) -> None:
+    assert parse(text).view in VIEWS
+
+
+def test_a_filter_selects(data: Data) -> None:
+    assert len(data.frame) == 18
+    assert set(data.select({"library": ["MPICH"]})["library"]) == {"MPICH"}
+    assert len(data.select({"ranks": ["4"], "library": ["Open MPI", "MPICH"]})) == 18
+    assert len(data.select({"ranks": ["x"]})) == 0
+    assert data.choices()["library"] == ["MPICH", "Open MPI"] and data.choices()["ranks"] == ["4"]
+
+
+MISSING = {
+    "scaling": "Nothing here was measured on more than one such number.",
+    "beside_counts": "Nothing here measured the same thing twice on more than one such number.",
+    "steps": "No step of a workload is among what is chosen: omb-py step.",
+    "model": "A fit needs four message sizes, a lower bound latency in the same store.",
+    "guidelines": "No guideline among what is chosen was measured: omb-py guidelines.",
+    "pairs": "No sweep over all pairs of nodes is among what is chosen: omb-py links.",
+    "verdicts": "No comparison of these cells is stored: omb-py compare.",
+    "environment": "All of this was measured in one environment.",
+}
+"""Views that this store has nothing for."""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_each_view_of_the_store(data: Data, view: str) -> None:
+    made, note = views(data, State(view))
+    if view in MISSING:
+        assert made == [] and note == MISSING[view]
+        return
+    assert made and note == ""
+    for one in made:
+        one.figure  # noqa: B018
+        assert one.commands
+
+
+def test_stored_verdicts(data: Data) -> None:
+    compared(data.store)
+    made, _ = views(data, State("verdicts"))
+    assert [view.kind for view in made] == ["board", "ratio", "environment"]
+    assert made[0].commands[0].startswith("omb-py compare r1")
+
+
+def test_two_selections_over_ranks_and_gpus(tmp_path: Path, frame) -> None:
+    parts = [frame.assign(devices=None)]
+    for ranks, factor in ((8, 2.0), (16, 4.0)):
+        more = frame.assign(ranks=ranks, devices=ranks, run_id=f"r{ranks}", median_us=frame["median_us"] * factor)
+        parts.append(more.assign(
+            launch_id=more["launch_id"] + f"-{ranks}", comparability_key=more["comparability_key"] + f"-{ranks}"
+        ))  # fmt: skip
+    data = Data(write(tmp_path / "s", pd.concat(parts)))
+    for state, x, word in (
+        (State("beside_counts"), [4, 8, 16], "ranks"),
+        (State("beside_counts", count="devices", filters={"library": ["MPICH"]}, other={"library": ["Open MPI"]}),
+         [8, 16], "GPUs"),
+    ):  # fmt: skip
+        ((view, *_), note) = views(data, state)
+        assert (
+            note == ""
+            and view.title == f"allreduce: Open MPI took up to 2× the time of MPICH, at 64 KiB, {x[0]} {word}"
+        )
+        by_size = {t["name"]: t for t in view.spec["data"]}
+        assert by_size["64 KiB"]["x"] == x and by_size["64 KiB"]["y"] == pytest.approx([2.0] * len(x), rel=0.01)
+        assert by_size["8 B"]["y"] == pytest.approx([1.0] * len(x), rel=0.01)
+        view.figure  # noqa: B018
+    scaled, _ = views(data, State("scaling", count="devices", filters={"library": ["MPICH"]}))
+    assert scaled[0].title.startswith("allreduce: from 8 to 16 GPUs the time grows 2×")
+    sides, _ = views(data, State("beside"))
+    assert len(sides) == 3, "one for each number of ranks"
+
+
+def asked(data: Data, **request) -> list[dict]:
+    return grid.answer(data.frame, {"startRow": 0, "endRow": 100, **request})["rowData"]
+
+
+def test_the_grid_sorts_and_filters_all_rows(data: Data) -> None:
+    assert grid.answer(data.frame, {"startRow": 10, "endRow": 14})["rowCount"] == 18
+    assert len(asked(data, startRow=10, endRow=14)) == 4
+    down = asked(data, sortModel=[{"colId": "median_us", "sort": "desc"}, {"colId": "none", "sort": "asc"}])
+    assert [row["median_us"] for row in down] == sorted(data.frame["median_us"], reverse=True)
+    open_mpi = asked(data, filterModel={"library": {"type": "contains", "filter": "open"}})
+    assert {row["library"] for row in open_mpi} == {"Open MPI"} and len(open_mpi) == 9
+    between = {"type": "inRange", "filter": 100, "filterTo": 2000}
+    assert {row["size_bytes"] for row in asked(data, filterModel={"size_bytes": between})} == {1024}
+    either = {
+        "operator": "OR",
+        "conditions": [{"type": "equals", "filter": 8}, {"type": "greaterThan", "filter": 9999}],
+    }
+    assert {row["size_bytes"] for row in asked(data, filterModel={"size_bytes": either})} == {8, 65536}
+    assert asked(data, filterModel={"devices": {"type": "notBlank"}}) == []
+    assert len(asked(data, filterModel={"op": {"type": "unknown"}, "no column": {}})) == 18
+
+
+def test_a_second_selection(data: Data) -> None:
+    made, _ = views(data, State("beside", filters={"library": ["MPICH"]}, other={"library": ["Open MPI"]}))
+    assert [view.title for view in made] == ["allreduce: Open MPI took up to 2× the time of MPICH, at 64 KiB"]
+
+
+def test_nothing_fits(data: Data) -> None:
+    made, note = views(data, State(filters={"library": ["none"]}))
+    assert made == [] and note.startswith("No cell fits these filters.")
+
+
+def test_new_launches_are_seen(data: Data, cell) -> None:
+    assert not data.refresh()
+    before = data.version
+    write(data.store, pd.DataFrame([cell(3.0, launch=77)]))
+    assert data.refresh() and len(data.frame) == 19 and data.version != before
+
+
+def test_only_this_machine_by_its_own_name(data: Data) -> None:
+    client = make(data).server.test_client()
+    assert client.get("/", headers={"Host": "127.0.0.1:8050"}).status_code == 200
+    assert client.get("/", headers={"Host": "evil.example:8050"}).status_code == 403
+
+
+def test_another_address_needs_the_token(data: Data) -> None:
+    client = make(data, "s3cret").server.test_client()
+    for path in ("/", "/_dash-layout", "/?token=wrong"):
+        assert client.get(path).status_code == 403
+    answer = client.get("/?token=s3cret&library=MPICH")
+    assert answer.status_code == 302 and urlsplit(answer.headers["Location"]).query == "library=MPICH"
+    assert "HttpOnly" in answer.headers["Set-Cookie"] and "SameSite=Strict" in answer.headers["Set-Cookie"]
+    assert client.get("/_dash-layout").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd",
+        "/assets/../../../../etc/passwd",
+        "/no-assets/x",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/_dash-component-suites/dash/../../../etc/passwd",
+    ],
+)
+def test_no_request_reads_outside(data: Data, path: str) -> None:
+    answer = make(data).server.test_client().get(path)
+    assert b"root:" not in answer.data
+
+
+def test_addresses() -> None:
+    assert is_loopback("127.0.0.53") and is_loopback("::1") and not is_loopback("::") and not is_loopback("node7")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["nowhere"], 2, "no store at 'nowhere'"),
+        (["--port", "70000"], 2, "port must be at most 65535, not 70000"),
+        (["--bind", "203.0.113.1", "."], 3, "cannot listen on 203.0.113.1 port 8050"),
+    ],
+)
+def test_bad_input(
+    words: list[str],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["dashboard", *words]) == code
+    err = capsys.readouterr().err
+    assert err.startswith("omb-py: error: ") and said in err and err.count("\n") == 1
+
+
+def test_more_ranks_on_one_node_are_a_series(tmp_path: Path, frame) -> None:
+    """On one node the ranks on a node grow with the ranks."""
+    more = frame.assign(ranks=8, ranks_per_node=8, run_id="r8", median_us=frame["median_us"] * 3)
+    more["launch_id"] += "-8"
+    data = Data(write(tmp_path / "s", pd.concat([frame.assign(ranks_per_node=4), more])))
+    made, note = views(data, State("scaling"))
+    assert note == "" and [view.title for view in made] == [
+        f"allreduce, {name}: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB" for name in ("MPICH", "Open MPI")
+    ]
+    assert [view.kind for view in report(data.store, Selection()).measured].count("scaling") == 2

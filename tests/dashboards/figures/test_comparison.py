@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from omb_py.dashboards.base import series
+from omb_py.dashboards.figures import comparison
+
+
+def test_the_board_is_sorted_by_severity_and_counts(verdict_table) -> None:
+    view = comparison.board(verdict_table)
+    assert view.title == "1 slower, 1 faster, 1 same, 1 unclear"
+    assert [row[0] for row in view.rows] == ["allreduce 1 KiB", "bw <b>1 MiB</b>", "bcast 8 B", "allreduce 8 B"]
+    slower = next(t for t in view.spec["data"] if t["name"] == "slower")
+    assert slower["x"] == [1.25]
+    assert (slower["error_x"]["array"], slower["error_x"]["arrayminus"]) == (
+        [pytest.approx(0.05)],
+        [pytest.approx(0.05)],
+    )
+    unclear = next(t for t in view.spec["data"] if t["name"] == "unclear")
+    assert unclear["y"] == ["bw &lt;b&gt;1 MiB&lt;/b&gt;"]
+    view.figure  # noqa: B018
+
+
+def test_the_ratio_axis_is_symmetric_about_1(verdict_table) -> None:
+    view = comparison.ratio(verdict_table, "Open MPI 5 against 4")
+    low, high = view.spec["layout"]["yaxis"]["range"]
+    assert low == -high and 10**high > 1.3
+    hollow = next(t for t in view.spec["data"] if t["name"] == "unclear")
+    assert hollow["marker"]["symbol"].endswith("-open")
+    view.figure  # noqa: B018
+
+
+def test_two_selections_beside_each_other(frame) -> None:
+    rows = series.prepared(frame)
+    ((a, base, b, new),) = comparison.pairs_of_sides(series.lines(rows))
+    assert (a, b) == ("MPICH", "Open MPI")
+    view = comparison.beside(base, new, (a, b), "allreduce")
+    assert view is not None
+    assert view.title == "allreduce: Open MPI took up to 2× the time of MPICH, at 64 KiB"
+    assert view.spec["data"][0]["y"] == pytest.approx([1, 1, 2], rel=1e-2)
+    assert view.spec["data"][0]["marker"]["symbol"][-1] == "circle"
+    turned = comparison.beside(new, base, (b, a), "allreduce")
+    assert turned is not None and turned.title == view.title and turned.rows == view.rows
+
+
+def test_what_measured_other_things_is_not_put_side_by_side(frame) -> None:
+    other = frame.assign(comparability_key="other")
+    assert comparison.beside(frame, other, ("a", "b"), "x") is None
+    mixed = pd.concat([frame[frame["library"] == "MPICH"], other[other["library"] == "Open MPI"]])
+    assert comparison.pairs_of_sides(series.lines(series.prepared(mixed))) == []

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from omb_py.dashboards.base import series
+from omb_py.dashboards.figures import curves
+
+
+def lines_of(view) -> dict[str, dict]:
+    return {t["name"]: t for t in view.spec["data"] if t["mode"] == "lines+markers"}
+
+
+def test_what_is_drawn_is_what_is_stored(frame) -> None:
+    view = curves.curves(series.prepared(frame))
+    drawn = lines_of(view)
+    assert set(drawn) == {"MPICH", "Open MPI"}
+    for library, line in drawn.items():
+        stored = frame[frame["library"] == library].groupby("size_bytes")["median_us"].median()
+        assert line["x"] == [8, 1024, 65536]
+        assert line["y"] == pytest.approx(list(stored))
+    tail = next(t for t in view.spec["data"] if t["name"] == "MPICH p99")
+    assert tail["y"] == pytest.approx(list(frame[frame["library"] == "MPICH"].groupby("size_bytes")["p99_us"].median()))
+    band = next(t for t in view.spec["data"] if t["name"] == "MPICH quartiles")
+    first = frame[(frame["library"] == "MPICH") & (frame["size_bytes"] == 8)]
+    assert band["x"][0] == band["x"][-1] == 8
+    assert (band["y"][0], band["y"][-1]) == pytest.approx((first["p25_us"].median(), first["p75_us"].median()))
+
+
+def test_the_title_is_the_finding(frame) -> None:
+    view = curves.curves(series.prepared(frame))
+    assert view.title == "allreduce: shortest times with MPICH, at every size; up to 2× apart at 64 KiB"
+    one = curves.curves(series.prepared(frame[frame["library"] == "MPICH"]))
+    assert one.title == "allreduce: 1.01 µs at 8 B, 66.5 µs at 64 KiB"
+    assert one.caption.endswith("4 ranks · 3 launches · 10 800 samples · sync barrier · timing local_max · 2026-11-20")
+
+
+def test_the_table_has_the_same_numbers(frame) -> None:
+    view = curves.curves(series.prepared(frame))
+    assert view.columns == ("series", "size", "median µs", "p25 µs", "p75 µs", "p99 µs", "launches")
+    assert len(view.rows) == 6
+    assert view.rows[-1][:2] == ("Open MPI", "64 KiB") and view.rows[-1][-1] == 3
+
+
+def test_plotly_accepts_it_and_the_axis_has_binary_ticks(frame) -> None:
+    figure = curves.curves(series.prepared(frame)).figure
+    assert figure.layout.xaxis.type == "log" and "64 KiB" in figure.layout.xaxis.ticktext
+    assert figure.layout.yaxis.title.text == "time (µs)"
+    assert figure.layout.legend.itemclick == "toggleothers"
+
+
+def test_a_lower_bound_and_zero_bytes(frame, cell) -> None:
+    rows = series.prepared(pd.concat([frame, pd.DataFrame([cell(0.5, size_bytes=0)])]))
+    bound = pd.DataFrame({"size_bytes": [8, 1024, 99], "lower_us": [0.5, 0.6, 1.0]})
+    view = curves.curves(rows, bound=bound)
+    drawn = next(t for t in view.spec["data"] if t["name"] == "lower bound")
+    assert (drawn["x"], drawn["y"]) == ([8, 1024], [0.5, 0.6])
+    axis = view.spec["layout"]["xaxis"]
+    assert axis["tickvals"][0] == 2.0 and axis["ticktext"][0] == "0 B"
+    assert lines_of(view)["MPICH"]["x"][0] == 2.0
+
+
+def test_bus_bandwidth_and_a_benchmark_that_prints_a_rate(frame) -> None:
+    view = curves.curves(series.prepared(frame), quantity="busbw")
+    stored = frame[frame["library"] == "MPICH"].groupby("size_bytes")["busbw_gbps"].median()
+    assert lines_of(view)["MPICH"]["y"] == pytest.approx(list(stored))
+    rate = frame.assign(unit="MB/s", metric="bandwidth", value=100.0)
+    view = curves.curves(series.prepared(rate))
+    assert lines_of(view)["MPICH"]["y"] == [100.0] * 3
+    assert view.spec["layout"]["yaxis"]["title"]["text"] == "bandwidth (MB/s)"
+    with pytest.raises(ValueError, match="unknown quantity 'speed'"):
+        curves.curves(rate, quantity="speed")
+
+
+def test_a_barrier_has_no_size(frame) -> None:
+    rows = frame[frame["size_bytes"] == 8].assign(benchmark="barrier", size_bytes=pd.array([None] * 6, dtype="Int64"))
+    view = curves.curves(series.prepared(rows))
+    assert [t["y"] for t in view.spec["data"]] == [["MPICH"], ["Open MPI"]]
+    assert view.spec["data"][0]["x"] == pytest.approx([rows["median_us"].iloc[0]], rel=0.01)
+    view.figure  # noqa: B018
+
+
+def test_labels_with_html_are_text(frame) -> None:
+    wild = "<b>x</b><script>a()</script>"
+    rows = series.prepared(frame.assign(library=frame["library"].replace("MPICH", wild)))
+    names = {t["name"] for t in curves.curves(rows).spec["data"]}
+    assert all("<" not in name for name in names) and any("&lt;script&gt;" in name for name in names)
+    assert "<" not in curves.curves(rows).figure.layout.title.text.replace("<br>", "")
+
+
+def test_scaling(frame) -> None:
+    rows = series.prepared(frame[frame["library"] == "MPICH"])
+    assert curves.scaling(rows) is None
+    twice = rows.assign(ranks=8, median_us=rows["median_us"] * 3)
+    view = curves.scaling(pd.concat([rows, twice]))
+    assert view is not None and view.title == "allreduce: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB"
+    first = view.spec["data"][0]
+    assert first["x"] == [4, 8] and math.isclose(first["y"][1], 3 * first["y"][0])
+    view.figure  # noqa: B018
+
+
+def test_series_are_told_apart_by_colour_dash_and_marker(frame, cell) -> None:
+    rows = pd.DataFrame([cell(1.0 + i, binding=f"b{i}", size_bytes=s) for i in range(6) for s in (8, 16)])
+    drawn = lines_of(curves.curves(series.prepared(rows))).values()
+    for part in (lambda t: t["line"]["color"], lambda t: t["line"]["dash"], lambda t: t["marker"]["symbol"]):
+        assert len({part(t) for t in drawn}) == 6
+
+
+def test_many_series_become_several_panels(frame, cell) -> None:
+    rows = pd.DataFrame([cell(1.0, binding=b, ranks=n) for b in "abcd" for n in (2, 4, 8)])
+    found = list(series.panels(series.prepared(rows)))
+    assert [name for name, _ in found] == ["allreduce, 2 ranks", "allreduce, 4 ranks", "allreduce, 8 ranks"]
+    assert sum(len(part) for _, part in found) == len(rows)
+
+
+def test_the_tags_of_a_comparison_make_no_lines_unless_nothing_else_does(cell) -> None:
+    def rows(**more) -> pd.DataFrame:
+        sides = ("BASE", "NEW")
+        tags = [{"compare_side": side, "compare_look": look, "when": "now"} for side in sides for look in "12"]
+        return series.prepared(pd.DataFrame([
+            cell(2.0, n, tags=one, **{k: v[sides.index(one["compare_side"])] for k, v in more.items()})
+            for n, one in enumerate(tags)
+        ]))  # fmt: skip
+
+    other = rows(library=("MPICH", "Open MPI"))
+    assert [one.label for one in series.lines(other)] == ["MPICH", "Open MPI"] and set(other["tags"]) == {"when=now"}
+    same = [one.label for one in series.lines(rows())]
+    assert same == ["compare_side=BASE, when=now", "compare_side=NEW, when=now"]

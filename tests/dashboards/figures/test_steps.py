@@ -1,0 +1,69 @@
+"""Step time by layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.explorer.state import State
+from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.figures import steps
+from omb_py.dashboards.report.build import report
+from tests.dashboards.stores import write
+
+
+def test_medians_over_launches_of_each_layout(step_cells: pd.DataFrame) -> None:
+    (two, rows), (four, _) = steps.layouts(step_cells)
+    assert len(rows) == 4 and set(rows["ranks"]) == {2}
+    assert two.title == (
+        "2 ranks, mpi, MPICH, native: steps of 2 workloads; communication shows most in zero:model=mlp, "
+        "50 % of the step"
+    )
+    assert two.rows == (
+        ("ddp:model=mlp", 520.0, 400.0, 120.0, pytest.approx(100 * 120 / 520), 310.0, 240.0, 2),
+        ("zero:model=mlp", 800.0, 400.0, 400.0, 50.0, 500.0, 450.0, 2),
+    )
+    exposed, *points = two.spec["data"]
+    assert exposed["x"] == [400.0, 520.0, None, 400.0, 800.0, None]
+    assert {trace["name"]: trace["x"] for trace in points} == {
+        "step": [520.0, 800.0], "computing": [400.0, 400.0], "calls one by one": [310.0, 500.0],
+        "calls in flight": [240.0, 450.0],
+    }  # fmt: skip
+    assert four.rows[0][:2] == ("ddp:model=mlp", 1000.0) and four.title.startswith("4 ranks")
+    for view in (two, four):
+        view.figure  # noqa: B018
+
+
+def test_other_cells_are_no_steps(frame: pd.DataFrame, step_cells: pd.DataFrame) -> None:
+    assert list(steps.layouts(frame.assign(metrics=None))) == []
+    without = step_cells.assign(metrics=[{} for _ in range(len(step_cells))])
+    assert list(steps.layouts(without)) == []
+
+
+def test_many_layouts_stand_in_the_table(step_cells: pd.DataFrame) -> None:
+    many = [step_cells.iloc[:1].assign(parameters=[{"workload": f"w{n:02}"}]) for n in range(steps.MOST + 3)]
+    ((view, _),) = steps.layouts(pd.concat(many, ignore_index=True))
+    assert len(view.rows) == steps.MOST + 3 and len(view.spec["data"][1]["x"]) == steps.MOST
+    assert f"Drawn: the first {steps.MOST} of {steps.MOST + 3}" in view.notes[1]
+
+
+def test_long_names_are_cut_and_stay_apart(step_cells: pd.DataFrame) -> None:
+    texts = [f"replay:trace={'a' * 60}{n}{'b' * 60}" for n in range(2)]
+    two = [step_cells.iloc[:1].assign(parameters=[{"workload": text}]) for text in texts]
+    ((view, _),) = steps.layouts(pd.concat(two, ignore_index=True))
+    one, other = view.spec["data"][1]["y"]
+    assert len(one) == 60 and other == f"{one} (2)" and len(view.title) < 160 and view.rows[0][0] == texts[0]
+
+
+def test_in_report_and_explorer(tmp_path: Path, frame: pd.DataFrame, step_cells: pd.DataFrame) -> None:
+    store = write(tmp_path / "s", pd.concat([frame, step_cells]))
+    made = report(store, parse([]))
+    mine = [view for view in made.measured if view.kind == "steps"]
+    assert len(mine) == 2 and all(view.commands for view in mine)
+    assert not any("step" in view.title for view in made.measured if view.kind == "curves"), "once is enough"
+    shown, note = views(Data(store), State("steps", filters={"ranks": ["4"]}))
+    assert (len(shown), note) == (1, "") and shown[0].rows == mine[1].rows and shown[0].commands

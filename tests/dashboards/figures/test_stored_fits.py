@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from omb_py.dashboards.base import series
+from omb_py.dashboards.figures import roofline, stored_fits
+from omb_py.results.statistics.change_points import LEAST
+
+
+def test_a_step_is_in_the_title_with_what_changed(cell) -> None:
+    rows = [
+        cell(2.0 if n < 10 else 3.0, n, library_version="5.0.2" if n < 10 else "5.0.3", environment_key=f"e{n < 10}")
+        for n in range(20)
+    ]
+    frame = series.prepared(pd.DataFrame(rows))
+    ((view, shown),) = stored_fits.histories(frame, lambda launch: {}, 6)
+    assert "50.0 % slower from 2026-11-20 20:00 UTC on (library: MPICH 5.0.2 → MPICH 5.0.3)" in view.title
+    assert view.spec["data"][0]["y"] == pytest.approx([2.0] * 10 + [3.0] * 10, rel=1e-3)
+    assert view.spec["data"][1]["y"] == pytest.approx([2.0] * 10 + [3.0] * 10, rel=1e-3)
+    assert any("r-9 → r-10 (+50.0 %)" in note for note in view.notes)
+    assert len(shown) == 20
+    view.figure  # noqa: B018
+
+
+def test_few_launches_and_one_quiet_day_are_no_history(cell) -> None:
+    frame = series.prepared(pd.DataFrame([cell(2.0, n) for n in range(LEAST)]))
+    assert stored_fits.histories(frame.iloc[:-1], lambda launch: {}, 6) == []
+    assert stored_fits.histories(frame, lambda launch: {}, 6) == []
+
+
+def linear(cell, benchmark: str, alpha: float, beta: float, **more) -> list[dict]:
+    return [
+        cell(alpha + beta * 2**n, launch, benchmark=benchmark, size_bytes=2**n, bytes_total=2**n,
+             comparability_key=f"{benchmark}{n}", **more)
+        for n in range(3, 20, 2) for launch in range(2)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def bounded(cell) -> pd.DataFrame:
+    """An allreduce that takes twice its lower bound at small sizes, and the messages that the bound comes from."""
+    rows = linear(cell, "latency", 1.0, 0.001, ranks=2, op=None)
+    return pd.DataFrame(rows + linear(cell, "allreduce", 4.0, 0.003, bw_formula="nccl-tests:all_reduce"))
+
+
+def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
+    frame = series.prepared(bounded)
+    found = roofline.bounds(frame)
+    assert set(found["benchmark"]) == {"allreduce"} and set(found["ranks"]) == {4}
+    small = found[found["size_bytes"] == 8]["lower_us"].iloc[0]
+    assert small == pytest.approx(2 * frame[frame["benchmark"] == "latency"]["median_us"].min(), rel=1e-3)
+    panel = frame[frame["benchmark"] == "allreduce"]
+    view = roofline.roofline(panel, roofline.of_panel(found, panel), "allreduce", series.lines(panel))
+    measured = panel.groupby("size_bytes")["median_us"].median()
+    lower = found.set_index("size_bytes")["lower_us"]
+    assert view.spec["data"][0]["y"] == pytest.approx([measured[s] / lower[s] for s in measured.index])
+    assert view.title.startswith("allreduce: nearest to its lower bound at ")
+    view.figure  # noqa: B018
+
+
+def test_without_messages_there_is_no_bound(bounded: pd.DataFrame) -> None:
+    frame = series.prepared(bounded[bounded["benchmark"] == "allreduce"])
+    found = roofline.bounds(frame)
+    assert len(found) == 0 and roofline.of_panel(found, frame) is None
+
+
+def test_the_fit_is_that_of_omb_py_model(bounded: pd.DataFrame) -> None:
+    made = stored_fits.fits(series.prepared(bounded), 2)
+    assert [view.title.split(" · ")[0] for view, _ in made] == ["allreduce", "latency"]
+    view, rows = made[0]
+    assert set(rows["benchmark"]) == {"allreduce"}
+    line = view.spec["data"][1]
+    assert line["y"] == pytest.approx([4 + 0.003 * x for x in line["x"]], rel=0.02)
+    assert view.columns[-2:] == ("lower bound µs", "efficiency, %") and "% of what the lower bound allows" in view.title
+    view.figure  # noqa: B018

@@ -1,0 +1,61 @@
+"""The acceptance report: fourteen parts on one offline page, retests and all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli.suite_options import CommandLine
+from omb_py.dashboards.report.acceptance import acceptance_page, board, shortened
+from omb_py.dashboards.report.html_page import plotly_script
+from omb_py.orchestrate.accept.session import AcceptRequest, accept
+from omb_py.orchestrate.suites.suite_file import parse_suite
+from omb_py.results.accept.report import Verdicts
+from tests.support.accepting import ENTRY, HEAD, criterion
+
+PARTS = (
+    "cover", "scope", "configuration", "criteria", "curves", "pairs", "guidelines", "efficiency", "stability",
+    "correctness", "incidents", "method", "data", "again",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "launch=0.1"') + ENTRY
+    text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1 us"\ntext = "<script>alert(1)</script>"')
+    text += criterion('benchmark = "allreduce"\nmax = "0.1 us"', "missed")
+    asked = AcceptRequest(CommandLine(), {"seed": 1}, quiet=True, command="omb-py accept mine.toml")
+    return accept(parse_suite(text, "f.toml"), asked, tmp_path_factory.mktemp("store"))
+
+
+def test_every_part_is_there(found: Verdicts) -> None:
+    page = acceptance_page(found)
+    assert [page.index(f'<main id="{name}">') for name in PARTS] == sorted(
+        page.index(f'<main id="{name}">') for name in PARTS
+    )
+    own = page.replace(plotly_script(), "")
+    assert "http://" not in own and "https://" not in own and "<script>alert" not in own
+    assert "FAIL: 2 fail, 1 marginal of 3 verdicts" in own and "omb-py accept mine.toml" in own
+    for path, digest in found.files:
+        assert digest in own and Path(path).name in own
+
+
+def test_every_launch_is_shown(found: Verdicts) -> None:
+    page = acceptance_page(found)
+    undecided = next(verdict for verdict in found.verdicts if verdict.word == "MARGINAL")
+    assert len(undecided.values) == 9 and "look 2: MARGINAL" in page and "look 3: MARGINAL" in page
+    assert all(launch in page for launch, _ in undecided.values)
+
+
+def test_the_board_is_a_valid_figure(found: Verdicts) -> None:
+    view = board(found)
+    assert {trace.name for trace in view.figure.data} == {"fail", "marginal"} and len(view.rows) == 3
+    assert shortened("a" * 30 + ", 1 KiB, 4 ranks") == "aaaaaaaaa…, 1 KiB, 4 ranks" and shortened("short") == "short"
+    assert view.rows[0][6] == "FAIL", "worst first"
+
+
+def test_a_page_without_anything_measured(found: Verdicts, tmp_path: Path) -> None:
+    empty = Verdicts("mine", "d", "abc", found.rule, "none", found.store, found.started_at)
+    page = acceptance_page(empty)
+    assert all(f'<main id="{name}">' in page for name in PARTS)

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.dashboards.base.selection import Selection, parse
+from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.html_page import page, plotly_script
+from omb_py.errors import UsageError
+from omb_py.results.store.write import write_launch
+from tests.dashboards.stores import plain, write
+
+
+@pytest.fixture
+def store(tmp_path: Path, frame) -> Path:
+    """The frame's cells as files, a launch each."""
+    return write(tmp_path / "store", frame)
+
+
+def views(text: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="views">(.*?)</script>', text, re.S)
+    assert found
+    made: dict[str, Any] = json.loads(found.group(1))
+    return made
+
+
+def test_it_opens_on_what_is_slower_then_odd_then_measured(store: Path) -> None:
+    made = report(store, Selection())
+    text = page(made)
+    heads = re.findall(r"<h2>(.*?)</h2>", text)
+    assert heads == ["What is slower", "What is odd", "What was measured"]
+    assert made.slower[0].title == "allreduce, 4 ranks: Open MPI took up to 2× the time of MPICH, at 64 KiB"
+    assert any("rank 3 on n1 is the slowest in 85 % of the calls" in line for line in made.odd)
+    assert [view.kind for view in made.measured] == ["overview", "curves", "curves"]
+
+
+def test_every_figure_says_how_to_measure_it_again(store: Path) -> None:
+    for view in report(store, Selection()).views:
+        if view.spec is not None:
+            assert view.commands and view.commands[0].startswith("omb-py allreduce -n 4  # ")
+
+
+def test_the_script_is_there_once_and_nothing_is_loaded(store: Path) -> None:
+    text = page(report(store, Selection()))
+    assert text.count(plotly_script()[:300]) == 1
+    assert "default-src 'none'" in text
+    outside = text.replace(plotly_script(), "")
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", outside)
+    assert len(text.encode()) < 6_000_000
+
+
+def test_numbers_in_the_page_are_those_of_the_store(store: Path, frame) -> None:
+    drawn = views(page(report(store, parse(["library=MPICH"]))))["views"]
+    line = next(t for v in drawn if v["spec"] for t in v["spec"]["data"] if t.get("mode") == "lines+markers")
+    stored = frame[frame["library"] == "MPICH"].groupby("size_bytes")["median_us"].median()
+    assert line["y"] == pytest.approx(list(stored), rel=1e-5)
+
+
+def test_what_a_user_wrote_is_text(tmp_path: Path, cell) -> None:
+    wild = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    row = cell(2.0, library=wild, tags={wild: wild}, hosts=[wild] * 4)
+    row.pop("date")
+    write_launch(tmp_path, [plain({**row, "started_at": row["started_at"].isoformat()})], {})
+    text = page(report(tmp_path, Selection())).replace(plotly_script(), "")
+    assert "<img" not in text and "alert(1)</script>" not in text
+    assert text.count("<script") == 3 and text.count("</script>") == 3
+    assert "&lt;img src=x" in text
+
+
+def test_an_empty_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s").mkdir()
+    assert main(["report", str(tmp_path / "s"), "-o", str(tmp_path / "r.html")]) == 2
+    assert "is empty. To measure something: omb-py allreduce" in (tmp_path / "r.html").read_text()
+    assert "is empty" in capsys.readouterr().err
+
+
+def test_filters_that_match_nothing(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["report", str(store), "benchmark=bcast", "tags.a=b", "-o", str(tmp_path / "r.html")]
+    assert main(words) == 2
+    assert "No cell of" in (tmp_path / "r.html").read_text()
+    assert "fits benchmark=bcast tags.a=b. What there is: omb-py results list" in capsys.readouterr().err
+
+
+def test_one_broken_file_is_named_and_the_rest_shown(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = store / "date=2026-11-20" / "broken.parquet"
+    bad.write_bytes(b"PAR1 no")
+    assert main(["report", str(store), "-o", str(tmp_path / "r.html")]) == 3
+    text = (tmp_path / "r.html").read_text()
+    assert "broken.parquet: not a readable Parquet file" in text and "What was measured" in text
+    assert "skipped" in capsys.readouterr().err
+
+
+def test_a_store_of_a_newer_schema(tmp_path: Path, cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = cell(2.0)
+    row.pop("date")
+    with monkeypatch.context() as patch:
+        patch.setattr("omb_py.results.store.schema.SCHEMA_VERSION", 99)
+        write_launch(tmp_path / "s", [plain({**row, "started_at": row["started_at"].isoformat()})], {})
+    assert main(["report", str(tmp_path / "s"), "-o", str(tmp_path / "r.html")]) == 3
+    text = (tmp_path / "r.html").read_text()
+    assert "None of the 1 file of" in text and "update omb-py" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere"], "no store at 'nowhere'"),
+        (["benchmrk=bw"], "the store has no column 'benchmrk' to filter by: did you mean benchmark?"),
+        (["a", "b"], "one store, not 2: a, b"),
+        (["a", "--store", "b"], "one store, not 2: a, b"),
+    ],
+)
+def test_bad_input_is_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", *words]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("omb-py: error: ") and said in err and err.count("\n") == 1
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_filters() -> None:
+    made = parse(["ranks=2", "ranks=4", "date=2026-11-01..", "tags.k=v=w"])
+    assert made.columns == {"ranks": ["2", "4"]} and made.days == ("2026-11-01", "") and made.tags == {"k": ["v=w"]}
+    assert made.words() == "ranks=2 ranks=4 tags.k=v=w date=2026-11-01.."
+    assert not Selection()
+    with pytest.raises(UsageError, match="a filter is COLUMN=VALUE"):
+        parse(["x"])

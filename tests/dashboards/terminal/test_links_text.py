@@ -1,0 +1,38 @@
+"""Slow links in a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+from rich.console import Console
+
+from omb_py.dashboards.terminal.links_text import MOST, found_table, heat_map
+
+
+def pairs(names: list[str], slow: dict[tuple[str, str], float]) -> pd.DataFrame:
+    rows = [(a, b, slow.get((a, b), 100.0), "MB/s") for a in names for b in names if a != b]
+    return pd.DataFrame(rows, columns=["source", "target", "value", "unit"])
+
+
+def test_each_direction_of_a_pair_has_its_character() -> None:
+    lines = heat_map(pairs(["a", "bb", "c"], {("a", "bb"): 40.0, ("c", "a"): 85.0, ("bb", "c"): 300.0})).splitlines()
+    assert lines[0] == "bandwidth from a line's node to a column's, of the median 100 MB/s"
+    assert lines[1:4] == [" a |\\#.|", "bb |.\\ |", " c |+.\\|"]
+    assert lines[4].startswith("    # 0%-50%  x 50%-80%")
+
+
+def test_too_many_nodes_are_not_drawn() -> None:
+    names = [f"n{k}" for k in range(MOST + 1)]
+    frame = pd.DataFrame({"source": names, "target": names[::-1], "value": 1.0, "unit": "MB/s"})
+    assert heat_map(frame) == f"{MOST + 1} nodes are too many to draw here: --output FILE.html\n"
+
+
+def test_a_line_for_each_metric_of_a_subject() -> None:
+    told = {"slower": 2.0, "limit": 1.1, "state": "confirmed"}
+    subject = {"kind": "link", "name": "[a] - b", "state": "confirmed",
+               "metrics": {"latency": told, "tail": {**told, "state": "cleared"}}}  # fmt: skip
+    console = Console(width=100, file=io.StringIO())
+    console.print(found_table([subject]))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "[a] - b" in text and "confirmed" in text and "cleared" in text and "2.000" in text

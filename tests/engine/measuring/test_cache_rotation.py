@@ -1,0 +1,140 @@
+"""``--cache rotate``: other memory in every iteration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.engine.measuring.cache_rotation import (
+    LINE,
+    MOST_BYTES,
+    UNKNOWN_CACHE_BYTES,
+    last_level_cache,
+    layout,
+    rotated,
+    with_cache,
+)
+from omb_py.engine.native.translate import Arg, Machine
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import Buffer, Program, Region, Request, Stage, Step, body, walk
+from omb_py.engine.python_loop.loop import compile_stage
+from omb_py.errors import UsageError
+from omb_py.suites.registry import BENCHMARKS, find
+from tests.support.machine import Recorder, call, table
+
+MB = 1 << 20
+
+
+class TestLayout:
+    @given(
+        sizes=st.lists(st.integers(0, 1 << 24), min_size=1, max_size=3),
+        cache=st.integers(1 << 16, 1 << 31),
+        most=st.sampled_from([1 << 12, 1 << 20]),
+    )
+    def test_copies_span_twice_the_cache_and_do_not_overlap(self, sizes: list[int], cache: int, most: int) -> None:
+        buffers = tuple(Buffer(f"b{k}", n) for k, n in enumerate(sizes))
+        found = layout(buffers, cache, most)
+        assert 2 <= found.copies <= most
+        for buffer in buffers:
+            pitch = found.pitch[buffer.name]
+            assert pitch >= buffer.nbytes and pitch % LINE == 0 and pitch // LINE % 2 == 1
+        span = found.copies * sum(found.pitch.values())
+        assert span >= min(2 * cache, MOST_BYTES) * 0.99
+        # no more than that, but for gaps of lines, or two copies of what is large
+        most_needed = max(min(2 * cache, MOST_BYTES), 2 * sum(sizes))
+        assert span <= 2 * most_needed + sum(found.pitch.values()) + 2 * LINE * found.copies * len(sizes)
+
+    def test_what_has_no_buffers_has_no_copies(self) -> None:
+        assert layout((), MB, 10).copies == 1
+
+
+class TestCacheSize:
+    def test_is_that_of_the_last_level(self, tmp_path: Path) -> None:
+        for number, (level, size, kind) in enumerate(
+            [(1, "32K", "Data"), (1, "32K", "Instruction"), (2, "512K", "Unified"), (3, "36M", "Unified")]
+        ):
+            index = tmp_path / f"index{number}"
+            index.mkdir()
+            for name, text in (("level", str(level)), ("size", size), ("type", kind)):
+                (index / name).write_text(f"{text}\n")
+        assert last_level_cache(tmp_path) == 36 * MB
+
+    def test_is_a_guess_where_the_kernel_does_not_say(self, tmp_path: Path) -> None:
+        assert last_level_cache(tmp_path) == UNKNOWN_CACHE_BYTES
+        (tmp_path / "index0").mkdir()
+        assert last_level_cache(tmp_path) == UNKNOWN_CACHE_BYTES
+
+
+def rotatable(name: str) -> bool:
+    program = find(name).program(World(0, 2), Cell(name, "mpi", "mpi4py", 64, find(name).dtype))
+    return program.window is None and not any(node.op.endswith("_init") for s in program.stages for node in bound(s))
+
+
+def bound(stage: Stage) -> list[Step]:
+    return [node for node, _ in walk(stage.setup) if isinstance(node, Step)]
+
+
+ROTATABLE = [b.name for b in BENCHMARKS.values() if b.sizes and b.ranks.admits(2) and rotatable(b.name)]
+
+
+def test_most_can_rotate() -> None:
+    assert {"latency", "latency_mp", "bw", "mbw_mr", "allreduce", "ialltoallv", "neighbor_alltoallw"} <= set(ROTATABLE)
+    assert not {"put_latency", "bw_persistent", "partitioned_latency", "bcast_persistent"} & set(ROTATABLE)
+
+
+class TestPrograms:
+    @pytest.mark.parametrize("name", ROTATABLE)
+    def test_every_region_of_a_rotated_program_lies_in_its_buffer_in_every_copy(self, name: str) -> None:
+        benchmark = with_cache(find(name))
+        cell = Cell(name, "mpi", "mpi4py", 64, benchmark.dtype, cache="rotate", window=3)
+        program = benchmark.program(World(0, 2), cell)
+        whole = {buffer.name: buffer.nbytes for buffer in program.buffers}
+        plain = {buffer.name: buffer.nbytes for buffer in find(name).program(World(0, 2), cell).buffers}
+        for stage in program.stages:
+            assert stage.copies > 1
+            for buffer, nbytes in plain.items():
+                assert whole[buffer] > (stage.copies - 1) * nbytes
+        if any(plain.values()):
+            assert sum(whole.values()) >= 2 * min(last_level_cache(), MOST_BYTES // 2) * 0.98
+
+    def test_a_hot_cell_keeps_its_program(self) -> None:
+        cell = Cell("bcast", "mpi", "native", 64)
+        assert with_cache(find("bcast")).program(World(0, 2), cell) == find("bcast").program(World(0, 2), cell)
+
+    def test_what_binds_buffers_before_the_loop_is_refused(self) -> None:
+        setup = (steps.persistent(steps.bcast(Region("b", 0, 8), 0, "char"), Request(0)),)
+        program = Program((Buffer("b", 8),), (Stage(body(steps.start(Request(0))), setup=setup),))
+        with pytest.raises(UsageError, match="cannot move buffers that bcast_init binds before the loop"):
+            rotated(program, MB, 100)
+
+    def test_a_window_is_refused(self) -> None:
+        made = find("put_latency").program(World(0, 2), find("put_latency").cell("mpi", "native", 8))
+        with pytest.raises(UsageError, match="cannot move buffers that the window binds"):
+            rotated(made, MB, 100)
+
+
+class TestBindings:
+    def test_native_operands_move_on_with_the_iteration(self) -> None:
+        note, machine = Recorder(2), Machine()
+        stage = Stage(body(call(note.address, Arg(100, turn=64), Arg(7))), copies=3)
+        machine.run(table(stage), -2, 6)
+        assert note.calls == [(100 + 64 * (i % 3), 7) for i in range(-2, 4)]
+
+    def test_native_strides_and_turns_add_up(self) -> None:
+        from omb_py.engine.program.language import Repeat
+
+        note, machine = Recorder(1), Machine()
+        stage = Stage(body(Repeat(2, (call(note.address, Arg(0, 8, turn=100)),))), copies=2)
+        machine.run(table(stage), 0, 3)
+        assert [args[0] for args in note.calls] == [0, 8, 100, 108, 0, 8]
+
+    def test_the_loop_in_python_counts_copies(self) -> None:
+        seen: list[int] = []
+        stage = Stage(body(steps.barrier()), copies=3)
+        loop = compile_stage(stage, lambda step, names, k: f"{names.bind(seen.append)}(c)", {})
+        loop.run(-2, 5)
+        assert seen == [i % 3 for i in range(-2, 3)]

@@ -1,0 +1,304 @@
+"""Measuring on the simulated backend with known times: every number is computed by hand here."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from omb_py.engine.measuring.measure import AFTER_CHECKPOINT, Measured, as_message, measure, version_of, worlds_of
+from omb_py.engine.measuring.statistics import checkpoints
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import program_hash
+from omb_py.engine.session import Runner
+from omb_py.errors import LaunchFailed
+from omb_py.orchestrate.running.rank_process import encode
+from omb_py.suites.registry import find
+from tests.support.programs import IALLREDUCE
+from tests.support.simulated import cell, measured, session
+
+
+def us(*values: float) -> str:
+    return "/".join(f"{value}us" for value in values)
+
+
+def printed(done: Measured) -> float:
+    """OMB's number: the mean over the timed ranks of each rank's mean."""
+    return float(np.mean(done.laps["time"]))
+
+
+class Spy:
+    """Notes which iterations a session is asked to run."""
+
+    def __init__(self, ranks: int, mock: str = "") -> None:
+        self.session = session(ranks, mock)
+        self.calls: list[tuple[int, int]] = []
+        self.awake: list[bool] = []
+        """Whether Python's garbage collector was, at each call."""
+        load = self.session.load
+
+        def loaded(what: Cell, programs: Any) -> Runner:
+            runner = load(what, programs)
+            run = runner.run
+
+            def noted(stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+                self.calls.append((first, iterations))
+                self.awake.append(gc.isenabled())
+                return run(stage, first, iterations)
+
+            runner.run = noted  # type: ignore[method-assign]
+            return runner
+
+        self.session.load = loaded  # type: ignore[method-assign, assignment]
+
+
+class TestSeries:
+    def test_of_a_collective_are_maximum_and_average_over_all_ranks(self) -> None:
+        done = measured("allreduce", 2, f"series={us(10, 12, 14)}:{us(20, 10, 30)}", iterations=3)
+        assert done.series["time"]["max"].tolist() == [20, 12, 30]
+        assert done.series["time"]["avg"].tolist() == [15, 11, 22]
+        assert done.laps["time"] == [12, 20]
+        assert printed(done) == 16
+        assert done.slowest_rank_share == pytest.approx([1 / 3, 2 / 3])
+        assert (done.iterations, done.stop_reason) == (3, "fixed")
+
+    def test_ranks_that_are_equally_slow_are_both_the_slowest(self) -> None:
+        done = measured("bcast", 3, f"series={us(5)}:{us(7)}:{us(7)}", iterations=4)
+        assert done.slowest_rank_share == [0, 1, 1]
+
+    def test_of_latency_are_half_the_round_trip_on_rank_0_alone(self) -> None:
+        done = measured("latency", 2, f"series={us(10, 12)}:{us(20, 40)}", iterations=2)
+        assert done.series["time"]["max"].tolist() == done.series["time"]["avg"].tolist() == [15, 26]
+        assert (done.laps["time"], done.slowest_rank_share) == ([20.5], [1])
+
+    def test_of_bw_are_whole_laps_and_the_bytes_are_counted(self) -> None:
+        done = measured("bw", 2, f"series={us(100, 300)}:{us(20, 20)}", size=1000, iterations=2, window=8)
+        assert done.series["time"]["max"].tolist() == [120, 320]
+        assert done.bytes_moved == 8000
+        assert done.bytes_moved / printed(done) == pytest.approx(8000 / 220)  # MB/s
+
+    def test_of_bibw_count_both_directions(self) -> None:
+        done = measured("bibw", 2, f"series={us(50)}", size=1000, iterations=2, window=8)
+        assert (done.laps["time"], done.bytes_moved) == ([50], 16000)
+
+    @pytest.mark.parametrize("name", ["barrier", "bcast", "allgather", "alltoall", "gather", "scatter"])
+    def test_of_every_collective_take_all_ranks(self, name: str) -> None:
+        done = measured(name, 4, f"series={us(1)}:{us(2)}:{us(3)}:{us(6)}", iterations=5)
+        assert done.laps["time"] == [1, 2, 3, 6]
+        assert done.series["time"]["max"].tolist() == [6] * 5
+        assert done.series["time"]["avg"].tolist() == [3] * 5
+        assert done.bytes_moved is None
+
+    def test_warm_ups_are_not_among_them(self) -> None:
+        done = measured("bcast", 2, f"series={us(*range(1, 11))}", iterations=3, warmup=7)
+        assert done.series["time"]["max"].tolist() == [1, 2, 3]
+
+
+class TestStages:
+    def test_take_computing_times_from_earlier_ones_and_name_their_laps(self) -> None:
+        done = measure(session(2, f"series={us(10)}:{us(20)}"), IALLREDUCE, cell("allreduce", iterations=4))
+        assert list(done.series) == ["pure.time", "overlap.init", "overlap.compute", "overlap.wait"]
+        assert done.laps["pure.time"] == [10, 20]
+        assert done.laps["overlap.init"] == [0, 0]
+        assert done.laps["overlap.compute"] == [15, 15]  # all simulated ranks share what was measured: the mean
+        assert done.laps["overlap.wait"] == [0, 5]
+
+    def test_know_the_laps_of_ranks_that_are_not_timed(self) -> None:
+        benchmark = replace(IALLREDUCE, timed="rank 0")
+        done = measure(session(2, f"series={us(10)}:{us(30)}"), benchmark, cell("allreduce", iterations=4))
+        assert done.laps["pure.time"] == [10]
+        assert done.laps["overlap.compute"] == [20]
+
+    def test_halving_a_lap_does_not_halve_the_computing(self) -> None:
+        benchmark = replace(IALLREDUCE, metric=replace(IALLREDUCE.metric, parts=2))
+        done = measure(session(2, f"series={us(10)}"), benchmark, cell("allreduce", iterations=4))
+        assert (done.laps["pure.time"], done.laps["overlap.compute"]) == ([5, 5], [5, 5])
+
+
+class TestStopping:
+    def test_fixed_counts_run_in_one_piece(self) -> None:
+        spy = Spy(2)
+        done = measure(spy.session, find("allreduce"), cell("allreduce", iterations=700, warmup=50))
+        assert spy.calls == [(-50, 750)]
+        assert (done.iterations, done.stop_reason) == (700, "fixed")
+
+    def test_precision_stops_at_the_first_checkpoint_when_nothing_varies(self) -> None:
+        done = measured("allreduce", 2, iterations=1000, auto=True)
+        assert (done.iterations, done.stop_reason) == (100, "precision")
+
+    def test_never_before_the_smaller_of_100_and_omb_s_count(self) -> None:
+        done = measured("bw", 2, iterations=20, auto=True)
+        assert (done.iterations, done.stop_reason) == (20, "count")
+
+    def test_noise_runs_to_the_count_and_drops_what_follows_a_checkpoint(self) -> None:
+        spy = Spy(2, "noise=0.5")
+        done = measure(spy.session, find("allreduce"), cell("allreduce", iterations=200, auto=True, precision=1e-9))
+        assert (done.iterations, done.stop_reason) == (200, "count")
+        d = AFTER_CHECKPOINT
+        assert checkpoints(200) == [100, 150, 200]
+        assert spy.calls == [(0, 100), (100, d + 50), (150 + d, d + 50)]
+
+    def test_the_kept_samples_are_those_around_the_dropped_ones(self) -> None:
+        times = [float(v) for v in range(1, 161)]
+        done = measured("allreduce", 2, f"series={us(*times)}", iterations=150, auto=True, precision=1e-9)
+        d = AFTER_CHECKPOINT
+        assert done.stop_reason == "count"
+        assert done.series["time"]["max"].tolist() == times[:100] + times[100 + d : 150 + d]
+        assert printed(done) == pytest.approx(np.mean(times[:100] + times[100 + d : 150 + d]))
+
+    def test_precision_is_looked_at_again_at_each_checkpoint(self) -> None:
+        # a hundred iterations far apart around 50 us, in no order, then fifty of exactly 50 us: the median is theirs
+        wild = [50 + (-1) ** k * (1 + (k * 37) % 40) for k in range(100 + AFTER_CHECKPOINT)]
+        done = measured("allreduce", 2, f"series={us(*wild, *[50] * 1000)}", iterations=1000, auto=True)
+        assert (done.iterations, done.stop_reason) == (150, "precision")
+
+    def test_a_wider_precision_stops_sooner(self) -> None:
+        counts = [
+            measured("allreduce", 2, "noise=0.2", iterations=1000, auto=True, precision=p).iterations
+            for p in (0.001, 0.02, 0.5)
+        ]
+        assert counts[0] == 1000 > counts[1] > counts[2] == 100
+
+    @pytest.mark.parametrize("auto", [True, False])
+    def test_the_time_limit_stops_at_the_next_checkpoint(self, auto: bool) -> None:
+        done = measured("allreduce", 2, "noise=0.5", iterations=1000, auto=auto, precision=1e-9, time_limit=0.0)
+        assert (done.iterations, done.stop_reason) == (100, "time")
+
+    def test_a_fixed_count_within_its_time_limit_is_whole(self) -> None:
+        done = measured("allreduce", 2, iterations=150, time_limit=3600.0)
+        assert (done.iterations, done.stop_reason) == (150, "fixed")
+
+    def test_bandwidth_looks_at_the_lap_too(self) -> None:
+        done = measured("latency", 2, iterations=10_000, auto=True)
+        assert (done.iterations, done.stop_reason) == (100, "precision")
+
+
+class TestSeveralProcesses:
+    """What a process does that holds one rank of two; the other process's part is played by the test."""
+
+    class Half:
+        """Rank 1 of two, whose neighbour measures what `other` says."""
+
+        backend, binding, size, local, hosts = "fake", "native", 2, (1,), ("a", "a")
+
+        def __init__(self, mine: list[int], other: float) -> None:
+            self.mine, self.other = mine, other
+            self.asked: list[str] = []
+
+        def load(self, what: Cell, programs: Mapping[int, Any]) -> Any:
+            assert list(programs) == [1]
+            return self
+
+        def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None: ...
+        def leave(self, stage: int) -> None: ...
+        def close(self) -> None: ...
+        def notes(self) -> Mapping[str, float]:
+            return {}
+
+        def barrier(self) -> None: ...
+
+        def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+            values = [self.mine[(first + i) % len(self.mine)] for i in range(iterations)]
+            return {1: np.array(values, np.int64).reshape(-1, 1)}
+
+        def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.maximum(values, self.other)
+
+        def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return values + self.other
+
+        def gather(self, value: Any) -> list[Any]:
+            self.asked.append("gather")
+            return []
+
+        def share(self, value: Any) -> Any:
+            self.asked.append("share")
+            return "precision"  # rank 0 decides
+
+    def test_series_are_reduced_over_processes(self) -> None:
+        half: Any = self.Half([3000, 9000], other=5.0)
+        done = measure(half, find("allreduce"), cell("allreduce", iterations=2))
+        assert done.series["time"]["max"].tolist() == [5, 9]
+        assert done.series["time"]["avg"].tolist() == [4, 7]
+        assert done.laps["time"] == []
+
+    def test_a_rank_that_is_not_timed_adds_nothing(self) -> None:
+        half: Any = self.Half([3000], other=5.0)
+        done = measure(half, find("latency"), cell("latency", iterations=3))
+        assert done.series["time"]["max"].tolist() == [5, 5, 5]
+        assert done.series["time"]["avg"].tolist() == [5, 5, 5]
+
+    def test_rank_0_decides_when_to_stop(self) -> None:
+        half: Any = self.Half([3000, 90000], other=5.0)
+        done = measure(half, find("allreduce"), cell("allreduce", iterations=1000, auto=True, precision=1e-12))
+        assert (done.iterations, done.stop_reason) == (100, "precision")
+
+
+class TestAround:
+    def test_phases_are_announced_in_order(self) -> None:
+        phases: list[str] = []
+        measure(session(2), find("bcast"), cell("bcast", validate=True), phases.append)
+        assert phases == ["validate", "loop", "write"]
+
+    def test_the_garbage_collector_sleeps_in_the_loop_and_wakes_after_it(self) -> None:
+        spy = Spy(2)
+        measure(spy.session, find("bcast"), cell("bcast", warmup=5))
+        assert (spy.calls, spy.awake) == ([(-5, 15)], [False])
+        assert gc.isenabled()
+
+    def test_the_garbage_collector_wakes_after_a_failure_too(self) -> None:
+        with pytest.raises(LaunchFailed, match="rank 1"):
+            measured("bcast", 2, "die=1")
+        assert gc.isenabled()
+
+    def test_every_local_rank_has_its_place(self) -> None:
+        assert worlds_of(session(3)) == {r: World(r, 3, ("node0",) * 3) for r in range(3)}
+
+    def test_the_version_is_the_hash_of_first_second_and_last_rank(self) -> None:
+        what, benchmark, world = cell("bw"), find("bw"), session(2)
+        programs = [benchmark.program(World(r, 2, world.hosts), what) for r in (0, 1)]
+        assert version_of(benchmark, what, world) == program_hash(*programs)
+        many = session(5)
+        programs = [find("bcast").program(World(r, 5, many.hosts), cell("bcast")) for r in (0, 1, 4)]
+        assert version_of(find("bcast"), cell("bcast"), many) == program_hash(*programs)
+
+    def test_validation_does_not_change_the_version(self) -> None:
+        assert measured("bw", 2, validate=True).program_hash == measured("bw", 2).program_hash
+
+    @pytest.mark.parametrize("name", ["latency", "allreduce"])
+    def test_elapsed_time_is_the_wall_clock_s(self, name: str) -> None:
+        assert 0 < measured(name, 2).elapsed_s < 60
+
+
+class TestMessage:
+    def test_is_json_and_says_everything(self) -> None:
+        done = measured("allreduce", 2, f"series={us(10, 12)}:{us(20, 10)}", iterations=2, validate=True, warmup=3)
+        message = json.loads(json.dumps(as_message(done, encode)))
+        assert message["cell"]["benchmark"] == "allreduce" and message["cell"]["size"] == 8
+        assert message["iterations"] == 2 and message["warmup"] == 3 and message["stop_reason"] == "fixed"
+        assert message["laps"] == {"time": [11, 15]}
+        assert message["slowest_rank_share"] == [0.5, 0.5]
+        assert message["validated"] is True and message["wrong_bytes"] == 0 and message["bytes_moved"] is None
+        assert len(message["program_hash"]) == 16
+        raw = base64.b64decode(message["series"]["time"]["max"]["f8"])
+        assert np.frombuffer(raw, "<f8").tolist() == [20, 12]
+
+    def test_every_field_of_the_cell_comes_back(self) -> None:
+        from omb_py.engine.program.benchmark import cell_from
+
+        what = cell("bw", 64, window=3, iterations=1, time_limit=2.5, precision=0.5)
+        message = as_message(measure(session(2), find("bw"), what), encode)
+        assert cell_from(json.loads(json.dumps(message["cell"]))) == what
+
+
+def test_a_benchmark_of_another_package_is_measured_the_same_way() -> None:
+    mine: Benchmark = replace(find("allreduce"), name="mine")
+    done = measure(session(3, f"series={us(4)}"), mine, replace(cell("allreduce"), benchmark="mine"))
+    assert done.laps["time"] == [4, 4, 4]

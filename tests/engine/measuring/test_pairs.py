@@ -1,0 +1,57 @@
+"""Every pair of a world, measured with the benchmark's own program."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from omb_py.engine.measuring.pairs import Round, as_round, between, measure_pairs
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Step, walk
+from omb_py.engine.program.pair_schedule import Schedule
+from omb_py.suites.registry import find
+from tests.support.simulated import cell, session
+
+
+def rounds(name: str, ranks: int, mock: str, schedule: Schedule, **more: object) -> list[Round]:
+    return list(measure_pairs(session(ranks, mock), find(name), cell(name, pairs=schedule.text(), **more)))
+
+
+@pytest.mark.parametrize("name", ["latency", "bw"])
+def test_a_program_between_two_others_has_their_numbers(name: str) -> None:
+    benchmark, what = find(name), cell(name)
+    for rank, peer in ((0, 3), (1, 7)):
+        made = between(benchmark.program(World(rank, 2), what), (7, 3))
+        peers = {n["peer"] for n, _ in walk(made.stages[0].variants[0]) if isinstance(n, Step) and "peer" in n.operands}
+        assert peers == {peer}
+
+
+def test_the_samples_of_every_pair_are_its_own() -> None:
+    found = rounds("latency", 5, "alpha=1us,beta=0ns,slow=2:3,link=0-4:10", Schedule(5))
+    assert [one.last for one in found] == [False] * 4 + [True]
+    assert len({one.number for one in found}) == 5
+    times = {pair: samples for one in found for pair, samples in one.samples.items()}
+    assert sorted(times) == list(combinations(range(5), 2))
+    for pair, samples in times.items():
+        assert samples.dtype == np.float32
+        assert samples.tolist() == [10.0 if pair == (0, 4) else 3.0 if 2 in pair else 1.0] * 10
+
+
+def test_back_is_timed_by_the_other_end_and_serial_is_one_at_a_time() -> None:
+    found = rounds("bw", 4, "noise=0.1", Schedule(1, "serial", "back", (0, 1, 3)), warmup=2)
+    assert [list(one.samples) for one in found if len(one.samples) != 1] == []
+    assert sorted(pair for one in found for pair in one.samples) == [(1, 0), (3, 0), (3, 1)]
+
+
+def test_the_message_of_a_round() -> None:
+    (one,) = rounds("latency", 2, "", Schedule())
+    message = as_round(one, lambda samples: samples.tolist())
+    assert message["pairs"] == [[0, 1]] and message["samples"] == [one.samples[0, 1].tolist()]
+    assert message["last"] is True and message["cell"]["pairs"] == "0:parallel:forward:"
+
+
+def test_the_version_is_that_of_the_benchmark_of_two() -> None:
+    hashes = {one.program_hash for one in rounds("latency", 4, "", Schedule())}
+    assert len(hashes) == 1

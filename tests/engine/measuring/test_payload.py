@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from omb_py.engine.measuring import payload
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.dtypes import DTYPES, OPS_OF
+from omb_py.engine.program.language import Lap, Region, Repeat, Request, Requests, Step
+
+ARITHMETIC = [name for name in DTYPES if name != "char"]
+OPERATIONS = {
+    "sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "land": np.logical_and,
+    "lor": np.logical_or, "lxor": np.logical_xor, "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
+}  # fmt: skip
+DEFINED = [(dtype, op) for dtype in ARITHMETIC for op in OPS_OF[DTYPES[dtype].kind]]
+
+
+def combined(parts: Sequence[NDArray[Any]], dtype: str, op: str) -> NDArray[Any]:
+    """The parts reduced one after the other, as a library does it: every partial result in the type itself."""
+    total = parts[0]
+    for part in parts[1:]:
+        numbers = OPERATIONS[op](payload.to_numbers(total, dtype), payload.to_numbers(part, dtype))
+        total = payload.from_numbers(numbers, dtype)
+    return total
+
+
+ITERATIONS = range(10)
+
+
+class TestReductions:
+    @given(
+        ranks=st.integers(1, 40),
+        count=st.integers(0, 400),
+        defined=st.sampled_from(DEFINED),
+        key=st.lists(st.integers(-1, 10_000), min_size=1, max_size=3),
+    )
+    def test_the_closed_form_is_the_reduction_of_all_contributions(
+        self, ranks: int, count: int, defined: tuple[str, str], key: list[int]
+    ) -> None:
+        dtype, op = defined
+        kind = DTYPES[dtype].numpy
+        parts = [payload.contribution(count, dtype, op, ranks, r, *key).view(kind) for r in range(ranks)]
+        assert all(part.shape == (count,) for part in parts)
+        result = payload.reduced(count, dtype, op, ranks, *key)
+        assert result.tobytes() == combined(parts, dtype, op).tobytes()
+        for first in {1, (ranks + 1) // 2}:  # what a scan leaves
+            some = payload.reduced(count, dtype, op, ranks, *key, first=first)
+            assert some.tobytes() == combined(parts[:first], dtype, op).tobytes()
+
+    @given(
+        ranks=st.integers(1, 62),
+        defined=st.sampled_from(DEFINED),
+        seed=st.integers(0, 2**32 - 1),
+    )
+    def test_any_order_of_reduction_gives_the_same_bytes(self, ranks: int, defined: tuple[str, str], seed: int) -> None:
+        dtype, op = defined
+        kind = np.dtype(DTYPES[dtype].numpy)
+        parts = np.array([payload.contribution(50, dtype, op, ranks, r, 3).view(kind) for r in range(ranks)])
+        shuffled = np.random.default_rng(seed).permutation(parts)
+        assert combined(list(shuffled), dtype, op).tobytes() == payload.reduced(50, dtype, op, ranks, 3).tobytes()
+
+    @pytest.mark.parametrize("dtype", ARITHMETIC)
+    @pytest.mark.parametrize("ranks", [2, 3, 64, 1024, 100_000])
+    def test_sums_stay_exact_as_long_as_the_type_can_hold_one_a_rank(self, dtype: str, ranks: int) -> None:
+        m, exact = payload.modulus(dtype, ranks), DTYPES[dtype].exact
+        assert 2 <= m <= 97
+        parts = 2 if DTYPES[dtype].kind == "complex" else 1
+        assert parts * (m - 1) * ranks <= exact or ranks > exact // parts // 2
+
+    @pytest.mark.parametrize(("dtype", "op"), DEFINED)
+    @pytest.mark.parametrize("ranks", [2, 3, 8])
+    def test_a_contribution_left_out_or_taken_twice_is_noticed(self, op: str, dtype: str, ranks: int) -> None:
+        kind = np.dtype(DTYPES[dtype].numpy)
+        for lost in range(ranks):
+            noticed = False
+            for iteration in ITERATIONS:
+                parts = [payload.contribution(64, dtype, op, ranks, r, iteration, 0).view(kind) for r in range(ranks)]
+                expected = payload.reduced(64, dtype, op, ranks, iteration, 0).view(kind)
+                noticed |= bool((combined(parts[:lost] + parts[lost + 1 :], dtype, op) != expected).any())
+                if op in ("sum", "prod"):
+                    assert (combined([expected, parts[lost]], dtype, op) != expected).any()
+            assert noticed
+
+    def test_neighbouring_elements_differ(self) -> None:
+        values = payload.reduced(97, "int32", "sum", 4, 1, 0).view(np.int32)
+        assert (np.diff(values) != 0).mean() > 0.9
+
+    def test_iterations_and_slots_differ(self) -> None:
+        made = [payload.contribution(16, "int32", "sum", 4, 1, i, k).tobytes() for i in range(10) for k in range(10)]
+        assert len(set(made)) > 60  # of 97 possible starting points
+
+
+class TestPattern:
+    @pytest.mark.parametrize("nbytes", [0, 1, 2, 255, 4096, 70_001])
+    def test_has_the_size_asked_for(self, nbytes: int) -> None:
+        made = payload.pattern(nbytes, 1, 2)
+        assert (made.nbytes, made.dtype) == (nbytes, np.dtype(np.uint8))
+
+    def test_is_the_same_on_every_rank(self) -> None:
+        assert payload.mix(1, 2, 3) == 0x2BCB8D87
+
+    def test_a_short_message_is_the_start_of_a_long_one(self) -> None:
+        assert (payload.pattern(1000, 5, 1)[:10] == payload.pattern(10, 5, 1)).all()
+
+    @pytest.mark.parametrize("position", range(5))
+    def test_no_two_ranks_slots_or_iterations_have_the_same(self, position: int) -> None:
+        """Over ten iterations: with a key of (iteration, tag, sender, receiver, slot) any one of them changed."""
+        for first, second in itertools.combinations(range(70), 2):
+            alike = []
+            for iteration in ITERATIONS:
+                keys = [[iteration, 100, 1, 0, 3] for _ in range(2)]
+                keys[0][position] += first
+                keys[1][position] += second
+                alike.append((payload.pattern(16, *keys[0]) == payload.pattern(16, *keys[1])).all())
+            assert not all(alike), (first, second)
+
+    @given(nbytes=st.integers(64, 5000), shift=st.integers(1, 4999), key=st.integers(0, 1000))
+    def test_shifted_content_is_noticed(self, nbytes: int, shift: int, key: int) -> None:
+        whole = payload.pattern(nbytes + shift, key)
+        assert (whole[shift:] != payload.pattern(nbytes, key)).any()
+
+    @pytest.mark.parametrize("shift", [1, 8, 255, 256, 257, 512, 4096, 65_536, 131_072, 1 << 20, 3 << 20])
+    def test_shifts_by_pages_and_packets_are_noticed(self, shift: int) -> None:
+        whole = payload.pattern(4 << 20, 7)
+        assert (whole[shift : shift + 256] != whole[:256]).mean() > 0.5
+
+    def test_every_value_occurs(self) -> None:
+        assert len(np.unique(payload.pattern(256, 1))) == 256
+
+
+def filled(step: Step, k: int, world: World, iteration: int) -> dict[Region, bytes]:
+    return {region: made().tobytes() for region, made in payload.inputs(step, k, world, iteration)}
+
+
+def wanted(step: Step, k: int, world: World, iteration: int) -> dict[Region, bytes]:
+    return {region: made().tobytes() for region, made in payload.outputs(step, k, world, iteration)}
+
+
+WORLDS = [World(r, 3) for r in range(3)]
+A, B = Region("send", 0, 24), Region("recv", 0, 24)
+
+
+class TestMessages:
+    @pytest.mark.parametrize("post", [steps.send, lambda *a: steps.isend(*a, request=Request(0))])
+    @pytest.mark.parametrize("receive", [steps.recv, lambda *a: steps.irecv(*a, request=Request(0))])
+    def test_what_one_sends_the_other_expects(self, post: object, receive: object) -> None:
+        out = filled(post(A, 2, "int32"), 0, WORLDS[1], 4)  # type: ignore[operator]
+        into = wanted(receive(B, 1, "int32"), 0, WORLDS[2], 4)  # type: ignore[operator]
+        assert out == {A: into[B]}
+
+    @pytest.mark.parametrize("stride", [0, 24])
+    def test_slots_of_a_window_differ_where_they_have_memory_of_their_own(self, stride: int) -> None:
+        step = steps.send(Region("send", 0, 24, stride), 1, "char")
+        made = {next(iter(filled(step, k, WORLDS[0], 0).values())) for k in range(8)}
+        assert len(made) == (8 if stride else 1)
+
+    def test_another_sender_tag_or_iteration_is_another_content(self) -> None:
+        made = {
+            next(iter(filled(steps.send(A, peer, "char", tag), 0, WORLDS[rank], iteration).values()))
+            for rank, peer, tag, iteration in itertools.product((0, 1), (0, 1, 2), (1, 2), (0, 1))
+        }
+        assert len(made) == 24
+
+    def test_a_send_leaves_nothing_and_a_receive_needs_nothing(self) -> None:
+        assert not wanted(steps.send(A, 1, "char"), 0, WORLDS[0], 0)
+        assert not filled(steps.recv(A, 1, "char"), 0, WORLDS[0], 0)
+
+
+class TestCollectives:
+    def test_bcast_only_the_root_sends_and_all_must_hold_it(self) -> None:
+        step = steps.bcast(A, 1, "char")
+        assert [bool(filled(step, 0, world, 0)) for world in WORLDS] == [False, True, False]
+        (sent,) = filled(step, 0, WORLDS[1], 0).values()
+        assert all(wanted(step, 0, world, 0) == {A: sent} for world in WORLDS)
+
+    def test_allgather_block_r_is_what_rank_r_sends(self) -> None:
+        step = steps.allgather(Region("send", 0, 8), B, "char")
+        sent = b"".join(next(iter(filled(step, 0, world, 2).values())) for world in WORLDS)
+        assert all(wanted(step, 0, world, 2) == {B: sent} for world in WORLDS)
+
+    def test_alltoall_block_s_is_what_rank_s_sends_to_us(self) -> None:
+        step = steps.alltoall(A, B, "char")
+        sent = [next(iter(filled(step, 0, world, 2).values())) for world in WORLDS]
+        for me, world in enumerate(WORLDS):
+            expected = b"".join(block[8 * me : 8 * me + 8] for block in sent)
+            assert wanted(step, 0, world, 2) == {B: expected}
+        assert len({block[8 * d : 8 * d + 8] for block in sent for d in range(3)}) == 9
+
+    @pytest.mark.parametrize("make", [steps.allreduce, lambda *a: steps.nonblocking(steps.allreduce(*a), Request(0))])
+    def test_allreduce_is_the_sum(self, make: object) -> None:
+        step = make(A, B, "int32", "sum")  # type: ignore[operator]
+        sent = [np.frombuffer(next(iter(filled(step, 0, world, 2).values())), np.int32) for world in WORLDS]
+        assert all(wanted(step, 0, world, 2) == {B: np.sum(sent, axis=0, dtype=np.int32).tobytes()} for world in WORLDS)
+
+    @pytest.mark.parametrize("step", [steps.barrier(), steps.nonblocking(steps.barrier(), Request(0)),
+                                      steps.wait(Request(0)),
+                                      steps.waitall(Requests(0, 2)), steps.compute(5), steps.flip(B)])  # fmt: skip
+    def test_other_steps_have_no_data(self, step: Step) -> None:
+        assert not filled(step, 0, WORLDS[0], 0) and not wanted(step, 0, WORLDS[0], 0)
+
+
+class TestExpectations:
+    def test_cover_every_pass_of_a_repeat(self) -> None:
+        nodes = (Lap(), Repeat(4, (steps.irecv(Region("recv", 0, 8, 8), 1, "char", Request(0, 1)),)), Lap("time"))
+        before, after = payload.expectations(nodes, WORLDS[0], 0)
+        assert not before and [region.offset for region, _ in after] == [0, 8, 16, 24]
+
+    def test_a_region_written_twice_keeps_its_last_content(self) -> None:
+        nodes = (steps.recv(B, 1, "char", 1), steps.recv(B, 1, "char", 2))
+        _, after = payload.expectations(nodes, WORLDS[0], 0)
+        assert [(r, bytes(made())) for r, made in after] == list(wanted(nodes[1], 0, WORLDS[0], 0).items())
+
+    def test_every_iteration_differs(self) -> None:
+        nodes = (steps.bcast(A, 0, "char"),)
+        made = {bytes(payload.expectations(nodes, WORLDS[1], i)[1][0][1]()) for i in (-1, *ITERATIONS)}
+        assert len(made) == 11

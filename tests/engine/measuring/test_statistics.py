@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import signal, stats
+
+from omb_py.engine.measuring import statistics as s
+
+times = st.floats(0.0078125, 1e6, allow_nan=False, width=32)
+series = st.lists(times, min_size=1, max_size=300)
+
+
+def noise(rho: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Autocorrelated times around 100 µs."""
+    start = rng.normal() / math.sqrt(1 - rho * rho)
+    steps, _ = signal.lfilter([1.0], [1.0, -rho], rng.normal(size=n), zi=[rho * start])
+    return 100.0 + np.asarray(steps)
+
+
+class TestAutocorrelationTime:
+    @given(series)
+    def test_lies_between_one_and_its_largest_possible_value(self, x: list[float]) -> None:
+        tau = s.autocorrelation_time(x)
+        assert 1.0 <= tau <= 1 + 2 * s.MAX_LAG
+        assert s.effective_size(x) == pytest.approx(len(x) / tau)
+
+    @given(series, st.integers(-10, 10))
+    def test_depends_on_order_and_not_on_scale(self, x: list[float], power: int) -> None:
+        values = np.asarray(x)
+        # a power of two, so that scaling rounds nothing
+        assert s.autocorrelation_time(values * 2.0**power) == s.autocorrelation_time(values)
+
+    def test_is_one_for_a_constant_and_for_too_few(self) -> None:
+        assert s.autocorrelation_time([5.0] * 100) == 1.0
+        assert s.autocorrelation_time([1.0, 2.0]) == 1.0
+        assert s.autocorrelation_time([]) == 1.0
+
+    def test_is_near_one_for_independent_samples(self) -> None:
+        rng = np.random.default_rng(1)
+        found = [s.autocorrelation_time(rng.normal(size=1000)) for _ in range(200)]
+        assert np.mean(found) == pytest.approx(1.0, abs=0.05)
+
+    @pytest.mark.parametrize("rho", [0.3, 0.8])
+    def test_finds_the_value_of_a_gaussian_ar1(self, rho: float) -> None:
+        # the sign of a Gaussian AR(1) has rho_k = 2/pi * asin(rho^k)
+        rhos = 2 / np.pi * np.arcsin(rho ** np.arange(1, s.MAX_LAG + 1))
+        below = np.flatnonzero(rhos < s.RHO_CUT)
+        expected = 1 + 2 * rhos[: below[0]].sum()
+        rng = np.random.default_rng(2)
+        found = [s.autocorrelation_time(noise(rho, 20_000, rng)) for _ in range(20)]
+        assert np.mean(found) == pytest.approx(expected, rel=0.05)
+
+    def test_ends_at_the_last_lag(self) -> None:
+        ramp = np.arange(10_000.0)
+        assert 90 < s.autocorrelation_time(ramp) <= 101
+
+
+class TestMedianInterval:
+    @given(st.integers(1, 3000), st.sampled_from([0.9, 0.95, 0.99]))
+    @settings(max_examples=300)
+    def test_covers_at_least_the_level_by_scipys_binomial_and_wastes_little(self, n: int, level: float) -> None:
+        low, high = s.median_interval(np.arange(1.0, n + 1), level, tau=1.0)
+        if math.isnan(low):
+            assert 2 * stats.binom.cdf(0, n, 0.5) > 1 - level
+            return
+        assert low + high == n + 1
+        coverage = 1 - 2 * stats.binom.cdf(low - 1, n, 0.5)
+        assert coverage >= level - 1e-12
+        # two ranks further in on each side would be too narrow
+        assert 1 - 2 * stats.binom.cdf(low + 1, n, 0.5) < level
+
+    @pytest.mark.parametrize(("level", "smallest"), [(0.9, 5), (0.95, 6), (0.99, 8)])
+    def test_needs_a_smallest_number_of_samples(self, level: float, smallest: int) -> None:
+        assert all(math.isnan(v) for v in s.median_interval(range(smallest - 1), level))
+        assert s.median_interval(np.arange(smallest), level, tau=1.0) == (0.0, smallest - 1.0)
+        assert all(math.isnan(v) for v in s.median_interval([]))
+
+    @given(series)
+    def test_encloses_the_median_and_widens_with_tau(self, x: list[float]) -> None:
+        low, high = s.median_interval(x, tau=1.0)
+        if math.isnan(low):
+            return
+        assert min(x) <= low <= np.median(x) <= high <= max(x)
+        wide_low, wide_high = s.median_interval(x, tau=2.5)
+        assert math.isnan(wide_low) or (wide_low <= low and wide_high >= high)
+        assert s.median_interval(x, tau=0.2) == (low, high)
+
+    @pytest.mark.parametrize(("rho", "least"), [(0.0, 0.93), (0.5, 0.90), (0.8, 0.86)])
+    def test_real_coverage_stays_near_the_level_under_autocorrelation(self, rho: float, least: float) -> None:
+        rng = np.random.default_rng(3)
+        inside = 0
+        for _ in range(500):
+            low, high = s.median_interval(noise(rho, 400, rng))
+            inside += low <= 100.0 <= high
+        assert inside / 500 >= least
+
+    def test_too_few_independent_samples_give_none(self) -> None:
+        assert math.isnan(s.median_interval(np.arange(100.0), tau=99.0)[0])
+
+
+class TestRelativeHalfWidth:
+    def test_is_zero_for_a_constant_and_infinite_for_too_few(self) -> None:
+        assert s.relative_half_width([2.0] * 10) == 0.0
+        assert s.relative_half_width([0.0] * 10) == 0.0
+        assert s.relative_half_width([2.0] * 5) == math.inf
+        assert s.relative_half_width([]) == math.inf
+
+    def test_is_half_the_interval_over_the_median(self) -> None:
+        x = np.random.default_rng(4).lognormal(3, 0.2, 500)
+        low, high = s.median_interval(x)
+        assert s.relative_half_width(x) == pytest.approx((high - low) / 2 / np.median(x))
+        assert s.relative_half_width(x * 8) == pytest.approx(s.relative_half_width(x))
+
+    @given(series)
+    def test_is_never_negative_or_nan(self, x: list[float]) -> None:
+        assert s.relative_half_width(x) >= 0.0
+
+
+class TestCheckpoints:
+    def test_of_ombs_counts(self) -> None:
+        assert s.checkpoints(1000) == [100, 150, 225, 338, 507, 761, 1000]
+        assert s.checkpoints(100) == [100]
+        assert s.checkpoints(20) == [20]
+        assert s.checkpoints(1) == [1]
+        assert s.checkpoints(10, first=3) == [3, 5, 8, 10]
+
+    @given(st.integers(1, 100_000), st.integers(1, 1000))
+    def test_grow_by_half_and_end_at_the_limit(self, limit: int, first: int) -> None:
+        points = s.checkpoints(limit, first)
+        assert points[0] == min(first, limit)
+        assert points[-1] == limit
+        for before, after in itertools.pairwise(points):
+            assert before < after
+            assert after == min(limit, math.ceil(before * 1.5))
+
+    @pytest.mark.parametrize(("limit", "first"), [(0, 100), (10, 0), (-1, 1)])
+    def test_refuse_counts_under_one(self, limit: int, first: int) -> None:
+        with pytest.raises(ValueError, match="start at 1"):
+            s.checkpoints(limit, first)
+
+
+class TestOmbPercentile:
+    def test_by_hand(self) -> None:
+        twenty = list(range(1, 21))
+        assert s.omb_percentile(twenty[::-1], 99) == 19  # never the largest of 20
+        assert s.omb_percentile(twenty, 100) == 20
+        assert s.omb_percentile(twenty, 50) == 10
+        assert s.omb_percentile(twenty, 90) == 18
+        assert s.omb_percentile(twenty, 1) == 1  # OMB reads before the array
+        assert s.omb_percentile([7.0], 99) == 7.0
+        assert s.omb_percentile(range(1, 1001), 99.9) == 999
+
+    @given(series, st.integers(0, 100))
+    def test_is_the_element_at_ombs_index(self, x: list[float], p: int) -> None:
+        assert s.omb_percentile(x, p) == sorted(x)[max(0, len(x) * p // 100 - 1)]
+
+    def test_refuses_nothing(self) -> None:
+        with pytest.raises(ValueError, match="no values"):
+            s.omb_percentile([], 50)
+
+
+class TestQuantileOrNull:
+    @given(series, st.floats(0.001, 0.999))
+    def test_is_numpys_where_samples_suffice(self, x: list[float], q: float) -> None:
+        found = s.quantile_or_null(x, q)
+        if found is None:
+            assert len(x) * q < 1 or len(x) * (1 - q) < 1
+        else:
+            assert found == np.quantile(np.asarray(x), q)
+
+    @pytest.mark.parametrize(
+        ("q", "needed"), [(0.5, 2), (0.25, 4), (0.75, 4), (0.9, 10), (0.05, 20), (0.95, 20), (0.99, 100), (0.999, 1000)]
+    )
+    def test_needs_samples_on_both_sides(self, q: float, needed: int) -> None:
+        assert s.quantile_or_null(np.arange(needed - 1), q) is None
+        assert s.quantile_or_null(np.arange(needed), q) is not None
+
+
+@given(series)
+def test_median_absolute_deviation_is_scipys(x: list[float]) -> None:
+    assert s.median_absolute_deviation(x) == pytest.approx(stats.median_abs_deviation(x))
+
+
+def test_median_absolute_deviation_of_nothing_is_nan() -> None:
+    assert math.isnan(s.median_absolute_deviation([]))

@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from omb_py.backends.mock.session import MockSession
+from omb_py.engine.measuring.measure import buffers_needed, measure, worlds_of
+from omb_py.engine.measuring.payload import expectations
+from omb_py.engine.measuring.validate import ITERATIONS, Checker, Log, checkable, validate
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
+from omb_py.engine.program.language import Body, Node, Program, Region, Repeat, Step, templates
+from omb_py.suites.registry import BENCHMARKS, find
+from tests.support.programs import IALLREDUCE, ROTATING_BCAST
+from tests.support.simulated import cell, checked, measured, session, with_step
+
+Change = Callable[[Step], Step]
+
+CHECKABLE = [
+    name for name, b in BENCHMARKS.items() if checkable(b) and not b.ranks.over_nodes and b.family != "workload"
+]
+"""Several nodes: tests/suites/pt2pt/test_congestion.py; workloads: tests/suites/workloads."""
+
+AT_ROOT = ("reduce", "gather", "gatherv", "get_latency", "get_bw", "rget_latency")
+"""Where data arrives at rank 0 alone."""
+
+
+def kind_of(name: str) -> str:
+    """The blocking form of a collective."""
+    return steps.base(name.removesuffix("_persistent"))
+
+
+def size_of(name: str) -> int:
+    return 24 if kind_of(name).startswith("reduce_scatter") else 8  # three ranks get a block each
+
+
+def ranks_of(name: str) -> int:
+    """Three, or as many as it takes."""
+    return next(n for n in (3, 2, 4) if BENCHMARKS[name].ranks.admits(n))
+
+
+def received(benchmark: Benchmark, what: Cell, ranks: int) -> Iterator[tuple[int, Region]]:
+    """(rank, region) of everything that must be right after an iteration with distinct buffers."""
+    for rank in range(ranks):
+        world = World(rank, ranks)
+        program = benchmark.program(world, replace(what, distinct=True))
+        stage = program.stages[0]
+        for region, _ in expectations(stage.variants[0], world, 0, templates(stage))[1]:
+            yield rank, region
+
+
+def changed(program: Program, change: Change) -> Program:
+    """The program with every step replaced by ``change(step)``."""
+
+    def nodes(body: Body) -> tuple[Node, ...]:
+        made: list[Node] = []
+        for node in body:
+            if isinstance(node, Repeat):
+                made.append(Repeat(node.times, nodes(node.body)))
+            else:
+                made.append(change(node) if isinstance(node, Step) else node)
+        return tuple(made)
+
+    return replace(program, stages=tuple(replace(s, variants=tuple(map(nodes, s.variants))) for s in program.stages))
+
+
+class Careless(MockSession):
+    """A library that does something else than it is told."""
+
+    def __init__(self, ranks: int, change: Change) -> None:
+        super().__init__({"ranks": ranks})
+        self.change = change
+
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> Any:
+        return super().load(cell, {rank: changed(program, self.change) for rank, program in programs.items()})
+
+
+def found_in(name: str, change: Change) -> int:
+    """Wrong bytes that are found when the library does what `change` makes of the steps."""
+    world = Careless(ranks_of(name), change)
+    return validate(world, BENCHMARKS[name], cell(name), worlds_of(world))
+
+
+class TestRightData:
+    @pytest.mark.parametrize("name", CHECKABLE)
+    @pytest.mark.parametrize("size", [1, 7, 8, 1000])
+    def test_has_no_wrong_byte(self, name: str, size: int) -> None:
+        assert checked(BENCHMARKS[name], ranks_of(name), cell(name, size, dtype="char")) == 0
+
+    def test_of_several_stages_and_variants(self) -> None:
+        assert checked(IALLREDUCE, 4, cell("allreduce", 24)) == 0
+        assert checked(ROTATING_BCAST, 13, cell("bcast", 24)) == 0
+
+
+class TestFlippedByte:
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_is_found_at_every_place_of_every_block_on_every_rank(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A byte of each block alone, then all at once: as many are wrong as were spoiled, so none is missed."""
+        benchmark, ranks, what = BENCHMARKS[name], ranks_of(name), cell(name, size_of(name))
+        places = [(r, region, at) for r, region in received(benchmark, what, ranks) for at in range(region.nbytes)]
+        turns = len(benchmark.program(World(0, ranks), what).stages[0].variants)  # it is looked at in one of so many
+        iterations = 2 * turns  # every one is spoiled: two say as much as ten
+        monkeypatch.setattr("omb_py.engine.measuring.validate.ITERATIONS", iterations)
+        one_sided = benchmark.family == "one-sided"  # of a passive target, or one element
+        least = 8 * (1 if name == "bw" or kind_of(name) == "reduce" else ranks)
+        assert len(places) >= (2 if one_sided else least)
+        all_spoiled, wrong = benchmark, 0
+        for number, (rank, region) in enumerate(received(benchmark, what, ranks)):
+            flips = [steps.flip(Region(region.buffer, region.offset + at, 1)) for at in range(region.nbytes)]
+            if not flips:
+                continue
+            alone = checked(with_step(benchmark, rank, flips[number % len(flips)]), ranks, what)
+            assert alone in (iterations, iterations // turns), (rank, region)
+            wrong += alone * len(flips)
+            all_spoiled = with_step(all_spoiled, rank, *flips)
+        assert checked(all_spoiled, ranks, what) == wrong
+
+    @given(st.data())
+    @settings(max_examples=150)
+    def test_of_any_type_and_operation_is_found(self, data: st.DataObject) -> None:
+        """Somewhere in some block on some rank in one iteration, with some type, reduction and option."""
+        name = data.draw(st.sampled_from([n for n in CHECKABLE if "type" in BENCHMARKS[n].options]))
+        benchmark, ranks = BENCHMARKS[name], ranks_of(name)
+        more: dict[str, Any] = {"dtype": data.draw(st.sampled_from(sorted(DTYPES)))}
+        if "op" in benchmark.options:
+            more["op"] = data.draw(st.sampled_from(OPS_OF[DTYPES[reduction_dtype(more["dtype"])].kind]))
+        if "in_place" in benchmark.options:
+            more["in_place"] = data.draw(st.booleans())
+        if "root" in benchmark.options:
+            more["root"] = data.draw(st.integers(0, ranks - 1))
+        if "imbalance" in benchmark.options:
+            more["imbalance"] = data.draw(st.sampled_from([0.0, 0.5, 1.0]))
+        what = cell(name, 96, **more)
+        assume(not (benchmark.refuses and benchmark.refuses(what)))
+        rank, region = data.draw(st.sampled_from([p for p in received(benchmark, what, ranks) if p[1].nbytes]))
+        byte = Region(region.buffer, region.offset + data.draw(st.integers(0, region.nbytes - 1)), 1)
+        turns = len(benchmark.program(World(rank, ranks), what).stages[0].variants)  # the place is of the first
+        iteration = turns * data.draw(st.integers(0, (ITERATIONS - 1) // turns))
+        spoiled = with_step(benchmark, rank, steps.flip(byte, iteration))
+        assert checked(spoiled, ranks, what) >= 1
+
+    @pytest.mark.parametrize("name", ["latency", "bw", "allgather"])
+    @pytest.mark.parametrize("iteration", [0, ITERATIONS - 1])
+    def test_in_one_iteration_is_found_once(self, name: str, iteration: int) -> None:
+        rank, region = next(iter(received(BENCHMARKS[name], cell(name), ranks_of(name))))
+        spoiled = with_step(BENCHMARKS[name], rank, steps.flip(region, iteration))
+        assert checked(spoiled, ranks_of(name), cell(name)) == 1
+
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_on_the_way_is_found(self, name: str) -> None:
+        mock = f"flip={0 if kind_of(name) in AT_ROOT else 1}::2"
+        assert checked(BENCHMARKS[name], ranks_of(name), cell(name, size_of(name)), mock=mock) >= 1
+
+    def test_in_the_second_stage_is_found(self) -> None:
+        def program(world: World, what: Cell) -> Program:
+            made = IALLREDUCE.program(world, what)
+            spoil = steps.flip(Region("recv", 0, 1))
+            last = replace(made.stages[1], variants=tuple((*v, spoil) for v in made.stages[1].variants))
+            return Program(made.buffers, (made.stages[0], last))
+
+        assert checked(replace(IALLREDUCE, program=program), 2, cell("allreduce")) == 2 * ITERATIONS
+
+    def test_in_a_variant_beyond_the_tenth_is_found(self) -> None:
+        def program(world: World, what: Cell) -> Program:
+            made = ROTATING_BCAST.program(world, what)
+            *others, last = made.stages[0].variants
+            spoil = steps.flip(Region("buf", 0, 1))
+            return Program(made.buffers, (replace(made.stages[0], variants=(*others, (*last, spoil))),))
+
+        assert checked(replace(ROTATING_BCAST, program=program), 12, cell("bcast")) == 12
+
+
+class TestOtherMistakes:
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_a_library_that_does_what_it_is_told_passes(self, name: str) -> None:
+        assert found_in(name, lambda step: step) == 0
+
+    @pytest.mark.parametrize("name", ["bcast", "allreduce", "allgather", "alltoall"])
+    def test_a_stale_buffer_is_found(self, name: str) -> None:
+        """Nothing is received at all: every byte that should have come is wrong in every iteration."""
+        places = sum(region.nbytes for _, region in received(BENCHMARKS[name], cell(name), 3))
+        root = 8 if name == "bcast" else 0  # the root holds what it sends
+        assert found_in(name, lambda step: steps.barrier()) == (places - root) * ITERATIONS
+
+    @pytest.mark.parametrize("name", ["bw", "bibw"])
+    def test_swapped_slots_of_a_window_are_found(self, name: str) -> None:
+        def backwards(step: Step) -> Step:
+            if step.op != "isend":
+                return step
+            region: Region = step["send"]
+            last = region.offset + 3 * region.stride
+            return Step("isend", {**step.operands, "send": replace(region, offset=last, stride=-region.stride)})
+
+        senders = 1 if name == "bw" else 2
+        assert found_in(name, backwards) >= senders * ITERATIONS * 4 * 8 // 2
+
+    def test_one_slot_received_over_another_is_found(self) -> None:
+        def same_slot(step: Step) -> Step:
+            if step.op != "irecv":
+                return step
+            return Step("irecv", {**step.operands, "recv": replace(step["recv"], stride=0)})
+
+        assert found_in("bw", same_slot) >= ITERATIONS * 3 * 8
+
+    def test_a_wrong_root_is_found(self) -> None:
+        def other_root(step: Step) -> Step:
+            return Step("bcast", {**step.operands, "root": 1}) if step.op == "bcast" else step
+
+        assert found_in("bcast", other_root) == ITERATIONS * 3 * 8
+
+    def test_a_wrong_reduction_is_found(self) -> None:
+        def maximum(step: Step) -> Step:
+            return Step("allreduce", {**step.operands, "op": "max"}) if step.op == "allreduce" else step
+
+        assert found_in("allreduce", maximum) >= ITERATIONS
+
+
+class TestLog:
+    def test_is_omb_s_with_position_expected_and_actual(self, tmp_path: Path) -> None:
+        spoiled = with_step(BENCHMARKS["allreduce"], 1, steps.flip(Region("recv", 4, 1), 2))
+        assert checked(spoiled, 2, cell("allreduce", 16), log=Log(tmp_path / "out")) == 1
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["log-1.log"]
+        head, names, line = (tmp_path / "out" / "log-1.log").read_text().splitlines()
+        assert head == "Size: 16, Iteration:2, Datatype: MPI_INT"
+        assert names == "Position            Expected            Actual"
+        position, expected, actual = line.split()
+        assert position == "1" and int(expected) ^ int(actual) == 0xFF
+        assert line == f"{1:<10}{expected:>18}{actual:>18}"
+
+    def test_lists_elements_with_wrong_bytes_only_even_where_the_bytes_are_no_number(self, tmp_path: Path) -> None:
+        """Copies carry any bytes; as floats some are NaN, which is unlike itself."""
+        size = 64 * 1024
+        spoiled = with_step(BENCHMARKS["allgather"], 0, steps.flip(Region("recv", 40, 1), 0))
+        assert checked(spoiled, 2, cell("allgather", size, dtype="float32"), log=Log(tmp_path)) == 1
+        lines = (tmp_path / "log-0.log").read_text().splitlines()
+        assert len(lines) == 3 and lines[2].split()[0] == "10"
+
+    def test_of_a_reply_that_is_no_whole_element_is_in_bytes(self, tmp_path: Path) -> None:
+        spoiled = with_step(BENCHMARKS["bw"], 0, steps.flip(Region("ack", 0, 1), 1))
+        assert checked(spoiled, 2, cell("bw", dtype="int32"), log=Log(tmp_path)) == 1
+        assert (tmp_path / "log-0.log").read_text().splitlines()[2].split()[0] == "0"
+
+    def test_grows_with_each_wrong_iteration(self, tmp_path: Path) -> None:
+        spoiled = with_step(BENCHMARKS["latency"], 0, steps.flip(Region("recv", 0, 1)))
+        checked(spoiled, 2, cell("latency"), log=Log(tmp_path))
+        heads = [line for line in (tmp_path / "log-0.log").read_text().splitlines() if line.startswith("Size")]
+        assert heads == [f"Size: 8, Iteration:{i}, Datatype: MPI_CHAR" for i in range(ITERATIONS)]
+
+    def test_is_not_made_when_all_is_right(self, tmp_path: Path) -> None:
+        checked(BENCHMARKS["latency"], 2, cell("latency"), log=Log(tmp_path / "out"))
+        assert not (tmp_path / "out").exists()
+
+
+ADDING = ("acc_latency", "get_acc_latency", "fop_latency", "rput_latency")
+"""Their windows are added to, so what the timed loop leaves is not known; of rput there is no active form to spoil."""
+
+
+class TestInMeasure:
+    @pytest.mark.parametrize("name", CHECKABLE)
+    def test_a_right_cell_is_true_with_no_wrong_bytes(self, name: str) -> None:
+        done = measured(name, ranks_of(name), validate=True)
+        assert (done.validated, done.wrong_bytes) == (True, 0)
+
+    def test_without_being_asked_nothing_is_said(self) -> None:
+        done = measured("allreduce", 2)
+        assert (done.validated, done.wrong_bytes) == (None, None)
+
+    def test_a_benchmark_without_data_says_nothing(self) -> None:
+        done = measured("barrier", 2, validate=True)
+        assert (done.validated, done.wrong_bytes) == (None, None)
+
+    def test_a_wrong_byte_is_false(self) -> None:
+        done = measured("allreduce", 2, mock="flip=1::4", validate=True)
+        # iteration 4 of the validation; in the timed loop the last of ten iterations overwrites it
+        assert (done.validated, done.wrong_bytes) == (False, 1)
+
+    @pytest.mark.parametrize("name", [name for name in CHECKABLE if name not in ADDING])
+    def test_the_last_iteration_of_the_timed_loop_is_looked_at(self, name: str) -> None:
+        """A fault that strikes only from iteration 10 on is not seen by the validation of iterations 0 to 9."""
+        # a passive target would spoil its window before the data comes
+        active = {"sync": "pscw"} if name.startswith(("put", "cas")) else {}
+        benchmark, what = find(name), cell(name, size_of(name), iterations=13, validate=True, **active)
+        rank, region = next(iter(received(benchmark, replace(what, window=1), ranks_of(name))))
+        spoiled = with_step(benchmark, rank, steps.flip(replace(region, stride=0), 12))
+        done = measure(session(ranks_of(name)), spoiled, what)
+        assert (done.validated, done.wrong_bytes) == (False, 1)
+
+    def test_of_several_stages(self) -> None:
+        done = measure(session(3), IALLREDUCE, cell("allreduce", 24, validate=True))
+        assert (done.validated, done.wrong_bytes) == (True, 0)
+
+
+class TestBuffersNeeded:
+    def test_hold_the_largest_size_and_a_slot_for_each_message_of_a_validated_window(self) -> None:
+        cells = [cell("bw", size, validate=valid) for size, valid in ((8, False), (64, True), (1024, False))]
+        assert buffers_needed(find("bw"), cells[:1], World(0, 2)) == {"send": 8, "recv": 8, "ack": 1}
+        assert buffers_needed(find("bw"), cells[:2], World(0, 2)) == {"send": 4 * 64, "recv": 64, "ack": 1}
+        assert buffers_needed(find("bw"), cells[:2], World(1, 2)) == {"send": 64, "recv": 4 * 64, "ack": 1}
+        assert buffers_needed(find("bw"), cells, World(0, 2)) == {"send": 1024, "recv": 1024, "ack": 1}
+
+    def test_of_an_alltoall_grow_with_the_ranks(self) -> None:
+        assert buffers_needed(find("alltoall"), [cell("alltoall", 8)], World(3, 5)) == {"send": 40, "recv": 40}
+
+
+def test_payloads_are_made_one_at_a_time() -> None:
+    """A validated window of large messages must not take the memory of the window once more."""
+    size, window = 1 << 20, 16
+    world = session(2, "data=on")
+    apart = cell("bw", size, window=window, distinct=True)
+    programs = {rank: find("bw").program(place, apart) for rank, place in worlds_of(world).items()}
+    runner = world.load(apart, programs)
+    checker = Checker(apart, worlds_of(world), programs, None)
+    tracemalloc.start()
+    try:
+        checker.fill(runner, 0, 0)
+        checker.wrong(runner, 0, 0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * size < window * size

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import (
+    Body,
+    Buffer,
+    Host,
+    Lap,
+    Program,
+    Region,
+    Repeat,
+    Request,
+    Requests,
+    Result,
+    Stage,
+    Stamp,
+    Step,
+    body,
+    canonical,
+    program_hash,
+    request_count,
+    walk,
+)
+from omb_py.suites.registry import BENCHMARKS
+from tests.support import versions
+
+BARRIER = steps.barrier()
+
+GOLDEN: dict[str, str] = json.loads(versions.FILE.read_text())
+"""The version of each benchmark. A new one means that numbers are no longer comparable with stored ones: say so in
+the changelog, and write the file anew with ``python -m tests.support.versions``."""
+
+
+def one(*nodes: Any, **more: Any) -> Program:
+    return Program((), (Stage(body(*nodes), **more),))
+
+
+class TestWalk:
+    def test_gives_nodes_in_order(self) -> None:
+        nodes = (Lap(), BARRIER, Lap("time"))
+        assert list(walk(nodes)) == [(Lap(), 0), (BARRIER, 0), (Lap("time"), 0)]
+
+    def test_unrolls_repeats_with_their_pass(self) -> None:
+        assert [k for _, k in walk((Repeat(3, (BARRIER,)),))] == [0, 1, 2]
+
+    def test_the_innermost_repeat_gives_the_pass(self) -> None:
+        mark, inner = Lap("outer"), Lap("inner")
+        nodes: Body = (Repeat(2, (Repeat(3, (inner,)), mark)), Lap("after"))
+        assert [(n.name, k) for n, k in walk(nodes) if isinstance(n, Lap)] == [
+            ("inner", 0), ("inner", 1), ("inner", 2), ("outer", 0),
+            ("inner", 0), ("inner", 1), ("inner", 2), ("outer", 1),
+            ("after", 0),
+        ]  # fmt: skip
+
+    def test_a_repeat_of_no_times_is_nothing(self) -> None:
+        assert list(walk((Repeat(0, (BARRIER,)),))) == []
+
+
+class TestRegion:
+    def test_moves_on_by_its_stride(self) -> None:
+        assert Region("send", 16, 8, 8).at(3) == Region("send", 40, 8)
+
+    def test_without_a_stride_it_stays(self) -> None:
+        assert Region("send", 16, 8).at(3) == Region("send", 16, 8)
+
+
+class TestLaps:
+    def test_are_named_in_order_of_first_use_over_all_variants(self) -> None:
+        stage = Stage(((Lap(), Lap("b"), Lap("a"), Lap("b")), (Repeat(2, (Stamp("c"),)), Lap("a"))))
+        assert stage.laps == ("b", "a", "c")
+
+
+class TestRequestCount:
+    @pytest.mark.parametrize(
+        ("nodes", "count"),
+        [
+            ((BARRIER,), 0),
+            ((steps.wait(Request(4)),), 5),
+            ((Repeat(64, (steps.nonblocking(steps.barrier(), Request(0, 1)),)),), 64),
+            ((Repeat(64, (steps.nonblocking(steps.barrier(), Request(64, 1)),)),), 128),
+            ((Repeat(3, (steps.nonblocking(steps.barrier(), Request(1, 2)),)),), 6),
+            ((steps.waitall(Requests(10, 5)),), 15),
+            ((Repeat(0, (steps.wait(Request(9)),)),), 0),
+        ],
+    )
+    def test_counts_the_slots_that_are_used(self, nodes: Body, count: int) -> None:
+        assert request_count(one(*nodes)) == count
+
+    def test_looks_at_setup_teardown_and_every_variant(self) -> None:
+        stage = Stage(
+            ((steps.wait(Request(0)),), (steps.wait(Request(1)),)),
+            setup=(steps.wait(Request(2)),), teardown=(steps.wait(Request(3)),),
+        )  # fmt: skip
+        assert request_count(Program((), (stage, Stage(body())))) == 4
+
+
+class TestHash:
+    def test_does_not_depend_on_the_order_of_operands(self) -> None:
+        forwards = Step("send", {"peer": 1, "tag": 2, "dtype": "char"})
+        backwards = Step("send", {"dtype": "char", "tag": 2, "peer": 1})
+        assert list(forwards.operands) != list(backwards.operands)
+        assert program_hash(one(forwards)) == program_hash(one(backwards))
+
+    def test_is_sixteen_hex_digits(self) -> None:
+        text = program_hash(one(BARRIER))
+        assert len(text) == 16 and int(text, 16) >= 0
+
+    def test_a_host_call_counts_by_its_name(self) -> None:
+        def a(session: Any) -> None: ...
+        def b(session: Any) -> None: ...
+
+        same = [program_hash(one(setup=(Host("fork", call),))) for call in (a, b)]
+        assert same[0] == same[1] != program_hash(one(setup=(Host("spawn", a),)))
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            one(BARRIER, BARRIER),
+            one(Lap(), BARRIER),
+            one(Repeat(1, (BARRIER,))),
+            one(BARRIER, name="second"),
+            one(setup=(BARRIER,)),
+            one(teardown=(BARRIER,)),
+            Program((Buffer("send", 1),), (Stage(body(BARRIER)),)),
+            Program((), (Stage(body(BARRIER)), Stage(body()))),
+            Program((), (Stage(((BARRIER,), (BARRIER,))),)),
+            one(steps.nonblocking(steps.barrier(), Request(0))),
+            one(steps.compute(5)),
+            one(steps.compute(Result("main", "time"))),
+        ],
+    )
+    def test_changes_with_everything_that_a_program_does(self, other: Program) -> None:
+        assert program_hash(other) != program_hash(one(BARRIER))
+
+    @given(st.permutations(["a", "b", "c"]))
+    def test_of_several_programs_keeps_their_order(self, names: list[str]) -> None:
+        programs = {name: one(Lap(name)) for name in "abc"}
+        same = program_hash(*(programs[n] for n in names)) == program_hash(*programs.values())
+        assert same == (names == ["a", "b", "c"])
+
+    @pytest.mark.parametrize("name", GOLDEN)
+    def test_of_our_benchmarks_is_as_published(self, name: str) -> None:
+        assert versions.version(name) == GOLDEN[name]
+
+    def test_every_benchmark_has_a_published_one(self) -> None:
+        assert set(GOLDEN) == set(BENCHMARKS)
+
+    @pytest.mark.parametrize("name", ["bw", "bcast", "allreduce"])
+    def test_counts_and_binding_do_not_change_it(self, name: str) -> None:
+        benchmark = BENCHMARKS[name]
+        cell = Cell(name, "mpi", "native", 8)
+        other = replace(cell, binding="mpi4py", buffer="bytearray", iterations=7, warmup=1, auto=False, backend="mock")
+        world = World(0, 2)
+        assert program_hash(benchmark.program(world, cell)) == program_hash(benchmark.program(world, other))
+
+
+class TestCanonical:
+    def test_names_what_it_holds(self) -> None:
+        assert canonical(Lap("time")) == {"Lap": {"name": "time"}}
+        assert canonical(Step("send", {"tag": 1, "peer": 0})) == {
+            "Step": {"op": "send", "operands": {"peer": 0, "tag": 1}}
+        }
+        assert canonical((1, "a", [None])) == [1, "a", [None]]

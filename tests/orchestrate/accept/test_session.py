@@ -1,0 +1,256 @@
+"""Acceptance on simulated ranks: correctness first, looks, faults, baselines, and once on real ranks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import pytest
+
+from omb_py.cli.suite_options import CommandLine
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.orchestrate.accept.session import AcceptRequest, accept
+from omb_py.orchestrate.suites.suite_file import parse_suite
+from omb_py.results import load
+from omb_py.results.accept.report import Verdicts, exit_code
+from omb_py.results.formats.accept_forms import to_junit
+from tests.support.accepting import ENTRY, HEAD, criterion
+from tests.support.jenkins import violations
+
+LAX = criterion('benchmark = "latency"\nmax = "5 us"')
+
+
+def accepted(text: str, store: Path, ranks: int | None = None, **more: Any) -> Verdicts:
+    values = {"quiet": True, **more.pop("values", {})}
+    return accept(parse_suite(text, "f.toml"), AcceptRequest(CommandLine(), values, ranks, quiet=True, **more), store)
+
+
+def words(found: Verdicts) -> dict[str, str]:
+    return {verdict.case.name: verdict.word for verdict in found.verdicts}
+
+
+def phases(store: Path) -> Counter[str]:
+    frame = load(store)
+    tags = [(launch, tag["accept_phase"]) for launch, tag in zip(frame["launch_id"], frame["tags"], strict=True)]
+    return Counter(phase for _, phase in dict.fromkeys(tags))
+
+
+def test_correctness_then_performance(tmp_path: Path) -> None:
+    text = HEAD + ENTRY + LAX + criterion('benchmark = "allreduce"\nmessage-size = "8"\nmax = "0.1 us"', "b")
+    found = accepted(text, tmp_path)
+    assert words(found) == {"a, 8 B": "PASS", "a, 1 KiB": "PASS", "b, 8 B": "FAIL"}
+    assert [one.word for one in found.checked] == ["PASS", "PASS"] and exit_code(found) == 1
+    assert phases(tmp_path) == {"correctness": 1, "performance": 3} and found.launches == 4
+    assert load(tmp_path)["run_id"].unique().tolist() == [found.run_id]
+    first = load(tmp_path).sort_values("launch_index").iloc[0]
+    assert first["tags"]["accept_phase"] == "correctness" and first["validated"]
+    assert len(found.files) == 4 and all(len(digest) == 64 for _, digest in found.files)
+
+
+def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Path) -> None:
+    """The bound is what is measured: undecided to the end, and only that cell is launched again."""
+    text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "launch=0.1"') + ENTRY
+    text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1 us"') + criterion(
+        'benchmark = "allreduce"\nmax = "1 s"', "b"
+    )
+    found = accepted(text, tmp_path, values={"seed": 1})
+    made = next(verdict for verdict in found.verdicts if verdict.case.name == "a, 8 B")
+    assert made.word == "MARGINAL" and [look.launches for look in made.looks] == [3, 6, 9] and made.launches == 9
+    assert len({launch for launch, _ in made.values}) == 9
+    frame = load(tmp_path)
+    again = frame[[int(tags["accept_look"]) > 1 for tags in frame["tags"]]]
+    assert set(again["benchmark"]) == {"latency"} and set(again["size_bytes"]) == {8}
+    assert exit_code(found) == 0 and exit_code(found, strict=True) == 4
+    ruled = accepted(text + '[accept]\nundecided = "fail"\n', tmp_path / "ruled", values={"seed": 1})
+    assert words(ruled)["a, 8 B"] == "FAIL" and exit_code(ruled) == 1
+
+
+def test_wrong_bytes_are_a_failure_and_are_not_timed(tmp_path: Path) -> None:
+    text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "flip=1:1024"') + ENTRY + LAX
+    text += criterion('benchmark = "allreduce"\nmax = "1 s"', "b")
+    found = accepted(text, tmp_path)
+    assert {one.word for one in found.checked} == {"FAIL"} and exit_code(found) == 1
+    assert set(words(found).values()) == {"ERROR"}
+    assert "its results are wrong" in found.verdicts[0].note
+    assert phases(tmp_path) == {"correctness": 1}
+    unchecked = accepted(text, tmp_path / "unchecked", correctness=False)
+    assert unchecked.checked == [] and set(words(unchecked).values()) == {"PASS"}
+
+
+def test_ranks_that_hang_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "hang=1:1024"') + ENTRY + LAX
+    text += criterion('benchmark = "allreduce"\nmessage-size = "8"\nmax = "1 s"', "b")
+    found = accepted(text, tmp_path, correctness=False)
+    assert words(found) == {"a, 8 B": "PASS", "a, 1 KiB": "ERROR", "b, 8 B": "PASS"} and exit_code(found) == 3
+    lost = next(verdict for verdict in found.verdicts if verdict.word == "ERROR")
+    assert "rank 1" in lost.note
+    failed = [one for one in found.incidents if one.failed]
+    assert {one.what for one in failed} == {"latency", "allreduce"}
+    hung = sum(one.what == "latency" for one in failed)
+    assert hung == 1, "what hangs is not tried again and again"
+
+
+def test_a_benchmark_that_cannot_run_here_is_an_error(tmp_path: Path) -> None:
+    text = HEAD + '[[entry]]\nbenchmarks = ["latency", "bcast"]\nmessage-size = "8:8"\n' + LAX
+    found = accepted(text, tmp_path, ranks=3)
+    assert words(found) == {"a": "ERROR"} and "exactly 2 ranks" in found.verdicts[0].note and exit_code(found) == 3
+    (suite,) = junitparser.JUnitXml.fromstring(to_junit(found).encode())
+    assert suite.errors == 1 and suite.skipped == 1
+
+
+BASELINE = HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "5%"')
+
+
+def test_a_baseline(tmp_path: Path) -> None:
+    noisy = BASELINE.replace("iterations = 5", 'iterations = 20\nmock = "launch=0.01"')
+    first = accepted(noisy.replace('baseline = "5%"', 'max = "1 s"'), tmp_path)
+    same = accepted(noisy, tmp_path, baseline=first.run_id)
+    assert set(words(same).values()) <= {"PASS", "MARGINAL"} and same.baseline == first.run_id
+    slower = accepted(noisy.replace("launch=0.01", "launch=0.01,alpha=2us"), tmp_path, baseline=first.run_id[:20])
+    assert set(words(slower).values()) == {"FAIL"}
+
+
+def test_a_baseline_that_is_not_there_or_measured_otherwise(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"f\.toml:9: criterion a needs a baseline: --baseline RUN"):
+        accepted(BASELINE, tmp_path)
+    with pytest.raises(UsageError, match="asks for a baseline: leave --baseline out"):
+        accepted(HEAD + ENTRY + LAX, tmp_path, baseline="last")
+    made = accepted(HEAD + ENTRY + LAX, tmp_path, values={"buffer": "bytearray"})
+    with pytest.raises(UsageError, match="no run 'nothing'"):
+        accepted(BASELINE, tmp_path, baseline="nothing")
+    with pytest.raises(UsageError, match=f"{made.run_id} is not comparable .*: buffer bytearray against numpy"):
+        accepted(BASELINE, tmp_path, baseline=made.run_id)
+
+
+def test_a_baseline_with_which_nothing_can_be_judged_is_refused_before_it_is_measured(tmp_path: Path) -> None:
+    bcast = HEAD + ENTRY.replace('"latency", ', "").replace("allreduce", "bcast") + LAX.replace("latency", "bcast")
+    other = accepted(bcast, tmp_path / "a")
+    allreduce = HEAD + ENTRY + criterion('benchmark = "allreduce"\nbaseline = "5%"')
+    with pytest.raises(UsageError, match=r"has none of the cells .*: it has bcast, not allreduce"):
+        accepted(allreduce, tmp_path / "a", baseline=other.run_id)
+    eight = accepted(HEAD + ENTRY + LAX, tmp_path / "a", ranks=8)
+    with pytest.raises(UsageError, match=r"has none of the cells .*: allreduce: ranks 8 against 2"):
+        accepted(allreduce, tmp_path / "a", baseline=eight.run_id)
+    one = accepted(HEAD + ENTRY + LAX + "[accept]\nlaunches = 1\nmost-launches = 2\n", tmp_path / "b")
+    launches = set(load(tmp_path / "b")["launch_id"])
+    for launch in sorted(launches)[2:]:
+        next((tmp_path / "b").rglob(f"{launch}.parquet")).unlink()
+    with pytest.raises(UsageError, match="is one launch of each cell, which says nothing about the next"):
+        accepted(allreduce, tmp_path / "b", baseline=one.run_id)
+    assert len({row["run_id"] for _, row in load(tmp_path / "a").iterrows()}) == 2, "nothing was measured for it"
+
+
+@contextlib.contextmanager
+def job(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str]]:
+    assert words == ("alltoall", "-n", "2")
+    yield lambda: ""
+
+
+@contextlib.contextmanager
+def dying(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str]]:
+    yield lambda: "exit code 3"
+
+
+BESIDE = HEAD + ENTRY + criterion('benchmark = "latency"\ninterference = "5%"')
+
+
+def test_interference_takes_turns(tmp_path: Path) -> None:
+    text = BESIDE + '[accept]\nbeside = "alltoall -n 2"\n'
+    found = accepted(text, tmp_path, job=job)
+    assert set(words(found).values()) == {"PASS"} and found.beside == "alltoall -n 2"
+    frame = load(tmp_path).drop_duplicates("launch_id").sort_values("launch_index")
+    order = [tags["accept_phase"] for tags in frame["tags"]][1:]
+    assert order == ["performance", "beside", "beside", "performance", "performance", "beside"]
+    beside = load(tmp_path)
+    assert set(beside[[t["accept_phase"] == "beside" for t in beside["tags"]]]["benchmark"]) == {"latency"}
+
+
+def test_without_the_other_job_it_was_no_test(tmp_path: Path) -> None:
+    found = accepted(BESIDE + '[accept]\nbeside = "alltoall -n 2"\n', tmp_path, job=dying)
+    assert set(words(found).values()) == {"ERROR"} and exit_code(found) == 3
+    assert "the other job did not run all the time: exit code 3" in found.incidents[0].reason
+    with pytest.raises(UsageError, match="needs another job: write beside"):
+        accepted(BESIDE, tmp_path)
+
+
+def test_drift_over_passes(tmp_path: Path) -> None:
+    text = HEAD.replace("iterations = 5", 'iterations = 5\nrepeat-for = "200ms"')
+    text += '[accept]\nlaunches = 1\nmost-launches = 1\n[[entry]]\nbenchmarks = ["barrier"]\n'
+    found = accepted(text + criterion('benchmark = "barrier"\ndrift = "5%"'), tmp_path)
+    assert words(found) == {"a": "PASS"} and "passes" in found.verdicts[0].note
+    with pytest.raises(UsageError, match="one launch says nothing about the next"):
+        accepted(text + criterion('benchmark = "barrier"\nmax = "1 s"'), tmp_path)
+    with pytest.raises(UsageError, match="needs passes: write repeat-for"):
+        accepted(HEAD + ENTRY + criterion('benchmark = "latency"\ndrift = "5%"'), tmp_path)
+
+
+def test_fewer_nodes_than_asked(tmp_path: Path) -> None:
+    text = HEAD + ENTRY + LAX + "[accept]\nnodes = 3\n"
+    with pytest.raises(EnvironmentProblem, match=r"asks for 3 nodes, and the ranks ran on 1 \(node0\)"):
+        accepted(text, tmp_path)
+    found = accepted(text + "allow-missing-nodes = true\n", tmp_path)
+    assert found.deviations == ["1 of 3 nodes took part"] and exit_code(found) == 0
+
+
+def test_a_suite_without_criteria(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no \[\[criterion\]\], so nothing can be accepted: omb-py run mine"):
+        accepted(HEAD + ENTRY, tmp_path)
+
+
+def test_inside_a_launcher_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "2")
+    with pytest.raises(UsageError, match="starts ranks itself"):
+        accepted(HEAD.replace('backend = "mock"\n', "") + ENTRY + LAX, tmp_path)
+
+
+REAL = """name = "real"
+description = "d"
+[defaults]
+iterations = 20
+ranks = 2
+[accept]
+launches = 2
+most-launches = 2
+[[entry]]
+benchmarks = ["latency", "allreduce"]
+message-size = "8,64K"
+[[entry]]
+benchmarks = ["noise"]
+[[criterion]]
+id = "latency"
+benchmark = "latency"
+max = "1 s"
+[[criterion]]
+id = "impossible"
+benchmark = "latency"
+message-size = "64K"
+max = "1 ns"
+[[criterion]]
+id = "efficiency"
+benchmark = "allreduce"
+efficiency = "0.1%"
+[[criterion]]
+id = "noise"
+benchmark = "noise"
+max = "100000 %"
+"""
+
+
+@pytest.mark.mpi
+def test_on_real_ranks(tmp_path: Path) -> None:
+    """One process start a launch: correctness, then two."""
+
+    found = accept(parse_suite(REAL, "f.toml"), AcceptRequest(CommandLine(), quiet=True), tmp_path)
+    told = words(found)
+    assert told["latency, 8 B"] == "PASS" and told["impossible, 64 KiB"] in ("FAIL", "MARGINAL")
+    assert told["noise"] in ("PASS", "MARGINAL") and "ERROR" not in told.values()
+    assert [one.word for one in found.checked] == ["PASS", "PASS"] and found.launches == 3
+    xml = to_junit(found)
+    assert violations(xml) == []
+    (parsed,) = junitparser.JUnitXml.fromstring(xml.encode())
+    assert parsed.tests == len(found.verdicts) + 2

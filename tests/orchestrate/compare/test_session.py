@@ -1,0 +1,45 @@
+"""A comparison on real ranks: variables reach one side only, and a planted slowdown is measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.results import files, load, read_provenance
+from omb_py.results.compare.match import SIDE_TAG
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(180)]
+
+
+def test_a_variable_and_a_planted_wait(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = (
+        "compare --set NEW:UCX_TLS=self,sm --option NEW:inject=busy:0:3000000 allreduce -n 2 -m 8:8 -i 30 -x 2 "
+        f"--launches 2 --looks 1 --format json --quiet --store {tmp_path}"
+    )
+    code = main(line.split())
+    told = json.loads(capsys.readouterr().out)
+    (cell,) = told["cells"]
+    # two launches a side prove little, but 3 ms are 3 ms
+    assert cell["median"]["ratio"] > 5 and cell["median"]["new_us"] > 3000
+    assert code == (1 if cell["verdict"] == "SLOWER" else 0)
+    assert [d["what"] for d in told["differences"]][:1] == ["variable UCX_TLS"]
+    environments = {}
+    for path in files(tmp_path):
+        found = read_provenance(path)
+        environments[found["launch"]["index"]] = found["environment"].get("UCX_TLS")
+    assert environments == {0: None, 1: "self,sm", 2: "self,sm", 3: None}
+    frame = load(tmp_path)
+    assert frame["comparability_key"].nunique() == 1, "a planted wait passes for the same program"
+    assert sorted(tags[SIDE_TAG] for tags in frame["tags"]) == ["BASE"] * 2 + ["NEW"] * 2
+
+
+def test_a_side_whose_launcher_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "compare --option NEW:launcher-args=--no-such-option allreduce -n 2 -m 8:8 -i 10 --launches 2"
+    assert main([*line.split(), "--store", str(tmp_path)]) == 3
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "side NEW (--launcher-args=--no-such-option) is broken" in last
+    assert "1 launches of BASE and 0 launches of NEW" in last
+    assert len(load(tmp_path)) == 1

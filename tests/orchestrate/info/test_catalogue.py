@@ -1,0 +1,112 @@
+"""What can run where, with the reason for each gap."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from omb_py.backends import registry
+from omb_py.engine.session import Probe
+from omb_py.orchestrate.info import catalogue
+from omb_py.orchestrate.info.catalogue import Place, as_json, as_table, places
+from omb_py.orchestrate.planning import validation
+from omb_py.suites import BENCHMARKS
+
+MPI = Probe("mpi", True, bindings={"native": "", "mpi4py": "mpi4py is too old"}, devices={"cpu": ""})
+MOCK = Probe("mock", True, bindings={"native": ""}, devices={"cpu": ""})
+BENCHES = list(BENCHMARKS.values())
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "gpu_here", lambda device: False)
+
+
+def place(where: list[Place], backend: str, binding: str, device: str) -> Place:
+    (found,) = (p for p in where if (p.backend, p.binding, p.device) == (backend, binding, device))
+    return found
+
+
+def test_places() -> None:
+    where = places([MPI, MOCK])
+    assert place(where, "mpi", "native", "cpu").available
+    assert place(where, "mpi", "mpi4py", "cpu").reason == "mpi4py is too old"
+    assert "no NVIDIA GPU" in place(where, "mpi", "native", "cuda").reason
+
+
+def test_an_unavailable_backend_says_why_everywhere() -> None:
+    where = places([Probe("mpi", False, "no MPI library", "pip install mpich")])
+    mine = [p for p in where if p.backend == "mpi"]
+    assert len(mine) == 3
+    assert {(p.reason, p.fix) for p in mine} == {("no MPI library", "pip install mpich")}
+    silent = places([Probe("mpi", False)])
+    assert not any(p.available for p in silent if p.backend == "mpi")
+
+
+def test_a_backend_with_device_buffers_is_believed() -> None:
+    able = Probe("ucx", True, bindings={"native": ""}, devices={"cpu": "", "cuda": "", "rocm": "no ROCm here"})
+    where = places([able])
+    assert place(where, "ucx", "native", "cuda").available
+    assert place(where, "ucx", "native", "rocm").reason == "no ROCm here"
+
+
+def test_json_has_every_combination() -> None:
+    where = places([MPI, MOCK])
+    data = json.loads(json.dumps(as_json(catalogue.catalogue(BENCHES, where), {"x": "broken"})))
+    assert len(data["entries"]) == len(BENCHES) * len(where)
+    assert data["broken_benchmarks"] == {"x": "broken"}
+    first = data["entries"][0]
+    assert (first["benchmark"], first["backend"], first["binding"], first["device"]) == (
+        "latency",
+        "mpi",
+        "native",
+        "cpu",
+    )
+    assert first["available"] is True
+
+
+def test_what_a_backend_lacks_is_said_for_each_benchmark() -> None:
+    gloo = Probe("gloo", True, bindings={"torch": ""}, devices={"cpu": ""})
+    where = [p for p in places([MPI, gloo]) if p.device == "cpu"]
+    found = {(e.benchmark, e.backend, e.binding): e for e in catalogue.catalogue(BENCHES, where)}
+    assert found["allreduce", "gloo", "torch"].available and found["put_latency", "mpi", "native"].available
+    lacks = found["put_latency", "gloo", "torch"]
+    assert (lacks.available, lacks.reason, lacks.fix) == (
+        False,
+        "Gloo has no one-sided operations",
+        "use --backend mpi",
+    )
+    lines = as_table(BENCHES, where, {}).splitlines()
+    row = next(line.split() for line in lines if line.startswith("put_latency"))
+    assert next(line for line in lines if line.startswith(row[3])) == f"{row[3]} {lacks.reason}: {lacks.fix}"
+
+
+def test_table() -> None:
+    text = as_table(BENCHES, places([MPI, MOCK]), {"odd": "ImportError: no"})
+    head, devices, *rest = text.splitlines()
+    assert head.split() == ["benchmark", "mpi/native", "mpi/mpi4py", "mock/native"]
+    assert devices.split() == ["cpu", "cuda", "rocm"] * 3
+    rows = {line.split()[0]: line.split()[1:] for line in rest[: len(BENCHES)]}
+    assert set(rows) == set(BENCHMARKS)
+    assert rows["bw"][:4] == ["yes", "[1]", "[2]", "[3]"]
+    notes = {line.partition(" ")[0]: line for line in rest if line.startswith("[")}
+    assert notes["[3]"] == "[3] mpi4py is too old"
+    for marks in rows.values():
+        assert all(mark == "yes" or mark in notes for mark in marks)
+    assert rest[-1] == "benchmark odd of an installed package cannot be loaded: ImportError: no"
+
+
+def test_a_probe_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bad:
+        def probe(self) -> Probe:
+            raise RuntimeError("boom")
+
+    class Good:
+        def probe(self) -> Probe:
+            return MOCK
+
+    monkeypatch.setattr(registry, "backends", lambda: {"bad": Bad(), "mock": Good()})
+    bad, good = catalogue.probes()
+    assert not bad.available and "RuntimeError: boom" in bad.reason
+    assert good is MOCK

@@ -1,0 +1,160 @@
+"""Each line of the report: ok, warn or no, and what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from omb_py.engine.session import Probe
+from omb_py.orchestrate.info import doctor
+from omb_py.orchestrate.info.catalogue import Place
+from omb_py.orchestrate.info.doctor import Finding
+from omb_py.orchestrate.planning import validation
+
+OPEN_MPI = Probe("mpi", True, library="Open MPI", version="5.0", bindings={"native": "", "mpi4py": "too old"},
+                 facts={"mpiexec": "/x/mpiexec"})  # fmt: skip
+MOCK = Probe("mock", True, library="mock", version="1.0")
+GONE = Probe("mpi", False, "no MPI library", "pip install mpich")
+
+
+def test_backends() -> None:
+    first, fact, native, mpi4py = doctor.backend(OPEN_MPI)
+    assert (first.status, first.text) == ("ok", "Open MPI 5.0")
+    assert (fact.subject, fact.text) == ("  mpiexec", "/x/mpiexec")
+    assert (native.status, mpi4py.status, mpi4py.text) == ("ok", "no", "too old")
+    (gone,) = doctor.backend(GONE)
+    assert (gone.status, gone.text, gone.fix) == ("no", "no MPI library", "pip install mpich")
+
+
+def test_usable() -> None:
+    assert doctor.exit_ok([OPEN_MPI, MOCK])
+    assert not doctor.exit_ok([GONE, MOCK]), "the simulation measures nothing real"
+
+
+def test_launchers() -> None:
+    problems = {"auto": "", "mpiexec": "", "srun": "srun not found. What to do: module load slurm", "none": ""}
+    mpiexec, srun = doctor.launchers(problems, "/x/mpiexec (MPICH 5.0)")
+    assert (mpiexec.status, mpiexec.text) == ("ok", "/x/mpiexec (MPICH 5.0)")
+    assert (srun.status, srun.text, srun.fix) == ("no", "srun not found", "module load slurm")
+
+
+def test_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "gpu_here", lambda device: False)
+    where = [
+        Place("ucx", "native", "cuda"),
+        Place("ucx", "native", "rocm", "no"),
+    ]
+    cuda, rocm = doctor.others(where, ["ucx"])
+    assert (cuda.status, cuda.text) == ("ok", "for ucx")
+    assert rocm.status == "no" and "no AMD GPU" in rocm.text
+
+
+def test_root() -> None:
+    both = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    (warned,) = doctor.root_variables([OPEN_MPI], 0, {"OMPI_ALLOW_RUN_AS_ROOT": "1"})
+    assert warned.status == "warn" and "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" in warned.fix
+    assert "OMPI_ALLOW_RUN_AS_ROOT=1" not in warned.fix
+    (told,) = doctor.root_variables([OPEN_MPI], 0, both)
+    assert told.status == "ok"
+    assert doctor.root_variables([OPEN_MPI], 1000, {}) == []
+    assert doctor.root_variables([MOCK], 0, {}) == []
+
+
+def test_launcher_around() -> None:
+    assert "omb-py starts ranks itself" in doctor.launcher_around({}).text
+    assert "inside Slurm job 7" in doctor.launcher_around({"SLURM_JOB_ID": "7"}).text
+    inside = doctor.launcher_around({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}).text
+    assert "Open MPI" in inside and "rank 1 of 4" in inside
+
+
+@pytest.mark.parametrize(
+    ("usable", "online", "quota", "text", "status", "ranks"),
+    [
+        (2, 2, None, "2 usable", "ok", 2),
+        (2, 8, "max 100000", "2 of 8 usable", "ok", 2),
+        (8, 8, "250000 100000", "8 usable, limited to the time of 2.5 by the control group", "ok", 2),
+        (1, 4, None, "1 of 4 usable", "warn", 1),
+        (4, 4, "nonsense", "4 usable", "ok", 4),
+    ],
+)
+def test_cores(usable: int, online: int, quota: str | None, text: str, status: str, ranks: int) -> None:
+    cores, rule = doctor.cores(usable, online, quota)
+    assert (cores.text, cores.status) == (text, status)
+    assert bool(cores.fix) == (status == "warn")
+    assert f"from {ranks + 1} ranks on" in rule.text
+
+
+def test_governor() -> None:
+    assert doctor.governor("performance").status == "ok"
+    assert doctor.governor(None).status == "ok"
+    slow = doctor.governor("powersave")
+    assert slow.status == "warn" and "cpupower" in slow.fix
+
+
+def test_memory() -> None:
+    assert doctor.memory("MemTotal: 9 kB\nMemAvailable:   8388608 kB\n") == Finding("memory", "ok", "8 GiB available")
+    assert doctor.memory("MemAvailable: 1024 kB").status == "warn"
+    assert doctor.memory(None).text == "not visible here"
+
+
+def test_shared_memory(tmp_path: Path) -> None:
+    assert " free of " in doctor.shared_memory(tmp_path).text
+    assert doctor.shared_memory(tmp_path / "none").status == "warn"
+
+
+def test_shared_memory_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "SHM_ENOUGH_BYTES", 1 << 62)
+    assert "--shm-size" in doctor.shared_memory(tmp_path).fix
+
+
+def test_code_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.engine.native import translate as native
+
+    found = doctor.code_generation()
+    assert found.status == "ok" and "llvmlite" in found.text
+
+    def forbidden(shape: object, seconds: bool) -> int:
+        raise OSError("cannot allocate executable memory")
+
+    monkeypatch.setattr(native, "compiler", lambda: forbidden)
+    refused = doctor.code_generation()
+    assert refused.status == "no" and "executable memory" in refused.text and "mpi4py" in refused.fix
+
+
+def test_store(tmp_path: Path) -> None:
+    new = doctor.store_folder(tmp_path / "a" / "b")
+    assert new.status == "ok" and "made by the first run" in new.text
+    assert not (tmp_path / "a").exists(), "asking must not make anything"
+    (tmp_path / "file").write_text("")
+    assert doctor.store_folder(tmp_path / "file").status == "no"
+    assert doctor.store_folder(tmp_path / "file" / "below").status == "no"
+
+
+def test_text_and_json() -> None:
+    findings = [Finding("a", "ok", "fine"), Finding("longer", "no", "bad", "do this")]
+    assert doctor.as_text(findings) == "ok    a       fine\nno    longer  bad\n              → do this"
+    long = doctor.as_text([Finding("a", "ok", "word " * 1000)])
+    assert len(long) < 150 and long.endswith("…")
+    data = json.loads(json.dumps(doctor.as_json(findings, False)))
+    assert data["usable"] is False and data["findings"][1]["fix"] == "do this"
+
+
+def test_amount() -> None:
+    assert [doctor.amount(n) for n in (512, 1536, 3 << 20, 5 << 30, 1 << 50)] == [
+        "512 B", "1.5 KiB", "3 MiB", "5 GiB", "1024 TiB",
+    ]  # fmt: skip
+
+
+def test_report_covers_this_machine(tmp_path: Path) -> None:
+    findings = doctor.report([OPEN_MPI, MOCK], [], tmp_path, {})
+    subjects = [f.subject for f in findings]
+    for wanted in (
+        "Python", "omb-py", "backend mpi", "backend mock", "launcher mpiexec", "launcher srun", "launcher around",
+        "cores", "oversubscription", "CPU governor", "memory", "/dev/shm", "code generation", "store",
+    ):  # fmt: skip
+        assert wanted in subjects
+    assert all(
+        f.text and (f.fix or f.status == "ok" or f.subject.startswith(("launcher", "  binding"))) for f in findings
+    )

@@ -1,0 +1,145 @@
+"""The explanation of a benchmark says what its program does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import Host, Lap, Program, Region, Repeat, Request, Stage, body
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.orchestrate.info.explain import explain
+from omb_py.suites import BENCHMARKS, find
+
+LATENCY = """\
+latency: one-way time of a blocking ping-pong (OMB's osu_latency)
+
+What each of the 2 ranks does in one iteration, messages of 8 B (8 × char); lines with | are timed:
+
+  rank 0              rank 1
+    lap start           recv 8 B from 0
+  | send 8 B to 1       send 8 B to 0
+  | recv 8 B from 1
+    lap time
+
+printed       mean over iterations of lap time / 2, on rank 0; in µs
+timed on      rank 0, one sample an iteration: the lap divided by 2
+ranks         exactly 2 ranks
+sizes         1 to 4194304 bytes, doubling, of char
+iterations    at most 10000 after 100 warm-ups; above 8192 bytes at most 1000 after 10
+"""
+
+
+def test_latency() -> None:
+    assert explain(find("latency"), 2).startswith(LATENCY)
+
+
+def test_identical_ranks_are_grouped() -> None:
+    text = explain(find("allreduce"), 4, 1024)
+    assert "ranks 0–3\n    lap start\n  | allreduce 1024 B int32 sum\n    lap time\n    barrier\n" in text
+    assert "(256 × int32)" in text
+    assert "algbw, busbw  formula all_reduce" in text
+
+
+def test_a_window() -> None:
+    text = explain(find("bw"), 2, 64, window=7)
+    assert "| isend 64 B to 1, request 0+k   × 7" in text
+    assert "7 messages in flight\n" in text
+    assert "64 messages in flight (default)" in explain(find("bw"), 2)
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_every_benchmark(name: str) -> None:
+    """Each has a timed line, its formula, its counts and its rank rule, in lines that fit a terminal."""
+    benchmark = find(name)
+    text = explain(benchmark, 2)
+    assert ("  | " in text) == (not benchmark.once)
+    for part in (benchmark.summary, benchmark.metric.formula, benchmark.ranks.text, str(benchmark.counts.small)):
+        assert " ".join(part.split()) in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 120
+    assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+def test_bytes_of_the_whole_operation() -> None:
+    assert "in all        4096 bytes in the whole operation" in explain(find("allgather"), 4, 1024)
+
+
+def test_refusals() -> None:
+    with pytest.raises(UsageError, match="latency needs exactly 2 ranks, not 5"):
+        explain(find("latency"), 5)
+    with pytest.raises(UsageError, match="3 bytes hold no element of int32"):
+        explain(find("allreduce"), 2, 3)
+
+
+def test_programs_too_wide_for_a_terminal_stand_under_each_other() -> None:
+    """Different programs on many ranks: groups with gaps in their numbers, one under the other."""
+
+    def program(world: World, cell: Cell) -> Program:
+        kind = {0: 0, 3: 0}.get(world.rank, world.rank)
+        step = steps.send(Region("send", 0, 8), 10**12 + kind, "char")
+        return Program((), (Stage(body(Lap(), step, Lap("time"))),))
+
+    text = explain(replace(find("allreduce"), program=program), 8)
+    assert "\n  ranks 0, 3\n" in text
+    assert "\n\n  rank 1\n" in text
+
+
+def test_everything_that_a_program_may_hold() -> None:
+    """Stages, variants, setup, teardown, nested repeats, several laps; time before an unnamed lap is not counted."""
+    part = Region("send", 0, 8)
+    inner = Repeat(2, (steps.isend(part, 1, "char", Request(0)), steps.wait(Request(0))))
+
+    def program(world: World, cell: Cell) -> Program:
+        first = Stage(
+            ((Lap(), steps.barrier(), Lap("a"), steps.compute(5), Lap("b"), steps.barrier()), (Lap(), inner, Lap("a"))),
+            name="pure",
+            setup=(Host("make the window", lambda session: None),),
+            teardown=(steps.barrier(),),
+        )
+        second = Stage(body(Lap(), inner, Lap("a"), steps.barrier(), Lap(), steps.barrier(), Lap("b")), name="overlap")
+        return Program((), (first, second))
+
+    text = explain(replace(find("allreduce"), program=program), 2)
+    listing = text.split("timed:\n\n")[1].split("\n\nprinted")[0]
+    assert [line.removeprefix("  ") for line in listing.splitlines()] == [
+        "ranks 0–1",
+        "stage pure",
+        "  before the iterations:",
+        "  make the window",
+        "  iterations 0, 2, …:",
+        "  lap start",
+        "| barrier",
+        "  lap a",
+        "| compute 5 ns",
+        "  lap b",
+        "  barrier",
+        "  iterations 1, 3, …:",
+        "  lap start",
+        "| 2 times:",
+        "|   isend 8 B to 1, request 0",
+        "|   wait for request 0",
+        "  lap a",
+        "  after the iterations:",
+        "  barrier",
+        "stage overlap",
+        "  lap start",
+        "| 2 times:",
+        "|   isend 8 B to 1, request 0",
+        "|   wait for request 0",
+        "  lap a",
+        "  barrier",
+        "  lap start",
+        "| barrier",
+        "  lap b",
+    ]
+
+
+def test_a_backend_that_does_it_otherwise_or_not_at_all() -> None:
+    assert "in place" in explain(find("allreduce"), 2, backend="gloo")
+    assert "in place" not in explain(find("allreduce"), 2)
+    with pytest.raises(
+        EnvironmentProblem, match="backend gloo cannot do put_latency: Gloo has no one-sided operations"
+    ):
+        explain(find("put_latency"), 2, backend="gloo")

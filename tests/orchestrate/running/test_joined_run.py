@@ -1,0 +1,83 @@
+"""Inside a foreign launcher: ``mpiexec -n 2 omb-py …``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.options.request import Request
+from omb_py.orchestrate.planning.plan import plan
+from omb_py.orchestrate.running.joined_run import _fitting
+from tests.support.mpi import AS_ROOT
+
+OVERSUBSCRIBE = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+"""Open MPI starts no more ranks than cores without being asked to."""
+MPIEXEC = str(Path(sys.executable).parent / "mpiexec")
+
+
+def under_mpiexec(
+    ranks: int, *words: str, python: tuple[str, ...] = ("-m", "omb_py")
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [MPIEXEC, "-n", str(ranks), sys.executable, *python, *words],
+        capture_output=True, text=True, timeout=60, env={**os.environ, **AS_ROOT, **OVERSUBSCRIBE}, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.mpi
+def test_the_ranks_join_one_world_and_one_table_is_printed(tmp_path: Path) -> None:
+    from omb_py.results import load
+
+    told = under_mpiexec(2, "allreduce", "-m", "8:32", "-i", "20", "-c", "--store", str(tmp_path))
+    assert told.returncode == 0, told.stderr
+    rows = [line.split() for line in told.stdout.splitlines() if line[:1].isdigit()]
+    assert [(row[0], row[-1]) for row in rows] == [("8", "Pass"), ("16", "Pass"), ("32", "Pass")]
+    assert told.stdout.count("# OSU MPI Allreduce") == 1
+    assert load(tmp_path)["size_bytes"].tolist() == [8, 16, 32]
+
+
+@pytest.mark.mpi
+def test_the_rank_rule_is_told_once(tmp_path: Path) -> None:
+    told = under_mpiexec(3, "latency", "--store", str(tmp_path))
+    assert told.returncode != 0
+    assert told.stderr.count("latency needs exactly 2 ranks, not 3") == 1
+
+
+@pytest.mark.mpi
+def test_the_api_gives_rows_to_rank_0_only(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import omb_py\n"
+        "frame = omb_py.run('allreduce', sizes='8:16', iterations='10', store=None, quiet=True)\n"
+        "print('rows', None if frame is None else frame['size_bytes'].tolist(), flush=True)\n"
+    )
+    told = under_mpiexec(2, python=(str(script),))
+    assert told.returncode == 0, told.stderr
+    assert sorted(told.stdout.split("\n")[:2]) == ["rows None", "rows [8, 16]"]
+
+
+@pytest.mark.mpi
+def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
+    # what a launcher of another MPI library does: its variables are there, but the library does not know them
+    env = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
+    told = subprocess.run(
+        [sys.executable, "-m", "omb_py", "allreduce", "--store", str(tmp_path)],
+        capture_output=True, text=True, timeout=60, env={**os.environ, **AS_ROOT, **env}, check=False,
+    )  # fmt: skip
+    assert told.returncode == 3
+    assert "did not join one world" in told.stderr.splitlines()[-1]
+
+
+def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
+    launches = plan(Request("allreduce", bindings=("native", "mpi4py"), launches=2), 2)
+    chosen, skips = _fitting(launches)
+    assert chosen is launches[0]
+    assert [skip.what for skip in skips] == [
+        "mpi at thread level multiple", "launch 3", "mpi at thread level multiple",
+    ]  # fmt: skip
+    assert "started once, for mpi at thread level funneled" in skips[0].reason
+    assert "one launch" in skips[1].reason

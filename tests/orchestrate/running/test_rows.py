@@ -1,0 +1,130 @@
+"""A row says what was measured: every number here is computed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omb_py.engine.program.benchmark import Cell
+from omb_py.orchestrate.running.rank_process import encode
+from omb_py.orchestrate.running.rows import Identity, decode, make_row
+from omb_py.results.store.schema import COLUMNS
+
+FACTS = {
+    "ranks": 4,
+    "hosts": ["a", "a", "b", "b"],
+    "library": "MPICH",
+    "library_version": "5.0.2",
+    "binding_version": "mpi4py 4.1.2",
+    "thread_level": "funneled",
+}
+
+
+def cell(benchmark: str, **changes: Any) -> dict[str, Any]:
+    base = asdict(Cell(benchmark, "mpi", "native", 1000))
+    return {**base, **changes}
+
+
+def message(cell: dict[str, Any], slowest: list[float], average: list[float], means: list[float], **more: Any) -> Any:
+    return {
+        "cell": cell, "iterations": len(slowest), "warmup": 2, "stop_reason": "fixed", "program_hash": "abc",
+        "series": {"time": {"max": encode(np.array(slowest)), "avg": encode(np.array(average))}},
+        "laps": {"time": means}, "slowest_rank_share": [0.0] * len(means), "skew_us": 0.5,
+        "validated": None, "wrong_bytes": None, "elapsed_s": 1.0, "bytes_moved": None, **more,
+    }  # fmt: skip
+
+
+def row(told: Any, facts: dict[str, Any] = FACTS) -> dict[str, Any]:
+    return make_row(Identity("run", "run-0", 0, "2026-11-21T00:00:00+00:00", facts, "env"), told)
+
+
+def test_every_column_is_there_and_no_other() -> None:
+    made = row(message(cell("allreduce", dtype="int32"), [3.0], [2.0], [1.0, 2.0, 2.0, 3.0]))
+    assert set(made) == {column.name for column in COLUMNS}
+    assert [c.name for c in COLUMNS if c.required and made[c.name] is None] == []
+
+
+def test_collective_value_is_the_mean_of_the_ranks_means_and_statistics_are_of_the_maximum() -> None:
+    made = row(message(cell("allreduce", dtype="int32"), [4.0, 6.0], [3.0, 4.0], [3.0, 3.0, 4.0, 4.0]))
+    assert made["value"] == 3.5
+    assert made["unit"] == "us"
+    assert (made["mean_us"], made["min_us"], made["max_us"], made["median_us"]) == (5.0, 4.0, 6.0, 5.0)
+    assert made["samples_us"] == [4.0, 6.0]
+    assert made["samples_avg_us"] == [3.0, 4.0]
+
+
+def test_busbw_of_an_allreduce() -> None:
+    made = row(message(cell("allreduce", size=4000, dtype="int32"), [2.0], [2.0], [2.0] * 4))
+    # 4000 B in 2 µs are 2 GB/s; on the wire 2 (n-1)/n = 1.5 times as much
+    assert made["algbw_gbps"] == pytest.approx(2.0)
+    assert made["busbw_gbps"] == pytest.approx(3.0)
+    assert made["bw_formula"] == "nccl-tests:all_reduce"
+    assert (made["bytes_per_rank"], made["bytes_total"], made["count"]) == (4000, 4000, 1000)
+
+
+def test_total_of_an_allgather_is_the_gathered_vector() -> None:
+    made = row(message(cell("allgather"), [2.0], [2.0], [2.0] * 4))
+    assert (made["bytes_per_rank"], made["bytes_total"]) == (1000, 4000)
+    assert made["algbw_gbps"] == pytest.approx(2.0)
+    assert made["busbw_gbps"] == pytest.approx(1.5)
+
+
+def test_bandwidth_is_bytes_of_all_windows_over_all_time() -> None:
+    facts = {**FACTS, "ranks": 2, "hosts": ["a", "b"]}
+    told = message(cell("bw"), [100.0, 300.0], [100.0, 300.0], [200.0], bytes_moved=64_000)
+    made = row(told, facts)
+    assert made["value"] == pytest.approx(320.0)  # 64 000 B in 200 µs, MB = 10^6 B
+    assert made["unit"] == "MB/s"
+    assert made["metrics"] == {"bytes_moved": 64_000.0}
+    assert made["sync_limited"] is None
+
+
+def test_a_median_under_three_skews_is_limited_by_synchronisation() -> None:
+    near = row(message(cell("bcast"), [1.4] * 3, [1.0] * 3, [1.0] * 4))
+    far = row(message(cell("bcast"), [1.6] * 3, [1.0] * 3, [1.0] * 4))
+    assert (near["sync_limited"], far["sync_limited"]) == (True, False)
+
+
+def test_reductions_of_chars_are_of_signed_chars() -> None:
+    made = row(message(cell("allreduce", dtype="char"), [1.0], [1.0], [1.0] * 4))
+    assert made["dtype"] == "int8"
+
+
+def test_layout_of_ranks_on_nodes() -> None:
+    made = row(message(cell("bcast"), [1.0], [1.0], [1.0] * 4))
+    assert (made["ranks"], made["nodes"], made["ranks_per_node"], made["hosts"]) == (4, 2, 2, ["a", "a", "b", "b"])
+    uneven = row(message(cell("bcast"), [1.0], [1.0], [1.0] * 3), {**FACTS, "ranks": 3, "hosts": ["a", "a", "b"]})
+    assert uneven["ranks_per_node"] is None
+
+
+def test_arrays_survive_the_wire() -> None:
+    values = np.array([0.1, 1e9, 3.0])
+    assert decode(encode(values)).tolist() == values.tolist()
+
+
+def test_options_without_a_column_are_kept_as_parameters() -> None:
+    told = message(cell("ialltoallv", tests=7, imbalance=0.5), [3.0], [2.0], [2.0])
+    told["laps"] = {
+        "pure.time": [4.0],
+        "overlap.init": [1.0],
+        "overlap.compute": [4.0],
+        "overlap.wait": [3.0],
+        "overall": [8.0],
+    }
+    told["series"] = {"overall": told["series"]["time"]}
+    told["extra"] = {"topology_us": 12.5}
+    made = row(told)
+    assert made["parameters"] == {"tests": "7", "imbalance": "0.5"}
+    assert made["value"] == 8.0
+    assert made["metrics"]["overlap_pct"] == 0.0 and made["metrics"]["pure"] == 4.0
+    assert made["metrics"]["topology_us"] == 12.5
+
+
+def test_a_rotating_root_has_no_number() -> None:
+    told = message(cell("gather", root=-1, in_place=True), [3.0], [2.0], [2.0])
+    made = row(told)
+    assert (made["root"], made["parameters"], made["in_place"]) == (None, {"root": "rotate"}, True)
+    assert row(message(cell("gather", root=2), [3.0], [2.0], [2.0]))["root"] == 2

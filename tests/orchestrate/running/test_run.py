@@ -1,0 +1,224 @@
+"""Whole runs on simulated ranks: printed, stored, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from omb_py.engine.program.steps import base
+from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
+from omb_py.options.request import Request
+from omb_py.orchestrate.launching.launchers import LaunchCommand
+from omb_py.orchestrate.running.run import execute
+from omb_py.results import load, recover
+from omb_py.suites import BENCHMARKS
+
+
+def mock(benchmark: str, store: Path | None, **changes: object) -> Request:
+    defaults: dict[str, object] = {"backends": ("mock",), "ranks": 2, "quiet": True}
+    return Request(benchmark, store=store, **{**defaults, **changes})  # type: ignore[arg-type]
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_text_of_an_allreduce_from_known_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # rank 0 takes 10 and 12 µs in turn, rank 1 takes 20 and 26: means 11 and 23, average over ranks 15 and 19
+    request = mock(
+        "allreduce", tmp_path, sizes="8:8", iterations="4", full=True, percentiles=(50, 99),
+        mock="series=10us/12us:20us/26us",
+    )  # fmt: skip
+    assert execute(request) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[:3] == ["", "# OSU MPI Allreduce Latency Test v7.5", "# Datatype: MPI_INT."]
+    # P50 is index floor(4 * 50 / 100) - 1 = 1 of 15 15 19 19, P99 index floor(3.96) - 1 = 2
+    assert rows_of(out) == [["8", "17.00", "11.00", "23.00", "4", "15.00", "19.00"]]
+    frame = load(tmp_path)
+    assert frame["samples_us"][0].tolist() == [20.0, 26.0, 20.0, 26.0]
+    assert frame["samples_avg_us"][0].tolist() == [15.0, 19.0, 15.0, 19.0]
+    assert frame["slowest_rank_share"][0].tolist() == [0.0, 1.0]
+    assert frame["stop_reason"][0] == "fixed"
+
+
+def test_latency_is_half_the_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(mock("latency", tmp_path, sizes="1000:1000", iterations="5", mock="alpha=2us,beta=1ns")) == 0
+    assert rows_of(capsys.readouterr().out) == [["1000", "3.00"]]
+
+
+def test_each_type_gets_a_table_under_one_title(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    execute(mock("bcast", tmp_path, sizes="8:8", dtypes=("char", "int32"), iterations="3"))
+    out = capsys.readouterr().out
+    assert out.count("# OSU MPI Broadcast Latency Test v7.5") == 1
+    assert [line for line in out.splitlines() if "Datatype" in line] == [
+        "# Datatype: MPI_CHAR.",
+        "# Datatype: MPI_INT.",
+    ]
+
+
+def test_several_launches_are_several_files(tmp_path: Path) -> None:
+    three = {"launches": 3, "seed": 1, "mock": "launch=0.1,noise=0.01"}  # of any seed two medians may be equal
+    execute(mock("allreduce", tmp_path, sizes="8:16", format="csv", **three))
+    frame = load(tmp_path)
+    assert sorted(frame["launch_index"].unique()) == [0, 1, 2]
+    assert len(list(tmp_path.glob("date=*/*.parquet"))) == 3
+    medians = frame[frame["size_bytes"] == 8]["median_us"]
+    assert medians.nunique() == 3, "each launch has an effect of its own"
+
+
+def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        execute(mock("allreduce", tmp_path / name, sizes="8:8", seed=7, mock="noise=0.1", format="csv"))
+    first, second = load(tmp_path / "a"), load(tmp_path / "b")
+    assert first["samples_us"][0].tolist() == second["samples_us"][0].tolist()
+    assert first["comparability_key"][0] == second["comparability_key"][0]
+
+
+@pytest.mark.parametrize("benchmark_name", [n for n, b in BENCHMARKS.items() if "validation" in b.options and b.sizes])
+def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
+    benchmark_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = base(benchmark_name.removesuffix("_persistent"))
+    rank = 0 if kind in ("reduce", "gather", "gatherv") or "get_" in kind else 1  # these arrive at rank 0 alone
+    request = mock(
+        benchmark_name, tmp_path, sizes="8:64", iterations="5", validate=True, mock=f"flip={rank}:16,nodes=2"
+    )
+    # in bw rank 0 receives only the reply; the window arrives at rank 1
+    assert execute(request) == 1
+    out = capsys.readouterr().out
+    said = ["passed", "failed"] if benchmark_name == "acc_latency" else ["Pass", "Fail"]
+    rows = [line.split() for line in out.splitlines() if line.split()[-1:] and line.split()[-1] in said]
+    assert [row[-1] for row in rows] == said
+    assert f"DATA VALIDATION ERROR: omb-py {benchmark_name} exited with status 1 on message size 16." in out
+    frame = load(tmp_path)
+    assert frame["size_bytes"].tolist() == [8, 16]
+    assert frame["validated"].tolist() == [True, False]
+    assert frame["wrong_bytes"][1] > 0
+
+
+def test_a_hang_is_named_and_finished_cells_are_stored(tmp_path: Path) -> None:
+    with pytest.raises(LaunchFailed, match=r"rank 1 .*allreduce.*16 B") as caught:
+        execute(mock("allreduce", tmp_path, sizes="8:32", iterations="5", mock="hang=1:16"))
+    assert caught.value.exit_code == 3
+    assert load(tmp_path)["size_bytes"].tolist() == [8]
+
+
+def test_a_dead_rank_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LaunchFailed, match="rank 1"):
+        execute(mock("bcast", tmp_path, sizes="8:32", iterations="5", mock="die=1:32"))
+    assert load(tmp_path)["size_bytes"].tolist() == [8, 16]
+
+
+def test_a_message_that_memory_cannot_hold_is_refused_before_anything_is_timed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"needs .* MiB .* choose a smaller -m"):
+        execute(mock("allreduce", tmp_path, sizes="8,1T"))
+    assert list(tmp_path.glob("date=*")) == []
+
+
+def test_json_has_every_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    execute(mock("allreduce", None, sizes="8:8", iterations="4", format="json", mock="series=5us"))
+    told = json.loads(capsys.readouterr().out)
+    assert told[0]["samples_us"] == [5.0] * 4
+
+
+def test_nothing_is_written_without_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    execute(mock("allreduce", None, sizes="8:8", format="csv"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_is_a_file_is_refused_before_measuring(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("")
+    with pytest.raises(EnvironmentProblem, match="results"):
+        execute(mock("allreduce", tmp_path / "results"))
+
+
+def test_a_store_that_cannot_be_made_is_refused_before_measuring() -> None:
+    with pytest.raises(EnvironmentProblem, match="/proc/results"):
+        execute(mock("allreduce", Path("/proc/results")))
+
+
+def test_a_full_disk_keeps_the_journal_and_says_how_to_recover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.results.store import write
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(write, "write_atomically", full)
+        with pytest.raises(EnvironmentProblem, match=r"recover --store") as caught:
+            execute(mock("allreduce", tmp_path, sizes="8:16", format="csv"))
+    assert caught.value.exit_code == 3
+    assert ".journal" in str(caught.value)
+    recovered = recover(tmp_path)
+    assert [part.cells for part in recovered] == [2]
+    assert load(tmp_path)["size_bytes"].tolist() == [8, 16]
+
+
+def test_provenance_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.results.store.launchfile import read_provenance
+
+    monkeypatch.setenv("SLURM_JWT", "a-live-credential")
+    monkeypatch.setenv("HOME_MADE", "not-allowed")
+    monkeypatch.setenv("UCX_TLS", "tcp")
+    execute(mock("allreduce", tmp_path, sizes="8:8", format="csv"))
+    (path,) = tmp_path.glob("date=*/*.parquet")
+    told = read_provenance(path)
+    text = json.dumps(told)
+    assert "a-live-credential" not in text and "not-allowed" not in text
+    assert told["environment"]["UCX_TLS"] == "tcp"
+    assert told["node_facts"][0]["kernel"] and told["loaded_libraries"]
+
+
+def test_a_secret_on_the_kernels_command_line_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.backends.mock import BACKEND
+    from omb_py.engine.rank import system_info
+    from omb_py.orchestrate.running.rank_process import launch_facts
+
+    monkeypatch.setattr(system_info, "node_facts", lambda: {"kernel_command_line": "quiet root_password=abc ro"})
+    session = BACKEND.connect({"ranks": 2, "mock": None})
+    (node,) = launch_facts(session, {})["node_facts"]
+    assert node["kernel_command_line"] == "quiet root_password=<redacted> ro"
+
+
+class Stumbling:
+    """In place of a launcher: one that says so often that its listener failed, then that a host is unknown."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self.count, script = folder / "count", folder / "launcher"
+        script.write_text(
+            f'#!/bin/sh\necho x >> {self.count}\nif [ $(wc -l < {self.count}) -le {times} ]; then\n'
+            'echo "The PMIx server\'s listener thread failed to start. We cannot"; echo continue.; exit 213\nfi\n'
+            "echo no such host; exit 1\n"
+        )  # fmt: skip
+        script.chmod(0o755)
+        self.words = (str(script),)
+
+    def command(self, *given: object, **named: object) -> LaunchCommand:
+        return LaunchCommand("mpiexec (Open MPI 5)", self.words, dict(os.environ), local=True)
+
+    @property
+    def tried(self) -> int:
+        return len(self.count.read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("times", "tried", "last"), [(0, 1, "no such host"), (1, 2, "no such host"), (9, 3, "listener")]
+)
+def test_a_launcher_that_stumbles_is_started_again(
+    times: int,
+    tried: int,
+    last: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    launcher = Stumbling(tmp_path, times)
+    monkeypatch.setattr("omb_py.orchestrate.launching.launchers.command_for", launcher.command)
+    with pytest.raises(LaunchFailed, match=last):
+        execute(Request("latency", backends=("mpi",), ranks=2, store=None))
+    assert launcher.tried == tried
+    assert capsys.readouterr().err.count("launching again") == tried - 1

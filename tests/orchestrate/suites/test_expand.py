@@ -1,0 +1,184 @@
+"""A suite, multiplied out into requests with the command line's own options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from omb_py.cli.suite_options import CommandLine
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.options.request import Request
+from omb_py.orchestrate.suites import expand as suites
+from omb_py.orchestrate.suites.expand import Expanded, Ranks, Skip, expand, load_suite
+from omb_py.orchestrate.suites.suite_file import parse_suite
+
+HEAD = 'name = "m"\ndescription = "d"\n'
+
+
+def expanded(text: str, given: dict[str, Any] | None = None, ranks: Ranks | None = None) -> Expanded:
+    return expand(parse_suite(HEAD + text, "f.toml"), CommandLine(), given, ranks)
+
+
+def requests(text: str, given: dict[str, Any] | None = None, ranks: Ranks | None = None) -> list[Request]:
+    return expanded(text, given, ranks).requests
+
+
+def refusal(text: str, given: dict[str, Any] | None = None) -> str:
+    with pytest.raises(UsageError, match=r"^[^\n]+$") as caught:
+        expanded(text, given)
+    return str(caught.value)
+
+
+def entry(*lines: str, benchmarks: str = '"bw"') -> str:
+    return "\n".join(["[[entry]]", f"benchmarks = [{benchmarks}]", *lines, ""])
+
+
+def test_lists_are_multiplied_out() -> None:
+    made = requests(
+        entry('message-size = "8:16"', "window-size = [1, 2]", 'binding = ["native", "mpi4py"]', "ranks = 2")
+    )
+    assert [(r.benchmark, r.window, r.bindings, r.ranks, r.sizes) for r in made] == [
+        ("bw", 1, ("native",), 2, "8:16"),
+        ("bw", 1, ("mpi4py",), 2, "8:16"),
+        ("bw", 2, ("native",), 2, "8:16"),
+        ("bw", 2, ("mpi4py",), 2, "8:16"),
+    ]
+    assert {r.part.entry for r in made if r.part} == {1}
+
+
+def test_a_text_is_one_value_in_the_command_lines_grammar() -> None:
+    (made,) = requests(entry('binding = "native,mpi4py"', 'type = "char,mpi_int"', 'iterations = "8:3,0:1"'))
+    assert (made.bindings, made.dtypes, made.iterations) == (("native", "mpi4py"), ("char", "int32"), "8:3,0:1")
+
+
+def test_values_are_read_as_on_the_command_line() -> None:
+    lines = ("iterations = 7", "warmup = 0", 'precision = "2%"', "time-limit = 1.5", "validation = true",
+             'tail-lat = "50,99"', 'type = ["char", "float64"]')  # fmt: skip
+    first, second = requests(entry(*lines))
+    assert (first.iterations, first.warmup, first.precision, first.time_limit) == ("7", 0, 0.02, 1.5)
+    assert (first.validate, first.percentiles, first.dtypes, second.dtypes) == (
+        True, (50, 99), ("char",), ("float64",)
+    )  # fmt: skip
+    (bare,) = requests(entry("tail-lat = true", "full = [true]", benchmarks='"allreduce"'))
+    assert (bare.percentiles, bare.full) == ((50, 90, 99), True)
+
+
+def test_who_wins() -> None:
+    """Entry over command line over defaults over the benchmark."""
+    text = '[defaults]\nwarmup = 1\nwindow-size = 8\nprecision = "5%"\n' + entry("warmup = 3")
+    (made,) = requests(text, {"warmup": 2, "window-size": 16})
+    assert (made.warmup, made.window, made.precision) == (3, 16, 0.05)
+    (made,) = requests("[defaults]\nfull = true\n" + entry("full = false", benchmarks='"bcast"'))
+    assert not made.full
+
+
+def test_defaults_hold_where_they_mean_something() -> None:
+    allreduce, bw = requests("[defaults]\nwindow-size = 8\nfull = true\n" + entry(benchmarks='"allreduce", "bw"'))
+    assert (allreduce.window, allreduce.full, bw.window, bw.full) == (None, True, 8, False)
+
+
+def test_numbers_of_ranks() -> None:
+    text = (
+        "[defaults]\nranks = [3, 4]\n"
+        + entry(benchmarks='"bcast"')
+        + entry('ranks = [2, "max"]', benchmarks='"barrier"')
+    )
+    usual = Ranks(2, 6)
+    assert [r.ranks for r in requests(text, ranks=usual)] == [3, 4, 2, 6]
+    given = Ranks(5, 5, given=True)
+    assert [r.ranks for r in requests(text, ranks=given)] == [5, 2, 5], "-n is stronger than the defaults only"
+    assert [r.ranks for r in requests(entry(benchmarks='"bcast"'), ranks=usual)] == [2]
+    assert [r.ranks for r in requests(entry('ranks = [2, "max"]'), ranks=Ranks())] == [2], "max may be one of them"
+
+
+def test_what_a_launcher_has_not_started_is_skipped() -> None:
+    found = expanded(entry() + entry("ranks = [2, 4]", benchmarks='"bcast"'), ranks=Ranks(4, 4, True, True))
+    assert [(r.benchmark, r.ranks) for r in found.requests] == [("bcast", 4)]
+    assert found.skips == [
+        Skip("bw", "bw needs exactly 2 ranks, not 4: use -n 2"),
+        Skip("bcast", "it is to be measured on 2 ranks, and this job has 4"),
+    ]
+
+
+def test_what_cannot_be_had_here_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = expanded(entry('device = ["cpu", "cuda"]'))
+    assert len(found.requests) == 1
+    (skip,) = found.skips
+    assert skip.what == "bw" and "--device cuda" in skip.reason
+
+    def broken(name: str) -> Any:
+        raise EnvironmentProblem(f"benchmark {name} cannot be loaded: no module")
+
+    monkeypatch.setattr(suites, "find", broken)
+    assert expanded(entry()).skips == [Skip("bw", "benchmark bw cannot be loaded: no module")]
+
+
+def test_what_differs_stands_above_a_table() -> None:
+    text = entry("window-size = [1, 2]") + entry(
+        "window-size = 1", "ranks = 2", 'process-sync = "none"', benchmarks='"bw"'
+    )
+    assert "takes no --process-sync" in refusal(text)
+    text = entry('op = ["sum", "max"]', "ranks = [2, 3]", benchmarks='"allreduce"') + entry(benchmarks='"bcast"')
+    varies = [dict(r.part.varies) for r in requests(text) if r.part]
+    assert varies[0] == {"ranks": "2", "op": "sum"} and varies[3] == {"ranks": "3", "op": "max"}
+    assert varies[4] == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (entry("windw = 3"), "f.toml:5: [entry 1] key 'windw': unknown, the nearest is 'window-size'"),
+        (entry("rank = 3"), "f.toml:5: [entry 1] key 'rank': unknown, the nearest is 'ranks'"),
+        (entry("benchmark = 3"), "f.toml:5: [entry 1] key 'benchmark': unknown, the nearest is 'benchmarks'"),
+        (entry(benchmarks='"latency",\n"bandwith"'), "f.toml:5: [entry 1] key 'benchmarks': benchmark 'bandwith' unk"),
+        (entry("window-size = 0"), "f.toml:5: [entry 1] key 'window-size': window size must be 1 or more, not 0"),
+        (entry("window-size = 'x'"), "f.toml:5: [entry 1] key 'window-size': window size 'x' is not a whole number"),
+        (entry("window-size = true"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a list"),
+        (entry("window-size = []"), "f.toml:5: [entry 1] key 'window-size': expected at least one value, got an emp"),
+        (entry("window-size = [[1]]"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a list"),
+        (entry("window-size.x = 1"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a list of t"),
+        (entry("window-size = 07:32:00"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a lis"),
+        (entry("window-size = [8, 8]"), "f.toml:5: [entry 1] key 'window-size': 8 stands there twice"),
+        (entry("full = 1", benchmarks='"bcast"'), "f.toml:5: [entry 1] key 'full': expected true or false, got 1"),
+        (entry("op = 'sum'"), "f.toml:5: [entry 1] key 'op': bw has no reduction operation, so it takes no --op: for"),
+        (entry("op = 'som'", benchmarks='"reduce"'), "f.toml:5: [entry 1] key 'op': unknown operation 'som': did you"),
+        (entry("", "message-size = '9:4'"), "f.toml:6: [entry 1] key 'message-size': message sizes '9:4': "),
+        (entry("iterations = 'ten'"), "f.toml:5: [entry 1] key 'iterations': 'ten' is not a number of iterations"),
+        (entry("backend = 'mpj'"), "f.toml:5: [entry 1] key 'backend': unknown backend 'mpj': did you mean mpi?"),
+        (entry("ranks = [2, 3]"), "f.toml:5: [entry 1] key 'ranks': bw needs exactly 2 ranks, not 3: use -n 2"),
+        (entry("timeout = 3"), "f.toml:5: [entry 1] key 'timeout': holds for the whole suite: write it under [defaul"),
+        (entry("store = 'x'"), "f.toml:5: [entry 1] key 'store': is not for a suite: give --store to omb-py run"),
+        (entry("type = 'float64'", "message-size = '1:4'"), "f.toml:3: [entry 1]: bw: no message size of '1:4' holds"),
+        (entry() + entry(), "f.toml:5: [entry 2]: bw with these options is in entry 1 already"),
+        ("[defaults]\nitrations = 3\n" + entry(), "f.toml:4: [defaults] key 'itrations': unknown, the nearest is 'ite"),
+        ("[defaults]\nformat = 'csv'\n" + entry(), "f.toml:4: [defaults] key 'format': is not for a suite"),
+        ("[defaults]\nop = 'sum'\n" + entry(), "f.toml:4: [defaults] key 'op': no benchmark of suite m takes it"),
+        ("[defaults]\nwarmup = -1\n" + entry(), "f.toml:4: [defaults] key 'warmup': warm-up must be 0 or more"),
+        ("[defaults]\nseed = [1, 2]\n" + entry(), "f.toml:4: [defaults] key 'seed': expected one value: it holds for"),
+        ("[defaults]\ntag = ['a']\n" + entry(), "f.toml:4: [defaults] key 'tag': tag 'a' is not K=V"),
+    ],
+)
+def test_bad_lines(text: str, says: str) -> None:
+    assert refusal(text).startswith(says)
+
+
+def test_an_option_that_fits_nothing_is_refused_as_it_was_given() -> None:
+    assert refusal(entry(), {"op": "sum"}) == "no benchmark of suite m takes --op: leave it out"
+    assert refusal(entry(), {"binding": ("nativ",)}).startswith("unknown binding 'nativ'")
+
+
+def test_run_wide_defaults_reach_every_request() -> None:
+    text = '[defaults]\ntag = ["a=1", "b=2"]\ntimeout = "9s"\nlaunches = 2\n' + entry() + entry(benchmarks='"bcast"')
+    for request in requests(text):
+        assert (dict(request.tags), request.timeout, request.launches) == ({"a": "1", "b": "2"}, 9.0, 2)
+
+
+def test_names_of_suites(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        UsageError, match=r"no suite 'quik' \(a file is given by its path, as ./quik.toml\): did you me"
+    ):
+        load_suite("quik")
+    (tmp_path / "here.toml").write_text(HEAD + entry())
+    monkeypatch.chdir(tmp_path)
+    assert load_suite("here.toml").name == load_suite("./here.toml").name == "m"

@@ -1,0 +1,122 @@
+"""A suite's file becomes a suite; what is wrong in it is named with file, line, key and what is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.errors import UsageError
+from omb_py.orchestrate.suites.suite_file import parse_suite, read_suite
+
+GOOD = """\
+name = "mine"
+description = "a test"
+
+[defaults]
+iterations = "omb"
+ranks = 4
+
+[[entry]]
+benchmarks = [
+  "osu_Latency",
+  "bw",
+]
+ranks = 2
+window-size = [32, 64]
+
+[[entry]]
+benchmarks = ["allreduce"]
+ranks = [2, "max"]
+"""
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(UsageError, match=r"^[^\n]+$") as caught:
+        parse_suite(text, "f.toml")
+    return str(caught.value)
+
+
+def test_what_a_file_says() -> None:
+    suite = parse_suite(GOOD, "f.toml")
+    assert (suite.name, suite.description, suite.ranks) == ("mine", "a test", (4,))
+    assert [(s.key, s.value, s.line) for s in suite.defaults] == [("iterations", "omb", 5)]
+    first, second = suite.entries
+    assert [(n.name, n.at.line) for n in first.benchmarks] == [("latency", 10), ("bw", 11)]
+    assert (first.number, first.line, first.ranks) == (1, 8, (2,))
+    assert [(s.key, s.value, s.line, s.place) for s in first.options] == [
+        ("window-size", [32, 64], 14, "[entry 1]"),
+    ]  # fmt: skip
+    assert second.ranks == (2, "max") and second.options == ()
+
+
+def test_the_hash_is_of_what_is_said() -> None:
+    """Comments and the description do not matter to a resumed run; everything else does."""
+    digest = parse_suite(GOOD, "f.toml").digest
+    same = GOOD.replace("a test", "another").replace("[defaults]", "# hello\n[defaults]")
+    assert parse_suite(same, "elsewhere.toml").digest == digest
+    for old, new in (("omb", "auto"), ("64]", "65]"), ("bw", "bibw"), ("mine", "yours"), ("ranks = 2", "ranks = 3")):
+        assert parse_suite(GOOD.replace(old, new), "f.toml").digest != digest
+
+
+HEAD = 'name = "m"\ndescription = "d"\n'
+ENTRY = '[[entry]]\nbenchmarks = ["bw"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name = 'm'\n= 3\n", "f.toml:2: not TOML: "),
+        ("name = 'm", "f.toml:1: not TOML: "),
+        (HEAD + "[criteria]\nx = 1\n" + ENTRY, "f.toml:3: table 'criteria': unknown, the nearest is '"),
+        (HEAD + "entries = 1\n" + ENTRY, "f.toml:3: key 'entries': unknown, the nearest is 'entry'"),
+        ("description = 'd'\n" + ENTRY, "f.toml:1: key 'name': expected a text, got none"),
+        ("description = 'd'\nname = 3\n" + ENTRY, "f.toml:2: key 'name': expected a text, got 3"),
+        ("description = 'd'\nname = 'a b'\n" + ENTRY, "f.toml:2: key 'name': expected letters, digits"),
+        (HEAD, "f.toml:1: key 'entry': expected at least one table [[entry]], got none"),
+        (
+            HEAD + "[entry]\nbenchmarks = ['bw']\n",
+            "f.toml:3: key 'entry': expected at least one table [[entry]], got a",
+        ),
+        (HEAD + "defaults = 1\n" + ENTRY, "f.toml:3: key 'defaults': expected a table [defaults], got 1"),
+        (HEAD + "\n[[entry]]\n", "f.toml:4: [entry 1]: no key 'benchmarks': expected a list of names"),
+        (HEAD + ENTRY + "[[entry]]\nbenchmarks = 'bw'\n", "f.toml:6: [entry 2] key 'benchmarks': expected a list of n"),
+        (HEAD + "[[entry]]\nbenchmarks = []\n", "f.toml:4: [entry 1] key 'benchmarks': expected a list of names"),
+        (
+            HEAD + "[[entry]]\nbenchmarks = ['bw',\n'osu_bw']\n",
+            "f.toml:5: [entry 1] key 'benchmarks': benchmark 'bw'",
+        ),
+        (
+            HEAD + ENTRY + "ranks = 0\n",
+            "f.toml:5: [entry 1] key 'ranks': expected whole numbers of 1 or more, or 'm",
+        ),
+        (HEAD + ENTRY + "ranks = 'all'\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers"),
+        (HEAD + ENTRY + "ranks = true\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers"),
+        (HEAD + ENTRY + "ranks = [2, 2]\n", "f.toml:5: [entry 1] key 'ranks': 2 stands there twice"),
+        (HEAD + ENTRY + "ranks = []\n", "f.toml:5: [entry 1] key 'ranks': expected at least one"),
+        (HEAD + "[defaults]\nranks = -1\n" + ENTRY, "f.toml:4: [defaults] key 'ranks': expected whole numbers"),
+    ],
+)
+def test_bad_lines(text: str, says: str) -> None:
+    assert refusal(text).startswith(says)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read suite .*no such file"):
+        read_suite(tmp_path / "none.toml")
+    with pytest.raises(UsageError, match=r"cannot read suite .*directory"):
+        read_suite(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b'name = "m"\ndescription = "\xe9"\n')
+    with pytest.raises(UsageError, match=r"latin.toml:2: .*not UTF-8"):
+        read_suite(tmp_path / "latin.toml")
+
+
+@given(st.text(max_size=60) | st.text(alphabet="[]{}=\"'#,.\n ab1", max_size=60))
+def test_any_text_is_a_suite_or_one_line(text: str) -> None:
+    for whole in (text, GOOD + text, text + GOOD):
+        try:
+            parse_suite(whole, "f.toml")
+        except UsageError as error:
+            assert str(error).startswith("f.toml:") and "\n" not in str(error)

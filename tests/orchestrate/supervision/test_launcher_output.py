@@ -1,0 +1,102 @@
+"""What the three launchers print when a rank dies, word by word as they printed it."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.orchestrate.supervision.launcher_output import Report, advice, cause, how_ended, reports, said, told
+from omb_py.orchestrate.supervision.rank_state import RankState
+
+MPICH_KILLED = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 4796 RUNNING AT vm
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
+"""
+OPEN_MPI_KILLED = """
+prterun noticed that process rank 1 with PID 4811 on node vm exited on
+signal 9 (Killed).
+"""
+OPEN_MPI_ENDED = """
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-vm-4817@1,1]
+   Exit code:    16
+"""
+INTEL_KILLED = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 0 PID 4831 RUNNING AT vm
+=   KILLED BY SIGNAL: 9 (Killed)
+===================================================================================
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 1 PID 4832 RUNNING AT vm
+=   KILLED BY SIGNAL: 11 (Segmentation fault)
+===================================================================================
+"""
+SRUN = "srun: error: node2: task 1: Segmentation fault\nsrun: error: node1: task 0: Exited with exit code 5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        (MPICH_KILLED, [Report(4796, None, 9, None)]),
+        (MPICH_KILLED.replace("CODE: 9", "CODE: 1280"), [Report(4796, None, None, 5)]),
+        (OPEN_MPI_KILLED, [Report(4811, 1, 9, None, first=True)]),
+        (OPEN_MPI_ENDED, [Report(None, 1, None, 16, first=True)]),
+        (INTEL_KILLED, [Report(4831, 0, 9, None), Report(4832, 1, 11, None)]),
+        (SRUN, [Report(None, 1, 11, None), Report(None, 0, None, 5)]),
+    ],
+    ids=["nothing", "mpich signal", "mpich exit", "open mpi signal", "open mpi exit", "intel", "srun"],
+)
+def test_the_launchers_words_are_understood(text: str, found: list[Report]) -> None:
+    assert reports(text) == found
+
+
+def rank(number: int, pid: int) -> RankState:
+    return RankState(host="vm", pid=pid, ticks=None, env_rank=number, seen=0.0)
+
+
+def test_only_words_about_that_rank_count() -> None:
+    assert cause(rank(1, 4796), MPICH_KILLED) == "killed by signal 9 (SIGKILL)"
+    assert cause(rank(0, 4795), MPICH_KILLED) == ""
+    assert cause(rank(1, 1), OPEN_MPI_ENDED) == "exit status 16"
+    assert cause(rank(1, 1), OPEN_MPI_KILLED) == "", "the number of another process"
+
+
+def test_a_cause_brings_advice() -> None:
+    assert "dmesg on vm" in advice("killed by signal 9 (SIGKILL)", "vm")
+    assert "crashed" in advice("killed by signal 11 (SIGSEGV)", "vm")
+    assert "last words" in advice("exit status 1", "vm")
+    assert "last words" in advice("", "vm")
+
+
+def test_a_status_in_words() -> None:
+    assert how_ended(-9) == "was killed by signal 9 (SIGKILL)"
+    assert how_ended(-250) == "was killed by signal 250"
+    assert how_ended(7) == "ended with exit status 7"
+
+
+@pytest.mark.parametrize("text", [MPICH_KILLED, OPEN_MPI_KILLED, OPEN_MPI_ENDED, INTEL_KILLED])
+def test_frames_are_left_out_of_a_quotation(text: str) -> None:
+    lines = [line.strip() for line in ("ssh: no route to host\n" + text).splitlines()]
+    assert said([line for line in lines if line.strip("= ")]) == "ssh: no route to host"
+
+
+def test_what_is_told_of_a_process_that_never_came() -> None:
+    assert told(OPEN_MPI_KILLED) == "rank 1: killed by signal 9 (SIGKILL)"
+    assert told(MPICH_KILLED) == "process 4796: killed by signal 9 (SIGKILL)"
+    assert told("") == ""
+
+
+def test_torchrun_says_signals_as_negative_exit_codes() -> None:
+    line = "E1121 21:48:09 18064 torch/api.py:1002] failed (exitcode: {}) local_rank: 1 (pid: 18251) of binary: python"
+    assert reports(line.format(-9)) == [Report(18251, 1, 9, None)]
+    assert reports(line.format(3)) == [Report(18251, 1, None, 3)]

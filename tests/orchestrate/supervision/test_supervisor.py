@@ -1,0 +1,455 @@
+"""Supervision with toy ranks: small processes that speak the protocol and misbehave on demand, without MPI."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.engine.rank.link import start_ticks
+from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageError
+from omb_py.orchestrate.supervision import processes
+from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor, beat_interval
+
+TOY = """
+import json, os, signal, sys, time
+from omb_py.engine.rank.link import Link
+
+def rank_main(mode, rank, size, folder):
+    os.setsid()  # as MPICH does: the launcher's process group does not hold its ranks
+    os.environ.update(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE=str(size))
+    with open(os.path.join(folder, "pids"), "a") as pids:
+        pids.write(f"{os.getpid()}\\n")
+    victim = rank == 1
+    if mode == "meets late" and victim: time.sleep(0.5)
+    if mode == "dies unheard" and victim: os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "never comes" and victim: time.sleep(60)
+    link = Link.from_environment(20)
+    spec = link.hello()
+    if mode == "dies after hello" and victim: os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "never joins" and victim: time.sleep(60)
+    if mode.startswith("meets"):
+        link.send("note", text=f"{rank} {link.meet(4321 if rank == 0 else None)}")
+    link.joined(0 if mode == "apart" else rank, 1 if mode == "apart" else size)
+    where = {"phase": "loop", "cell": 0, "label": "allreduce 8 B", "iteration": 0, "step": 2}
+    where["doing"] = "recv 8 B from 0"
+    link.watch(lambda: where)
+    if rank == 0:
+        link.send("launch", facts={"library": "toy"})
+        link.send("note", text="a note")
+        link.send("cell", index=0, value=1.5)
+        if mode == "rank 0 dies": os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "usage" and victim: link.send("error", code=2, text="-i must be at least 1")
+    if mode == "environment" and victim: link.send("error", code=3, text="no memory")
+    if mode == "prints":
+        print("first words", flush=True)
+        for _ in range(80): os.write(2, b"z" * 65535 + b"\\n")
+    long = mode in ("dies in the loop", "stops", "hangs", "runs on", "blocked", "launcher dies", "exits 5")
+    for k in range(10**9 if long else 3):
+        if victim and k == 5:
+            if mode == "dies in the loop": os.kill(os.getpid(), signal.SIGKILL)
+            if mode == "exits 5": os._exit(5)
+            if mode == "stops": os.kill(os.getpid(), signal.SIGSTOP)
+            if mode == "launcher dies": os.kill(os.getppid(), signal.SIGKILL)
+        if mode in ("hangs", "stops") and k == (5 if victim else 6):
+            time.sleep(60)
+        where["iteration"] = k
+        time.sleep(0.01)
+    code = link.done()
+    if mode == "stays" and victim: time.sleep(60)
+    os._exit(code)
+
+mode, size, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+with open(os.path.join(folder, "pids"), "a") as pids:
+    pids.write(f"{os.getpid()}\\n")
+if mode == "fails at once":
+    print("toy: no such host")
+    sys.exit(7)
+for rank in range(size + (mode == "too many")):
+    if os.fork() == 0:
+        try:
+            rank_main(mode, rank, size, folder)
+        finally:
+            os._exit(1)
+worst = 0
+for _ in range(size + (mode == "too many")):
+    status = os.waitstatus_to_exitcode(os.wait()[1])
+    worst = worst or (128 - status if status < 0 else status)
+sys.exit(worst)
+"""
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Toy:
+    """A launch of toy ranks, and what came of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.script = folder / "toy.py"
+        self.script.write_text(TOY)
+        self.messages: list[tuple[str, dict[str, Any]]] = []
+        self.supervisor: Supervisor | None = None
+        self.seconds = 0.0
+
+    def command(self, mode: str, ranks: int) -> list[str]:
+        return [sys.executable, str(self.script), mode, str(ranks), str(self.folder)]
+
+    def handlers(self) -> Handlers:
+        def keep(kind: str) -> Callable[[dict[str, Any]], None]:
+            return lambda message: self.messages.append((kind, message))
+
+        return Handlers(launch=keep("launch"), cell=keep("cell"), note=keep("note"))
+
+    def run(self, mode: str, ranks: int = 2, timeout: float = 10.0, spec: dict[str, Any] | None = None) -> Outcome:
+        spec = {"beat_s": 0.05, **(spec or {})}
+        command = self.command(mode, ranks)
+        self.supervisor = Supervisor(spec, ranks, timeout, command=command, handlers=self.handlers(), launcher="toy")
+        began = time.monotonic()
+        try:
+            return self.supervisor.run()
+        finally:
+            self.seconds = time.monotonic() - began
+            self.check_no_orphan(self.supervisor.token)
+
+    def check_no_orphan(self, token: str) -> None:
+        pids = [int(pid) for pid in (self.folder / "pids").read_text().split()]
+        assert pids
+        until = time.monotonic() + 3.0  # a killed process may wait for a busy core before it is gone
+        while [pid for pid in pids if start_ticks(pid) is not None] and time.monotonic() < until:
+            time.sleep(0.02)
+        assert [pid for pid in pids if start_ticks(pid) is not None] == []
+        assert processes.holders(token) == []
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Toy:
+    return Toy(tmp_path)
+
+
+def test_a_launch_runs_to_its_end(toy: Toy) -> None:
+    outcome = toy.run("fine", ranks=3)
+    assert [kind for kind, _ in toy.messages] == ["launch", "note", "cell"]
+    assert toy.messages[2][1]["value"] == 1.5
+    assert (outcome.status, outcome.notes) == (0, ())
+    assert outcome.hosts == (socket.gethostname(),) * 3
+    assert toy.seconds < 3
+
+
+@pytest.mark.parametrize("mode", ["meets", "meets late"])
+def test_the_ranks_hear_where_rank_0_listens(toy: Toy, mode: str) -> None:
+    toy.run(mode, ranks=3)
+    said = sorted(message["text"] for kind, message in toy.messages if kind == "note")
+    assert said == ["0 ('127.0.0.1', 4321)", "1 ('127.0.0.1', 4321)", "2 ('127.0.0.1', 4321)", "a note"]
+
+
+def test_the_spec_reaches_every_rank_even_when_it_is_large(toy: Toy) -> None:
+    assert toy.run("fine", ranks=4, spec={"cells": ["x" * 1000] * 5000}).status == 0
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("dies after hello", ["rank 1 on", "died", "has not joined"]),
+        ("dies in the loop", ["rank 1 on", "died", "allreduce 8 B, loop iteration", "recv 8 B from 0", "dmesg on"]),
+        ("exits 5", ["rank 1 on", "died", "allreduce 8 B"]),
+        ("rank 0 dies", ["rank 0 on", "died"]),
+        ("launcher dies", ["launcher toy was killed by signal 9 (SIGKILL)"]),
+        (
+            "fails at once",
+            ["toy ended with exit status 7 when 0 of 2 ranks had reported", "toy: no such host", "doctor"],
+        ),
+        ("apart", ["did not join one world", "2 processes each see 1 rank", "do not belong together"]),
+        ("too many", ["more than 2 rank processes", "-n"]),
+    ],
+)
+def test_a_death_is_named_at_once(toy: Toy, mode: str, words: list[str]) -> None:
+    with pytest.raises(LaunchFailed) as caught:
+        toy.run(mode, timeout=2.0)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert [word for word in words if word not in line] == []
+    assert toy.seconds < 4
+    if mode == "rank 0 dies":
+        assert "cell" in [kind for kind, _ in toy.messages], "what was sent before the death is kept"
+    if mode == "apart":
+        assert toy.messages == [], "a world of one measures something else"
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("dies unheard", ["1 of 2 ranks reported within 0.8 s (rank 1 did not)"]),
+        ("never comes", ["1 of 2 ranks reported within 0.8 s (rank 1 did not)", "--timeout"]),
+        ("never joins", ["no rank made progress for 0.8 s", "rank 1 on", "is behind the others", "has not joined"]),
+        (
+            "hangs",
+            ["no rank made progress for 0.8 s", "rank 1 on", "behind the others", "iteration 4, recv 8 B from 0"],
+        ),
+        ("stops", ["rank 1 on", "sent no sign of life", "stopped, or its node is gone", "loop iteration"]),
+    ],
+)
+def test_a_hang_is_named_within_the_timeout(toy: Toy, mode: str, words: list[str]) -> None:
+    with pytest.raises(LaunchFailed) as caught:
+        toy.run(mode, timeout=0.8)
+    assert [word for word in words if word not in str(caught.value)] == []
+    assert toy.seconds < 0.8 + 1.0 + 3.0  # seconds to notice, and to start and to clear up on a busy machine
+
+
+def test_a_rank_that_refuses_gives_its_own_words_and_code(toy: Toy) -> None:
+    with pytest.raises(UsageError, match=r"^-i must be at least 1$"):
+        toy.run("usage")
+    with pytest.raises(EnvironmentProblem, match=r"^no memory$") as caught:
+        toy.run("environment")
+    assert not isinstance(caught.value, LaunchFailed)
+
+
+def test_ten_megabytes_of_output_are_bounded_and_never_block(toy: Toy) -> None:
+    outcome = toy.run("prints")
+    assert outcome.output.startswith("first words\n")
+    assert "bytes left out" in outcome.output
+    assert len(outcome.output) < 600_000
+
+
+@pytest.mark.faults
+def test_the_last_words_go_with_the_failure(toy: Toy) -> None:
+    with pytest.raises(LaunchFailed) as caught:
+        toy.run("fails at once")
+    assert caught.value.__notes__ == ["last words of the launch:\n  toy: no such host"]
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("mode", ["runs on", "stops"])
+def test_an_interrupt_ends_all_within_two_seconds(toy: Toy, number: signal.Signals, mode: str) -> None:
+    before = signal.getsignal(number)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), number))
+    timer.start()
+    with pytest.raises(Interrupted):
+        toy.run(mode)
+    timer.join()
+    assert toy.seconds < 0.5 + 2.0
+    assert signal.getsignal(number) is before
+
+
+def test_an_ignored_hangup_stays_ignored(toy: Toy) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGHUP))
+    timer.start()
+    try:
+        assert toy.run("fine").status == 0
+    finally:
+        timer.join()
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.faults
+def test_a_failing_callback_leaves_no_process(toy: Toy) -> None:
+    def full(message: dict[str, Any]) -> None:
+        raise EnvironmentProblem("disk full")
+
+    supervisor = Supervisor({}, 2, 10, command=toy.command("runs on", 2), handlers=Handlers(cell=full))
+    with pytest.raises(EnvironmentProblem, match="disk full"):
+        supervisor.run()
+    toy.check_no_orphan(supervisor.token)
+
+
+def test_a_command_that_does_not_exist_says_so() -> None:
+    with pytest.raises(EnvironmentProblem, match="cannot start /nonexistent: No such file"):
+        Supervisor({}, 1, 5, command=["/nonexistent"]).run()
+
+
+@pytest.mark.faults
+def test_a_rank_that_stays_after_the_end_is_ended(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omb_py.orchestrate.supervision.supervisor._FINISH_S", 0.3)
+    outcome = toy.run("stays")
+    assert "rank 1" in outcome.notes[0] and "was killed" in outcome.notes[0]
+    assert "cell" in [kind for kind, _ in toy.messages]
+
+
+PARENT = """
+import sys
+from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
+cell = Handlers(cell=lambda message: print("cell", flush=True))
+supervisor = Supervisor({"beat_s": 0.05}, 2, 30, command=sys.argv[1:], handlers=cell)
+print(supervisor.token, flush=True)
+supervisor.run()
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("mode", ["runs on", "stops"])
+def test_killing_the_parent_leaves_no_orphan(toy: Toy, mode: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, *toy.command(mode, 2)], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        token = parent.stdout.readline().strip()
+        assert parent.stdout.readline() == "cell\n"
+        time.sleep(0.2)
+        assert len(processes.holders(token)) == 3
+        parent.kill()
+    deadline = time.monotonic() + 3
+    while processes.holders(token) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    toy.check_no_orphan(token)
+
+
+# strangers, and a foreign launcher
+
+
+@contextlib.contextmanager
+def supervising(supervisor: Supervisor) -> Iterator[list[Any]]:
+    """Run a supervisor in a thread; the list gets its outcome or its exception."""
+    result: list[Any] = []
+
+    def run() -> None:
+        try:
+            result.append(supervisor.run())
+        except Exception as error:
+            result.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield result
+    finally:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+class Peer:
+    """A rank made of a bare socket."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        host, _, port = supervisor.address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), 5)
+        self.lines = self.socket.makefile("rb")
+
+    def send(self, **message: Any) -> None:
+        self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def hello(self, token: str, rank: int) -> dict[str, Any]:
+        self.send(type="hello", token=token, pid=0, host="elsewhere", env_rank=rank, env_size=2)
+        return self.read()
+
+    def read(self) -> dict[str, Any]:
+        return json.loads(self.lines.readline() or b"{}")
+
+    def close(self) -> None:
+        self.lines.close()
+        self.socket.close()
+
+
+GARBAGE = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\xff\xfe\x00\n",
+    b"[" * 3000 + b"\n",
+    b"x" * 10_000,
+    b'{"type":"hello","token":"wrong"}\n',
+    b'{"type":"hello","token":"\\ud800"}\n',
+    b'{"type":"cell","index":0}\n',
+    b"17\n",
+    b"",
+]
+
+
+def test_strangers_are_dropped_and_disturb_nothing() -> None:
+    cells: list[Any] = []
+    supervisor = Supervisor({"cells": [1]}, 2, 5.0, handlers=Handlers(cell=cells.append))
+    with supervising(supervisor) as result:
+        for garbage in GARBAGE:
+            stranger = Peer(supervisor)
+            stranger.socket.sendall(garbage)
+            if garbage:
+                with contextlib.suppress(ConnectionResetError):
+                    assert stranger.read() == {}, "no word of the spec to a stranger"
+            stranger.close()
+        idle = Peer(supervisor)
+        ranks = [Peer(supervisor), Peer(supervisor)]
+        assert [rank.hello(supervisor.token, k)["cells"] for k, rank in enumerate(ranks)] == [[1], [1]]
+        for k, rank in enumerate(ranks):
+            rank.send(type="joined", rank=k, size=2, host="elsewhere", pid=0)
+            rank.send(type="done")
+        assert [rank.read() for rank in ranks] == [{"type": "exit", "code": 0}] * 2
+        for peer in (idle, *ranks):
+            peer.close()
+    assert isinstance(result[0], Outcome)
+    assert result[0].status is None
+    assert cells == []
+
+
+def test_ranks_of_a_foreign_launcher_are_told_the_exit_code() -> None:
+    supervisor = Supervisor({}, 2, 5.0)
+    with supervising(supervisor) as result:
+        ranks = [Peer(supervisor), Peer(supervisor)]
+        for k, rank in enumerate(ranks):
+            assert rank.hello(supervisor.token, k)["follow_launcher"] is False
+        ranks[1].send(type="error", code=2, text="a rule")
+        assert [rank.read() for rank in ranks] == [{"type": "exit", "code": 2}] * 2
+        for rank in ranks:
+            rank.close()
+    assert isinstance(result[0], UsageError)
+
+
+def test_a_thousand_ranks_connect() -> None:
+    ranks = 1024
+    processes.allow_files(2 * ranks + 200)
+    supervisor = Supervisor({"cells": ["y" * 100] * 100}, ranks, 20.0)
+    with supervising(supervisor) as result:
+        peers = [Peer(supervisor) for _ in range(ranks)]
+        for k, peer in enumerate(peers):
+            peer.send(type="hello", token=supervisor.token, pid=0, host=f"node{k // 64}", env_rank=k, env_size=ranks)
+        for k, peer in enumerate(peers):
+            assert peer.read()["type"] == "spec"
+            peer.send(type="joined", rank=k, size=ranks, host=f"node{k // 64}", pid=0)
+            peer.send(type="beat", phase="loop", cell=0, label="barrier", iteration=k, step=0, doing="barrier")
+            peer.send(type="done")
+        assert {peer.read()["code"] for peer in peers} == {0}
+        for peer in peers:
+            peer.close()
+    assert isinstance(result[0], Outcome)
+    assert result[0].hosts[64] == "node1"
+
+
+def test_a_parent_that_slept_does_not_blame_its_ranks() -> None:
+    supervisor = Supervisor({}, 1, 0.8, handlers=Handlers(note=lambda message: time.sleep(1.2)))
+    with supervising(supervisor) as result:
+        rank = Peer(supervisor)
+        rank.hello(supervisor.token, 0)
+        rank.send(type="joined", rank=0, size=1, host="elsewhere", pid=0)
+        rank.send(type="note", text="slow to print")
+        rank.send(type="done")
+        assert rank.read()["type"] == "exit"
+        rank.close()
+    assert isinstance(result[0], Outcome)
+
+
+def test_heartbeats_stay_rare_for_the_parent() -> None:
+    assert beat_interval(4, 60) == 1.0
+    assert beat_interval(4, 1.0) == pytest.approx(0.2)
+    assert beat_interval(1000, 60) == 2.0
+
+
+def test_the_address_of_a_spread_launch_names_this_host() -> None:
+    supervisor = Supervisor({}, 1, 1, local=False, hosts=["127.0.0.1", "no-such-host.invalid"])
+    try:
+        hosts = [part.rpartition(":")[0] for part in supervisor.address.split(",")]
+        assert hosts[0] == "127.0.0.1"
+        assert socket.gethostname() in hosts
+        assert set(supervisor.environment()) == {"OMB_PY_CONTROL", "OMB_PY_TOKEN"}
+    finally:
+        supervisor.close()

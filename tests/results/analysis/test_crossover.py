@@ -1,0 +1,68 @@
+"""Which side is fastest at which size: known rows, known marks and sentences."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.results.analysis.crossover import CROSSOVER, FASTEST, fastest, marks, sentences
+
+
+def row(backend: str, size: int, value: float | None, **more: Any) -> dict[str, Any]:
+    usual = {"benchmark": "allreduce", "unit": "us", "binding": "x", "device": "cpu", "dtype": "int32", "op": "sum"}
+    return {**usual, "backend": backend, "size_bytes": size, "value": value, **more}
+
+
+def sweep(**values: list[float]) -> list[dict[str, Any]]:
+    return [row(name, 8 << i, v) for name, each in values.items() for i, v in enumerate(each)]
+
+
+def test_the_size_at_which_it_changes_is_marked() -> None:
+    rows = sweep(mpi=[1, 2, 9], gloo=[5, 5, 5])
+    assert marks(rows) == [FASTEST, FASTEST, "", "", "", CROSSOVER]
+    assert sentences(rows) == ["allreduce: mpi is fastest up to 16 B, gloo from 32 B"]
+
+
+def test_there_and_back() -> None:
+    rows = sweep(mpi=[1, 9, 1], gloo=[5, 5, 5])
+    assert sentences(rows) == ["allreduce: mpi is fastest up to 8 B, gloo from 16 B to 16 B, mpi from 32 B"]
+
+
+def test_one_side_has_no_rival_and_one_winner_no_crossover() -> None:
+    assert marks(sweep(mpi=[1, 2])) == ["", ""] and sentences(sweep(mpi=[1, 2])) == []
+    assert sentences(sweep(mpi=[1, 2], gloo=[3, 3])) == ["allreduce: mpi is fastest at every size"]
+
+
+def test_bandwidth_is_the_other_way_round() -> None:
+    rows = [row("mpi", 8, 10.0, unit="MB/s"), row("gloo", 8, 20.0, unit="MB/s")]
+    assert marks(rows) == ["", FASTEST]
+
+
+def test_the_median_over_launches_decides() -> None:
+    rows = [row("mpi", 8, v) for v in (1, 9, 9)] + [row("gloo", 8, v) for v in (5, 5, 5)]
+    assert marks(rows) == ["", "", "", FASTEST, FASTEST, FASTEST]
+
+
+def test_bindings_of_one_backend_are_told_apart_and_types_are_apart() -> None:
+    rows = [row("mpi", 8, 1, binding="native"), row("mpi", 8, 2, binding="mpi4py"), row("gloo", 8, 3)]
+    assert sentences(rows) == ["allreduce: mpi native is fastest at every size"]
+    rows += [row("gloo", 8, 1, dtype="float32"), row("mpi", 8, 2, dtype="float32", binding="native")]
+    assert sentences(rows) == [
+        "allreduce float32: gloo is fastest at every size", "allreduce int32: mpi native is fastest at every size"
+    ]  # fmt: skip
+
+
+def test_a_row_without_a_value_is_nobodys_rival() -> None:
+    assert marks([row("mpi", 8, None), row("gloo", 8, 3)]) == ["", ""]
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 99), st.floats(0.1, 99)), min_size=1, max_size=8))
+def test_as_many_winners_as_sizes_and_one_crossover_for_each_change(values: list[tuple[float, float]]) -> None:
+    rows = sweep(mpi=[a for a, _ in values], gloo=[b for _, b in values])
+    order = [side[0] for side in fastest(rows).values()]
+    told = marks(rows)
+    assert len(order) == len(values) == sum(map(bool, told))
+    assert told.count(CROSSOVER) == sum(a != b for a, b in pairwise(order))

@@ -1,0 +1,188 @@
+"""Verdicts on guidelines: the test, the family, rows that belong together, and the forms of a report."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from omb_py.results.checks.guidelines import Pair, Rules, beyond, by_look, decide, judge, pairs_of, spent, within
+from omb_py.results.checks.tuning_hints import advice
+from omb_py.results.formats import guideline_forms as forms
+from omb_py.results.statistics.t_test import paired
+from tests.support.jenkins import violations
+
+times = st.floats(0.5, 500).map(lambda x: round(x, 6))
+
+
+def pair(ratio: float, launches: int = 8, spread: float = 0.02, seed: int = 1, **more: Any) -> Pair:
+    draw = np.random.default_rng(seed).normal(math.log(ratio), spread, launches)
+    right = (10.0,) * launches
+    return Pair("gl5_allreduce", "allreduce ≤ reduce + bcast", 8, tuple(10 * np.exp(draw)), right, **more)
+
+
+def row(launch: int, side: str, us: float, **more: Any) -> dict[str, Any]:
+    usual = {
+        "family": "guideline", "launch_id": f"r-{launch}", "benchmark": "gl9_bcast", "size_bytes": 64, "ranks": 4,
+        "nodes": 1, "library": "Open MPI", "library_version": "5.0.11", "backend": "mpi", "median_us": us,
+        "parameters": {"side": side, "guideline": "bcast ≤ scatter + allgather"},
+    }  # fmt: skip
+    return {**usual, **more}
+
+
+@given(st.lists(st.tuples(times, times), min_size=2, max_size=20), st.floats(0.01, 0.5))
+def test_the_test_is_scipys(launches: list[tuple[float, float]], delta: float) -> None:
+    logs = np.log(launches)
+    difference = logs[:, 0] - logs[:, 1]
+    assume(np.std(difference) > 1e-3)
+    found = beyond(paired(list(logs[:, 1]), list(logs[:, 0])), delta)
+    known = stats.ttest_1samp(difference, math.log1p(delta), alternative="greater").pvalue
+    assert found == pytest.approx(known, rel=1e-6, abs=1e-12)
+
+
+def test_verdicts() -> None:
+    found = judge([pair(1.5), pair(0.9), pair(1.1), pair(3.0, wrong=True)], Rules())
+    assert [one.verdict for one in found] == ["VIOLATED", "HOLDS", "UNCLEAR", "WRONG"]
+    assert found[0].lost_us == pytest.approx(5, abs=0.5) and found[1].lost_us == 0
+    assert found[0].low < found[0].ratio < found[0].high
+
+
+def test_one_launch_says_nothing_and_no_spread_says_all() -> None:
+    (one,) = judge([pair(9.0, launches=1)], Rules())
+    assert (one.verdict, one.p) == ("UNCLEAR", 1.0)
+    alike, at_the_limit = judge([pair(1.5, spread=0), pair(1.1, spread=0)], Rules(delta=0.2))
+    assert (alike.verdict, at_the_limit.verdict) == ("VIOLATED", "HOLDS")
+
+
+def test_a_family_at_the_limit_is_seldom_called_violated() -> None:
+    """Ratios of exactly 1 + delta, forty at once: some report in a hundred may call one."""
+    alarms = 0
+    for report in range(200):
+        family = [pair(1.1, launches=5, spread=0.05, seed=1000 * report + k) for k in range(40)]
+        alarms += any(one.verdict == "VIOLATED" for one in judge(family, Rules()))
+    assert alarms <= stats.binom.ppf(0.999, 200, 0.01)
+
+
+@given(st.floats(0.5, 2.0), st.floats(0.01, 0.5), st.integers(2, 12))
+def test_the_two_sides_of_a_limit_are_tested_alike(ratio: float, delta: float, launches: int) -> None:
+    draw = np.random.default_rng(3).normal(math.log(ratio), 0.05, launches)
+    estimate = paired([0.0] * launches, list(draw))
+    assert beyond(estimate, delta) + within(estimate, delta) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 5])
+def test_looks_share_what_may_be_spent(looks: int) -> None:
+    each = [spent(0.01, (look, looks)) for look in range(1, looks + 1)]
+    assert sum(v for v, _ in each) == pytest.approx(0.01) and sum(h for _, h in each) == pytest.approx(0.01)
+    assert looks == 1 or each[0][0] == 0, "what is seen first names nothing"
+
+
+def test_fresh_launches_decide() -> None:
+    """Slow in the first launches alone is not violated; the launches of later looks say it, and only those."""
+    slow, fine = pair(1.5), pair(1.0, seed=2)
+    assert [one.verdict for one in decide({(1, 3): [slow]}, Rules())] == ["UNCLEAR"]
+    (chance,) = decide({(1, 3): [slow], (2, 3): [fine]}, Rules())
+    assert (chance.verdict, chance.look, chance.launches) == ("HOLDS", 2, 8)
+    (real,) = decide({(1, 3): [slow], (2, 3): [pair(1.5, launches=9, seed=3)]}, Rules())
+    assert (real.verdict, real.look, real.launches) == ("VIOLATED", 2, 9)
+
+
+def test_stored_rows_say_their_look() -> None:
+    rows = [row(k, s, us, tags={"guideline_look": f"{1 + k // 4}/3"}) for k in range(8)
+            for s, us in (("left", 20.0 + k), ("right", 10.0))]  # fmt: skip
+    found = by_look(rows)
+    assert sorted(found) == [(1, 3), (2, 3)] and found[2, 3][0].left_us == (24.0, 25.0, 26.0, 27.0)
+    assert list(by_look([row(0, "left", 1.0), row(0, "right", 1.0)])) == [(1, 1)]
+    assert forms.report_of(rows, Rules()).launches == 8
+
+
+def test_two_reports_do_not_contradict_each_other() -> None:
+    """Sixty cells from 0.8 to 1.6 times, some right at the limit, checked twice on disjoint launches."""
+    ratios = [*np.linspace(0.8, 1.6, 55), *[1.1] * 5]
+    contradictions = named = 0
+    draws = np.random.default_rng(7)
+    for _ in range(30):
+        reports = []
+        for _ in range(2):
+            cells, looks, words = list(range(len(ratios))), {}, {}
+            for look, launches in ((1, 10), (2, 10), (3, 20)):
+                made = [
+                    Pair(f"gl{k}_x", "", 8, tuple(10 * np.exp(draws.normal(math.log(ratios[k]), 0.05, launches))),
+                         (10.0,) * launches) for k in cells
+                ]  # fmt: skip
+                looks[look, 3] = made
+                words = {one.pair.name: one.verdict for one in decide(looks, Rules())}
+                cells = [k for k in cells if words[f"gl{k}_x"] == "UNCLEAR"]
+            reports.append(words)
+        contradictions += any({a, reports[1][k]} == {"VIOLATED", "HOLDS"} for k, a in reports[0].items())
+        named += sum(a == reports[1][k] == "VIOLATED" for k, a in reports[0].items())
+    assert contradictions <= stats.binom.ppf(0.999, 30, 0.04) and named > 30 * 20
+
+
+def test_rows_of_a_launch_belong_together() -> None:
+    rows = [row(1, "right", 5), row(0, "left", 20), row(0, "right", 10), row(1, "left", 21), row(2, "left", 9),
+            row(0, "left", 7, ranks=8), row(0, "right", 7, ranks=8), row(0, "x", 1),
+            {"family": "collective"}]  # fmt: skip
+    one, other = pairs_of(rows)
+    assert (one.left_us, one.right_us, one.text) == ((21.0, 20.0), (5.0, 10.0), "bcast ≤ scatter + allgather")
+    assert other.left_us == (7.0,) and other.row["ranks"] == 8
+    assert pairs_of([row(0, "left", 1, validated=False), row(0, "right", 1)])[0].wrong
+
+
+def report() -> forms.Report:
+    rows = [
+        row(k, side, us * (1 + 0.01 * k)) for k in range(8) for side, us in (("left", 20.0), ("right", 10.0 + k / 9))
+    ]
+    rows += [row(k, s, 5.0, benchmark="gl10_bcast", validated=k != 3) for k in range(8) for s in ("left", "right")]
+    rows += [row(k, s, 5.0, benchmark="gl4_allgather") for k in range(8) for s in ("left", "right")]
+    made = forms.report_of(rows, Rules())
+    made.skipped = [("gl7_allreduce", "Gloo has no allgatherv")]
+    return made
+
+
+def test_what_every_form_says() -> None:
+    found = report()
+    assert [one.pair.name for one in found.judged] == ["gl4_allgather", "gl9_bcast", "gl10_bcast"]
+    assert forms.exit_code(found) == 1 and forms.headline(found) == "1 with wrong bytes, 1 violated, 0 unclear, 1 hold"
+    closing = "\n".join(forms.closing(found))
+    assert "bcast ≤ scatter + allgather, 64 B is violated: 2.0" in closing or "is violated: 1.9" in closing
+    assert "OMPI_MCA_coll_tuned_bcast_algorithm=8" in closing and "not checked: gl7_allreduce: Gloo has" in closing
+    assert forms.table(found)[0][6] == "WRONG" and forms.table(found)[1][6] == "VIOLATED"
+    told = json.loads(forms.to_json(found))
+    assert told["verdicts"] == {"WRONG": 1, "VIOLATED": 1, "HOLDS": 1} and len(told["cells"]) == 3
+    assert violations(forms.to_junit(found)) == []
+    suite = ElementTree.fromstring(forms.to_junit(found)).find("testsuite")
+    assert suite is not None
+    assert [suite.get(n) for n in ("tests", "failures", "errors", "skipped")] == ["4", "1", "1", "1"]
+    kinds = [child.tag for case in suite.iter("testcase") for child in case]
+    assert kinds == ["system-out", "failure", "error", "skipped"]
+    assert forms.to_markdown(found).count("\n| ") == 4
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "says"),
+    [
+        ("Open MPI", "gl5_allreduce", "coll_tuned_allreduce_algorithm=2 "),
+        ("Open MPI", "gl12_gather", "try the values of OMPI_MCA_coll_tuned_use_dynamic_rules=1"),
+        ("MPICH", "gl9_bcast", "try MPIR_CVAR_BCAST_INTRA_ALGORITHM=scatter_ring_allgather"),
+        ("MPICH", "gl17_reduce_scatter_block", "try the values of MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM"),
+        ("Intel MPI", "gl5_allreduce", "try I_MPI_ADJUST_ALLREDUCE=3"),
+        ("Open MPI", "gl24node_bcast", "OMPI_MCA_coll_han_priority"),
+        ("Open MPI", "gl24lane_bcast", "OMPI_MCA_coll_tuned_bcast_algorithm=N"),
+        ("MPICH", "gl21_scan", "MPIR_CVAR_SCAN_INTRA_ALGORITHM"),
+        ("NCCL", "gl1_allgather", "NCCL_ALGO"),
+    ],
+)
+def test_what_to_try(library: str, name: str, says: str) -> None:
+    assert says in advice(library, name)
+
+
+def test_nothing_is_advised_for_a_library_without_settings() -> None:
+    assert advice("torch gloo", "gl5_allreduce") == ""

@@ -1,0 +1,58 @@
+"""Stored sweeps over all pairs: judged again from rows, they say what the sweep said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omb_py.cli import main
+from omb_py.results.checks.pair_sweeps import COLUMNS, found_of, is_row, names_of
+from omb_py.results.formats import links_forms
+from omb_py.results.store.read import load
+
+QUICK = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet"
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Stored rows of a sweep with a slow link, and what the command said of it."""
+    place = tmp_path_factory.mktemp("links")
+    words = [*QUICK.split(), "--mock", "noise=0.03,link=1-2:3", "--store", str(place / "s")]
+    assert main([*words, "--output", str(place / "said.json")]) == 1
+    rows = load(place / "s", columns=COLUMNS).to_dict("records")
+    return [{str(k): v for k, v in row.items()} for row in rows], json.loads((place / "said.json").read_text())
+
+
+def test_the_rows_say_what_the_sweep_said(swept) -> None:
+    rows, said = swept
+    again = links_forms.as_json(found_of(rows))
+    assert again["run_id"] == said["run_id"] and again["nodes"] == said["nodes"]
+    (link,), (there,) = again["found"], said["found"]
+    assert (link["name"], link["state"]) == (there["name"], there["state"]) == ("node1 - node2", "confirmed")
+    for metric, told in there["metrics"].items():
+        assert link["metrics"][metric] == {**told, "slower": pytest.approx(told["slower"], rel=1e-5),
+                                           "limit": pytest.approx(told["limit"], rel=1e-4)}  # fmt: skip
+    assert len(again["pairs"]) == 15
+    for mine, theirs in zip(again["pairs"], said["pairs"], strict=True):
+        assert mine == {k: pytest.approx(v, rel=1e-5) if isinstance(v, float) else v for k, v in theirs.items()}
+
+
+def test_a_sweep_that_was_cut_short_has_its_matrix_and_no_verdict(swept) -> None:
+    rows, _ = swept
+    kept = [row for row in rows if row["launch_index"] == 0 and row["parameters"]["pair"] not in ("0-3", "3-0")]
+    found = found_of(kept)
+    assert found.suspects == () and found.repeat is None and not found.first.complete
+    matrix = links_forms.matrix(found)
+    assert len(matrix) == 2 * 14 and np.isfinite(matrix["value"]).all()
+    assert links_forms.sentences(found) == ["6 nodes, 15 links: nothing is judged, since not all were measured"]
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ValueError, match="without rows"):
+        found_of([])
+    assert not is_row(None) and not is_row({"pair": "0-1"})
+    assert is_row({"pair": "0-1", "pass": "0", "direction": "forward"})
+    assert names_of(["a", "b", "a"]) == ("a:0", "b:0", "a:1")

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+from omb_py.results.compare.environment_diff import differences, say
+
+
+def provenance(version: str = "2.30", environment: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "library": "NCCL", "library_version": version, "library_string": f"NCCL {version} built today",
+        "software": {"python": "3.12", "packages": {"mpi4py": "4.1"}, "library": f"NCCL {version}"},
+        "environment": environment or {}, "node_facts": [{"host": "n1", "kernel": "6.1"}],
+        "run": {"run_id": "x"}, **more,
+    }  # fmt: skip
+
+
+def row(version: str = "2.30", binding: str = "native") -> dict[str, Any]:
+    return {
+        "library": "NCCL",
+        "library_version": version,
+        "backend": "nccl",
+        "binding": binding,
+        "thread_level": "single",
+    }
+
+
+def test_a_library_and_nothing_else() -> None:
+    found = differences([provenance()], [provenance("2.32")], (row(), row("2.32")))
+    assert say(found) == "library: NCCL 2.30 → NCCL 2.32, and nothing else"
+
+
+def test_nothing() -> None:
+    assert say(differences([provenance()], [provenance()], (row(), row()))) == "nothing that is recorded"
+    assert say(differences([], [])) == "nothing that is recorded"
+
+
+def test_a_variable_a_package_a_kernel_and_the_binding() -> None:
+    other = provenance(
+        environment={"UCX_TLS": "tcp"}, node_facts=[{"host": "n2", "kernel": "6.9"}],
+        software={"python": "3.12", "packages": {"mpi4py": "4.2"}},
+    )  # fmt: skip
+    found = [str(one) for one in differences([provenance()], [other], (row(), row(binding="mpi4py")))]
+    assert found[0] == "binding: native → mpi4py", "the most telling first"
+    assert "variable UCX_TLS: not set → tcp" in found and "node kernel: 6.1 → 6.9" in found
+    assert "software mpi4py: 4.1 → 4.2" in found
+
+
+def test_names_of_hosts_are_no_difference() -> None:
+    other = provenance(node_facts=[{"host": "n7", "kernel": "6.1"}])
+    assert differences([provenance()], [other], (row(), row())) == []
+
+
+def test_several_values_on_a_side() -> None:
+    found = differences([provenance(), provenance("2.31")], [provenance("2.32")])
+    assert "library_version: 2.30 or 2.31 → 2.32" in map(str, found)
+
+
+def test_what_was_asked_for_and_no_list_allows() -> None:
+    asked = provenance(launch={"config": {"set": {"FOO": "1"}, "options": ["--binding=mpi4py", "--in-place"]}})
+    found = list(map(str, differences([provenance()], [asked], (row(), row()))))
+    assert found == ["variable FOO: not set → 1", "option binding: none → mpi4py", "option in-place: none → given"]
+
+
+def test_a_variable_is_not_told_twice() -> None:
+    asked = provenance(environment={"UCX_TLS": "tcp"}, launch={"config": {"set": {"UCX_TLS": "tcp"}}})
+    assert len(differences([provenance()], [asked], (row(), row()))) == 1
+
+
+def test_libraries_of_another_build() -> None:
+    def mapped(build: str) -> dict[str, Any]:
+        files = [{"path": f"/a/{build}/libucp.so.0", "build_id": build}, {"path": "/a/_x.so", "build_id": build}]
+        return provenance(loaded_libraries=files)
+
+    (one,) = differences([mapped("aaaabbbbcc")], [mapped("ddddeeeeff")], (row(), row()))
+    assert str(one) == "loaded libraries of other builds (libucp.so.0): aaaabbbb → ddddeeee"

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from omb_py.results.compare import report as r
+from omb_py.results.compare.false_alarm_rate import SiteRate, bound, keep, site_rate
+from omb_py.results.compare.judge import Rules
+from omb_py.results.compare.select_launches import Launches
+from omb_py.results.formats.compare_forms import to_json, to_junit, to_markdown
+from omb_py.results.store.keys import comparability_key
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def side(make_row: Callable[..., Row]) -> Callable[..., Launches]:
+    """Interleaved launches whose median has a factor and a small spread."""
+
+    def make(
+        which: str, factor: float = 1.0, launches: int = 6, sizes: tuple[int, ...] = (8,), **more: Any
+    ) -> Launches:
+        rows = []
+        for k in range(launches):
+            at = 2 * k + (which == "NEW")
+            for size in sizes:
+                time = 10.0 * factor * (1 + 0.002 * (k % 3) * (1 if which == "NEW" else -1))
+                row = make_row(
+                    **{
+                        "run_id": which, "launch_id": f"{which}-{k}", "launch_index": k, "binding": "native",
+                        "started_at": f"2026-11-21T10:{at:02}:00", "size_bytes": size, "ranks": 2, "library": "MPI|X",
+                        "library_version": "1", "median_us": time, "mean_us": time, "p99_us": 2 * time, **more,
+                    }
+                )  # fmt: skip
+                row["comparability_key"] = comparability_key(row, "p")
+                rows.append(row)
+        return Launches(which, rows, [])
+
+    return make
+
+
+def test_words_and_exit_codes(side: Callable[..., Launches]) -> None:
+    slower = r.report_of(side("BASE"), side("NEW", 1.1), Rules())
+    assert r.exit_code(slower) == 1 and r.headline(slower) == "1 slower"
+    faster = r.report_of(side("BASE", 1.1), side("NEW"), Rules())
+    assert r.exit_code(faster) == 0 and r.headline(faster) == "0 slower, 1 faster"
+    same = r.report_of(side("BASE"), side("NEW"), Rules())
+    assert r.exit_code(same, strict=True) == 0 and r.headline(same) == "0 slower, 1 same"
+    other = r.report_of(side("BASE"), side("NEW", ranks=4), Rules())
+    assert r.exit_code(other) == 0 and r.exit_code(other, strict=True) == 4
+    assert "not comparable: allreduce 8 B: ranks 2 against 4" in r.closing(other)
+
+
+def test_rows_that_did_not_validate_are_a_negative_verdict(side: Callable[..., Launches]) -> None:
+    wrong = r.report_of(side("BASE"), side("NEW", validated=False), Rules())
+    assert r.exit_code(wrong) == 1
+    assert "6 rows did not validate: their times are those of wrong results" in r.closing(wrong)
+
+
+def test_cells_of_one_side_are_named(side: Callable[..., Launches]) -> None:
+    sizes = (8, 1024, 1536, 1 << 20, 1 << 21, 1 << 22)
+    told = r.closing(r.report_of(side("BASE", sizes=sizes), side("NEW"), Rules()))
+    assert "only in BASE: allreduce 1 KiB, allreduce 1536 B, allreduce 1 MiB, allreduce 2 MiB and 1 more" in told
+
+
+def test_percent() -> None:
+    assert [r.percent(x) for x in (1.034, 2.5, 50.0, math.inf)] == ["3.4 %", "× 2.5", "over × 10", "-"]
+
+
+def test_json_has_no_number_that_is_none(side: Callable[..., Launches]) -> None:
+    single = r.report_of(side("BASE", launches=1), side("NEW", launches=1), Rules())
+    (cell,) = json.loads(to_json(single))["cells"]
+    assert cell["median"]["high"] is None and cell["median"]["detectable"] is None
+    assert cell["verdict"] == "UNCLEAR"
+
+
+def test_markdown_is_a_table_whatever_a_library_is_called(side: Callable[..., Launches]) -> None:
+    lines = to_markdown(r.report_of(side("BASE"), side("NEW", 1.1), Rules())).splitlines()
+    assert lines[0] == "**1 slower**"
+    assert "- BASE MPI\\|X 1, native, 6 launches (BASE)" in lines
+    rows = [line for line in lines if line.startswith("|")]
+    assert len({line.count("|") for line in rows}) == 1 and len(rows) == 3
+
+
+def test_junit_under_strict(side: Callable[..., Launches]) -> None:
+    unclear = r.report_of(side("BASE", launches=2), side("NEW", 1.02, launches=2, ranks=2), Rules())
+    assert r.headline(unclear) == "0 slower, 1 unclear"
+    for strict, tag in ((False, "skipped"), (True, "failure")):
+        (case,) = ElementTree.fromstring(to_junit(unclear, strict)).iter("testcase")
+        assert [child.tag for child in case] == [tag]
+    other = r.report_of(side("BASE"), side("NEW", ranks=4), Rules())
+    (case,) = ElementTree.fromstring(to_junit(other)).iter("testcase")
+    assert [child.get("message") for child in case] == ["NOT COMPARABLE: ranks 2 against 4"]
+
+
+class TestSite:
+    def test_never_measured(self, tmp_path: Path) -> None:
+        assert site_rate(tmp_path) == SiteRate()
+        assert "never measured" in SiteRate().sentence()
+
+    def test_counts_reports_of_a_against_a_only(self, side: Callable[..., Launches], tmp_path: Path) -> None:
+        for number, (kind, factor) in enumerate(((r.AA, 1.0), (r.AA, 1.1), (r.COMPARE, 1.1))):
+            report = r.report_of(side("BASE", sizes=(8, 64)), side("NEW", factor, sizes=(8, 64)), Rules(), kind)
+            report.run_id = f"run{number}"
+            keep(report, tmp_path)
+        assert site_rate(tmp_path) == SiteRate(reports=2, alarmed=1, cells=4, alarms=2)
+        assert (
+            site_rate(tmp_path)
+            .sentence()
+            .startswith("A/A on this site: 2 of 4 cells and 1 of 2 reports were false alarms")
+        )
+
+    @pytest.mark.parametrize("text", ["", "[]", '{"kind": "aa"}', '{"kind": "aa", "verdicts": {"SAME": "x"}}', "\x00"])
+    def test_passes_over_what_is_no_report(self, text: str, tmp_path: Path) -> None:
+        (tmp_path / "reports").mkdir()
+        (tmp_path / "reports" / "x.json").write_text(text)
+        assert site_rate(tmp_path) == SiteRate()
+
+    def test_bound(self) -> None:
+        assert bound(0, 59) == pytest.approx(0.05, abs=0.001)
+        assert bound(2, 2) == 1.0

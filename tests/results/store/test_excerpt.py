@@ -1,0 +1,84 @@
+"""The copy of a launch's rows in the footer of its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from omb_py.results import load
+from omb_py.results.store import excerpt
+from omb_py.results.store.index import refreshed
+from omb_py.results.store.paths import entries
+from omb_py.results.store.write import write_launch
+
+
+@pytest.fixture
+def path(tmp_path: Path, make_row) -> Path:  # type: ignore[no-untyped-def]
+    rows = [make_row(size_bytes=size, samples_us=[1.0, 2.0], tags={"a": "b"}, metrics={"x": 0.5}, hosts=["n1", "n2"])
+            for size in (8, 4, None)]  # fmt: skip
+    return write_launch(tmp_path, rows, {"n": 1})
+
+
+def test_it_is_what_the_file_says(path: Path) -> None:
+    batch = excerpt.read(path)
+    assert batch is not None
+    file = pq.read_table(path, partitioning=None).replace_schema_metadata(None)
+    assert pa.Table.from_batches([batch]).equals(file.select(excerpt.COLUMNS))
+
+
+def test_a_large_footer_is_read_in_a_second_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(excerpt, "_GUESS", 64)
+    batch = excerpt.read(path)
+    assert batch is not None and batch.num_rows == 3
+
+
+def test_of_other_columns_it_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(excerpt, "layout", lambda: "0" * 16)
+    assert excerpt.read(path) is None
+
+
+def test_of_a_file_that_others_have_changed_it_is_not_used(path: Path) -> None:
+    kept = pq.read_metadata(path).metadata
+    table = pq.read_table(path, partitioning=None).replace_schema_metadata(kept)
+    place = table.schema.get_field_index("value")
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array([7.0, 8.0, 9.0])), path)
+    assert excerpt.KEY in path.read_bytes()
+    assert excerpt.read(path) is None
+
+
+def test_damage_is_never_believed(path: Path) -> None:
+    whole = path.read_bytes()
+    good = excerpt.read(path)
+    first = whole.index(excerpt.KEY)
+    for place in range(first, len(whole), 97):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        found = excerpt.read(path)
+        assert found is None or found.equals(good)
+    for length in (0, 3, 8, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        assert excerpt.read(path) is None
+
+
+def test_the_index_is_made_of_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.results.store import index
+
+    monkeypatch.setattr(index, "_NEW", 1)
+    monkeypatch.setattr(index, "_YOUNG_NS", -(10**9))
+    monkeypatch.setattr(pq, "ParquetFile", None)
+    store = path.parent.parent
+    found = refreshed(store, entries(store), lambda path, why: pytest.fail(why))
+    assert len(found.covered) == 1
+
+
+def test_a_merged_file_has_none(path: Path, make_row) -> None:  # type: ignore[no-untyped-def]
+    from datetime import timedelta
+
+    from omb_py.results.store.compact import compact
+
+    store = path.parent.parent
+    write_launch(store, [make_row(launch_id="other", launch_index=1)], {})
+    (merged,) = compact(store, timedelta(0))
+    assert excerpt.read(merged.path) is None and len(load(store)) == 4

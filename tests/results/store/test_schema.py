@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.results.statistics.summary import COLUMNS as STATISTICS
+from omb_py.results.store import schema
+
+DOCS = Path(__file__).parents[3] / "docs" / "store.md"
+
+# design: the columns in their order
+COLUMNS = [
+    "run_id",
+    "launch_id",
+    "launch_index",
+    "started_at",
+    "schema_version",
+    "source",
+    "benchmark",
+    "family",
+    "backend",
+    "library",
+    "library_version",
+    "binding",
+    "binding_version",
+    "device",
+    "device_name",
+    "buffer",
+    "dtype",
+    "op",
+    "in_place",
+    "root",
+    "process_sync",
+    "timing",
+    "cache",
+    "thread_level",
+    "window",
+    "threads",
+    "datatype_layout",
+    "batch",
+    "ranks",
+    "nodes",
+    "ranks_per_node",
+    "devices",
+    "size_bytes",
+    "bytes_per_rank",
+    "bytes_total",
+    "count",
+    "metric",
+    "unit",
+    "value",
+    "mean_us",
+    "median_us",
+    "min_us",
+    "max_us",
+    "stddev_us",
+    "mad_us",
+    "p05_us",
+    "p25_us",
+    "p50_us",
+    "p75_us",
+    "p90_us",
+    "p95_us",
+    "p99_us",
+    "p999_us",
+    "ci_low_us",
+    "ci_high_us",
+    "ess",
+    "skew_us",
+    "sync_limited",
+    "algbw_gbps",
+    "busbw_gbps",
+    "bw_formula",
+    "metrics",
+    "samples_us",
+    "samples_avg_us",
+    "rank_mean_us",
+    "slowest_rank_share",
+    "iterations",
+    "warmup",
+    "stop_reason",
+    "validated",
+    "wrong_bytes",
+    "comparability_key",
+    "environment_key",
+    "text_dialect",
+    "parameters",
+    "tags",
+    "hosts",
+]
+
+
+def test_columns_are_the_documented_ones_in_order() -> None:
+    assert list(schema.NAMES) == COLUMNS
+    assert set(STATISTICS) <= set(schema.NAMES)
+
+
+def test_the_table_in_the_docs_is_made_from_the_declaration() -> None:
+    assert schema.markdown_table() in DOCS.read_text(encoding="utf-8")
+
+
+def test_the_arrow_schema_has_the_declared_types() -> None:
+    import pyarrow as pa
+
+    arrow = schema.arrow_schema()
+    assert arrow.names == list(schema.NAMES)
+    assert arrow.field("samples_us").type == pa.list_(pa.float32())
+    assert arrow.field("started_at").type == pa.timestamp("us", tz="UTC")
+    assert arrow.field("metrics").type == pa.map_(pa.string(), pa.float64())
+    for column in schema.COLUMNS:
+        assert column.doc, column.name
+        if column.kind in ("string", "bool", "int32", "int64"):
+            assert str(arrow.field(column.name).type) == column.arrow
+
+
+def test_a_blank_row_has_every_column_and_nothing_in_it() -> None:
+    row = schema.blank_row()
+    assert list(row) == COLUMNS
+    assert set(row.values()) == {None}
+
+
+def test_checked_fills_in_and_names_what_is_wrong(make_row) -> None:
+    row = {name: value for name, value in make_row().items() if value is not None}
+    assert schema.checked(row) == make_row()
+    with pytest.raises(ValueError, match="not a column of the store: sizes"):
+        schema.checked({**row, "sizes": 3})
+    with pytest.raises(ValueError, match="a row lacks run_id, unit"):
+        schema.checked({**row, "run_id": None, "unit": None})
+
+
+LIGHT = [
+    "store.schema",
+    "store.journal",
+    "formats.osu",
+    "store.keys",
+    "store.redact",
+    "statistics.summary",
+    "statistics.bandwidth",
+    "store.recovery",
+    "store.runs",
+    "formats.tables",
+]
+
+
+def test_importing_the_package_and_the_schema_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, omb_py.results\n"
+        + "".join(f"import omb_py.results.{name}\n" for name in LIGHT)
+        + "import omb_py.dashboards\n"
+        + "heavy = {'numpy', 'pandas', 'pyarrow', 'scipy', 'rich', 'click', 'mpi4py', 'llvmlite'} & set(sys.modules)\n"
+        "sys.exit(repr(sorted(heavy)) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_facade_gives_what_it_lists() -> None:
+    import omb_py.dashboards
+    import omb_py.results
+
+    for package in (omb_py.results, omb_py.dashboards):
+        for name in package.__all__:
+            assert getattr(package, name) is not None
+            assert name in dir(package)
+        assert set(package.__all__) == set(package._HOME)
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            _ = package.nothing
+    # functions, although modules of the package were imported meanwhile
+    assert callable(omb_py.results.load)
+    assert callable(omb_py.results.recover)

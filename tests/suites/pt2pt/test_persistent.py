@@ -1,0 +1,62 @@
+"""Persistent point to point: initialised in the setup, started in the body, freed in the teardown."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Lap, Program, Region, Repeat, Request, Requests
+from omb_py.engine.program.steps import free, persistent, recv, send, start, startall, wait, waitall
+from omb_py.suites.registry import BENCHMARKS
+from tests.support.simulated import cell, measured
+
+OUT, IN, ACK = Region("send", 0, 16), Region("recv", 0, 16), Region("ack", 0, 1)
+
+
+def program(name: str, rank: int, **more: object) -> Program:
+    return BENCHMARKS[name].program(World(rank, 2), cell(name, 16, window=8, **more))
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_latency_starts_and_waits_for_each_direction(rank: int) -> None:
+    (stage,) = program("latency_persistent", rank).stages
+    out, back = Request(0), Request(1)
+    assert stage.setup == (persistent(send(OUT, 1 - rank, "char"), out), persistent(recv(IN, 1 - rank, "char"), back))
+    assert stage.teardown == (free(out), free(back))
+    ping, pong = (start(out), wait(out)), (start(back), wait(back))
+    assert stage.variants == ((Lap(), *ping, *pong, Lap("time")) if rank == 0 else (*pong, *ping),)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_bw_starts_a_whole_window_at_once(rank: int) -> None:
+    (stage,) = program("bw_persistent", rank).stages
+    call = send(OUT, 1, "char", 100) if rank == 0 else recv(IN, 0, "char", 100)
+    assert stage.setup == (Repeat(8, (persistent(call, Request(0, 1)),)),)
+    assert stage.teardown == (Repeat(8, (free(Request(0, 1)),)),)
+    window = startall(Requests(0, 8)), waitall(Requests(0, 8))
+    timed = (Lap(), *window, recv(ACK, 1, "char", 101), Lap("time"))
+    assert stage.variants == (timed if rank == 0 else (*window, send(ACK, 0, "char", 101)),)
+
+
+def test_bibw_starts_receives_then_sends_and_waits_for_the_sends_first() -> None:
+    (stage,) = program("bibw_persistent", 1).stages
+    incoming, outgoing = Requests(0, 8), Requests(8, 8)
+    assert stage.variants == ((startall(incoming), startall(outgoing), waitall(outgoing), waitall(incoming)),)
+    assert stage.teardown == (Repeat(16, (free(Request(0, 1)),)),)
+
+
+@pytest.mark.parametrize(
+    ("name", "lap", "moved"),
+    [("latency_persistent", 4, None), ("bw_persistent", 8, 8000), ("bibw_persistent", 4, 16000)],
+)
+def test_numbers_are_those_of_the_plain_ones(name: str, lap: float, moved: int | None) -> None:
+    done = measured(name, 2, "series=4us", size=1000, window=8)
+    assert (done.laps["time"], done.bytes_moved) == ([lap], moved)
+    plain = measured(name.removesuffix("_persistent"), 2, "series=4us", size=1000, window=8)
+    assert (plain.laps["time"], plain.bytes_moved) == ([lap], moved)
+
+
+@pytest.mark.parametrize("name", ["latency_persistent", "bw_persistent", "bibw_persistent"])
+def test_one_wrong_byte_is_found(name: str) -> None:
+    assert measured(name, 2, size=64, validate=True).wrong_bytes == 0
+    assert measured(name, 2, "flip=1", size=64, validate=True).validated is False

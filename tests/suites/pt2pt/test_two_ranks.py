@@ -1,0 +1,105 @@
+"""The point-to-point programs, written out as C OMB's loops (reference section 1.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Buffer, Lap, Program, Region, Repeat, Request, Requests
+from omb_py.engine.program.steps import irecv, isend, recv, send, waitall
+from omb_py.suites.registry import BENCHMARKS
+from tests.support.simulated import cell
+
+
+def program(name: str, rank: int, **more: object) -> Program:
+    return BENCHMARKS[name].program(World(rank, 2), cell(name, 16, window=64, **more))
+
+
+OUT, IN, ACK = Region("send", 0, 16), Region("recv", 0, 16), Region("ack", 0, 1)
+
+
+class TestLatency:
+    def test_rank_0_sends_first(self) -> None:
+        (stage,) = program("latency", 0).stages
+        assert stage.variants == ((Lap(), send(OUT, 1, "char"), recv(IN, 1, "char"), Lap("time")),)
+
+    def test_rank_1_answers(self) -> None:
+        (stage,) = program("latency", 1).stages
+        assert stage.variants == ((recv(IN, 0, "char"), send(OUT, 0, "char")),)
+
+    def test_there_is_no_barrier_and_one_tag(self) -> None:
+        (stage,) = program("latency", 0).stages
+        assert [node["tag"] for node in stage.variants[0][1:3]] == [1, 1]  # type: ignore[index]
+
+    def test_one_buffer_to_send_and_one_to_receive(self) -> None:
+        assert program("latency", 0).buffers == (Buffer("send", 16), Buffer("recv", 16))
+
+
+class TestBw:
+    def test_the_sender_posts_a_window_waits_for_all_then_for_the_reply_within_the_lap(self) -> None:
+        (stage,) = program("bw", 0).stages
+        assert stage.variants == (
+            (
+                Lap(),
+                Repeat(64, (isend(OUT, 1, "char", Request(0, 1), 100),)),
+                waitall(Requests(0, 64)),
+                recv(ACK, 1, "char", 101),
+                Lap("time"),
+            ),
+        )
+
+    def test_the_receiver_posts_a_window_and_replies_with_one_byte_when_all_are_there(self) -> None:
+        (stage,) = program("bw", 1).stages
+        assert stage.variants == (
+            (
+                Repeat(64, (irecv(IN, 0, "char", Request(0, 1), 100),)),
+                waitall(Requests(0, 64)),
+                send(ACK, 0, "char", 101),
+            ),
+        )
+
+    def test_the_reply_is_a_byte_whatever_the_type(self) -> None:
+        (stage,) = program("bw", 0, dtype="float64").stages
+        assert stage.variants[0][3] == recv(ACK, 1, "char", 101)
+
+
+class TestBibw:
+    @pytest.mark.parametrize("rank", [0, 1])
+    def test_both_post_receives_then_sends_and_there_is_no_reply(self, rank: int) -> None:
+        (stage,) = program("bibw", rank).stages
+        peer = 1 - rank
+        work = (
+            Repeat(64, (irecv(IN, peer, "char", Request(0, 1), 100),)),
+            Repeat(64, (isend(OUT, peer, "char", Request(64, 1), 100),)),
+            waitall(Requests(64, 64)),
+            waitall(Requests(0, 64)),
+        )
+        assert stage.variants == ((Lap(), *work, Lap("time")) if rank == 0 else work,)
+
+
+class TestWindow:
+    @pytest.mark.parametrize("name", ["bw", "bibw"])
+    @pytest.mark.parametrize("rank", [0, 1])
+    def test_all_messages_use_the_same_buffer_when_timed_and_one_each_when_validated(
+        self, name: str, rank: int
+    ) -> None:
+        for distinct, stride in ((False, 0), (True, 16)):
+            made = program(name, rank, distinct=distinct)
+            posts = [node for node in made.stages[0].variants[0] if isinstance(node, Repeat)]
+            regions = [step.operands.get("send") or step.operands["recv"] for post in posts for step in post.body]  # type: ignore[union-attr]
+            assert regions and all(isinstance(r, Region) and r.stride == stride for r in regions)
+            sizes = {buffer.name: buffer.nbytes for buffer in made.buffers}
+            for region in regions:
+                assert isinstance(region, Region)
+                assert sizes[region.buffer] == (64 * 16 if distinct else 16)
+
+    @pytest.mark.parametrize("name", ["bw", "bibw"])
+    def test_of_any_size_changes_the_posts_and_the_waits(self, name: str) -> None:
+        made = BENCHMARKS[name].program(World(0, 2), cell(name, 16, window=3)).stages[0].variants[0]
+        assert [node.times for node in made if isinstance(node, Repeat)] == [3] * (2 if name == "bibw" else 1)
+
+
+@pytest.mark.parametrize("name", ["latency", "bw", "bibw"])
+def test_only_rank_0_is_timed(name: str) -> None:
+    assert BENCHMARKS[name].timed == "rank 0"
+    assert BENCHMARKS[name].metric.parts == (2 if name == "latency" else 1)
