@@ -44,10 +44,12 @@ def figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
         cells.setdefault(named(row), {}).setdefault(str(row.get("comparability_key")), []).append(row)
     return {
         key + (f", {apart[:8]}" if len(alike) > 1 else ""): (
-            statistics.median(float(row["value"]) for row in mine), str(mine[0]["unit"])
+            statistics.median(float(row["value"]) for row in mine),
+            str(mine[0]["unit"]),
         )
-        for key, alike in cells.items() for apart, mine in alike.items()
-    }  # fmt: skip
+        for key, alike in cells.items()
+        for apart, mine in alike.items()
+    }
 
 
 class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]

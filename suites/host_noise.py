@@ -26,7 +26,17 @@ def _none(size: int, ranks: int) -> int:
 
 BENCHMARKS = (
     Benchmark(
-        "noise", "host", "time of a fixed quantum of work without communication: what the host steals", noise, PER_CALL,
-        None, COUNTS, ONE_OR_MORE, "all", "char", frozenset({"full"}), _none,
+        "noise",
+        "host",
+        "time of a fixed quantum of work without communication: what the host steals",
+        noise,
+        PER_CALL,
+        None,
+        COUNTS,
+        ONE_OR_MORE,
+        "all",
+        "char",
+        frozenset({"full"}),
+        _none,
     ),
-)  # fmt: skip
+)

@@ -202,17 +202,37 @@ def _integers(cell: Cell) -> str:
 
 def _declared(name: str, summary: str, call: Call, **more: Any) -> Benchmark:
     base = Benchmark(
-        name, "one-sided", summary, _latency(call), _LATENCY, _SIZE, LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char",
-        _OPTIONS, bytes_total=lambda size, ranks: size,
-    )  # fmt: skip
+        name,
+        "one-sided",
+        summary,
+        _latency(call),
+        _LATENCY,
+        _SIZE,
+        LATENCY_COUNTS,
+        EXACTLY_TWO,
+        "rank 0",
+        "char",
+        _OPTIONS,
+        bytes_total=lambda size, ranks: size,
+    )
     return replace(base, **more)
 
 
 def _many(name: str, summary: str, program: Callable[[World, Cell], Program], directions: int = 1) -> Benchmark:
     return Benchmark(
-        name, "one-sided", summary, program, window_bytes(directions), _SIZE, BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0",
-        "char", _OPTIONS | {"window"}, bytes_total=lambda size, ranks: size,
-    )  # fmt: skip
+        name,
+        "one-sided",
+        summary,
+        program,
+        window_bytes(directions),
+        _SIZE,
+        BANDWIDTH_COUNTS,
+        EXACTLY_TWO,
+        "rank 0",
+        "char",
+        _OPTIONS | {"window"},
+        bytes_total=lambda size, ranks: size,
+    )
 
 
 _REDUCES = _OPTIONS | {"op"}
@@ -226,27 +246,42 @@ BENCHMARKS = (
         _many(
             "put_bibw", "bandwidth of windows of writes in both directions", _bandwidth(_put, both=True), directions=2
         ),
-        defaults=(("sync", "pscw"),), refuses=_only("put_bibw", ("pscw", "fence")),
+        defaults=(("sync", "pscw"),),
+        refuses=_only("put_bibw", ("pscw", "fence")),
     ),
     _declared("acc_latency", "time to reduce into the memory of another rank", _accumulate, options=_REDUCES),
     _declared(
-        "get_acc_latency", "time to read the memory of another rank and reduce into it", _get_accumulate,
+        "get_acc_latency",
+        "time to read the memory of another rank and reduce into it",
+        _get_accumulate,
         options=_REDUCES,
     ),
     _declared(
-        "cas_latency", "time of a compare-and-swap of one element of another rank", _compare_and_swap, sizes=None,
-        one_element=True, refuses=_integers,
+        "cas_latency",
+        "time of a compare-and-swap of one element of another rank",
+        _compare_and_swap,
+        sizes=None,
+        one_element=True,
+        refuses=_integers,
     ),
     _declared(
-        "fop_latency", "time of a fetch-and-op of one element of another rank", _fetch_and_op, sizes=None,
-        one_element=True, options=_REDUCES,
+        "fop_latency",
+        "time of a fetch-and-op of one element of another rank",
+        _fetch_and_op,
+        sizes=None,
+        one_element=True,
+        options=_REDUCES,
     ),
     _declared(
-        "rput_latency", "time to write into the memory of another rank, with a request that is waited on", _rput,
+        "rput_latency",
+        "time to write into the memory of another rank, with a request that is waited on",
+        _rput,
         refuses=_only("rput_latency", _PASSIVE),
     ),
     _declared(
-        "rget_latency", "time to read the memory of another rank, with a request that is waited on", _rget,
+        "rget_latency",
+        "time to read the memory of another rank, with a request that is waited on",
+        _rget,
         refuses=_only("rget_latency", _PASSIVE),
     ),
-)  # fmt: skip
+)

@@ -19,9 +19,21 @@ from omb_py.suites.workloads import benchmark as workloads
 ENTRY_POINTS = "omb_py.benchmarks"
 
 _FAMILIES = (
-    two_ranks, threads, forked_children, multi_pair, persistent, partitioned, congestion, calls, sendrecv, neighborhood,
-    one_sided, startup, host_noise, workloads,
-)  # fmt: skip
+    two_ranks,
+    threads,
+    forked_children,
+    multi_pair,
+    persistent,
+    partitioned,
+    congestion,
+    calls,
+    sendrecv,
+    neighborhood,
+    one_sided,
+    startup,
+    host_noise,
+    workloads,
+)
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
     {b.name: laid_out(b) for family in _FAMILIES for b in family.BENCHMARKS}

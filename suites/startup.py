@@ -26,9 +26,20 @@ def _none(size: int, ranks: int) -> int:
 
 def _started(name: str, summary: str, formula: str) -> Benchmark:
     return Benchmark(
-        name, "startup", summary, nothing, Metric("us", formula, lap=name), None, ONCE, ONE_OR_MORE, "all", "char",
-        frozenset({"full"}), _none, once=True,
-    )  # fmt: skip
+        name,
+        "startup",
+        summary,
+        nothing,
+        Metric("us", formula, lap=name),
+        None,
+        ONCE,
+        ONE_OR_MORE,
+        "all",
+        "char",
+        frozenset({"full"}),
+        _none,
+        once=True,
+    )
 
 
 def _communicator(name: str, summary: str, make: Step) -> Benchmark:
@@ -37,19 +48,30 @@ def _communicator(name: str, summary: str, make: Step) -> Benchmark:
         return Program((), (Stage(body(Lap(), make, Lap("time"), steps.comm_free(), *after)),))
 
     return Benchmark(
-        name, "startup", summary, program, PER_CALL, None, COMMUNICATORS, TWO_OR_MORE, "all", "char",
-        frozenset({"full", "process_sync"}), _none,
-    )  # fmt: skip
+        name,
+        "startup",
+        summary,
+        program,
+        PER_CALL,
+        None,
+        COMMUNICATORS,
+        TWO_OR_MORE,
+        "all",
+        "char",
+        frozenset({"full", "process_sync"}),
+        _none,
+    )
 
 
 BENCHMARKS = (
     _started("init", "time in MPI_Init, one sample a launch", "mean over ranks of the time in MPI_Init"),
     _started(
-        "hello", "from the start of the job until all ranks have said hello, one sample a launch",
+        "hello",
+        "from the start of the job until all ranks have said hello, one sample a launch",
         "mean over ranks of the time from the launcher's start (in a foreign launcher: the process's) to the first "
         "barrier's end",
     ),
     _communicator("comm_dup", "time to duplicate a communicator", steps.comm_dup()),
     _communicator("comm_split", "time to split a communicator into even and odd ranks", steps.comm_split(2)),
     _communicator("comm_create", "time to create a communicator of all ranks from its group", steps.comm_create()),
-)  # fmt: skip
+)

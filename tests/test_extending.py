@@ -32,8 +32,12 @@ def omb_py(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(folder), str(ROOT)])
     return subprocess.run(
         [sys.executable, "-m", "omb_py", *words],
-        capture_output=True, text=True, timeout=100, cwd=folder, env={**os.environ, **AS_ROOT, "PYTHONPATH": path},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=folder,
+        env={**os.environ, **AS_ROOT, "PYTHONPATH": path},
+    )
 
 
 def test_it_is_listed_explained_and_has_a_help_page(ring: Path) -> None:

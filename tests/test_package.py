@@ -85,8 +85,11 @@ def loaded_by_ranks(folder: Path, *words: str) -> list[set[str]]:
     path = os.pathsep.join((str(folder), str(ROOT)))
     done = subprocess.run(
         [sys.executable, "-m", "omb_py", *words, "--store", str(folder / "store")],
-        env={**os.environ, **AS_ROOT, "PYTHONPATH": path}, capture_output=True, text=True, timeout=100,
-    )  # fmt: skip
+        env={**os.environ, **AS_ROOT, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
     assert done.returncode == 0, done.stderr
     return [set(json.loads(file.read_text())) for file in sorted(folder.glob("rank-*.json"))]
 

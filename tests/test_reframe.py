@@ -41,11 +41,25 @@ def run(folder: Path, mock: str) -> tuple[int, str, dict]:  # type: ignore[type-
     (folder / "check.py").write_text(CHECK.format(suite=str(folder / "tiny.toml"), mock=mock))
     report = folder / "report.json"
     done = subprocess.run(
-        [str(Path(sys.executable).parent / "reframe"), "-c", str(folder / "check.py"), "-r", "--prefix", str(folder),
-         "--report-file", str(report), "--performance-report", "--keep-stage-files"],
-        capture_output=True, text=True, timeout=100, cwd=folder, check=False,
+        [
+            str(Path(sys.executable).parent / "reframe"),
+            "-c",
+            str(folder / "check.py"),
+            "-r",
+            "--prefix",
+            str(folder),
+            "--report-file",
+            str(report),
+            "--performance-report",
+            "--keep-stage-files",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=folder,
+        check=False,
         env={**os.environ, "HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"},
-    )  # fmt: skip
+    )
     return done.returncode, done.stdout + done.stderr, json.loads(report.read_text()) if report.exists() else {}
 
 

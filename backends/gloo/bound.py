@@ -20,9 +20,14 @@ from omb_py.errors import EnvironmentProblem
 
 _POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
 _OPS: Final = {
-    "sum": dist.ReduceOp.SUM, "prod": dist.ReduceOp.PRODUCT, "min": dist.ReduceOp.MIN, "max": dist.ReduceOp.MAX,
-    "band": dist.ReduceOp.BAND, "bor": dist.ReduceOp.BOR, "bxor": dist.ReduceOp.BXOR,
-}  # fmt: skip
+    "sum": dist.ReduceOp.SUM,
+    "prod": dist.ReduceOp.PRODUCT,
+    "min": dist.ReduceOp.MIN,
+    "max": dist.ReduceOp.MAX,
+    "band": dist.ReduceOp.BAND,
+    "bor": dist.ReduceOp.BOR,
+    "bxor": dist.ReduceOp.BXOR,
+}
 _FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "barrier": ("barrier",),
     "bcast": ("broadcast",),

@@ -28,14 +28,15 @@ OPS: Final = ("sum", "prod", "min", "max", "band", "bor", "bxor")
 IN_PLACE_ALONE: Final = frozenset({"allreduce", "reduce"})
 """torch.distributed has no other form of these: the tensor is replaced by the result."""
 _COLLECTIVES: Final = frozenset(
-    {
-        "barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "gather", "scatter",
-        "allgather", "alltoall", "alltoallv",
-    }
-)  # fmt: skip
-STEPS: Final = _COLLECTIVES | {f"i{op}" for op in _COLLECTIVES} | {
-    "send", "recv", "isend", "irecv", "wait", "waitall", "test", "compute", "matmul", "flip",
-}  # fmt: skip
+    (
+        "barrier bcast reduce allreduce reduce_scatter reduce_scatter_block gather scatter allgather alltoall alltoallv"
+    ).split()
+)
+STEPS: Final = (
+    _COLLECTIVES
+    | {f"i{op}" for op in _COLLECTIVES}
+    | set("send recv isend irecv wait waitall test compute matmul flip".split())
+)
 FIX: Final = f"pip install 'omb-py[gloo]', or without CUDA's libraries: {TORCH_PIP}"
 _INSTEAD: Final = "use --backend mpi"
 
@@ -54,9 +55,17 @@ def probe() -> Probe:
         except PackageNotFoundError:  # a build without metadata
             number = "of unknown version"
     return Probe(
-        "gloo", not reason, reason, FIX if reason else "", LIBRARY, number, {BINDING: reason},
-        {"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}}, BUFFERS, {"interfaces": ", ".join(interfaces())},
-    )  # fmt: skip
+        "gloo",
+        not reason,
+        reason,
+        FIX if reason else "",
+        LIBRARY,
+        number,
+        {BINDING: reason},
+        {"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}},
+        BUFFERS,
+        {"interfaces": ", ".join(interfaces())},
+    )
 
 
 def missing() -> str:

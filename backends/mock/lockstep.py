@@ -32,8 +32,9 @@ def symmetric(programs: Mapping[int, Program]) -> bool:
     program = programs[0]
     for stage in program.stages:
         for part in parts(stage):
-            if any(isinstance(node, Step) and (base(node.op) in _APART or GROUP in node.operands)
-                   for node, _ in walk(part)):  # fmt: skip
+            if any(
+                isinstance(node, Step) and (base(node.op) in _APART or GROUP in node.operands) for node, _ in walk(part)
+            ):
                 return False
     return all(other is program or other == program for other in programs.values())
 

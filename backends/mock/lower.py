@@ -91,9 +91,17 @@ IRREGULAR: Final = frozenset({"allgatherv", "gatherv", "scatterv", "alltoallv", 
 """Collectives whose data each rank describes for itself (:mod:`omb_py.backends.mock.edges`)."""
 COMMUNICATION: Final = frozenset(
     {
-        Code.SEND, Code.RECV, Code.COLLECTIVE, Code.WAIT, Code.TEST, Code.ACCESS, Code.END, Code.FENCE, Code.COMPLETE,
+        Code.SEND,
+        Code.RECV,
+        Code.COLLECTIVE,
+        Code.WAIT,
+        Code.TEST,
+        Code.ACCESS,
+        Code.END,
+        Code.FENCE,
+        Code.COMPLETE,
     }
-)  # fmt: skip
+)
 _SILENT: Final = frozenset({"free", "pready", EXPOSED, "win_lock", "win_lock_all"})
 """Steps that take no time and do nothing here."""
 

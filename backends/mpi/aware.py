@@ -129,9 +129,14 @@ def _child(device: str, what: str, timeout: float) -> dict[str, Any]:
     kept = {name: value for name, value in os.environ.items() if name.startswith(("OMPI_MCA_", "OMPI_ALLOW"))}
     try:
         child = subprocess.run(
-            [sys.executable, "-m", "omb_py.backends.mpi.aware", device, what], env={**environ, **kept},
-            capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            [sys.executable, "-m", "omb_py.backends.mpi.aware", device, what],
+            env={**environ, **kept},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"error": f"{type(error).__name__}"}
     for line in child.stdout.splitlines():

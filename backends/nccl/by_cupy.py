@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from omb_py.engine.program.nccl_settings import Settings
 
 METHODS: Final = {
-    "allreduce": "allReduce", "reduce": "reduce", "bcast": "broadcast", "allgather": "allGather",
-    "reduce_scatter_block": "reduceScatter", "send": "send", "recv": "recv", "barrier": "allReduce",
-}  # fmt: skip
+    "allreduce": "allReduce",
+    "reduce": "reduce",
+    "bcast": "broadcast",
+    "allgather": "allGather",
+    "reduce_scatter_block": "reduceScatter",
+    "send": "send",
+    "recv": "recv",
+    "barrier": "allReduce",
+}
 """step -> method. Their operands are the C functions', without the communicator."""
 GROUPS: Final = {"group_start": "groupStart", "group_end": "groupEnd"}
 

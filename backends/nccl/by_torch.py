@@ -66,9 +66,13 @@ class TorchBinding(Binding):
         try:
             with environment_of(settings):  # with a device_id the communicator is made here and now
                 dist.init_process_group(
-                    "gloo" if simulated else "nccl", rank=session.rank, world_size=session.size, store=meeting,
-                    timeout=WORKING, **more,
-                )  # fmt: skip
+                    "gloo" if simulated else "nccl",
+                    rank=session.rank,
+                    world_size=session.size,
+                    store=meeting,
+                    timeout=WORKING,
+                    **more,
+                )
         except (RuntimeError, ValueError) as error:
             raise EnvironmentProblem(
                 f"init_process_group failed: {first_line(error)}: NCCL_DEBUG=WARN says more"
@@ -135,8 +139,12 @@ class _Memory:
 
     def __init__(self, address: int, nbytes: int) -> None:
         self.__cuda_array_interface__ = {
-            "shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None,
-        }  # fmt: skip
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+            "strides": None,
+        }
 
 
 def tensor_at(address: int, nbytes: int, device: Any) -> torch.Tensor:

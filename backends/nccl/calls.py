@@ -20,9 +20,20 @@ from omb_py.engine.program.steps import MATMUL, REDUCTIONS, base
 from omb_py.errors import EnvironmentProblem
 
 TYPES: Final = {
-    "char": 0, "int8": 0, "uint8": 1, "int32": 2, "uint32": 3, "int64": 4, "uint64": 5, "float16": 6, "float32": 7,
-    "float64": 8, "bfloat16": 9, "float8e4m3": 10, "float8e5m2": 11,
-}  # fmt: skip
+    "char": 0,
+    "int8": 0,
+    "uint8": 1,
+    "int32": 2,
+    "uint32": 3,
+    "int64": 4,
+    "uint64": 5,
+    "float16": 6,
+    "float32": 7,
+    "float64": 8,
+    "bfloat16": 9,
+    "float8e4m3": 10,
+    "float8e5m2": 11,
+}
 """Our types -> ncclDataType_t (nccl.h)."""
 OPS: Final = {"sum": 0, "prod": 1, "max": 2, "min": 3}
 """Our reductions -> ncclRedOp_t (nccl.h)."""
@@ -174,9 +185,14 @@ class Resolver:
         if word == "config":
             return Arg(pointer_to(self.comms.config))
         constants = {
-            "zero": 0, "one": 1, "char": TYPES["char"], "max": OPS["max"], "comm": self.comms.first, "rank": self.rank,
+            "zero": 0,
+            "one": 1,
+            "char": TYPES["char"],
+            "max": OPS["max"],
+            "comm": self.comms.first,
+            "rank": self.rank,
             "mask": 0xFFFFFFFF,
-        }  # fmt: skip
+        }
         return Arg(constants[word] if word in constants else int(step[word]))
 
     def _slot(self, step: Step) -> int:

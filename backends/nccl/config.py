@@ -16,13 +16,24 @@ _SELECTED: Final = {"collnetdirect": "collnet_direct", "collnetchain": "collnet_
 """Words of NCCL_ALGO -> names of a call's configuration, where they differ: these are beginnings, as of NVLS_SIMPLE."""
 _INT, _TEXT = ctypes.c_int, ctypes.c_char_p
 _OF_2_17: Final = (
-    ("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("blocking", _INT),
-    ("cgaClusterSize", _INT), ("minCTAs", _INT), ("maxCTAs", _INT), ("netName", _TEXT), ("splitShare", _INT),
-)  # fmt: skip
+    ("size", ctypes.c_size_t),
+    ("magic", ctypes.c_uint),
+    ("version", ctypes.c_uint),
+    ("blocking", _INT),
+    ("cgaClusterSize", _INT),
+    ("minCTAs", _INT),
+    ("maxCTAs", _INT),
+    ("netName", _TEXT),
+    ("splitShare", _INT),
+)
 _OF_2_27: Final = (
-    ("trafficClass", _INT), ("commName", _TEXT), ("collnetEnable", _INT), ("CTAPolicy", _INT), ("shrinkShare", _INT),
+    ("trafficClass", _INT),
+    ("commName", _TEXT),
+    ("collnetEnable", _INT),
+    ("CTAPolicy", _INT),
+    ("shrinkShare", _INT),
     ("nvlsCTAs", _INT),
-)  # fmt: skip
+)
 
 
 class Config217(ctypes.Structure):
@@ -41,11 +52,20 @@ class CollectiveConfig(ctypes.Structure):
     """``ncclCollConfig_v23200``."""
 
     _fields_ = (
-        ("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("ext", ctypes.c_void_p),
-        ("minCTAs", _INT), ("maxCTAs", _INT), ("nvlsCTAs", _INT), ("cgaClusterSize", _INT), ("algSelection", _TEXT),
-        ("forceAlgSelection", _INT), ("CTAPolicy", _INT), ("userProfilerTag", ctypes.c_uint64),
+        ("size", ctypes.c_size_t),
+        ("magic", ctypes.c_uint),
+        ("version", ctypes.c_uint),
+        ("ext", ctypes.c_void_p),
+        ("minCTAs", _INT),
+        ("maxCTAs", _INT),
+        ("nvlsCTAs", _INT),
+        ("cgaClusterSize", _INT),
+        ("algSelection", _TEXT),
+        ("forceAlgSelection", _INT),
+        ("CTAPolicy", _INT),
+        ("userProfilerTag", ctypes.c_uint64),
         ("launchCompletionEvent", ctypes.c_void_p),
-    )  # fmt: skip
+    )
 
 
 def _blank(made: ctypes.Structure, version: int) -> None:

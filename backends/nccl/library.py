@@ -44,10 +44,12 @@ except BaseException as error:
     said["error"] = f"{type(error).__name__}: {error}"
 print("omb-py:" + json.dumps(said))
 """
-OPTIONAL: Final = (
-    "ncclAlltoAll", "ncclGather", "ncclScatter", "ncclCommRegister", "ncclCommWindowRegister", "ncclAllReduceConfig",
-    "ncclGroupSimulateEnd",
-)  # fmt: skip
+OPTIONAL: Final = tuple(
+    (
+        "ncclAlltoAll ncclGather ncclScatter ncclCommRegister ncclCommWindowRegister ncclAllReduceConfig "
+        "ncclGroupSimulateEnd"
+    ).split()
+)
 """Symbols of newer versions, for ``doctor``."""
 
 
@@ -262,8 +264,12 @@ def asked(path: str) -> Mapping[str, Any]:
     try:
         child = subprocess.run(
             [sys.executable, "-c", _ASK, path, *OPTIONAL],
-            capture_output=True, text=True, errors="replace", timeout=60, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"error": str(error)}
     for line in child.stdout.splitlines():
@@ -294,9 +300,7 @@ def probe() -> Probe:
     reason = "" if usable else devices["cuda"] or devices["rocm"]
     fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"
     bindings = {binding: missing(binding, "cuda") or reason for binding in BINDINGS}
-    return Probe(
-        "nccl", usable, reason, fix, name, version, bindings, devices, ("numpy",), facts
-    )  # fmt: skip
+    return Probe("nccl", usable, reason, fix, name, version, bindings, devices, ("numpy",), facts)
 
 
 def _no_gpu(device: str) -> str:

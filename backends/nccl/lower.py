@@ -230,8 +230,10 @@ def lowered(program: Program, world: World, has: Has) -> tuple[Program, bool]:
             raise EnvironmentProblem("backend nccl runs one thread a rank: use --backend mpi")
         stages.append(
             replace(
-                stage, setup=work.body(stage.setup), variants=tuple(work.body(body) for body in stage.variants),
+                stage,
+                setup=work.body(stage.setup),
+                variants=tuple(work.body(body) for body in stage.variants),
                 teardown=work.body(stage.teardown),
             )
-        )  # fmt: skip
+        )
     return Program(program.buffers, tuple(stages)), work.grouped

@@ -104,10 +104,16 @@ def series(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str
         more: further properties of the trace.
     """
     return {
-        "type": "scatter", "mode": "lines+markers", "name": name, "x": x, "y": y,
-        "line": line(index), "marker": marker(index), "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": x,
+        "y": y,
+        "line": line(index),
+        "marker": marker(index),
+        "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
         **more,
-    }  # fmt: skip
+    }
 
 
 def faint(hex_colour: str, alpha: float = 0.18) -> str:

@@ -127,9 +127,14 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
             layout.figure(dcc, html, view, theme, bool(seen.get("narrow")), (fixed, state.quantity)) for view in made
         ]
         return [
-            *kept, figures, note, _about(data, rows), [query(state), version, theme], state.view not in TWO_SIDED,
+            *kept,
+            figures,
+            note,
+            _about(data, rows),
+            [query(state), version, theme],
+            state.view not in TWO_SIDED,
             layout.summary(state),
-        ]  # fmt: skip
+        ]
 
     @app.callback(
         Output("cells", "getRowsResponse"),

@@ -12,19 +12,24 @@ from omb_py.results.store.schema import BY_NAME
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = (
-    "benchmark", "backend", "library", "library_version", "binding", "device", "dtype", "op", "ranks", "devices",
-    "size_bytes", "value", "unit", "median_us", "p99_us", "busbw_gbps", "iterations", "validated", "tags", "started_at",
-    "launch_id",
-)  # fmt: skip
+SHOWN = tuple(
+    (
+        "benchmark backend library library_version binding device dtype op ranks devices size_bytes value "
+        "unit median_us p99_us busbw_gbps iterations validated tags started_at launch_id"
+    ).split()
+)
 """Columns of the grid; the downloads have all."""
 BLOCK = 100
 """Rows that are asked for at once."""
 _NUMERIC = tuple(name for name in SHOWN if BY_NAME[name].kind in ("int32", "int64", "float64"))
 _COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
-    "equals": operator.eq, "notEqual": operator.ne, "lessThan": operator.lt, "lessThanOrEqual": operator.le,
-    "greaterThan": operator.gt, "greaterThanOrEqual": operator.ge,
-}  # fmt: skip
+    "equals": operator.eq,
+    "notEqual": operator.ne,
+    "lessThan": operator.lt,
+    "lessThanOrEqual": operator.le,
+    "greaterThan": operator.gt,
+    "greaterThanOrEqual": operator.ge,
+}
 _FOUND: Mapping[str, Callable[[str, str], bool]] = {
     "contains": lambda text, word: word in text,
     "notContains": lambda text, word: word not in text,
@@ -36,10 +41,16 @@ _FOUND: Mapping[str, Callable[[str, str], bool]] = {
 
 
 _HEADS = {
-    "library_version": "version", "devices": "GPUs", "size_bytes": "size (bytes)", "median_us": "median (µs)",
-    "p99_us": "p99 (µs)", "busbw_gbps": "bus bandwidth (GB/s)", "iterations": "samples", "started_at": "started (UTC)",
+    "library_version": "version",
+    "devices": "GPUs",
+    "size_bytes": "size (bytes)",
+    "median_us": "median (µs)",
+    "p99_us": "p99 (µs)",
+    "busbw_gbps": "bus bandwidth (GB/s)",
+    "iterations": "samples",
+    "started_at": "started (UTC)",
     "launch_id": "launch",
-}  # fmt: skip
+}
 _WIDTHS = {"started_at": 230, "launch_id": 230, "tags": 230, "library": 150, "benchmark": 160, "busbw_gbps": 190}
 """Pixels; of the others :data:`_WIDTH`."""
 _WIDTH = 120
@@ -51,12 +62,14 @@ def columns() -> list[dict[str, Any]]:
     numeric = {"type": "numericColumn", "filter": "agNumberColumnFilter"}
     return [
         {
-            "field": name, "headerName": _HEADS.get(name, name), "width": _WIDTHS.get(name, _WIDTH),
+            "field": name,
+            "headerName": _HEADS.get(name, name),
+            "width": _WIDTHS.get(name, _WIDTH),
             **(numeric if name in _NUMERIC else {"filter": "agTextColumnFilter"}),
             **(_DIGITS if BY_NAME[name].kind == "float64" else {}),
         }
         for name in SHOWN
-    ]  # fmt: skip
+    ]
 
 
 def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:

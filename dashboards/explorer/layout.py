@@ -80,16 +80,21 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
 
     def select(name: str, prefix: str, values: list[str]) -> Any:
         chooser = dcc.Dropdown(
-            id=control(prefix + name), options=offered(known[name], values), value=values, multi=True,
+            id=control(prefix + name),
+            options=offered(known[name], values),
+            value=values,
+            multi=True,
             placeholder="all" if not prefix else "same",
-        )  # fmt: skip
+        )
         label = html.Label(SPOKEN.get(name, name), htmlFor=control(prefix + name))
         return html.Div([label, chooser], className="chooser")
 
     size = dcc.Dropdown(
-        id="size", value=state.size or None, placeholder="the smallest",
+        id="size",
+        value=state.size or None,
+        placeholder="the smallest",
         options=[{"label": size_text(s), "value": str(s)} for s in sizes],
-    )  # fmt: skip
+    )
     choices = [
         html.Div(
             [
@@ -164,8 +169,11 @@ def figure(dcc: Any, html: Any, view: View, theme: str, narrow: bool, revision: 
     parts: list[Any] = [html.H3(view.title), html.P(view.caption, className="soft")]
     if view.spec is not None:
         layout = {
-            **view.spec["layout"], "template": style.template(theme), "autosize": True, "uirevision": revision[0],
-        }  # fmt: skip
+            **view.spec["layout"],
+            "template": style.template(theme),
+            "autosize": True,
+            "uirevision": revision[0],
+        }
         layout = _stacked(layout) if narrow else layout
         for name in [name for name in layout if name.startswith("yaxis")]:
             layout[name] = {**layout[name], "uirevision": "".join(revision)}

@@ -47,9 +47,13 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
                 if message is None or (where, held) != (device, buffer):
                     continue
                 lower = lower_bound_us(
-                    row["bw_formula"], row["benchmark"], row["bytes_total"] or 0, row["ranks"] or 1, message.alpha_us,
+                    row["bw_formula"],
+                    row["benchmark"],
+                    row["bytes_total"] or 0,
+                    row["ranks"] or 1,
+                    message.alpha_us,
                     message.beta_us,
-                )  # fmt: skip
+                )
                 if lower is not None:
                     found[at] = min(lower, found.get(at, lower))
     made = [(*at, lower) for at, lower in found.items()]
@@ -87,11 +91,15 @@ def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence
     places = theme.sizes_on_axis(sizes)
     data: list[dict[str, Any]] = [
         theme.series(
-            i, theme.label(label), [places[size] for size, _, _ in points], [ratio for _, _, ratio in points],
-            "%{text}: %{y:.3g}× the lower bound", text=[size_text(size) for size, _, _ in points],
+            i,
+            theme.label(label),
+            [places[size] for size, _, _ in points],
+            [ratio for _, _, ratio in points],
+            "%{text}: %{y:.3g}× the lower bound",
+            text=[size_text(size) for size, _, _ in points],
         )
         for i, (label, points) in enumerate(drawn)
-    ]  # fmt: skip
+    ]
     every = [(ratio, size, label) for label, points in drawn for size, _, ratio in points]
     near, far = min(every), max(every)
 

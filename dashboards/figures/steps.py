@@ -69,18 +69,27 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
     names = _names(drawn["workload"])
     data: list[dict[str, Any]] = [
         {
-            "type": "scatter", "mode": "lines", "name": "exposed communication", "hoverinfo": "skip",
+            "type": "scatter",
+            "mode": "lines",
+            "name": "exposed communication",
+            "hoverinfo": "skip",
             "x": [v for r in records(drawn) for v in (theme.finite(r.compute_us), theme.finite(r.step_us), None)],
             "y": [v for text in names for v in (text, text, None)],
             "line": {"color": theme.GREY, "width": 6},
         }
-    ]  # fmt: skip
+    ]
     for index, (column, text) in enumerate(_DRAWN.items()):
-        data.append({
-            "type": "scatter", "mode": "markers", "name": text, "x": theme.numbers(drawn[column]), "y": names,
-            "marker": {**theme.marker(index), "size": 9},
-            "hovertemplate": f"%{{y}}: {text} %{{x:.4g}} µs<extra></extra>",
-        })  # fmt: skip
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": text,
+                "x": theme.numbers(drawn[column]),
+                "y": names,
+                "marker": {**theme.marker(index), "size": 9},
+                "hovertemplate": f"%{{y}}: {text} %{{x:.4g}} µs<extra></extra>",
+            }
+        )
     height = 150 + 26 * len(drawn)
     layout = theme.layout(
         height=height,
@@ -99,13 +108,29 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
     notes = ["In flight: all calls at once, whatever depends on what; one by one: each until it is done."]
     if len(middle) > len(drawn):
         notes.append(f"Drawn: the first {len(drawn)} of {len(middle)}; the table has all.")
-    heads = ("workload", "step µs", "computing µs", "exposed µs", "exposed, %", "one by one µs", "in flight µs",
-             "launches")  # fmt: skip
+    heads = (
+        "workload",
+        "step µs",
+        "computing µs",
+        "exposed µs",
+        "exposed, %",
+        "one by one µs",
+        "in flight µs",
+        "launches",
+    )
     lines = [
-        (r.workload, float(r.step_us), float(r.compute_us), float(r.exposed_us), 100 * float(r.exposed_us / r.step_us),
-         float(r.serial_us), float(r.flight_us), int(r.launches))
+        (
+            r.workload,
+            float(r.step_us),
+            float(r.compute_us),
+            float(r.exposed_us),
+            100 * float(r.exposed_us / r.step_us),
+            float(r.serial_us),
+            float(r.flight_us),
+            int(r.launches),
+        )
         for r in records(middle)
-    ]  # fmt: skip
+    ]
     caption = f"{plural(int(steps['launch_id'].nunique()), 'launch')}; medians over launches of means over ranks"
     return View("steps", title, caption, {"data": data, "layout": layout}, notes=tuple(notes), **table(heads, lines))
 

@@ -83,10 +83,12 @@ def verdict_table(told: Mapping[str, Any], keys: Collection[str] | None = None) 
     return pd.DataFrame([_row(cell, named(cell)) for cell in cells], columns=[*_COLUMNS])
 
 
-_COLUMNS = (
-    "cell", "verdict", "ratio", "low", "high", "size_bytes", "series", "base_us", "new_us", "launches_base",
-    "launches_new", "detectable", "comparability_key", "tail",
-)  # fmt: skip
+_COLUMNS = tuple(
+    (
+        "cell verdict ratio low high size_bytes series base_us new_us launches_base launches_new detectable "
+        "comparability_key tail"
+    ).split()
+)
 
 
 def _row(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -96,13 +98,20 @@ def _row(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
     tail = cell.get("tail") or {}
     return {
         "cell": name + (f", {question}" if question != "median" else "") + ("*" if cell.get("sync_limited") else ""),
-        "verdict": cell["verdict"], "ratio": answer.get("ratio"), "low": answer.get("low"), "high": answer.get("high"),
-        "size_bytes": cell.get("size_bytes") or None, "series": ", ".join([cell["benchmark"], *name.split(", ")[1:]]),
-        "base_us": answer.get("base_us"), "new_us": answer.get("new_us"),
-        "launches_base": launches[0], "launches_new": launches[1],
+        "verdict": cell["verdict"],
+        "ratio": answer.get("ratio"),
+        "low": answer.get("low"),
+        "high": answer.get("high"),
+        "size_bytes": cell.get("size_bytes") or None,
+        "series": ", ".join([cell["benchmark"], *name.split(", ")[1:]]),
+        "base_us": answer.get("base_us"),
+        "new_us": answer.get("new_us"),
+        "launches_base": launches[0],
+        "launches_new": launches[1],
         "detectable": None if detectable is None else detectable - 1,
-        "comparability_key": cell.get("comparability_key"), "tail": tail.get("verdict"),
-    }  # fmt: skip
+        "comparability_key": cell.get("comparability_key"),
+        "tail": tail.get("verdict"),
+    }
 
 
 def _deciding(cell: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:

@@ -30,10 +30,22 @@ Made = tuple[View, "pd.DataFrame"]
 
 _ROW = tuple(
     dict.fromkeys(
-        ("run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key", "comparability_key",
-         "bytes_total", "bw_formula", *STATISTIC, *WHO, *COMPARED)
+        (
+            "run_id",
+            "launch_id",
+            "launch_index",
+            "started_at",
+            "library_version",
+            "environment_key",
+            "comparability_key",
+            "bytes_total",
+            "bw_formula",
+            *STATISTIC,
+            *WHO,
+            *COMPARED,
+        )
     )
-)  # fmt: skip
+)
 ALSO = tuple(name for name in _ROW if name not in cells.NEEDED)
 """Columns needed here and by no figure."""
 MESSAGES = "latency"

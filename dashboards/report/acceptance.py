@@ -67,17 +67,24 @@ def sections(found: Verdicts, frame: pd.DataFrame, store: Path) -> list[Section]
         Section("curves", "What was measured", [], _curves(frame)),
         Section("pairs", "Pairs of nodes", [_pairs_text(found)], _late(frame)),
         Section("guidelines", "Guidelines", [_asked(guidelines, "guideline")], _some("guidelines", guidelines)),
-        Section("efficiency", "Scaling and efficiency", [_asked(by_source["lower bound"], "lower bound")],
-                [*_some("efficiency", by_source["lower bound"]), *_scaling(frame)]),
-        Section("stability", "Stability and interference",
-                [_asked(by_source["drift"], "drift"), _asked(by_source["interference"], "interference")],
-                _some("stability", by_source["drift"] + by_source["interference"])),
+        Section(
+            "efficiency",
+            "Scaling and efficiency",
+            [_asked(by_source["lower bound"], "lower bound")],
+            [*_some("efficiency", by_source["lower bound"]), *_scaling(frame)],
+        ),
+        Section(
+            "stability",
+            "Stability and interference",
+            [_asked(by_source["drift"], "drift"), _asked(by_source["interference"], "interference")],
+            _some("stability", by_source["drift"] + by_source["interference"]),
+        ),
         Section("correctness", "Correctness", [] if found.checked else ["Not checked."], _checks(found)),
         Section("incidents", "Incidents and retests", [_incidents_text(found)], [_incidents(found), _launches(found)]),
         Section("method", "Method", [*METHOD, site_rate(store).sentence()], as_list=True),
         Section("data", "Raw data", [], [_files(found)]),
         Section("again", "How to do it again", [found.command or "omb-py accept SUITE"]),
-    ]  # fmt: skip
+    ]
 
 
 _LATER = ("guideline", "lower bound", "drift", "interference")
@@ -97,12 +104,29 @@ def board(found: Verdicts) -> View:
     layout = theme.layout(
         height=130 + 24 * len(drawn),
         xaxis={**theme.value_axis("measured over bound (ratio)", values=[*reach, 1.0])},
-        yaxis={"type": "category", "autorange": "reversed", "categoryorder": "array", "categoryarray": names,
-               "tickmode": "array", "tickvals": names,
-               "ticktext": [theme.escape(shortened(one.case.name)) for one in drawn]},
-        shapes=[{"type": "line", "xref": "x", "yref": "paper", "x0": 1, "x1": 1, "y0": 0, "y1": 1,
-                 "line": {"width": 1, "color": theme.GREY}, "layer": "below"}],
-    )  # fmt: skip
+        yaxis={
+            "type": "category",
+            "autorange": "reversed",
+            "categoryorder": "array",
+            "categoryarray": names,
+            "tickmode": "array",
+            "tickvals": names,
+            "ticktext": [theme.escape(shortened(one.case.name)) for one in drawn],
+        },
+        shapes=[
+            {
+                "type": "line",
+                "xref": "x",
+                "yref": "paper",
+                "x0": 1,
+                "x1": 1,
+                "y0": 0,
+                "y1": 1,
+                "line": {"width": 1, "color": theme.GREY},
+                "layer": "below",
+            }
+        ],
+    )
     spec = {"data": data, "layout": layout} if drawn else None
     caption = f"{plural(found.launches, 'launch')}; bars are the two one-sided limits that decide"
     return View("criteria", headline(found), caption, spec, notes=_board_notes(found, drawn), **_verdict_table(ranked))
@@ -130,18 +154,24 @@ def _points(mine: Sequence[Verdict], word: str) -> dict[str, Any]:
     values = [1 + (margin(one) or 0.0) for one in mine]
     ends = [[_over(one, end) for one in mine] for end in ("low", "high")]
     bars = {
-        "type": "data", "symmetric": False, "thickness": 1.5,
+        "type": "data",
+        "symmetric": False,
+        "thickness": 1.5,
         "array": [None if h is None else max(h - v, 0.0) for h, v in zip(ends[1], values, strict=True)],
         "arrayminus": [None if lo is None else max(v - lo, 0.0) for lo, v in zip(ends[0], values, strict=True)],
-    }  # fmt: skip
+    }
     return {
-        "type": "scatter", "mode": "markers", "name": word.lower(), "x": values,
-        "y": [theme.escape(one.case.name) for one in mine], "error_x": bars,
+        "type": "scatter",
+        "mode": "markers",
+        "name": word.lower(),
+        "x": values,
+        "y": [theme.escape(one.case.name) for one in mine],
+        "error_x": bars,
         "customdata": [end for pair in zip(*ends, strict=True) for end in pair],
         "marker": {"symbol": theme.VERDICT_MARKERS[word], "size": 10, "color": theme.VERDICT_COLOURS[word]},
         "text": [theme.escape(f"{number(one, one.measured)}, {one.case.bound}") for one in mine],
         "hovertemplate": "%{y}: %{text}<extra>" + word.lower() + "</extra>",
-    }  # fmt: skip
+    }
 
 
 def _over(one: Verdict, end: str) -> float | None:
@@ -176,10 +206,15 @@ def _pairs_text(found: Verdicts) -> str:
 
 def _signatures(found: Verdicts) -> View:
     facts = [
-        ("system", ", ".join(found.hosts)), ("libraries", ", ".join(found.libraries)), ("begun", found.started_at),
-        ("took", f"{found.seconds:.0f} s"), ("measured by", _who()), ("verdict", found.word),
-        ("signed for the supplier, date", ""), ("signed for the customer, date", ""),
-    ]  # fmt: skip
+        ("system", ", ".join(found.hosts)),
+        ("libraries", ", ".join(found.libraries)),
+        ("begun", found.started_at),
+        ("took", f"{found.seconds:.0f} s"),
+        ("measured by", _who()),
+        ("verdict", found.word),
+        ("signed for the supplier, date", ""),
+        ("signed for the customer, date", ""),
+    ]
     return View("cover", headline(found), found.description, None, **table(("", ""), facts))
 
 

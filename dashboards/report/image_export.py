@@ -18,20 +18,21 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.results.store.schema import COLUMNS
 
 FORMS = ("png", "pdf")
-BROWSERS = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge",
-    "headless_shell",
-)  # fmt: skip
+BROWSERS = tuple(
+    "chromium chromium-browser google-chrome google-chrome-stable chrome microsoft-edge headless_shell".split()
+)
 VARIABLE = "BROWSER_PATH"
 """Names another browser."""
 PATIENCE_S = 60
 _WIDTH, _MARGIN, _LINE, _LETTERS = 1000, 60, 22, 100
 """Of a picture, in pixels: its width, what is left free, the height of a line of text; and letters of a line."""
-_FLAGS = (
-    "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-pdf-header-footer",
-    "--virtual-time-budget=8000", "--force-device-scale-factor=2",
-)  # fmt: skip
+_FLAGS = tuple(
+    (
+        "--headless --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
+        "--disable-sync --disable-dev-shm-usage --hide-scrollbars --no-pdf-header-footer "
+        "--virtual-time-budget=8000 --force-device-scale-factor=2"
+    ).split()
+)
 
 
 def browser() -> str:

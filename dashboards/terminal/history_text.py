@@ -60,9 +60,14 @@ def _cells(level: Level, step: Step | None) -> list[str]:
     versions = level.versions[0] if len(level.versions) == 1 else f"{level.versions[0]} … {level.versions[-1]}"
     change = ["", ""] if step is None else [_percent(step.ratio), f"{step.p:.3f}"]
     return [
-        level.first.started_at[:16].replace("T", " "), level.first.launch_id, versions, str(level.launches),
-        f"{level.time_us:.3f}", f"{100 * level.spread:.1f} %", *change,
-    ]  # fmt: skip
+        level.first.started_at[:16].replace("T", " "),
+        level.first.launch_id,
+        versions,
+        str(level.launches),
+        f"{level.time_us:.3f}",
+        f"{100 * level.spread:.1f} %",
+        *change,
+    ]
 
 
 def _percent(ratio: float) -> str:

@@ -13,9 +13,17 @@ from omb_py.results.compare.report import Report
 from omb_py.results.formats import accept_forms, guideline_forms
 from omb_py.results.formats.compare_forms import HEADS, grouped
 
-_STYLES = {"SLOWER": "bold red", "FASTER": "bold green", "UNCLEAR": "yellow", "NOT COMPARABLE": "magenta",
-           "VIOLATED": "bold red", "WRONG": "bold red",
-           "FAIL": "bold red", "ERROR": "magenta", "MARGINAL": "yellow"}  # fmt: skip
+_STYLES = {
+    "SLOWER": "bold red",
+    "FASTER": "bold green",
+    "UNCLEAR": "yellow",
+    "NOT COMPARABLE": "magenta",
+    "VIOLATED": "bold red",
+    "WRONG": "bold red",
+    "FAIL": "bold red",
+    "ERROR": "magenta",
+    "MARGINAL": "yellow",
+}
 _LEFT = ("cell", "of", "verdict", "tail", "tail verdict", "guideline", "criterion", "source", "bound", "note")
 
 

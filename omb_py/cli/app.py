@@ -144,7 +144,11 @@ ROOT = Root(
     "omb-py",
     params=[
         click.Option(
-            ["-v", "--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version,
+            ["-v", "--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_version,
             help="Show the version and exit.",
         ),
         debug_option(),
@@ -155,7 +159,7 @@ ROOT = Root(
     no_args_is_help=False,
     help="Communication benchmarks over MPI, from Python: OSU's numbers, every sample kept.\n\n"
     "omb-py BENCHMARK --help lists the options of a benchmark. Names may have OMB's osu_ in front.",
-)  # fmt: skip
+)
 
 
 def invoke(words: Sequence[str]) -> int:

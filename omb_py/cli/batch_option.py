@@ -48,20 +48,50 @@ def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
 
 def _options() -> list[click.Option]:
     return [
-        Grouped(["--submit"], heading=_HEADING, metavar="NAME", type=word("scheduler", SCHEDULERS),
-                help=f"Write the batch script of this command line, submit it, wait, and collect: "
-                f"{', '.join(SCHEDULERS)}. (default: run here)"),
-        Grouped(["--print-script"], heading=_HEADING, is_flag=True,
-                help="Print the script instead of submitting it. (default: off)"),
-        Grouped(["--nodes"], heading=_HEADING, metavar="N", type=whole("nodes", 1),
-                help="Nodes of a job. (default: the scheduler's)"),
-        Grouped(["--array"], heading=_HEADING, metavar="N", type=whole("array", 1),
-                help="So many jobs alike, each with nodes of its own. (default: 1)"),
-        Grouped(["--subset"], heading=_HEADING, metavar="NODES", multiple=True, type=Parsed("nodes", _nodes),
-                help="A job on these nodes, as node[1-4]. Repeat it. (default: any)"),
-        Grouped(["--submit-args"], heading=_HEADING, metavar="TEXT", type=Parsed("text", _shell_words),
-                help="Words for sbatch, as one text: '--partition=gpu --time=30'. (default: none)"),
-    ]  # fmt: skip
+        Grouped(
+            ["--submit"],
+            heading=_HEADING,
+            metavar="NAME",
+            type=word("scheduler", SCHEDULERS),
+            help=f"Write the batch script of this command line, submit it, wait, and collect: "
+            f"{', '.join(SCHEDULERS)}. (default: run here)",
+        ),
+        Grouped(
+            ["--print-script"],
+            heading=_HEADING,
+            is_flag=True,
+            help="Print the script instead of submitting it. (default: off)",
+        ),
+        Grouped(
+            ["--nodes"],
+            heading=_HEADING,
+            metavar="N",
+            type=whole("nodes", 1),
+            help="Nodes of a job. (default: the scheduler's)",
+        ),
+        Grouped(
+            ["--array"],
+            heading=_HEADING,
+            metavar="N",
+            type=whole("array", 1),
+            help="So many jobs alike, each with nodes of its own. (default: 1)",
+        ),
+        Grouped(
+            ["--subset"],
+            heading=_HEADING,
+            metavar="NODES",
+            multiple=True,
+            type=Parsed("nodes", _nodes),
+            help="A job on these nodes, as node[1-4]. Repeat it. (default: any)",
+        ),
+        Grouped(
+            ["--submit-args"],
+            heading=_HEADING,
+            metavar="TEXT",
+            type=Parsed("text", _shell_words),
+            help="Words for sbatch, as one text: '--partition=gpu --time=30'. (default: none)",
+        ),
+    ]
 
 
 def _nodes(text: str) -> str:
@@ -83,9 +113,14 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], min
     if mine["subset"] and mine["array"]:
         raise UsageError("--subset names the nodes of each job, --array leaves them to the scheduler: leave one out")
     batch = Batch(
-        words, (Path.cwd() / _FOLDER), mine["nodes"], values.get("ranks"), array=mine["array"] or 1,
-        subsets=mine["subset"], extra=mine["submit_args"] or (),
-    )  # fmt: skip
+        words,
+        (Path.cwd() / _FOLDER),
+        mine["nodes"],
+        values.get("ranks"),
+        array=mine["array"] or 1,
+        subsets=mine["subset"],
+        extra=mine["submit_args"] or (),
+    )
     if mine["print_script"]:
         click.echo(script_of(batch), nl=False)
         return 0

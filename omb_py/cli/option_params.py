@@ -91,9 +91,13 @@ def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") 
     """``-n N``. With `unset`, the words for what is meant without it, it has no default; else :data:`DEFAULT_RANKS`."""
     count = {} if unset else {"default": DEFAULT_RANKS}
     return Grouped(
-        ["-n", "--ranks"], heading=heading, metavar="N", type=whole("ranks", 1),
-        help=f"{text} (default: {unset or DEFAULT_RANKS})", **count,
-    )  # fmt: skip
+        ["-n", "--ranks"],
+        heading=heading,
+        metavar="N",
+        type=whole("ranks", 1),
+        help=f"{text} (default: {unset or DEFAULT_RANKS})",
+        **count,
+    )
 
 
 def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
@@ -105,119 +109,232 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
     types = f"{', '.join(DTYPES)}; OMB's {', '.join(OMB_NAMES)}, and all (char, int32, float32)"
     return [
         _option(
-            heading, "--backend", "LIST", f"Communication libraries: {kinds}. Several, with commas, take turns.",
-            ",".join(request.backends), comma_list("backend", tuple(OFFERS)),
+            heading,
+            "--backend",
+            "LIST",
+            f"Communication libraries: {kinds}. Several, with commas, take turns.",
+            ",".join(request.backends),
+            comma_list("backend", tuple(OFFERS)),
         ),
         _option(
-            heading, "--binding", "LIST",
+            heading,
+            "--binding",
+            "LIST",
             f"Who issues the calls: native is machine code that calls the library; all: {', '.join(every)}. "
             "Several take turns.",
-            OFFERS[request.backends[0]].bindings[0], comma_list("binding", every),
+            OFFERS[request.backends[0]].bindings[0],
+            comma_list("binding", every),
         ),
         _option(
-            heading, "-m --message-size", "SIZES",
+            heading,
+            "-m --message-size",
+            "SIZES",
             "Bytes: MAX, MIN:MAX, MIN:MAX:FACTOR or a list A,B,C, as 4K, 1MiB, 2^20. One size alone is 8:8.",
-            sweep, Parsed("sizes", str), name="sizes", hidden=not takes(b, "sizes"),
+            sweep,
+            Parsed("sizes", str),
+            name="sizes",
+            hidden=not takes(b, "sizes"),
         ),
         _option(
-            heading, "-T --type", "TYPE", f"Element types: {types}. Repeat it or use commas for several.",
-            b.dtype, comma_list("type", [*DTYPES, *OMB_NAMES, "all"]), name="dtypes", multiple=True,
+            heading,
+            "-T --type",
+            "TYPE",
+            f"Element types: {types}. Repeat it or use commas for several.",
+            b.dtype,
+            comma_list("type", [*DTYPES, *OMB_NAMES, "all"]),
+            name="dtypes",
+            multiple=True,
             hidden=not takes(b, "type"),
         ),
         _option(
-            heading, "--op", "OP", f"Reduction: {', '.join(OPS)}.", cell.op,
-            Parsed("operation", lambda text: text.strip().lower().removeprefix("mpi_"), OPS), hidden=not takes(b, "op"),
+            heading,
+            "--op",
+            "OP",
+            f"Reduction: {', '.join(OPS)}.",
+            cell.op,
+            Parsed("operation", lambda text: text.strip().lower().removeprefix("mpi_"), OPS),
+            hidden=not takes(b, "op"),
         ),
         _option(
-            heading, "-W --window-size", "N", "Messages in flight.", str(cell.window),
-            whole("window size", 1), name="window", hidden=not takes(b, "window"),
+            heading,
+            "-W --window-size",
+            "N",
+            "Messages in flight.",
+            str(cell.window),
+            whole("window size", 1),
+            name="window",
+            hidden=not takes(b, "window"),
         ),
         _option(
-            heading, "-w --win-options", "KIND", f"How the window is made: {', '.join(WINDOWS)}.", cell.window_kind,
-            word("window kind", tuple(WINDOWS)), name="window_kind", hidden=not takes(b, "window_kind"),
+            heading,
+            "-w --win-options",
+            "KIND",
+            f"How the window is made: {', '.join(WINDOWS)}.",
+            cell.window_kind,
+            word("window kind", tuple(WINDOWS)),
+            name="window_kind",
+            hidden=not takes(b, "window_kind"),
         ),
         _option(
-            heading, "-s --sync-option", "KIND", f"What completes the operation: {', '.join(_syncs(b))}.", cell.sync,
-            word("synchronisation", tuple(SYNCS)), name="sync", hidden=not takes(b, "sync"),
+            heading,
+            "-s --sync-option",
+            "KIND",
+            f"What completes the operation: {', '.join(_syncs(b))}.",
+            cell.sync,
+            word("synchronisation", tuple(SYNCS)),
+            name="sync",
+            hidden=not takes(b, "sync"),
         ),
         _flag(heading, "-l --in-place", "Use MPI_IN_PLACE.", hidden=not takes(b, "in_place")),
         _option(
-            heading, "-k --root-rank", "fixed:N|rotate", "The root; rotate: another one in every iteration.",
-            f"fixed:{cell.root}", Parsed("root", parse_root), name="root", hidden=not takes(b, "root"),
+            heading,
+            "-k --root-rank",
+            "fixed:N|rotate",
+            "The root; rotate: another one in every iteration.",
+            f"fixed:{cell.root}",
+            Parsed("root", parse_root),
+            name="root",
+            hidden=not takes(b, "root"),
         ),
         _flag(
-            heading, "-V --vary-window", "Windows " + ", ".join(map(str, VARIED_WINDOWS)) + " in turn, in two tables.",
+            heading,
+            "-V --vary-window",
+            "Windows " + ", ".join(map(str, VARIED_WINDOWS)) + " in turn, in two tables.",
             hidden=not takes(b, "vary_window"),
         ),
         _option(
-            heading, "-R --print-rate", "0|1", "Print the message rate.", str(cell.print_rate),
-            Parsed("rate", parse_switch), name="print_rate", hidden=not takes(b, "print_rate"),
+            heading,
+            "-R --print-rate",
+            "0|1",
+            "Print the message rate.",
+            str(cell.print_rate),
+            Parsed("rate", parse_switch),
+            name="print_rate",
+            hidden=not takes(b, "print_rate"),
         ),
         _option(
-            heading, "-b --buffer-num", "KIND",
+            heading,
+            "-b --buffer-num",
+            "KIND",
             "single: one buffer to send and one to receive; multiple: one of each for every message of a window"
-            f"{_IN_TURN if 'window' not in b.options else ''}.", cell.buffer_num,
-            word("number of buffers", BUFFER_NUMS), name="buffer_num", hidden=not takes(b, "buffer_num"),
+            f"{_IN_TURN if 'window' not in b.options else ''}.",
+            cell.buffer_num,
+            word("number of buffers", BUFFER_NUMS),
+            name="buffer_num",
+            hidden=not takes(b, "buffer_num"),
         ),
         _option(
-            heading, "-D --ddt", "LAYOUT",
+            heading,
+            "-D --ddt",
+            "LAYOUT",
             "Derived datatype of a message: cont, vect:STRIDE:BLOCK, or indx:FILE with lines DISPLACEMENT, LENGTH; "
-            "in elements, repeated as often as it fits.", "none, plain elements",
-            Parsed("layout", parse_layout), hidden=not takes(b, "ddt"),
+            "in elements, repeated as often as it fits.",
+            "none, plain elements",
+            Parsed("layout", parse_layout),
+            hidden=not takes(b, "ddt"),
         ),
         _option(
-            heading, "-q --partitions", "N", "Parts of a message.", str(cell.partitions),
-            whole("number of partitions", 1), hidden=not takes(b, "partitions"),
+            heading,
+            "-q --partitions",
+            "N",
+            "Parts of a message.",
+            str(cell.partitions),
+            whole("number of partitions", 1),
+            hidden=not takes(b, "partitions"),
         ),
         _on_t(b, cell, heading),
         _option(
-            heading, "--imbalance", "F",
+            heading,
+            "--imbalance",
+            "F",
             "Blocks of different sizes: from (1 - F) times the size on rank 0 to (1 + F) times on the last.",
-            "0, all the same, as in OMB", Parsed("fraction", parse_imbalance), hidden=not takes(b, "imbalance"),
+            "0, all the same, as in OMB",
+            Parsed("fraction", parse_imbalance),
+            hidden=not takes(b, "imbalance"),
         ),
         _option(
-            heading, "--traffic", "FILE",
+            heading,
+            "--traffic",
+            "FILE",
             "What each rank sends to each: a line of N numbers for each of N ranks; their mean is the message size.",
-            "all the same", Parsed("traffic", parse_traffic), hidden=not takes(b, "traffic"),
+            "all the same",
+            Parsed("traffic", parse_traffic),
+            hidden=not takes(b, "traffic"),
         ),
         _option(
-            heading, "-N --nhbr", "GRAPH",
-            "Neighbors: cart:DIMENSIONS:RADIUS, or graph:FILE with lines SOURCE, TARGET.", cell.neighborhood,
-            Parsed("neighborhood", parse_neighborhood), name="neighborhood", hidden=not takes(b, "neighborhood"),
+            heading,
+            "-N --nhbr",
+            "GRAPH",
+            "Neighbors: cart:DIMENSIONS:RADIUS, or graph:FILE with lines SOURCE, TARGET.",
+            cell.neighborhood,
+            Parsed("neighborhood", parse_neighborhood),
+            name="neighborhood",
+            hidden=not takes(b, "neighborhood"),
         ),
         _option(
-            heading, "--workload", "NAME:KEY=VALUE,…",
-            "What a step asks for, as ddp:model=resnet50; omb-py workloads lists names and keys.", cell.workload,
-            Parsed("workload", _workload), hidden=not takes(b, "workload"),
+            heading,
+            "--workload",
+            "NAME:KEY=VALUE,…",
+            "What a step asks for, as ddp:model=resnet50; omb-py workloads lists names and keys.",
+            cell.workload,
+            Parsed("workload", _workload),
+            hidden=not takes(b, "workload"),
         ),
         _option(
-            heading, "--cache", "KIND",
+            heading,
+            "--cache",
+            "KIND",
             "hot: the same buffers every time, as in OMB; rotate: others each time, over twice the last-level cache.",
-            cell.cache, word("cache", CACHES), hidden=not takes(b, "cache"),
+            cell.cache,
+            word("cache", CACHES),
+            hidden=not takes(b, "cache"),
         ),
         _option(
-            heading, "-r --cuda-target", "KIND", f"What computes meanwhile: {', '.join(FILLERS)} (both of them).",
-            cell.filler, word("filler", FILLERS), name="filler", hidden=not takes(b, "tests"),
+            heading,
+            "-r --cuda-target",
+            "KIND",
+            f"What computes meanwhile: {', '.join(FILLERS)} (both of them).",
+            cell.filler,
+            word("filler", FILLERS),
+            name="filler",
+            hidden=not takes(b, "tests"),
         ),
         _option(
-            heading, "--timing", "MODE",
-            f"With --backend nccl, where calls return before they are done: {', '.join(MODES)}.", "isolated",
-            word("timing", MODES), hidden=b.family != "collective",
+            heading,
+            "--timing",
+            "MODE",
+            f"With --backend nccl, where calls return before they are done: {', '.join(MODES)}.",
+            "isolated",
+            word("timing", MODES),
+            hidden=b.family != "collective",
         ),
         _option(
-            heading, "--batch", "N", "Calls of a sample that is pipelined, a graph or spin-gated.", str(BATCH),
-            whole("batch", 1), hidden=b.family != "collective",
+            heading,
+            "--batch",
+            "N",
+            "Calls of a sample that is pipelined, a graph or spin-gated.",
+            str(BATCH),
+            whole("batch", 1),
+            hidden=b.family != "collective",
         ),
         _option(
-            heading, "--nccl", "K=V,…", f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",
-            "NCCL's own choices", Parsed("settings", canonical_text),
+            heading,
+            "--nccl",
+            "K=V,…",
+            f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",
+            "NCCL's own choices",
+            Parsed("settings", canonical_text),
         ),
         _option(
-            heading, "--process-sync", "KIND",
+            heading,
+            "--process-sync",
+            "KIND",
             "Between iterations, untimed: barrier, dissemination (made of messages), roundtime (a common clock), none.",
-            cell.process_sync, word("process synchronisation", KINDS), hidden=not takes(b, "process_sync"),
+            cell.process_sync,
+            word("process synchronisation", KINDS),
+            hidden=not takes(b, "process_sync"),
         ),
-    ]  # fmt: skip
+    ]
 
 
 _IN_TURN = f", or for up to {MOST_IN_TURN} iterations in turn"
@@ -233,18 +350,34 @@ def _on_t(b: Benchmark, cell: Cell, heading: str) -> click.Option:
     """OMB's ``-t``: test calls, threads or processes, by benchmark."""
     if takes(b, "thread_counts"):
         return _option(
-            heading, "-t --num-threads", "[S:]R", "Threads that send on rank 0 and that receive on rank 1.",
-            cell.thread_counts, Parsed("threads", partial(parse_counts, sender=1)), name="thread_counts",
-        )  # fmt: skip
+            heading,
+            "-t --num-threads",
+            "[S:]R",
+            "Threads that send on rank 0 and that receive on rank 1.",
+            cell.thread_counts,
+            Parsed("threads", partial(parse_counts, sender=1)),
+            name="thread_counts",
+        )
     if takes(b, "process_counts"):
         return _option(
-            heading, "-t --num-processes", "[S:]R", "Forked children that sleep beside rank 0 and beside rank 1.",
-            cell.process_counts, Parsed("processes", partial(parse_counts, sender=2)), name="process_counts",
-        )  # fmt: skip
+            heading,
+            "-t --num-processes",
+            "[S:]R",
+            "Forked children that sleep beside rank 0 and beside rank 1.",
+            cell.process_counts,
+            Parsed("processes", partial(parse_counts, sender=2)),
+            name="process_counts",
+        )
     return _option(
-        heading, "-t --num-test-calls", "N", "Calls of MPI_Test between pieces of the computing.",
-        str(cell.tests), whole("number of test calls", 0), name="tests", hidden=not takes(b, "tests"),
-    )  # fmt: skip
+        heading,
+        "-t --num-test-calls",
+        "N",
+        "Calls of MPI_Test between pieces of the computing.",
+        str(cell.tests),
+        whole("number of test calls", 0),
+        name="tests",
+        hidden=not takes(b, "tests"),
+    )
 
 
 def parse_switch(text: str) -> int:
@@ -258,51 +391,85 @@ def _where(b: Benchmark, request: Request) -> list[click.Parameter]:
     heading = "Where"
     return [
         ranks_option(
-            heading, f"Number of ranks; {b.name} takes {b.ranks.text}.",
+            heading,
+            f"Number of ranks; {b.name} takes {b.ranks.text}.",
             f"{DEFAULT_RANKS}, or what the launcher around it started",
         ),
         _option(
-            heading, "-d --device", "LIST",
+            heading,
+            "-d --device",
+            "LIST",
             f"Where buffers live: {', '.join(DEVICES)}; managed is managed memory of the GPU. Several take turns.",
-            request.device, joined("device", (*DEVICES, MANAGED)),
+            request.device,
+            joined("device", (*DEVICES, MANAGED)),
         ),
         _flag(heading, "--share-device", "Let several ranks use one device; rows are labelled."),
         _option(
-            heading, "--staging", "KIND",
+            heading,
+            "--staging",
+            "KIND",
             "MPI on a device: auto copies through the host where the library takes no device buffers; never: exit 3.",
-            request.staging, word("staging", STAGINGS),
+            request.staging,
+            word("staging", STAGINGS),
         ),
         _option(
-            heading, "--buffer", "KIND",
+            heading,
+            "--buffer",
+            "KIND",
             f"What holds the bytes: {', '.join(BUFFERS)} (pickled); on a device also {', '.join(ON_DEVICE)}.",
-            request.buffer, word("buffer", tuple(dict.fromkeys((*BUFFERS, *ON_DEVICE)))),
+            request.buffer,
+            word("buffer", tuple(dict.fromkeys((*BUFFERS, *ON_DEVICE)))),
         ),
         _option(
-            heading, "--object", "KIND", f"With --buffer object: what is pickled: {', '.join(OBJECTS)}.", OBJECTS[0],
-            word("object", OBJECTS), name="object_kind", hidden=not takes(b, "object"),
+            heading,
+            "--object",
+            "KIND",
+            f"With --buffer object: what is pickled: {', '.join(OBJECTS)}.",
+            OBJECTS[0],
+            word("object", OBJECTS),
+            name="object_kind",
+            hidden=not takes(b, "object"),
         ),
         _flag(
-            heading, "--out-of-band", "With --buffer object: send large buffers beside the pickle (mpi4py.util.pkl5).",
+            heading,
+            "--out-of-band",
+            "With --buffer object: send large buffers beside the pickle (mpi4py.util.pkl5).",
             hidden=not takes(b, "out_of_band"),
         ),
         _option(
-            heading, "--hosts", "LIST", "Hosts to start ranks on, with commas.", "this one, or those of the batch job",
+            heading,
+            "--hosts",
+            "LIST",
+            "Hosts to start ranks on, with commas.",
+            "this one, or those of the batch job",
             comma_list("host", keep_case=True),
         ),
         _option(
-            heading, "--launcher", "NAME", f"What starts the ranks: {', '.join(LAUNCHERS)}.", request.launcher,
+            heading,
+            "--launcher",
+            "NAME",
+            f"What starts the ranks: {', '.join(LAUNCHERS)}.",
+            request.launcher,
             word("launcher", LAUNCHERS),
         ),
         _option(
-            heading, "--launcher-args", "TEXT", "Words for the launcher, as one text: '--bind-to none'.", "none",
+            heading,
+            "--launcher-args",
+            "TEXT",
+            "Words for the launcher, as one text: '--bind-to none'.",
+            "none",
             Parsed("text", _shell_words),
         ),
         _option(
-            heading, "--thread-level", "LEVEL", f"MPI thread level to ask for: {', '.join(THREAD_LEVELS)}.",
-            f"{b.needs.thread_level}; with binding mpi4py multiple", word("thread level", THREAD_LEVELS),
+            heading,
+            "--thread-level",
+            "LEVEL",
+            f"MPI thread level to ask for: {', '.join(THREAD_LEVELS)}.",
+            f"{b.needs.thread_level}; with binding mpi4py multiple",
+            word("thread level", THREAD_LEVELS),
         ),
         _flag(heading, "-I --session", "Begin with an MPI session (MPI-4) instead of MPI_Init."),
-    ]  # fmt: skip
+    ]
 
 
 def _how_often(b: Benchmark, request: Request) -> list[click.Parameter]:
@@ -313,48 +480,76 @@ def _how_often(b: Benchmark, request: Request) -> list[click.Parameter]:
     warmup = f"{count.small_warmup}, {above}{count.large_warmup}" if b.sizes else str(count.small_warmup)
     return [
         _option(
-            heading, "-i --iterations", "COUNT",
+            heading,
+            "-i --iterations",
+            "COUNT",
             "auto may stop before OMB's count, once the median is known to --precision. omb is exactly OMB's count, N "
             "exactly N; so is SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones.",
-            f"{request.iterations}, at most {most}", Parsed("count", str),
+            f"{request.iterations}, at most {most}",
+            Parsed("count", str),
         ),
         _option(
             heading, "-x --warmup", "N", "Iterations before the timed ones.", warmup, Parsed("count", parse_warmup)
         ),
         _option(
-            heading, "--precision", "P", "Half-width of the 95 % interval of the median at which auto stops.",
-            f"{request.precision:.0%}", Parsed("fraction", parse_fraction),
+            heading,
+            "--precision",
+            "P",
+            "Half-width of the 95 % interval of the median at which auto stops.",
+            f"{request.precision:.0%}",
+            Parsed("fraction", parse_fraction),
         ),
         _option(
-            heading, "--time-limit", "TIME", "Longest loop of one message size with auto: 30, 500ms, 2m.", "none",
+            heading,
+            "--time-limit",
+            "TIME",
+            "Longest loop of one message size with auto: 30, 500ms, 2m.",
+            "none",
             Parsed("duration", parse_duration),
         ),
         _option(
-            heading, "--repeat-for", "TIME", "Soak: measure all sizes again and again in one launch: for 10m, 2h.",
-            "once", Parsed("duration", parse_duration),
+            heading,
+            "--repeat-for",
+            "TIME",
+            "Soak: measure all sizes again and again in one launch: for 10m, 2h.",
+            "once",
+            Parsed("duration", parse_duration),
         ),
         _option(
-            heading, "--launches", "N", "Start the ranks N times; several backends or bindings take turns.",
-            str(request.launches), whole("launches", 1),
+            heading,
+            "--launches",
+            "N",
+            "Start the ranks N times; several backends or bindings take turns.",
+            str(request.launches),
+            whole("launches", 1),
         ),
         _option(heading, "--seed", "N", "For everything random.", "drawn, and stored", whole("seed", 0)),
-    ]  # fmt: skip
+    ]
 
 
 def _checks(b: Benchmark, request: Request) -> list[click.Parameter]:
     heading = "Checks"
     return [
         GluedOption(
-            ["-c", "--validation"], "on", lambda text: text.startswith("log"), heading=heading, metavar="log[:DIR]",
-            hidden=not takes(b, "validation"), type=Parsed("log", parse_validation),
+            ["-c", "--validation"],
+            "on",
+            lambda text: text.startswith("log"),
+            heading=heading,
+            metavar="log[:DIR]",
+            hidden=not takes(b, "validation"),
+            type=Parsed("log", parse_validation),
             help=f"Check every byte of every message. log writes what was wrong to DIR ({VALIDATION_LOG}), which must "
             "not exist. (default: off)",
         ),
         _option(
-            heading, "--timeout", "TIME", "End the run when a rank makes no progress for so long.",
-            f"{request.timeout:g}s", Parsed("duration", parse_duration),
+            heading,
+            "--timeout",
+            "TIME",
+            "End the run when a rank makes no progress for so long.",
+            f"{request.timeout:g}s",
+            Parsed("duration", parse_duration),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def full_option(hidden: bool = False) -> click.Option:
@@ -365,10 +560,14 @@ def full_option(hidden: bool = False) -> click.Option:
 def tails_option() -> click.Option:
     """``-z``."""
     return GluedOption(
-        ["-z", "--tail-lat", "percentiles"], BARE_PERCENTILES, lambda text: text[0].isdigit(), heading="Output",
-        metavar="P,P", type=Parsed("percentiles", parse_percentiles),
+        ["-z", "--tail-lat", "percentiles"],
+        BARE_PERCENTILES,
+        lambda text: text[0].isdigit(),
+        heading="Output",
+        metavar="P,P",
+        type=Parsed("percentiles", parse_percentiles),
         help=f"Print percentiles, at most five; a bare -z means {BARE_PERCENTILES}. (default: off)",
-    )  # fmt: skip
+    )
 
 
 def _output(b: Benchmark, request: Request) -> list[click.Parameter]:
@@ -377,20 +576,30 @@ def _output(b: Benchmark, request: Request) -> list[click.Parameter]:
         full_option(not takes(b, "full")),
         tails_option(),
         _option(
-            heading, "--format", "FORM", f"Form of the results: {', '.join(FORMATS)}.",
-            f"{request.format}; table with several backends or bindings", word("format", FORMATS),
+            heading,
+            "--format",
+            "FORM",
+            f"Form of the results: {', '.join(FORMATS)}.",
+            f"{request.format}; table with several backends or bindings",
+            word("format", FORMATS),
         ),
         _option(
-            heading, "-G --graph", "FORM", f"Draw the results too: {', '.join(GRAPHS)}: the curve in this "
+            heading,
+            "-G --graph",
+            "FORM",
+            f"Draw the results too: {', '.join(GRAPHS)}: the curve in this "
             "terminal, or as BENCHMARK-RUN.png or .pdf in this folder by a browser.",
-            "none", word("graph", GRAPHS),
+            "none",
+            word("graph", GRAPHS),
         ),
         _flag(
-            heading, "--predict", "Print the time of each call as the stored sweeps predict it, beside the measured.",
+            heading,
+            "--predict",
+            "Print the time of each call as the stored sweeps predict it, beside the measured.",
             hidden=not takes(b, "predict"),
         ),
         _flag(heading, "--quiet", "No progress and no notes on stderr."),
-    ]  # fmt: skip
+    ]
 
 
 def _storage() -> list[click.Parameter]:
@@ -399,28 +608,45 @@ def _storage() -> list[click.Parameter]:
         store_option(heading),
         _flag(heading, "--no-store", "Store nothing."),
         _option(
-            heading, "--tag", "K=V", "Store a tag with every row; repeat it for several.", "none",
-            Parsed("tag", str), name="tags", multiple=True,
+            heading,
+            "--tag",
+            "K=V",
+            "Store a tag with every row; repeat it for several.",
+            "none",
+            Parsed("tag", str),
+            name="tags",
+            multiple=True,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _other() -> list[click.Parameter]:
     heading = "Other options"
     return [
-        _option(heading, "--mock", "TEXT", "Settings of the simulated cluster of --backend mock.", "none",
-                Parsed("text", str)),
+        _option(
+            heading,
+            "--mock",
+            "TEXT",
+            "Settings of the simulated cluster of --backend mock.",
+            "none",
+            Parsed("text", str),
+        ),
         _option(heading, "--inject", "TEXT", "Faults to inject.", "none", Parsed("text", str), hidden=True),
         debug_option(),
-    ]  # fmt: skip
+    ]
 
 
 def store_option(heading: str = "Storage") -> click.Option:
     """``--store DIR``."""
     return _option(
-        heading, "--store", "DIR", "Folder of the Parquet files.", f"./{DEFAULT_STORE}",
-        Parsed("folder", _folder), envvar="OMB_PY_STORE",
-    )  # fmt: skip
+        heading,
+        "--store",
+        "DIR",
+        "Folder of the Parquet files.",
+        f"./{DEFAULT_STORE}",
+        Parsed("folder", _folder),
+        envvar="OMB_PY_STORE",
+    )
 
 
 def parse_validation(text: str) -> Path | bool:

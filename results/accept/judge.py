@@ -120,9 +120,17 @@ def judge(case: Case, found: Evidence, rule: Rule, questions: int, before: Verdi
     if lost:
         note = "; ".join(filter(None, [note, f"not every launch measured it: {lost}"]))
     return Verdict(
-        case, word, one.show(one.estimate.difference), low, high, case.criterion.source != "contract",
-        one.show(one.limit), values, (*looks, look), note,
-    )  # fmt: skip
+        case,
+        word,
+        one.show(one.estimate.difference),
+        low,
+        high,
+        case.criterion.source != "contract",
+        one.show(one.limit),
+        values,
+        (*looks, look),
+        note,
+    )
 
 
 def close(verdict: Verdict, rule: Rule) -> Verdict:
@@ -255,9 +263,13 @@ def _lower_bound(case: Case, found: Evidence) -> _Asked:
     if message is None:
         raise CannotJudge("no lower bound: latency was not measured at up to 64 B and from 64 KiB on")
     bound = lower_bound_us(
-        mine["bw_formula"], mine["benchmark"], mine["bytes_total"] or 0, mine["ranks"] or 1, message.alpha_us,
+        mine["bw_formula"],
+        mine["benchmark"],
+        mine["bytes_total"] or 0,
+        mine["ranks"] or 1,
+        message.alpha_us,
         message.beta_us,
-    )  # fmt: skip
+    )
     if bound is None:
         raise CannotJudge(f"no lower bound is known for {mine['benchmark']} on {mine['ranks']} ranks")
     logs = _logs(case, times)
@@ -307,6 +319,10 @@ def _drift(case: Case, found: Evidence) -> _Asked:
 
 
 _ASK: Mapping[str, Callable[[Case, Evidence], _Asked]] = {
-    "contract": _contract, "baseline": _baseline, "lower bound": _lower_bound, "guideline": _guideline,
-    "interference": _interference, "drift": _drift,
-}  # fmt: skip
+    "contract": _contract,
+    "baseline": _baseline,
+    "lower bound": _lower_bound,
+    "guideline": _guideline,
+    "interference": _interference,
+    "drift": _drift,
+}

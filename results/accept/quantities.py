@@ -15,11 +15,18 @@ Kind = Literal["time", "rate", "share"]
 UNITS: Mapping[Kind, Mapping[str, float]] = {
     "time": {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
     "rate": {
-        "B/s": 1e-6, "KB/s": 1e-3, "MB/s": 1.0, "GB/s": 1e3, "TB/s": 1e6,
-        "Kbit/s": 0.125e-3, "Mbit/s": 0.125, "Gbit/s": 125.0, "Tbit/s": 125e3,
+        "B/s": 1e-6,
+        "KB/s": 1e-3,
+        "MB/s": 1.0,
+        "GB/s": 1e3,
+        "TB/s": 1e6,
+        "Kbit/s": 0.125e-3,
+        "Mbit/s": 0.125,
+        "Gbit/s": 125.0,
+        "Tbit/s": 125e3,
     },
     "share": {"%": 1.0},
-}  # fmt: skip
+}
 """Kind -> unit -> its worth in the unit of the kind. Rates are decimal, as everywhere in this field."""
 BASE: Mapping[Kind, str] = {"time": "us", "rate": "MB/s", "share": "%"}
 _FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.ASCII | re.S)

@@ -138,8 +138,11 @@ def sentence(verdict: Verdict) -> str:
     if verdict.word == "ERROR":
         return verdict.note
     far = margin(verdict)
-    told = [f"{number(verdict, verdict.measured)} ({interval(verdict)})", verdict.case.bound,
-            f"{counted(verdict.launches, 'launch')} in {counted(len(verdict.looks), 'look')}"]  # fmt: skip
+    told = [
+        f"{number(verdict, verdict.measured)} ({interval(verdict)})",
+        verdict.case.bound,
+        f"{counted(verdict.launches, 'launch')} in {counted(len(verdict.looks), 'look')}",
+    ]
     if far is not None:
         told.append(f"{100 * far:+.1f} % from the bound")
     if verdict.by_rule:
@@ -183,15 +186,30 @@ def _listed(words: Iterable[str], most: int = 8) -> str:
 def as_dict(found: Verdicts) -> dict[str, Any]:
     """Everything, for JSON; numbers that are not finite are null."""
     told = {
-        "kind": "accept", "verdict": found.word, "counts": dict(found.words), "suite": found.suite,
-        "suite_hash": found.suite_hash, "description": found.description, "run_id": found.run_id, "store": found.store,
-        "started_at": found.started_at, "seconds": round(found.seconds, 3), "rule": asdict(found.rule),
-        "hosts": found.hosts, "libraries": found.libraries, "missing_nodes": found.missing_nodes,
-        "deviations": found.deviations, "baseline": found.baseline or None, "beside": found.beside or None,
-        "correctness": [asdict(one) for one in found.checked], "incidents": [asdict(one) for one in found.incidents],
-        "verdicts": [_verdict(one) for one in found.verdicts], "launches": found.launches,
-        "files": [{"path": path, "sha256": digest} for path, digest in found.files], "command": found.command,
-    }  # fmt: skip
+        "kind": "accept",
+        "verdict": found.word,
+        "counts": dict(found.words),
+        "suite": found.suite,
+        "suite_hash": found.suite_hash,
+        "description": found.description,
+        "run_id": found.run_id,
+        "store": found.store,
+        "started_at": found.started_at,
+        "seconds": round(found.seconds, 3),
+        "rule": asdict(found.rule),
+        "hosts": found.hosts,
+        "libraries": found.libraries,
+        "missing_nodes": found.missing_nodes,
+        "deviations": found.deviations,
+        "baseline": found.baseline or None,
+        "beside": found.beside or None,
+        "correctness": [asdict(one) for one in found.checked],
+        "incidents": [asdict(one) for one in found.incidents],
+        "verdicts": [_verdict(one) for one in found.verdicts],
+        "launches": found.launches,
+        "files": [{"path": path, "sha256": digest} for path, digest in found.files],
+        "command": found.command,
+    }
     whole = finite(told)
     assert isinstance(whole, dict)
     return whole
@@ -200,10 +218,23 @@ def as_dict(found: Verdicts) -> dict[str, Any]:
 def _verdict(one: Verdict) -> dict[str, Any]:
     criterion = one.case.criterion
     return {
-        "name": one.case.name, "criterion": criterion.id, "text": criterion.text, "source": criterion.source,
-        "at": criterion.at, **one.case.facts, "metric": criterion.metric, "bound": one.case.bound, "verdict": one.word,
-        "measured": one.measured, "low": one.low, "high": one.high, "limit": one.limit,
-        "unit": "ratio" if one.is_ratio else METRICS[criterion.metric].dimension, "margin": margin(one),
-        "by_rule": one.by_rule, "note": one.note or None, "looks": [asdict(look) for look in one.looks],
+        "name": one.case.name,
+        "criterion": criterion.id,
+        "text": criterion.text,
+        "source": criterion.source,
+        "at": criterion.at,
+        **one.case.facts,
+        "metric": criterion.metric,
+        "bound": one.case.bound,
+        "verdict": one.word,
+        "measured": one.measured,
+        "low": one.low,
+        "high": one.high,
+        "limit": one.limit,
+        "unit": "ratio" if one.is_ratio else METRICS[criterion.metric].dimension,
+        "margin": margin(one),
+        "by_rule": one.by_rule,
+        "note": one.note or None,
+        "looks": [asdict(look) for look in one.looks],
         "launches": [{"launch_id": launch, "value": value} for launch, value in one.values],
-    }  # fmt: skip
+    }

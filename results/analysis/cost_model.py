@@ -147,10 +147,18 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
     cells = []
     for size, (time, launches), fitted in zip(sizes, times, curve.time_us(sizes), strict=True):
         row = by_size[size][0]
-        bound = None if message is None else lower_bound_us(
-            row["bw_formula"], row["benchmark"], row["bytes_total"] or 0, row["ranks"] or 1,
-            message.alpha_us, message.beta_us,
-        )  # fmt: skip
+        bound = (
+            None
+            if message is None
+            else lower_bound_us(
+                row["bw_formula"],
+                row["benchmark"],
+                row["bytes_total"] or 0,
+                row["ranks"] or 1,
+                message.alpha_us,
+                message.beta_us,
+            )
+        )
         cells.append(Cell(size, launches, time, float(fitted), bound, None if bound is None else bound / time))
     return Model(facts, curve, tuple(cells), message)
 

@@ -85,8 +85,9 @@ def history(
     steps = []
     for change in changes:
         before, after = points[change.at - 1], points[change.at]
-        changed = differences([provenance(before.launch_id)], [provenance(after.launch_id)],
-                              (_row(series, before), _row(series, after)))  # fmt: skip
+        changed = differences(
+            [provenance(before.launch_id)], [provenance(after.launch_id)], (_row(series, before), _row(series, after))
+        )
         steps.append(Step(before, after, change.ratio, change.p, tuple(changed)))
     return History(series, tuple(levels), tuple(steps), len(series.points) - len(newest))
 
@@ -98,24 +99,41 @@ def as_json(found: History) -> dict[str, Any]:
         "series": {name: value for name, value in found.series.facts.items() if value is not None},
         "sizes": list(found.series.sizes),
         "launches": [
-            {"launch_id": p.launch_id, "started_at": p.started_at, "library_version": p.library_version,
-             "environment_key": p.environment_key, time: math.exp(p.log_time)}
+            {
+                "launch_id": p.launch_id,
+                "started_at": p.started_at,
+                "library_version": p.library_version,
+                "environment_key": p.environment_key,
+                time: math.exp(p.log_time),
+            }
             for p in found.series.points
         ],
         "left_out": found.left_out,
         "levels": [
-            {"from": level.first.launch_id, "to": level.last.launch_id, "launches": level.launches,
-             time: level.time_us, "spread": level.spread, "library_versions": list(level.versions)}
+            {
+                "from": level.first.launch_id,
+                "to": level.last.launch_id,
+                "launches": level.launches,
+                time: level.time_us,
+                "spread": level.spread,
+                "library_versions": list(level.versions),
+            }
             for level in found.levels
         ],
         "changes": [
-            {"before": step.before.launch_id, "after": step.after.launch_id, "at": step.after.started_at,
-             "ratio": step.ratio, "p": step.p, "library_version_before": step.before.library_version,
-             "library_version_after": step.after.library_version,
-             "environment": [{"what": d.what, "before": d.base, "after": d.new} for d in step.what_changed]}
+            {
+                "before": step.before.launch_id,
+                "after": step.after.launch_id,
+                "at": step.after.started_at,
+                "ratio": step.ratio,
+                "p": step.p,
+                "library_version_before": step.before.library_version,
+                "library_version_after": step.after.library_version,
+                "environment": [{"what": d.what, "before": d.base, "after": d.new} for d in step.what_changed],
+            }
             for step in found.steps
         ],
-    }  # fmt: skip
+    }
 
 
 def _level(points: Sequence[Point], logs: np.ndarray[Any, np.dtype[np.float64]]) -> Level:

@@ -30,10 +30,25 @@ WHO = ("backend", "binding", "library")
 MEASURED = (*WHO, "source", FIELD)
 """Who made the numbers, and what they are: medians of samples, or, of imported rows, the printed means."""
 _ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
-COLUMNS = tuple(dict.fromkeys((
-    "run_id", "launch_id", "launch_index", "started_at", "library_version", "environment_key", "comparability_key",
-    "bytes_total", "bw_formula", "parameters", *STATISTIC_COLUMNS, *WHO, *COMPARED,
-)))  # fmt: skip
+COLUMNS = tuple(
+    dict.fromkeys(
+        (
+            "run_id",
+            "launch_id",
+            "launch_index",
+            "started_at",
+            "library_version",
+            "environment_key",
+            "comparability_key",
+            "bytes_total",
+            "bw_formula",
+            "parameters",
+            *STATISTIC_COLUMNS,
+            *WHO,
+            *COMPARED,
+        )
+    )
+)
 """Of a row that :func:`rows_of` reads."""
 
 
@@ -152,11 +167,14 @@ def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
         launches.setdefault(rows[position]["launch_id"], []).append(position)
     points = [
         Point(
-            name, rows[where[0]]["started_at"], rows[where[0]]["library_version"] or "unknown",
-            rows[where[0]]["environment_key"] or "", middle + float(np.mean(distances[where])),
+            name,
+            rows[where[0]]["started_at"],
+            rows[where[0]]["library_version"] or "unknown",
+            rows[where[0]]["environment_key"] or "",
+            middle + float(np.mean(distances[where])),
         )
         for name, where in launches.items()
-    ]  # fmt: skip
+    ]
     facts = {name: rows[0][name] for name in (*MEASURED, *COMPARED)} | ({"size_bytes": None} if whole_band else {})
     sizes = tuple(sorted({size for size, _ in cells}, key=lambda size: size or 0))
     return Series(facts, sizes, tuple(points))

@@ -154,8 +154,13 @@ def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int,
     shrink = _MEDIAN / math.sqrt(n - 1)
     of_links = [_Spread(one.sd * shrink, one.freedom) for one in (noise, between)]
     node_limit = _limit((*of_links, _Spread(spread(effects.node), n - 1)), delta, alpha, looked[0])
-    return Judged(effects, float(node_limit), float(link_limit),
-                  _beyond(effects.node, node_limit), _beyond(effects.link, link_limit))  # fmt: skip
+    return Judged(
+        effects,
+        float(node_limit),
+        float(link_limit),
+        _beyond(effects.node, node_limit),
+        _beyond(effects.link, link_limit),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +209,20 @@ def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA) -> list[
 
 def _named(judged: Judged, n: int, metric: str) -> list[Suspect]:
     first, second = pair_ends(n)
-    nodes = [Suspect("node", (int(i),), metric, math.exp(judged.effects.node[i]), math.exp(judged.node_limit))
-             for i in judged.nodes]  # fmt: skip
+    nodes = [
+        Suspect("node", (int(i),), metric, math.exp(judged.effects.node[i]), math.exp(judged.node_limit))
+        for i in judged.nodes
+    ]
     links = [
-        Suspect("link", (int(first[c]), int(second[c])), metric, math.exp(judged.effects.link[c]),
-                math.exp(judged.link_limit))
+        Suspect(
+            "link",
+            (int(first[c]), int(second[c])),
+            metric,
+            math.exp(judged.effects.link[c]),
+            math.exp(judged.link_limit),
+        )
         for c in judged.links
-    ]  # fmt: skip
+    ]
     return nodes + links
 
 
@@ -234,8 +246,9 @@ def again(found: Sequence[Suspect], effects: Sequence[Effects], most: int = 32, 
     return tuple(sorted([*ends, *calm[: max(beside, len(ends))]]))
 
 
-def confirm(found: Sequence[Suspect], sweep: Mapping[str, Floats], members: Sequence[int], alpha: float = ALPHA
-            ) -> dict[Suspect, Suspect | None]:  # fmt: skip
+def confirm(
+    found: Sequence[Suspect], sweep: Mapping[str, Floats], members: Sequence[int], alpha: float = ALPHA
+) -> dict[Suspect, Suspect | None]:
     """What the repeat says of each suspect: what it found, None where it cleared it. Those not repeated are left out.
 
     Args:

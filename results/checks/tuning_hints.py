@@ -12,20 +12,38 @@ OPEN_MPI, MPICH, INTEL, NCCL = "Open MPI", "MPICH", "Intel MPI", "NCCL"
 _TUNED = "OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_{op}_algorithm={value}"
 _WORKS_AS: Mapping[str, Mapping[str, str]] = {
     OPEN_MPI: {
-        "gl1_allgather": "1", "gl5_allreduce": "2", "gl6_allreduce": "6", "gl7_allreduce": "6", "gl9_bcast": "8",
-        "gl15_reduce": "7", "gl16_reduce": "7", "gl17_reduce_scatter_block": "1", "gl20_reduce_scatter": "1",
-        "split_bcast": "3", "split_reduce": "3", "split_allreduce": "5",
+        "gl1_allgather": "1",
+        "gl5_allreduce": "2",
+        "gl6_allreduce": "6",
+        "gl7_allreduce": "6",
+        "gl9_bcast": "8",
+        "gl15_reduce": "7",
+        "gl16_reduce": "7",
+        "gl17_reduce_scatter_block": "1",
+        "gl20_reduce_scatter": "1",
+        "split_bcast": "3",
+        "split_reduce": "3",
+        "split_allreduce": "5",
     },
     MPICH: {
-        "gl6_allreduce": "reduce_scatter_allgather", "gl7_allreduce": "reduce_scatter_allgather",
-        "gl9_bcast": "scatter_ring_allgather", "gl15_reduce": "reduce_scatter_gather",
-        "gl16_reduce": "reduce_scatter_gather", "split_bcast": "pipelined_tree",
+        "gl6_allreduce": "reduce_scatter_allgather",
+        "gl7_allreduce": "reduce_scatter_allgather",
+        "gl9_bcast": "scatter_ring_allgather",
+        "gl15_reduce": "reduce_scatter_gather",
+        "gl16_reduce": "reduce_scatter_gather",
+        "split_bcast": "pipelined_tree",
     },
     INTEL: {
-        "gl1_allgather": "4", "gl5_allreduce": "3", "gl6_allreduce": "2", "gl7_allreduce": "2", "gl15_reduce": "5",
-        "gl16_reduce": "5", "gl20_reduce_scatter": "4", "split_bcast": "3",
+        "gl1_allgather": "4",
+        "gl5_allreduce": "3",
+        "gl6_allreduce": "2",
+        "gl7_allreduce": "2",
+        "gl15_reduce": "5",
+        "gl16_reduce": "5",
+        "gl20_reduce_scatter": "4",
+        "split_bcast": "3",
     },
-}  # fmt: skip
+}
 """Library -> guideline -> the algorithm that works as its right side does."""
 _HAN = "or without the hierarchical component: OMPI_MCA_coll=^han"
 

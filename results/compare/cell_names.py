@@ -24,10 +24,12 @@ WORDS: Mapping[str, str] = {
     "cache": "cache {}",
 }
 """Column -> how its value is said; values of other columns speak for themselves."""
-_TELLING = (
-    "backend", "binding", "ranks", "nodes", "device", "buffer", "dtype", "op", "in_place", "root", "window", "threads",
-    "process_sync", "timing", "cache", "datatype_layout", "batch", "metric", "parameters",
-)  # fmt: skip
+_TELLING = tuple(
+    (
+        "backend binding ranks nodes device buffer dtype op in_place root window threads process_sync timing "
+        "cache datatype_layout batch metric parameters"
+    ).split()
+)
 """Columns that may tell cells of one benchmark and size apart."""
 COLUMNS = ("benchmark", "size_bytes", *_TELLING)
 """What a row must have to be named."""

@@ -184,9 +184,17 @@ def _logs(launches: Sequence[Launched], statistic: str) -> list[float]:
 
 
 def _answer(
-    question: Question, look: Look, statistic: str, estimate: Estimate, adjusted: float, rules: Rules, number: int,
-    alpha: float, more: bool, size: int,
-) -> Answer:  # fmt: skip
+    question: Question,
+    look: Look,
+    statistic: str,
+    estimate: Estimate,
+    adjusted: float,
+    rules: Rules,
+    number: int,
+    alpha: float,
+    more: bool,
+    size: int,
+) -> Answer:
     tolerance = rules.tolerance(question)
     large = abs(estimate.difference) >= tolerance
     suspicious = large and estimate.p <= rules.screen
@@ -200,12 +208,23 @@ def _answer(
     change = math.exp(max(abs(estimate.difference), tolerance))
     low, high = estimate.interval(rules.level)
     return Answer(
-        verdict, statistic, _mean(look.base, statistic), _mean(look.new, statistic), estimate.ratio, low, high,
-        estimate.p, adjusted, alpha, number, (estimate.base, estimate.new), estimate.paired,
+        verdict,
+        statistic,
+        _mean(look.base, statistic),
+        _mean(look.new, statistic),
+        estimate.ratio,
+        low,
+        high,
+        estimate.p,
+        adjusted,
+        alpha,
+        number,
+        (estimate.base, estimate.new),
+        estimate.paired,
         detectable(estimate, level, rules.power),
         launches_needed(estimate, change, level, rules.power) if verdict == "UNCLEAR" else None,
         flagged=more and suspicious and verdict not in ("SLOWER", "FASTER"),
-    )  # fmt: skip
+    )
 
 
 def _inside(estimate: Estimate, tolerance: float) -> bool:

@@ -31,10 +31,31 @@ benchmark of a side has several, the others where a cell has."""
 _NOT_WHAT = frozenset({"pass"})
 """Parameters that number repetitions."""
 COLUMNS = (
-    "run_id", "launch_id", "launch_index", "started_at", "benchmark", "family", "library", "library_version", "metric",
-    "unit", "value", "median_us", "mean_us", "p99_us", "sync_limited", "validated", "comparability_key",
-    "environment_key", "tags", "hosts", "source", *_WHO, *_HOW, *COMPARED,
-)  # fmt: skip
+    "run_id",
+    "launch_id",
+    "launch_index",
+    "started_at",
+    "benchmark",
+    "family",
+    "library",
+    "library_version",
+    "metric",
+    "unit",
+    "value",
+    "median_us",
+    "mean_us",
+    "p99_us",
+    "sync_limited",
+    "validated",
+    "comparability_key",
+    "environment_key",
+    "tags",
+    "hosts",
+    "source",
+    *_WHO,
+    *_HOW,
+    *COMPARED,
+)
 """What a comparison reads of a store; some twice, which :func:`wanted` puts right."""
 
 

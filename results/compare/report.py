@@ -103,8 +103,10 @@ def by_benchmark(report: Report) -> list[str]:
         found.setdefault(str(one.base["benchmark"]), Counter())["NOT COMPARABLE"] += 1
     if len(found) < 2:
         return []
-    return [f"{what}: " + ", ".join(f"{words[word]} {word.lower()}" for word in WORDS if words[word])
-            for what, words in found.items()]  # fmt: skip
+    return [
+        f"{what}: " + ", ".join(f"{words[word]} {word.lower()}" for word in WORDS if words[word])
+        for what, words in found.items()
+    ]
 
 
 def side_text(side: Launches) -> str:
@@ -154,8 +156,10 @@ def closing(report: Report) -> list[str]:
     if any(cell.statistic == "mean" for cell in matched.cells):
         lines.append("mean: imported cells have no samples, so the printed means are compared, and no tail is known")
     named = report.named
-    lines += [f"not comparable: {named(one.base)}: {fields_text(one.base, one.new, one.fields)}"
-              for one in matched.incomparable]  # fmt: skip
+    lines += [
+        f"not comparable: {named(one.base)}: {fields_text(one.base, one.new, one.fields)}"
+        for one in matched.incomparable
+    ]
     for side, rows in matched.only.items():
         if rows:
             shown = ", ".join(map(named, rows[:4])) + (f" and {len(rows) - 4} more" if len(rows) > 4 else "")
@@ -187,24 +191,39 @@ def as_dict(report: Report) -> dict[str, Any]:
     """Everything, for JSON; numbers that are not finite are null."""
     cells = [_cell(cell, one) for cell, one in zip(report.matched.cells, report.judged, strict=True)]
     cells += [
-        {**_identity(one.base), "verdict": "NOT COMPARABLE", "differing": list(one.fields),
-         "base": {f: one.base.get(f) for f in one.fields}, "new": {f: one.new.get(f) for f in one.fields}}
+        {
+            **_identity(one.base),
+            "verdict": "NOT COMPARABLE",
+            "differing": list(one.fields),
+            "base": {f: one.base.get(f) for f in one.fields},
+            "new": {f: one.new.get(f) for f in one.fields},
+        }
         for one in report.matched.incomparable
-    ]  # fmt: skip
+    ]
     sides = {
-        side: {"word": s.word, "launches": s.count, "runs": sorted({row["run_id"] for row in s.rows}),
-               "libraries": sorted({f"{row.get('library')} {row.get('library_version')}" for row in s.rows}),
-               "hosts": sorted({host for row in s.rows for host in row.get("hosts") or ()})}
+        side: {
+            "word": s.word,
+            "launches": s.count,
+            "runs": sorted({row["run_id"] for row in s.rows}),
+            "libraries": sorted({f"{row.get('library')} {row.get('library_version')}" for row in s.rows}),
+            "hosts": sorted({host for row in s.rows for host in row.get("hosts") or ()}),
+        }
         for side, s in zip(SIDES, (report.base, report.new), strict=True)
-    }  # fmt: skip
+    }
     told = {
-        "kind": report.kind, "run_id": report.run_id, "seed": report.seed, "sides": sides,
-        "rules": asdict(report.rules), "questions": report.questions,
+        "kind": report.kind,
+        "run_id": report.run_id,
+        "seed": report.seed,
+        "sides": sides,
+        "rules": asdict(report.rules),
+        "questions": report.questions,
         "differences": [asdict(d) for d in report.differences],
-        "verdicts": {word: count for word, count in report.words.items() if count}, "cells": cells,
+        "verdicts": {word: count for word, count in report.words.items() if count},
+        "cells": cells,
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
-        "failed": report.failed, "site": report.site or None,
-    }  # fmt: skip
+        "failed": report.failed,
+        "site": report.site or None,
+    }
     whole = finite(told)
     assert isinstance(whole, dict)
     return whole
@@ -217,8 +236,13 @@ def _identity(row: Row) -> dict[str, Any]:
 
 def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
     answers: dict[str, Any] = {str(question): asdict(answer) for question, answer in judged.answers.items()}
-    return {**_identity(cell.base), "verdict": overall(judged), "sync_limited": cell.limited,
-            "statistic": cell.statistic, **answers}  # fmt: skip
+    return {
+        **_identity(cell.base),
+        "verdict": overall(judged),
+        "sync_limited": cell.limited,
+        "statistic": cell.statistic,
+        **answers,
+    }
 
 
 def finite(value: Any) -> Any:

@@ -30,9 +30,15 @@ def table(found: Verdicts) -> list[tuple[str, ...]]:
 def row(one: Verdict) -> tuple[str, ...]:
     """A text for each of :data:`HEADS`."""
     return (
-        one.case.name, one.case.criterion.source, one.case.bound, number(one, one.measured),
-        "" if one.word == "ERROR" else interval(one), _launches(one), one.word, one.note,
-    )  # fmt: skip
+        one.case.name,
+        one.case.criterion.source,
+        one.case.bound,
+        number(one, one.measured),
+        "" if one.word == "ERROR" else interval(one),
+        _launches(one),
+        one.word,
+        one.note,
+    )
 
 
 def _launches(one: Verdict) -> str:
@@ -70,15 +76,18 @@ def to_junit(found: Verdicts, strict: bool = False) -> str:
     properties = {f"line{count}": line for count, line in enumerate(preamble(found), 1)}
     cases = [
         JunitCase(
-            f"omb-py.{found.suite}.correctness", one.name,
+            f"omb-py.{found.suite}.correctness",
+            one.name,
             {"FAIL": "failure", "ERROR": "error", "SKIPPED": "skipped", "PASS": None}[one.word],
             f"{one.word}: {one.note}",
         )
         for one in found.checked
-    ]  # fmt: skip
+    ]
     outcomes: Mapping[str, Outcome] = {
-        "FAIL": "failure", "ERROR": "error", "MARGINAL": "failure" if strict else "skipped"
-    }  # fmt: skip
+        "FAIL": "failure",
+        "ERROR": "error",
+        "MARGINAL": "failure" if strict else "skipped",
+    }
     for one in found.verdicts:
         criterion = one.case.criterion
         where = f"omb-py.{found.suite}.{criterion.source.replace(' ', '-')}"
@@ -89,9 +98,11 @@ def to_junit(found: Verdicts, strict: bool = False) -> str:
             JunitCase(where, one.case.name, outcomes.get(one.word), f"{one.word}: {sentence(one)}", None, detail)
         )
         properties |= {
-            f"{one.case.name}: bound": one.case.bound, f"{one.case.name}: measured": number(one, one.measured),
-            f"{one.case.name}: interval": interval(one), f"{one.case.name}: launches": str(one.launches),
-        }  # fmt: skip
+            f"{one.case.name}: bound": one.case.bound,
+            f"{one.case.name}: measured": number(one, one.measured),
+            f"{one.case.name}: interval": interval(one),
+            f"{one.case.name}: launches": str(one.launches),
+        }
     for incident in found.incidents:
         kind: Outcome = "error" if incident.failed else "skipped"
         cases.append(JunitCase(f"omb-py.{found.suite}.incident", incident.what, kind, incident.reason))

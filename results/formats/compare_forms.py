@@ -10,8 +10,20 @@ from omb_py.results.compare.match import Row
 from omb_py.results.compare.report import Report, as_dict, closing, fields_text, headline, overall, percent, preamble
 from omb_py.results.formats.junit import JunitCase, JunitSuite, Outcome, to_xml
 
-HEADS = ("cell", "of", "BASE µs", "NEW µs", "ratio", "interval", "verdict", "tail", "tail ratio", "tail verdict",
-         "launches", "detectable")  # fmt: skip
+HEADS = (
+    "cell",
+    "of",
+    "BASE µs",
+    "NEW µs",
+    "ratio",
+    "interval",
+    "verdict",
+    "tail",
+    "tail ratio",
+    "tail verdict",
+    "launches",
+    "detectable",
+)
 """``of`` says what the times are of where that is not the median."""
 
 
@@ -42,10 +54,15 @@ def _answers(judged: Judged) -> tuple[str, ...]:
     if median is None:
         return ("",) * 4 + ("UNCLEAR",) + ("",) * 3 + ("0", "")
     return (
-        f"{median.base_us:.2f}", f"{median.new_us:.2f}", f"{median.ratio:.3f}", interval(median), verdict(median),
+        f"{median.base_us:.2f}",
+        f"{median.new_us:.2f}",
+        f"{median.ratio:.3f}",
+        interval(median),
+        verdict(median),
         *(("",) * 3 if tail is None else (tail.statistic, f"{tail.ratio:.3f}", verdict(tail))),
-        _launches(median), percent(median.detectable),
-    )  # fmt: skip
+        _launches(median),
+        percent(median.detectable),
+    )
 
 
 def interval(answer: Answer) -> str:

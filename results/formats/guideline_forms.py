@@ -112,13 +112,18 @@ def table(report: Report) -> list[tuple[str, ...]]:
     order = sorted(report.judged, key=lambda one: WORDS.index(one.verdict))
     return [
         (
-            one.pair.text, size_text(one.pair.size_bytes) + ("*" if one.pair.limited else ""), f"{one.left_us:.2f}",
-            f"{one.right_us:.2f}", f"{one.ratio:.3f}", _interval(one), one.verdict,
+            one.pair.text,
+            size_text(one.pair.size_bytes) + ("*" if one.pair.limited else ""),
+            f"{one.left_us:.2f}",
+            f"{one.right_us:.2f}",
+            f"{one.ratio:.3f}",
+            _interval(one),
+            one.verdict,
             f"{one.lost_us:.2f}" if one.verdict == "VIOLATED" else "",
             f"{one.launches} (look {one.look})" if one.look > 1 else str(one.launches),
         )
         for one in order
-    ]  # fmt: skip
+    ]
 
 
 def _interval(one: Judged) -> str:
@@ -129,27 +134,39 @@ def records(report: Report) -> list[dict[str, Any]]:
     """A row a cell, as :func:`omb_py.dashboards.figures.others.guidelines` draws them."""
     return [
         {
-            "guideline": one.pair.text, "name": one.pair.name, "size_bytes": one.pair.size_bytes, "ratio": one.ratio,
-            "violated": one.verdict == "VIOLATED", "verdict": one.verdict,
-            "left_us": one.left_us, "right_us": one.right_us, "lost_us": one.lost_us,
-            "low": one.low, "high": one.high if math.isfinite(one.high) else None, "p": one.p,
-            "adjusted": one.adjusted, "launches": one.launches, "look": one.look, "sync_limited": one.pair.limited,
+            "guideline": one.pair.text,
+            "name": one.pair.name,
+            "size_bytes": one.pair.size_bytes,
+            "ratio": one.ratio,
+            "violated": one.verdict == "VIOLATED",
+            "verdict": one.verdict,
+            "left_us": one.left_us,
+            "right_us": one.right_us,
+            "lost_us": one.lost_us,
+            "low": one.low,
+            "high": one.high if math.isfinite(one.high) else None,
+            "p": one.p,
+            "adjusted": one.adjusted,
+            "launches": one.launches,
+            "look": one.look,
+            "sync_limited": one.pair.limited,
             "advice": report.advice.get(one.pair.name) if one.verdict == "VIOLATED" else None,
         }
         for one in report.judged
-    ]  # fmt: skip
+    ]
 
 
 def to_json(report: Report) -> str:
     """One object."""
     told = {
-        "run_id": report.run_id or None, "seed": report.seed,
+        "run_id": report.run_id or None,
+        "seed": report.seed,
         "rules": {"alpha": report.rules.alpha, "delta": report.rules.delta, "looks": report.rules.looks},
         "launches": report.launches,
         "verdicts": {word: report.words[word] for word in WORDS if report.words[word]},
         "cells": records(report),
         "skipped": [{"guideline": what, "reason": why} for what, why in report.skipped],
-    }  # fmt: skip
+    }
     return json.dumps(told, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 

@@ -40,13 +40,16 @@ def horovod_text(row: Mapping[str, Any]) -> str:
     found = rates(row["samples_us"], int(metrics["steps"]), batch)
     mean, spread = float(np.mean(found)), SPREAD * float(np.std(found))
     lines = [
-        f"Model: {what['model']}", f"Batch size: {batch}", f"Number of {device}s: {ranks}",
-        "Running warmup...", "Running benchmark...",
+        f"Model: {what['model']}",
+        f"Batch size: {batch}",
+        f"Number of {device}s: {ranks}",
+        "Running warmup...",
+        "Running benchmark...",
         *(f"Iter #{number}: {rate:.1f} {sample}/sec per {device}" for number, rate in enumerate(found)),
         f"{sample.capitalize()}/sec per {device}: {mean:.1f} +-{spread:.1f}",
         f"Total {sample}/sec on {ranks} {device}(s): {ranks * mean:.1f} +-{ranks * spread:.1f}",
         communication(row),
-    ]  # fmt: skip
+    ]
     if row["validated"] is False:
         lines.append("Ranks differ: they do not hold the same finite parameters after training: Fail")
     return "".join(f"{line}\n" for line in lines)

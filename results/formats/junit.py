@@ -54,10 +54,14 @@ def to_xml(suites: Sequence[JunitSuite]) -> str:
     for suite in suites:
         counts = Counter(str(case.outcome) for case in suite.cases)
         told = {
-            "tests": str(len(suite.cases)), "failures": str(counts["failure"]), "errors": str(counts["error"]),
-            "skipped": str(counts["skipped"]), "timestamp": suite.timestamp, "hostname": _clean(suite.hostname),
+            "tests": str(len(suite.cases)),
+            "failures": str(counts["failure"]),
+            "errors": str(counts["error"]),
+            "skipped": str(counts["skipped"]),
+            "timestamp": suite.timestamp,
+            "hostname": _clean(suite.hostname),
             "time": _seconds(suite.seconds),
-        }  # fmt: skip
+        }
         node = ElementTree.SubElement(root, "testsuite", {"name": _clean(suite.name)})
         node.attrib.update({name: value for name, value in told.items() if value})
         properties = ElementTree.SubElement(node, "properties")

@@ -28,9 +28,14 @@ def subjects(found: Found) -> list[dict[str, Any]]:
         told = found.said.get(one) or one
         subject = by_subject.setdefault(
             (one.kind, one.ends),
-            {"kind": one.kind, "name": found.name(one), "ends": [found.names[e] for e in one.ends], "state": state,
-             "metrics": {}},
-        )  # fmt: skip
+            {
+                "kind": one.kind,
+                "name": found.name(one),
+                "ends": [found.names[e] for e in one.ends],
+                "state": state,
+                "metrics": {},
+            },
+        )
         subject["metrics"][one.metric] = {"slower": told.slower, "limit": told.limit, "state": state}
         subject["state"] = min(subject["state"], state, key=_ORDER.index)
     return sorted(
@@ -72,8 +77,11 @@ def matrix(found: Found) -> pd.DataFrame:
     for direction in DIRECTIONS:
         source, target = (first, second) if direction == "forward" else (second, first)
         names = np.array(found.names, object)
-        parts.append(pd.DataFrame({"source": names[source], "target": names[target],
-                                   "value": found.first.rate(direction), "unit": "MB/s"}))  # fmt: skip
+        parts.append(
+            pd.DataFrame(
+                {"source": names[source], "target": names[target], "value": found.first.rate(direction), "unit": "MB/s"}
+            )
+        )
     every = pd.concat(parts)
     return every[every["value"].notna()].reset_index(drop=True)
 

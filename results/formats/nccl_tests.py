@@ -17,18 +17,37 @@ from omb_py.errors import UsageError
 Row = Mapping[str, Any]
 
 TYPES: Final[Mapping[str, str]] = {
-    "char": "int8", "int8": "int8", "uint8": "uint8", "int32": "int32", "uint32": "uint32", "int64": "int64",
-    "uint64": "uint64", "float16": "half", "float32": "float", "float64": "double", "bfloat16": "bfloat16",
-    "float8e4m3": "f8e4m3", "float8e5m2": "f8e5m2",
-}  # fmt: skip
+    "char": "int8",
+    "int8": "int8",
+    "uint8": "uint8",
+    "int32": "int32",
+    "uint32": "uint32",
+    "int64": "int64",
+    "uint64": "uint64",
+    "float16": "half",
+    "float32": "float",
+    "float64": "double",
+    "bfloat16": "bfloat16",
+    "float8e4m3": "f8e4m3",
+    "float8e5m2": "f8e5m2",
+}
 """Our types -> nccl-tests' words."""
 _OLDER: Final = ("f8e4m3", "f8e5m2")
 """What rows that were imported by older versions have for a type: nccl-tests' own words."""
 BENCHMARKS: Final[Mapping[str, str]] = {
-    "all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter", "alltoall": "alltoall",
-    "alltoallv": "alltoallv", "broadcast": "bcast", "reduce": "reduce", "gather": "gather", "scatter": "scatter",
-    "sendrecv": "sendrecv", "hypercube": "hypercube", "all_reduce_bias": "allreduce_bias",
-}  # fmt: skip
+    "all_reduce": "allreduce",
+    "all_gather": "allgather",
+    "reduce_scatter": "reduce_scatter",
+    "alltoall": "alltoall",
+    "alltoallv": "alltoallv",
+    "broadcast": "bcast",
+    "reduce": "reduce",
+    "gather": "gather",
+    "scatter": "scatter",
+    "sendrecv": "sendrecv",
+    "hypercube": "hypercube",
+    "all_reduce_bias": "allreduce_bias",
+}
 """nccl-tests' collectives -> our benchmarks."""
 NO_ROOT: Final = -1
 UNKNOWN: Final = "N/A"

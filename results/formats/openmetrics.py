@@ -13,11 +13,12 @@ from typing import Any
 
 Row = Mapping[str, Any]
 
-LABELS: tuple[str, ...] = (
-    "benchmark", "source", "backend", "library", "library_version", "binding", "device", "buffer", "dtype", "op",
-    "in_place", "root", "window", "threads", "datatype_layout", "process_sync", "cache", "ranks", "nodes", "size_bytes",
-    "run_id", "launch_id",
-)  # fmt: skip
+LABELS: tuple[str, ...] = tuple(
+    (
+        "benchmark source backend library library_version binding device buffer dtype op in_place root window "
+        "threads datatype_layout process_sync cache ranks nodes size_bytes run_id launch_id"
+    ).split()
+)
 
 
 def _scaled(column: str, factor: float, unit: str = "") -> Callable[[Row], float | None]:
@@ -35,15 +36,19 @@ def _valid(row: Row) -> float | None:
 
 _FAMILIES: tuple[tuple[str, str, str, Callable[[Row], float | None]], ...] = (
     ("latency_seconds", "seconds", "What the benchmark prints, where that is a time.", _scaled("value", 1e-6, "us")),
-    ("bandwidth_bytes_per_second", "bytes_per_second", "What the benchmark prints, where that is a rate.",
-     _scaled("value", 1e6, "MB/s")),
+    (
+        "bandwidth_bytes_per_second",
+        "bytes_per_second",
+        "What the benchmark prints, where that is a rate.",
+        _scaled("value", 1e6, "MB/s"),
+    ),
     ("median_seconds", "seconds", "Median of the samples, the slowest rank of each.", _scaled("median_us", 1e-6)),
     ("p99_seconds", "seconds", "99th percentile of the samples.", _scaled("p99_us", 1e-6)),
     ("algbw_bytes_per_second", "bytes_per_second", "Algorithm bandwidth.", _scaled("algbw_gbps", 1e9)),
     ("busbw_bytes_per_second", "bytes_per_second", "Bus bandwidth.", _scaled("busbw_gbps", 1e9)),
     ("samples", "", "Samples taken.", _scaled("iterations", 1)),
     ("valid", "", "1 where every byte was right, 0 where one was wrong.", _valid),
-)  # fmt: skip
+)
 """Name, unit, help, value."""
 
 

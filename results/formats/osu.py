@@ -39,9 +39,13 @@ _VALUE_HEAD: Mapping[Layout, str] = {
     "one_sided_bandwidth": "Bandwidth (MB/s)",
 }
 _STEP = (
-    ("# Step(us)", "step"), ("Compute(us)", "compute_us"), ("Exposed(us)", "exposed_us"), ("Serial(us)", "serial_us"),
-    ("In flight(us)", "flight_us"), ("Overlap(%)", "overlap_pct"),
-)  # fmt: skip
+    ("# Step(us)", "step"),
+    ("Compute(us)", "compute_us"),
+    ("Exposed(us)", "exposed_us"),
+    ("Serial(us)", "serial_us"),
+    ("In flight(us)", "flight_us"),
+    ("Overlap(%)", "overlap_pct"),
+)
 """Of a workload: a step, its computing, what it takes beyond; all calls one by one, all in flight."""
 _STARTUP = ("init", "hello")
 """Layouts that are one sentence, not a table."""
@@ -280,13 +284,19 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
     if row["family"] == "workload":
         layout = "step"
     return OsuText(
-        row["benchmark"], full, validation, percentiles, before=lines_before(row), details=details(row),
-        rates=parameters.get("print_rate") != "0", layout=layout,
-        transmit="transmit_size" in (row.get("metrics") or {}), 
+        row["benchmark"],
+        full,
+        validation,
+        percentiles,
+        before=lines_before(row),
+        details=details(row),
+        rates=parameters.get("print_rate") != "0",
+        layout=layout,
+        transmit="transmit_size" in (row.get("metrics") or {}),
         accel=parameters.get("accelerator") or ACCEL.get(str(row.get("device")), ""),
         dialect=dialect(row.get("text_dialect")),
         library=str(library) if row.get("backend") == "nccl" else MPI,
-    )  # fmt: skip
+    )
 
 
 def printed(row: Mapping[str, Any]) -> tuple[bool, tuple[float, ...]]:

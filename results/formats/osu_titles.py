@@ -11,9 +11,19 @@ from types import MappingProxyType
 from typing import Literal
 
 Layout = Literal[
-    "latency", "bandwidth", "barrier", "overlap", "overlap_barrier", "one_sided", "one_sided_bandwidth",
-    "rate", "partitioned", "init", "hello", "step",
-]  # fmt: skip
+    "latency",
+    "bandwidth",
+    "barrier",
+    "overlap",
+    "overlap_barrier",
+    "one_sided",
+    "one_sided_bandwidth",
+    "rate",
+    "partitioned",
+    "init",
+    "hello",
+    "step",
+]
 """``latency``: size, Avg; ``bandwidth``: size, MB/s; ``barrier``: Avg without a size; ``overlap``: the columns of
 non-blocking collectives; ``one_sided``: size, ``Latency (us)``; ``rate``: MB/s and Messages/s;
 ``step``: ours, of a workload."""
@@ -49,11 +59,19 @@ class Title:
 
 
 _SPOKEN = {
-    "allgather": "Allgather", "allgatherv": "Allgatherv", "allreduce": "Allreduce", "barrier": "Barrier",
-    "bcast": "Broadcast", "gather": "Gather", "gatherv": "Gatherv", "reduce": "Reduce",
-    "reduce_scatter": "Reduce_scatter", "reduce_scatter_block": "Reduce_scatter_block",
-    "scatter": "Scatter", "scatterv": "Scatterv",
-}  # fmt: skip
+    "allgather": "Allgather",
+    "allgatherv": "Allgatherv",
+    "allreduce": "Allreduce",
+    "barrier": "Barrier",
+    "bcast": "Broadcast",
+    "gather": "Gather",
+    "gatherv": "Gatherv",
+    "reduce": "Reduce",
+    "reduce_scatter": "Reduce_scatter",
+    "reduce_scatter_block": "Reduce_scatter_block",
+    "scatter": "Scatter",
+    "scatterv": "Scatterv",
+}
 
 _EXCHANGE = {"alltoall": "All-to-All", "alltoallv": "All-to-Allv", "alltoallw": "All-to-Allw"}
 

@@ -67,12 +67,15 @@ def _benchmark(name: str, cell: Sequence[Row]) -> dict[str, Any]:
     row = cell[0]
     keys = ("source", "run_id", *_LIBRARY, "unit", "value", "busbw_gbps", "comparability_key", "environment_key")
     return {
-        "group": row["benchmark"], "name": name, "fullname": f"omb-py::{name}", "params": None,
+        "group": row["benchmark"],
+        "name": name,
+        "fullname": f"omb-py::{name}",
+        "params": None,
         "param": name.partition("[")[2].removesuffix("]"),
         "extra_info": {**{key: row.get(key) for key in keys}, "data": "launch medians" if of_launches else "samples"},
         "options": {"timer": "omb-py", "warmup": bool(row.get("warmup"))},
         "stats": _stats(data) | {"data": data, "iterations": 1},
-    }  # fmt: skip
+    }
 
 
 def _times(row: Row) -> list[float]:
@@ -93,8 +96,20 @@ def _stats(data: Sequence[float]) -> dict[str, Any]:
     inside = [t for t in ordered if q1 - 1.5 * iqr <= t <= q3 + 1.5 * iqr]
     far = sum(abs(t - mean) > spread for t in ordered)
     return {
-        "min": ordered[0], "max": ordered[-1], "mean": mean, "stddev": spread, "rounds": len(ordered), "median": median,
-        "iqr": iqr, "q1": q1, "q3": q3, "iqr_outliers": len(ordered) - len(inside), "stddev_outliers": far,
-        "outliers": f"{far};{len(ordered) - len(inside)}", "ld15iqr": inside[0], "hd15iqr": inside[-1],
-        "ops": 1 / mean if mean else 0.0, "total": sum(ordered),
-    }  # fmt: skip
+        "min": ordered[0],
+        "max": ordered[-1],
+        "mean": mean,
+        "stddev": spread,
+        "rounds": len(ordered),
+        "median": median,
+        "iqr": iqr,
+        "q1": q1,
+        "q3": q3,
+        "iqr_outliers": len(ordered) - len(inside),
+        "stddev_outliers": far,
+        "outliers": f"{far};{len(ordered) - len(inside)}",
+        "ld15iqr": inside[0],
+        "hd15iqr": inside[-1],
+        "ops": 1 / mean if mean else 0.0,
+        "total": sum(ordered),
+    }

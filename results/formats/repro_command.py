@@ -27,9 +27,16 @@ _FLAGS: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
 }
 """Column -> the option that sets it."""
 _USUAL: Mapping[str, Any] = {
-    "device": "cpu", "buffer": "numpy", "cache": "hot", "in_place": False, "root": 0, "window": 64, "op": "sum",
-    "process_sync": "barrier", "datatype_layout": "contiguous",
-}  # fmt: skip
+    "device": "cpu",
+    "buffer": "numpy",
+    "cache": "hot",
+    "in_place": False,
+    "root": 0,
+    "window": 64,
+    "op": "sum",
+    "process_sync": "barrier",
+    "datatype_layout": "contiguous",
+}
 """Values that need no option. The type always has one: what is usual differs between benchmarks."""
 _SYNCHRONISED = ("collective", "non-blocking", "persistent", "neighborhood")
 """Families that take ``--process-sync``; rows of the others have ``none``."""

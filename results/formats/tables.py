@@ -88,9 +88,13 @@ def _to_openmetrics(rows: Sequence[Row]) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
-    "csv": to_csv, "json": to_json, "osu": to_osu, "nccl-tests": _to_nccl, "pytest-benchmark": _to_benchmark_json,
+    "csv": to_csv,
+    "json": to_json,
+    "osu": to_osu,
+    "nccl-tests": _to_nccl,
+    "pytest-benchmark": _to_benchmark_json,
     "openmetrics": _to_openmetrics,
-}  # fmt: skip
+}
 
 
 def export(rows: Sequence[Row], form: str) -> str:
@@ -127,10 +131,12 @@ def _csv_cell(value: Any) -> Any:
     return value
 
 
-_ONE_TABLE = (
-    "launch_id", "benchmark", "backend", "library_version", "binding", "device", "buffer", "op", "window", "root",
-    "process_sync", "cache", "threads", "datatype_layout", "in_place",
-)  # fmt: skip
+_ONE_TABLE = tuple(
+    (
+        "launch_id benchmark backend library_version binding device buffer op window root process_sync cache "
+        "threads datatype_layout in_place"
+    ).split()
+)
 """Rows with equal columns stand under one title."""
 
 

@@ -38,16 +38,32 @@ _SAID = re.compile(
 _RULE = re.compile(r"\s*#-{20,}\s*")
 
 _COLUMNS: Mapping[str, str] = {
-    "#bytes": "size", "#repetitions": "iterations", "t[usec]": "value", "t_min[usec]": "rank_min_us",
-    "t_max[usec]": "rank_max_us", "t_avg[usec]": "value", "Mbytes/sec": "mbytes_per_s", "Msg/sec": "message_rate",
-    "t_ovrl[usec]": "overall", "t_pure[usec]": "pure", "t_CPU[usec]": "compute", "overlap[%]": "overlap_pct",
-    "stddev[%]": "stddev_pct", "defects": "defects",
-}  # fmt: skip
+    "#bytes": "size",
+    "#repetitions": "iterations",
+    "t[usec]": "value",
+    "t_min[usec]": "rank_min_us",
+    "t_max[usec]": "rank_max_us",
+    "t_avg[usec]": "value",
+    "Mbytes/sec": "mbytes_per_s",
+    "Msg/sec": "message_rate",
+    "t_ovrl[usec]": "overall",
+    "t_pure[usec]": "pure",
+    "t_CPU[usec]": "compute",
+    "overlap[%]": "overlap_pct",
+    "stddev[%]": "stddev_pct",
+    "defects": "defects",
+}
 _NAMES: Mapping[str, str] = {
-    "pingpong": "latency", "uniband": "bw", "biband": "bibw", "unidir_put": "put_latency", "unidir_get": "get_latency",
-    "accumulate": "acc_latency", "get_accumulate": "get_acc_latency", "fetch_and_op": "fop_latency",
+    "pingpong": "latency",
+    "uniband": "bw",
+    "biband": "bibw",
+    "unidir_put": "put_latency",
+    "unidir_get": "get_latency",
+    "accumulate": "acc_latency",
+    "get_accumulate": "get_acc_latency",
+    "fetch_and_op": "fop_latency",
     "compare_and_swap": "cas_latency",
-}  # fmt: skip
+}
 """Benchmarks that OMB has under another name. Others keep theirs, in small letters."""
 _REDUCE = ("reduce", "accumulate", "fetch_and_op")
 _TYPES = {"MPI_BYTE": "byte", "MPI_CHAR": "char", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64"}
@@ -200,15 +216,25 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
     reduces = any(word in name for word in _REDUCE)
     said = part.launch.said.get("MPI_Datatype for reductions" if reduces else "MPI_Datatype", "")
     return {
-        "source": SOURCE, "benchmark": benchmark, "family": family(benchmark), "backend": "mpi",
-        "binding": "c", "binding_version": f"IMB {part.launch.version}" if part.launch.version else None,
-        "device": None, "dtype": _TYPES.get(said), "op": _op(part, benchmark), "ranks": part.ranks,
+        "source": SOURCE,
+        "benchmark": benchmark,
+        "family": family(benchmark),
+        "backend": "mpi",
+        "binding": "c",
+        "binding_version": f"IMB {part.launch.version}" if part.launch.version else None,
+        "device": None,
+        "dtype": _TYPES.get(said),
+        "op": _op(part, benchmark),
+        "ranks": part.ranks,
         "size_bytes": whole(cells["size"]) if "size" in cells else None,
         "iterations": whole(cells["iterations"]) if "iterations" in cells else None,
-        "metric": "bandwidth" if rate else "latency", "unit": "MB/s" if rate else "us", "value": value,
+        "metric": "bandwidth" if rate else "latency",
+        "unit": "MB/s" if rate else "us",
+        "value": value,
         "metrics": metrics,
-        "parameters": dict(part.parameters), "text_dialect": "omb-7.5",
-    }  # fmt: skip
+        "parameters": dict(part.parameters),
+        "text_dialect": "omb-7.5",
+    }
 
 
 def _op(part: _Part, benchmark: str) -> str | None:

@@ -101,11 +101,14 @@ def _launch(found: Mapping[str, Any], args: list[str]) -> Launch:
     code = found.get("nccl_version")
     launch = Launch(
         library_version=library_version(code) if isinstance(code, int) and 0 < code < 10**7 else None,
-        ranks=len(devices) or None, hosts=[str(device.get("hostname", "")).strip() for device in devices],
+        ranks=len(devices) or None,
+        hosts=[str(device.get("hostname", "")).strip() for device in devices],
         device_names={str(device["device_info"]).strip() for device in devices if device.get("device_info")},
-        iterations=_whole(config, "iterations"), warmup=_whole(config, "warmup_iters"),
-        batch=_whole(config, "aggregated_iterations", INT32), timing=_timing(config),
-    )  # fmt: skip
+        iterations=_whole(config, "iterations"),
+        warmup=_whole(config, "warmup_iters"),
+        batch=_whole(config, "aggregated_iterations", INT32),
+        timing=_timing(config),
+    )
     pairs = (str(text).partition("=") for text in _list(found.get("env")))
     launch.facts = {
         "file_version": found.get("version") if isinstance(found.get("version"), int) else None,
@@ -143,9 +146,13 @@ def _half(entry: Mapping[str, Any], key: str, in_place: bool) -> Placement:
     samples = [float(t) for t in times if isinstance(t, (int, float)) and abs(t) < 1e30 and t == t]
     time = _float(half.get("time", half.get("cpu_time")))
     return Placement(
-        in_place, time, _float(half.get("alg_bw")), _float(half.get("bus_bw")), _float(half.get("nwrong")),
+        in_place,
+        time,
+        _float(half.get("alg_bw")),
+        _float(half.get("bus_bw")),
+        _float(half.get("nwrong")),
         samples if len(samples) == len(times) else (),
-    )  # fmt: skip
+    )
 
 
 def _float(value: Any) -> float | None:

@@ -118,9 +118,11 @@ def _fits(name: str, lines: Sequence[tuple[int, int | None, str, str | None, int
     if not told:
         return False
     return {
-        "all_reduce": whole and reduces and free, "reduce": whole and reduces and rooted,
-        "broadcast": whole and copies and rooted, "reduce_scatter": not whole and reduces and free,
-    }[name]  # fmt: skip
+        "all_reduce": whole and reduces and free,
+        "reduce": whole and reduces and rooted,
+        "broadcast": whole and copies and rooted,
+        "reduce_scatter": not whole and reduces and free,
+    }[name]
 
 
 def make_row(
@@ -147,24 +149,43 @@ def make_row(
     if half.wrong is not None:
         metrics["wrong_elements"] = half.wrong
     row: dict[str, Any] = {
-        "source": launch.source, "benchmark": BENCHMARKS[name], "backend": "nccl",
+        "source": launch.source,
+        "benchmark": BENCHMARKS[name],
+        "backend": "nccl",
         "family": "pt2pt" if name == "sendrecv" else "collective",
-        "library": _LIBRARIES[launch.source], "library_version": launch.library_version, "binding": "c",
+        "library": _LIBRARIES[launch.source],
+        "library_version": launch.library_version,
+        "binding": "c",
         "binding_version": f"{launch.source} {launch.version}" if launch.version else None,
         "device": _DEVICES[launch.source],
         "device_name": next(iter(launch.device_names)) if len(launch.device_names) == 1 else None,
-        "dtype": dtype, "op": op, "in_place": half.in_place, "root": root, "timing": launch.timing,
+        "dtype": dtype,
+        "op": op,
+        "in_place": half.in_place,
+        "root": root,
+        "timing": launch.timing,
         "batch": launch.batch,
-        "ranks": launch.ranks, "nodes": nodes, "devices": launch.ranks,
+        "ranks": launch.ranks,
+        "nodes": nodes,
+        "devices": launch.ranks,
         "ranks_per_node": launch.ranks // nodes if launch.ranks and nodes and launch.ranks % nodes == 0 else None,
-        "size_bytes": message, "bytes_per_rank": message, "bytes_total": size,
+        "size_bytes": message,
+        "bytes_per_rank": message,
+        "bytes_total": size,
         "count": message // item if message is not None and item else None,
-        "metric": "latency", "unit": "us", "value": half.time_us, "algbw_gbps": half.algbw,
+        "metric": "latency",
+        "unit": "us",
+        "value": half.time_us,
+        "algbw_gbps": half.algbw,
         "busbw_gbps": None if launch.ranks == 1 else half.busbw,
-        "bw_formula": f"nccl-tests:{name}" if name in FORMULAS else None, "metrics": metrics,
-        "iterations": launch.iterations, "warmup": launch.warmup, "hosts": launch.hosts or None,
-        "validated": None if half.wrong is None else half.wrong == 0, "parameters": {},
-    }  # fmt: skip
+        "bw_formula": f"nccl-tests:{name}" if name in FORMULAS else None,
+        "metrics": metrics,
+        "iterations": launch.iterations,
+        "warmup": launch.warmup,
+        "hosts": launch.hosts or None,
+        "validated": None if half.wrong is None else half.wrong == 0,
+        "parameters": {},
+    }
     return row | _of_samples(half.samples)
 
 

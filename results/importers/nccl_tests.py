@@ -260,9 +260,12 @@ def _fixed(cells: Values) -> tuple[int, int | None, str, str | None, int | None]
 def _half(cells: Values, in_place: bool, in_ms: bool) -> Placement:
     time = _number(cells["time"])
     return Placement(
-        in_place, time if time is None or not in_ms else time * 1000, _number(cells["algbw"]), _number(cells["busbw"]),
+        in_place,
+        time if time is None or not in_ms else time * 1000,
+        _number(cells["algbw"]),
+        _number(cells["busbw"]),
         _number(cells["#wrong"]) if "#wrong" in cells else None,
-    )  # fmt: skip
+    )
 
 
 def _number(word: str) -> float | None:

@@ -25,14 +25,32 @@ SOURCE = "OMB-Py"
 _TITLE = re.compile(r"\s*# OMB(?:-Py| Python) MPI (?P<text>.+?) Test\s*")
 _HEAD = re.compile(r"\s*# Size \(B\)\s+(?P<what>Latency|Bandwidth) \((?P<unit>us|MB/s)\)\s*")
 _NAMES: Mapping[str, str] = {
-    "latency": "latency", "multi": "multi_lat", "multi lat": "multi_lat", "multi-pair": "multi_lat",
-    "multi pair": "multi_lat", "bandwidth": "bw",
-    "bi-directional bandwidth": "bibw", "bi-bandwidth": "bibw", "broadcast": "bcast", "bcast": "bcast",
-    "barrier": "barrier", "allgather": "allgather", "allgatherv": "allgatherv", "allreduce": "allreduce",
-    "alltoall": "alltoall", "all-to-all": "alltoall", "alltoallv": "alltoallv", "all-to-allv": "alltoallv",
-    "gather": "gather", "gatherv": "gatherv", "reduce": "reduce", "reduce_scatter": "reduce_scatter",
-    "reduce scatter": "reduce_scatter", "scatter": "scatter", "scatterv": "scatterv",
-}  # fmt: skip
+    "latency": "latency",
+    "multi": "multi_lat",
+    "multi lat": "multi_lat",
+    "multi-pair": "multi_lat",
+    "multi pair": "multi_lat",
+    "bandwidth": "bw",
+    "bi-directional bandwidth": "bibw",
+    "bi-bandwidth": "bibw",
+    "broadcast": "bcast",
+    "bcast": "bcast",
+    "barrier": "barrier",
+    "allgather": "allgather",
+    "allgatherv": "allgatherv",
+    "allreduce": "allreduce",
+    "alltoall": "alltoall",
+    "all-to-all": "alltoall",
+    "alltoallv": "alltoallv",
+    "all-to-allv": "alltoallv",
+    "gather": "gather",
+    "gatherv": "gatherv",
+    "reduce": "reduce",
+    "reduce_scatter": "reduce_scatter",
+    "reduce scatter": "reduce_scatter",
+    "scatter": "scatter",
+    "scatterv": "scatterv",
+}
 _PT2PT = ("latency", "bw", "bibw", "multi_lat")
 
 
@@ -101,10 +119,18 @@ def _row(benchmark: str, unit: str, words: Sequence[str]) -> dict[str, Any]:
         raise BadTable("not a size and a value")
     size, value = whole(words[0]), decimal(words[1])
     return {
-        "source": SOURCE, "benchmark": benchmark, "family": "pt2pt" if pair else "collective", "backend": "mpi",
-        "binding": "mpi4py", "process_sync": None if pair else "none", "unit": unit,
-        "metric": "bandwidth" if unit == "MB/s" else "latency", "size_bytes": size, "value": value,
-        "ranks": 2 if pair and benchmark != "multi_lat" else None, "text_dialect": "omb-7.5",
+        "source": SOURCE,
+        "benchmark": benchmark,
+        "family": "pt2pt" if pair else "collective",
+        "backend": "mpi",
+        "binding": "mpi4py",
+        "process_sync": None if pair else "none",
+        "unit": unit,
+        "metric": "bandwidth" if unit == "MB/s" else "latency",
+        "size_bytes": size,
+        "value": value,
+        "ranks": 2 if pair and benchmark != "multi_lat" else None,
+        "text_dialect": "omb-7.5",
         "window": 64 if benchmark in ("bw", "bibw") else None,
         "parameters": {"loop": "one timer around all iterations"},
-    }  # fmt: skip
+    }

@@ -31,13 +31,26 @@ _MORE_TITLES = {
 """Spellings of other versions than 7.5."""
 
 _HEADS: Mapping[str, str] = {
-    r"Avg Latency ?\(us\)": "value", r"Latency ?\(us\)": "value", r"Bandwidth \(MB/s\)": "value", r"MB/s": "value",
-    r"Messages/s": "message_rate", r"Min Latency ?\(us\)": "rank_min_us", r"Max Latency ?\(us\)": "rank_max_us",
-    r"Iterations": "iterations", r"Validation": "validated", r"Transmit Size": "transmit_size",
-    r"Overall\(us\)": "overall", r"Compute\(us\)": "compute", r"Coll\. Init\(us\)": "init",
-    r"MPI_Test\(us\)": "test", r"MPI_Wait\(us\)": "wait", r"Pure Comm\.\(us\)": "pure",
-    r"Min Comm\.\(us\)": "min_comm", r"Max Comm\.\(us\)": "max_comm", r"Overlap\(%\)": "overlap_pct",
-}  # fmt: skip
+    r"Avg Latency ?\(us\)": "value",
+    r"Latency ?\(us\)": "value",
+    r"Bandwidth \(MB/s\)": "value",
+    r"MB/s": "value",
+    r"Messages/s": "message_rate",
+    r"Min Latency ?\(us\)": "rank_min_us",
+    r"Max Latency ?\(us\)": "rank_max_us",
+    r"Iterations": "iterations",
+    r"Validation": "validated",
+    r"Transmit Size": "transmit_size",
+    r"Overall\(us\)": "overall",
+    r"Compute\(us\)": "compute",
+    r"Coll\. Init\(us\)": "init",
+    r"MPI_Test\(us\)": "test",
+    r"MPI_Wait\(us\)": "wait",
+    r"Pure Comm\.\(us\)": "pure",
+    r"Min Comm\.\(us\)": "min_comm",
+    r"Max Comm\.\(us\)": "max_comm",
+    r"Overlap\(%\)": "overlap_pct",
+}
 _HEAD = re.compile(
     r"P(?P<p>\d+(?:\.\d+)?) Tail (?:Lat\(us\)|BW\(MB/s\))|"
     + "|".join(f"({head})" for head in sorted(_HEADS, key=len, reverse=True))

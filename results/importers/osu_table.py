@@ -231,12 +231,20 @@ class Building:
         kind = family(self.benchmark)
         two = self.benchmark not in ("multi_lat", "mbw_mr", "bw_fan_in", "bw_fan_out")
         return {
-            "benchmark": self.benchmark, "family": kind, "metric": "bandwidth" if rate else "latency",
-            "unit": "MB/s" if rate else "us", "dtype": self.dtype, "window": self.window,
+            "benchmark": self.benchmark,
+            "family": kind,
+            "metric": "bandwidth" if rate else "latency",
+            "unit": "MB/s" if rate else "us",
+            "dtype": self.dtype,
+            "window": self.window,
             "ranks": self.prelude.ranks or (2 if kind in ("pt2pt", "one-sided") and two else None),
-            "device": self.device, "metrics": dict(self.prelude.metrics), "validated": None, "iterations": None,
-            "value": None, "size_bytes": None,
-        }  # fmt: skip
+            "device": self.device,
+            "metrics": dict(self.prelude.metrics),
+            "validated": None,
+            "iterations": None,
+            "value": None,
+            "size_bytes": None,
+        }
 
     def finished(self, launch: int) -> Table | Problem:
         """The table, or why it is none."""
@@ -262,11 +270,15 @@ class Building:
             parameters["accelerator"] = self.accelerator
         for row in self.rows:
             row.update(
-                source=self.source, backend="nccl" if library else "mpi", library=library, binding=BINDING,
+                source=self.source,
+                backend="nccl" if library else "mpi",
+                library=library,
+                binding=BINDING,
                 binding_version=f"{self.source} {self.version}" if self.version else None,
-                process_sync=_sync(row["family"]), parameters=dict(parameters),
+                process_sync=_sync(row["family"]),
+                parameters=dict(parameters),
                 text_dialect=f"omb-{self.version or '5.3'}",
-            )  # fmt: skip
+            )
 
 
 def _sync(kind: str | None) -> str | None:

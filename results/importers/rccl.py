@@ -129,9 +129,12 @@ def _row(values: Values) -> dict[str, Any]:
     wrong = values.get("wrong", "N/A").strip('"')
     op = values.get("redop", "none")
     half = Placement(
-        values["inplace"].strip().lower() in ("1", "true"), number(values["time"]), algbw, busbw,
+        values["inplace"].strip().lower() in ("1", "true"),
+        number(values["time"]),
+        algbw,
+        busbw,
         None if wrong in ("N/A", "None", "") else number(wrong),
-    )  # fmt: skip
+    )
     size = whole(values["size"])
     row = make_row(
         launch, name, size, None, dtype_of(values["type"]), None if op in ("none", "None", "") else op, None, half

@@ -148,10 +148,14 @@ def _complete(
             continue
         good.append(table)
         facts = {
-            "tool": table.source, "tool_version": table.version, "line": table.line, "by": f"omb-py {__version__}",
-            "at": datetime.now(UTC).isoformat(timespec="seconds"), **table.facts,
+            "tool": table.source,
+            "tool_version": table.version,
+            "line": table.line,
+            "by": f"omb-py {__version__}",
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            **table.facts,
             "started_at": "given" if options.started_at else "in the file" if table.started_at else "file last written",
-        }  # fmt: skip
+        }
         launches.setdefault(table.launch, ([], facts))[0].extend(rows)
     parsed.tables[:] = good
     return [launches[number] for number in sorted(launches)]
@@ -164,9 +168,13 @@ def _row(row: Mapping[str, Any], table: Table, run_id: str, started: str, option
             raise UsageError(f"--set {name}={value}: line {table.line} says {out[name]}")
         out[name] = value
     out.update(
-        run_id=run_id, launch_id=f"{run_id}-{table.launch}", launch_index=table.launch, started_at=started,
-        schema_version=schema.SCHEMA_VERSION, tags=dict(options.tags or {}) or None,
-    )  # fmt: skip
+        run_id=run_id,
+        launch_id=f"{run_id}-{table.launch}",
+        launch_index=table.launch,
+        started_at=started,
+        schema_version=schema.SCHEMA_VERSION,
+        tags=dict(options.tags or {}) or None,
+    )
     parameters = {k: v for k, v in (out["parameters"] or {}).items() if k != "program"}
     method = ":".join((table.source, table.version or "", *(f"{k}={v}" for k, v in sorted(parameters.items()))))
     out["comparability_key"] = comparability_key(out, method)

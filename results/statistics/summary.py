@@ -9,13 +9,28 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 QUANTILES: dict[str, float] = {
-    "p05_us": 0.05, "p25_us": 0.25, "p50_us": 0.50, "p75_us": 0.75,
-    "p90_us": 0.90, "p95_us": 0.95, "p99_us": 0.99, "p999_us": 0.999,
-}  # fmt: skip
+    "p05_us": 0.05,
+    "p25_us": 0.25,
+    "p50_us": 0.50,
+    "p75_us": 0.75,
+    "p90_us": 0.90,
+    "p95_us": 0.95,
+    "p99_us": 0.99,
+    "p999_us": 0.999,
+}
 
 COLUMNS: tuple[str, ...] = (
-    "mean_us", "median_us", "min_us", "max_us", "stddev_us", "mad_us", *QUANTILES, "ci_low_us", "ci_high_us", "ess",
-)  # fmt: skip
+    "mean_us",
+    "median_us",
+    "min_us",
+    "max_us",
+    "stddev_us",
+    "mad_us",
+    *QUANTILES,
+    "ci_low_us",
+    "ci_high_us",
+    "ess",
+)
 
 
 def summarise(samples_max_us: ArrayLike) -> dict[str, float | None]:

@@ -130,8 +130,9 @@ def read(index: Index, wanted: Sequence[str], expression: Any, order: dict[str, 
     tables = []
     names = list(dict.fromkeys([*wanted, FILE, ROW]))
     for number, part in enumerate(index.parts):
-        places = [order.get(f[0], -1) if index.covered.get(f[0]) == (number, i) else -1
-                  for i, f in enumerate(part.files)]  # fmt: skip
+        places = [
+            order.get(f[0], -1) if index.covered.get(f[0]) == (number, i) else -1 for i, f in enumerate(part.files)
+        ]
         if all(place < 0 for place in places):
             continue
         live = [i for i, place in enumerate(places) if place >= 0]
@@ -262,8 +263,12 @@ def _joined(entries: Sequence[Entry], found: Sequence[Read]) -> Batch:
         return files, bad, None
     numbers = pa.array(np.repeat(np.arange(len(files), dtype=np.int32), rows))
     table = pa.Table.from_batches(batches, excerpt.columns_schema())
-    columns = [*table.columns, pa.array(days, pa.string()).take(numbers), numbers,
-               pa.array(np.concatenate([np.arange(count, dtype=np.int32) for count in rows]))]  # fmt: skip
+    columns = [
+        *table.columns,
+        pa.array(days, pa.string()).take(numbers),
+        numbers,
+        pa.array(np.concatenate([np.arange(count, dtype=np.int32) for count in rows])),
+    ]
     return files, bad, pa.table(columns, schema=_schema())
 
 

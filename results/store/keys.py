@@ -23,31 +23,31 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-COMPARED: tuple[str, ...] = (
-    "benchmark", "metric", "unit", "timing", "process_sync", "device", "buffer", "cache", "dtype", "datatype_layout",
-    "op", "in_place", "root", "ranks", "nodes", "ranks_per_node", "window", "threads", "batch", "size_bytes",
-)  # fmt: skip
+COMPARED: tuple[str, ...] = tuple(
+    (
+        "benchmark metric unit timing process_sync device buffer cache dtype datatype_layout op in_place root "
+        "ranks nodes ranks_per_node window threads batch size_bytes"
+    ).split()
+)
 """Columns that must be equal for two rows to be compared."""
 
 _DROPPED_SECTIONS = frozenset(
-    {
-        "run", "job", "tags", "config", "effective_config", "measure", "ranks", "rank_facts", "load", "clocks",
-        "loaded_libraries",
-    }
-)  # fmt: skip
+    "run job tags config effective_config measure ranks rank_facts load clocks loaded_libraries".split()
+)
 """Parts of a provenance, at any depth, that tell about this launch and not about where it ran; and the list of mapped
 libraries, which is known only after the last cell, while a row carries its key from the first."""
 
-_DROPPED_FACTS = frozenset({
-    "run_id", "launch_id", "launch_index", "run_uuid", "uuid", "id", "job_id", "jobid", "step_id", "seed", "reason",
-    "index", "attempt", "recovered", "started_at", "ended_at", "start", "end", "started", "ended", "time", "timestamp",
-    "date", "launchdate", "elapsed", "elapsed_s", "walltime", "pid", "pids", "ppid", "tid", "user", "username", "rank",
-    "local_rank", "world_rank", "node", "node_rank", "affinity", "argv", "command", "command_line", "config_hash",
-    "store", "cwd", "workdir", "host", "hosts", "hostname", "hostnames", "hostlist", "nodelist", "node_list",
-    "numhosts", "nodes_used", "address", "port", "load_before", "loadavg", "load_1", "load_5", "load_15", "uptime",
-    "uptime_s", "boot_time", "available_bytes", "free_bytes", "memory_available_bytes", "memory_free_bytes",
-    "temperature", "temperature_c", "power_w", "clock_mhz", "cpu mhz", "skew_us", "barrier_us",
-})  # fmt: skip
+_DROPPED_FACTS = frozenset(
+    (
+        "run_id launch_id launch_index run_uuid uuid id job_id jobid step_id seed reason index attempt "
+        "recovered started_at ended_at start end started ended time timestamp date launchdate elapsed "
+        "elapsed_s walltime pid pids ppid tid user username rank local_rank world_rank node node_rank "
+        "affinity argv command command_line config_hash store cwd workdir host hosts hostname hostnames "
+        "hostlist nodelist node_list numhosts nodes_used address port load_before loadavg load_1 load_5 "
+        "load_15 uptime uptime_s boot_time available_bytes free_bytes memory_available_bytes "
+        "memory_free_bytes temperature temperature_c power_w clock_mhz skew_us barrier_us"
+    ).split()
+) | {"cpu mhz"}
 """Single facts, at any depth, that change from launch to launch or name a thing instead of describing it."""
 
 _VOLATILE_VARIABLE = re.compile(

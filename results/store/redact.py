@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 
 REDACTED = "<redacted>"
 
-PREFIXES: tuple[str, ...] = (
-    "OMPI_", "PMIX_", "PRTE_", "MPICH_", "MPIR_CVAR_", "I_MPI_", "MV2_", "UCX_", "UCC_", "HCOLL_", "SHARP_", "FI_",
-    "CXI_", "PALS_", "NCCL_", "RCCL_", "CUDA_", "HIP_", "HSA_", "ROCR_", "GLOO_", "TORCH_NCCL_", "OMP_", "KMP_",
-    "GOMP_", "MALLOC_", "SLURM_", "PBS_", "FLUX_", "LSB_",
-)  # fmt: skip
+PREFIXES: tuple[str, ...] = tuple(
+    (
+        "OMPI_ PMIX_ PRTE_ MPICH_ MPIR_CVAR_ I_MPI_ MV2_ UCX_ UCC_ HCOLL_ SHARP_ FI_ CXI_ PALS_ NCCL_ RCCL_ "
+        "CUDA_ HIP_ HSA_ ROCR_ GLOO_ TORCH_NCCL_ OMP_ KMP_ GOMP_ MALLOC_ SLURM_ PBS_ FLUX_ LSB_"
+    ).split()
+)
 """Environment variables that change how communication behaves, or say which job it was."""
 
 NAMES: frozenset[str] = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH"})

@@ -10,9 +10,7 @@ from typing import Any
 from omb_py.errors import UsageError, nearest
 from omb_py.results.store.read import OnSkip, load_table, to_rows
 
-_LISTED = (
-    "run_id", "launch_id", "started_at", "benchmark", "backend", "library", "library_version", "ranks", "validated",
-)  # fmt: skip
+_LISTED = tuple("run_id launch_id started_at benchmark backend library library_version ranks validated".split())
 
 LAST = "last"
 """Instead of a run's id: the newest run."""

@@ -49,9 +49,21 @@ class Collective:
         if self.sizes and "op" not in self.options:
             data |= {"ddt"}
         return Benchmark(
-            name, family, summary, program, metric, self.sizes, COLLECTIVE_COUNTS, self.ranks, "all", self.dtype,
-            self.options | data | {"full", "process_sync"}, self.bytes_total, self.bandwidth, self.rooted,
-        )  # fmt: skip
+            name,
+            family,
+            summary,
+            program,
+            metric,
+            self.sizes,
+            COLLECTIVE_COUNTS,
+            self.ranks,
+            "all",
+            self.dtype,
+            self.options | data | {"full", "process_sync"},
+            self.bytes_total,
+            self.bandwidth,
+            self.rooted,
+        )
 
 
 def calls_of(call: Call, world: World, cell: Cell) -> tuple[list[Step], tuple[Buffer, ...]]:
@@ -134,9 +146,13 @@ def overlap_columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
     pure, overall = mean("pure.time"), sum(parts.values())
     hidden = 100 - (overall - parts["compute"]) / pure * 100 if pure > 0 else 0.0
     return {
-        **parts, "overall": overall, "pure": pure, "overlap_pct": max(0.0, hidden),
-        "min_comm": min(laps["pure.time"]), "max_comm": max(laps["pure.time"]),
-    }  # fmt: skip
+        **parts,
+        "overall": overall,
+        "pure": pure,
+        "overlap_pct": max(0.0, hidden),
+        "min_comm": min(laps["pure.time"]),
+        "max_comm": max(laps["pure.time"]),
+    }
 
 
 OVERLAP = Metric(

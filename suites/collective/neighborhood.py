@@ -64,9 +64,14 @@ def _made(op: str, world: World, cell: Cell) -> Made:
 
 def _declared(op: str, summary: str) -> Collective:
     return Collective(
-        f"neighbor_{op}", "neighborhood", summary, lambda world, cell: _made(op, world, cell), lambda size, ranks: size,
-        options=frozenset({"neighborhood"}), ranks=RankRule("2 ranks or more", lambda n: n >= 2),
-    )  # fmt: skip
+        f"neighbor_{op}",
+        "neighborhood",
+        summary,
+        lambda world, cell: _made(op, world, cell),
+        lambda size, ranks: size,
+        options=frozenset({"neighborhood"}),
+        ranks=RankRule("2 ranks or more", lambda n: n >= 2),
+    )
 
 
 NEIGHBORHOOD = (

@@ -58,8 +58,9 @@ class Calls:
         self.whole = self.size * self.ranks
         """Bytes of all ranks' blocks."""
 
-    def call(self, op: str, size: int, send: str = "send", recv: str = "right", chunk: int = 0,
-             here: bool | None = None) -> Step:  # fmt: skip
+    def call(
+        self, op: str, size: int, send: str = "send", recv: str = "right", chunk: int = 0, here: bool | None = None
+    ) -> Step:
         """A collective of OMB's `size`; of several chunks in the same buffers the one with this number.
 
         `here` says whether it is in place; None: where the library has no other form.

@@ -30,8 +30,9 @@ PARTS = 4
 """Of split-robustness."""
 GROWN = ("bcast", "reduce", "allreduce", "reduce_scatter_block", "gather", "scatter", "allgather", "alltoall")
 """Collectives whose monotony and split-robustness are checked."""
-TWO_SIDES = Metric("us", "left: the collective; right: its mock-up; each the mean over ranks", lap=LEFT,
-                   apart=(LEFT, RIGHT))  # fmt: skip
+TWO_SIDES = Metric(
+    "us", "left: the collective; right: its mock-up; each the mean over ranks", lap=LEFT, apart=(LEFT, RIGHT)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,20 @@ class Guideline:
             return Program(m.buffers_of(first, second, reads, leaves), (stage,))
 
         return Benchmark(
-            self.name, "guideline", self.text, program, TWO_SIDES, SIZES, COUNTS, self.ranks, "all", "int32",
-            frozenset({"validation", "op", "in_place", "process_sync"}), lambda size, ranks: size,
+            self.name,
+            "guideline",
+            self.text,
+            program,
+            TWO_SIDES,
+            SIZES,
+            COUNTS,
+            self.ranks,
+            "all",
+            "int32",
+            frozenset({"validation", "op", "in_place", "process_sync"}),
+            lambda size, ranks: size,
             refuses=_refuses,
-        )  # fmt: skip
+        )
 
 
 def _refuses(cell: Cell) -> str:
@@ -84,10 +95,18 @@ PATTERNS = (
     Guideline("gl3_allgather", "allgather ≤ allreduce of all blocks", "allgather", m.sum_of_all),
     Guideline("gl4_allgather", "allgather ≤ allgatherv", "allgather", m.block_of("allgatherv")),
     Guideline("gl5_allreduce", "allreduce ≤ reduce + bcast", "allreduce", m.reduce_bcast),
-    Guideline("gl6_allreduce", "allreduce ≤ reduce_scatter_block + allgather", "allreduce",
-              m.halves("reduce_scatter_block", "allgather", "allreduce")),
-    Guideline("gl7_allreduce", "allreduce ≤ reduce_scatter + allgatherv", "allreduce",
-              m.halves("reduce_scatter", "allgatherv", "allreduce")),
+    Guideline(
+        "gl6_allreduce",
+        "allreduce ≤ reduce_scatter_block + allgather",
+        "allreduce",
+        m.halves("reduce_scatter_block", "allgather", "allreduce"),
+    ),
+    Guideline(
+        "gl7_allreduce",
+        "allreduce ≤ reduce_scatter + allgatherv",
+        "allreduce",
+        m.halves("reduce_scatter", "allgatherv", "allreduce"),
+    ),
     Guideline("gl8_alltoall", "alltoall ≤ alltoallv", "alltoall", m.block_of("alltoallv")),
     Guideline("gl9_bcast", "bcast ≤ scatter + allgather", "bcast", m.scatter_allgather),
     Guideline("gl10_bcast", "bcast ≤ allgatherv", "bcast", m.uneven_allgather),
@@ -95,34 +114,56 @@ PATTERNS = (
     Guideline("gl12_gather", "gather ≤ gatherv", "gather", m.block_of("gatherv")),
     Guideline("gl13_gather", "gather ≤ reduce of all blocks", "gather", m.sum_at_root),
     Guideline("gl14_reduce", "reduce ≤ allreduce", "reduce", m.block_of("allreduce")),
-    Guideline("gl15_reduce", "reduce ≤ reduce_scatter_block + gather", "reduce",
-              m.halves("reduce_scatter_block", "gather", "reduce")),
-    Guideline("gl16_reduce", "reduce ≤ reduce_scatter + gatherv", "reduce",
-              m.halves("reduce_scatter", "gatherv", "reduce")),
-    Guideline("gl17_reduce_scatter_block", "reduce_scatter_block ≤ reduce + scatter", "reduce_scatter_block",
-              m.reduce_then("scatter", "reduce_scatter_block")),
-    Guideline("gl18_reduce_scatter_block", "reduce_scatter_block ≤ reduce_scatter", "reduce_scatter_block",
-              m.vector_of("reduce_scatter")),
-    Guideline("gl19_reduce_scatter_block", "reduce_scatter_block ≤ allreduce", "reduce_scatter_block",
-              m.vector_of("allreduce")),
-    Guideline("gl20_reduce_scatter", "reduce_scatter ≤ reduce + scatterv", "reduce_scatter",
-              m.reduce_then("scatterv", "reduce_scatter")),
+    Guideline(
+        "gl15_reduce",
+        "reduce ≤ reduce_scatter_block + gather",
+        "reduce",
+        m.halves("reduce_scatter_block", "gather", "reduce"),
+    ),
+    Guideline(
+        "gl16_reduce", "reduce ≤ reduce_scatter + gatherv", "reduce", m.halves("reduce_scatter", "gatherv", "reduce")
+    ),
+    Guideline(
+        "gl17_reduce_scatter_block",
+        "reduce_scatter_block ≤ reduce + scatter",
+        "reduce_scatter_block",
+        m.reduce_then("scatter", "reduce_scatter_block"),
+    ),
+    Guideline(
+        "gl18_reduce_scatter_block",
+        "reduce_scatter_block ≤ reduce_scatter",
+        "reduce_scatter_block",
+        m.vector_of("reduce_scatter"),
+    ),
+    Guideline(
+        "gl19_reduce_scatter_block",
+        "reduce_scatter_block ≤ allreduce",
+        "reduce_scatter_block",
+        m.vector_of("allreduce"),
+    ),
+    Guideline(
+        "gl20_reduce_scatter",
+        "reduce_scatter ≤ reduce + scatterv",
+        "reduce_scatter",
+        m.reduce_then("scatterv", "reduce_scatter"),
+    ),
     Guideline("gl21_scan", "scan ≤ exscan + reduce_local", "scan", m.exscan_local, _NO_SCAN),
     Guideline("gl22_scatter", "scatter ≤ bcast of all blocks", "scatter", m.all_blocks("bcast")),
     Guideline("gl23_scatter", "scatter ≤ scatterv", "scatter", m.block_of("scatterv")),
-    *(Guideline(f"gl24node_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
-      for op, (text, make) in hierarchy.BY_NODES.items()),
-    *(Guideline(f"gl24lane_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
-      for op, (text, make) in hierarchy.BY_LANES.items()),
-)  # fmt: skip
+    *(
+        Guideline(f"gl24node_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
+        for op, (text, make) in hierarchy.BY_NODES.items()
+    ),
+    *(
+        Guideline(f"gl24lane_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
+        for op, (text, make) in hierarchy.BY_LANES.items()
+    ),
+)
 """Numbers as in the catalogue of PGMPI and ReproMPI (docs/guidelines.md)."""
-MONOTONY = tuple(
-    Guideline(f"monotony_{op}", f"{op} of n ≤ {op} of 2n", op, m.larger(op)) for op in GROWN
-)  # fmt: skip
+MONOTONY = tuple(Guideline(f"monotony_{op}", f"{op} of n ≤ {op} of 2n", op, m.larger(op)) for op in GROWN)
 SPLIT = tuple(
-    Guideline(f"split_{op}", f"{op} of n ≤ {PARTS} × {op} of n/{PARTS}", op, m.split(op, PARTS))
-    for op in GROWN
-)  # fmt: skip
+    Guideline(f"split_{op}", f"{op} of n ≤ {PARTS} × {op} of n/{PARTS}", op, m.split(op, PARTS)) for op in GROWN
+)
 
 GUIDELINES: Mapping[str, Guideline] = MappingProxyType({g.name: g for g in (*PATTERNS, *MONOTONY, *SPLIT)})
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({name: g.benchmark for name, g in GUIDELINES.items()})

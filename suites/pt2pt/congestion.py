@@ -94,11 +94,31 @@ _TAKES = OPTIONS | {"window"}
 
 BENCHMARKS = (
     Benchmark(
-        "bw_fan_in", "pt2pt", "bandwidth into one node from all others at once", bw_fan_in, FAN, PT2PT_SIZES,
-        BANDWIDTH_COUNTS, SEVERAL_NODES, "other nodes", "char", _TAKES, bytes_total=lambda size, ranks: size,
+        "bw_fan_in",
+        "pt2pt",
+        "bandwidth into one node from all others at once",
+        bw_fan_in,
+        FAN,
+        PT2PT_SIZES,
+        BANDWIDTH_COUNTS,
+        SEVERAL_NODES,
+        "other nodes",
+        "char",
+        _TAKES,
+        bytes_total=lambda size, ranks: size,
     ),
     Benchmark(
-        "bw_fan_out", "pt2pt", "bandwidth out of one node to all others at once", bw_fan_out, FAN, PT2PT_SIZES,
-        BANDWIDTH_COUNTS, SEVERAL_NODES, "first node", "char", _TAKES, bytes_total=lambda size, ranks: size,
+        "bw_fan_out",
+        "pt2pt",
+        "bandwidth out of one node to all others at once",
+        bw_fan_out,
+        FAN,
+        PT2PT_SIZES,
+        BANDWIDTH_COUNTS,
+        SEVERAL_NODES,
+        "first node",
+        "char",
+        _TAKES,
+        bytes_total=lambda size, ranks: size,
     ),
-)  # fmt: skip
+)

@@ -22,8 +22,18 @@ def latency_mp(world: World, cell: Cell) -> Program:
 
 BENCHMARKS = (
     Benchmark(
-        "latency_mp", "pt2pt", "one-way time of a ping-pong beside forked processes", latency_mp, ONE_WAY, PT2PT_SIZES,
-        LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"process_counts"},
-        bytes_total=lambda size, ranks: size, needs=Needs(fork=True),
+        "latency_mp",
+        "pt2pt",
+        "one-way time of a ping-pong beside forked processes",
+        latency_mp,
+        ONE_WAY,
+        PT2PT_SIZES,
+        LATENCY_COUNTS,
+        EXACTLY_TWO,
+        "rank 0",
+        "char",
+        OPTIONS | {"process_counts"},
+        bytes_total=lambda size, ranks: size,
+        needs=Needs(fork=True),
     ),
-)  # fmt: skip
+)

@@ -44,12 +44,31 @@ RATE_COUNTS = Counts(100, 10, 100, 10)
 
 BENCHMARKS = (
     Benchmark(
-        "multi_lat", "pt2pt", "one-way time of ping-pongs of all pairs at once", multi_lat, EACH_PAIR, PT2PT_SIZES,
-        LATENCY_COUNTS, EVEN, "first half", "char", OPTIONS, bytes_total=lambda size, ranks: size * (ranks // 2),
+        "multi_lat",
+        "pt2pt",
+        "one-way time of ping-pongs of all pairs at once",
+        multi_lat,
+        EACH_PAIR,
+        PT2PT_SIZES,
+        LATENCY_COUNTS,
+        EVEN,
+        "first half",
+        "char",
+        OPTIONS,
+        bytes_total=lambda size, ranks: size * (ranks // 2),
     ),
     Benchmark(
-        "mbw_mr", "pt2pt", "bandwidth and message rate of all pairs at once", mbw_mr, ALL_PAIRS, PT2PT_SIZES,
-        RATE_COUNTS, EVEN, "first half", "char",
-        OPTIONS | {"window", "vary_window", "print_rate"}, bytes_total=lambda size, ranks: size * (ranks // 2),
+        "mbw_mr",
+        "pt2pt",
+        "bandwidth and message rate of all pairs at once",
+        mbw_mr,
+        ALL_PAIRS,
+        PT2PT_SIZES,
+        RATE_COUNTS,
+        EVEN,
+        "first half",
+        "char",
+        OPTIONS | {"window", "vary_window", "print_rate"},
+        bytes_total=lambda size, ranks: size * (ranks // 2),
     ),
-)  # fmt: skip
+)

@@ -59,14 +59,22 @@ def partitioned_latency(world: World, cell: Cell) -> Program:
 
 BENCHMARKS = (
     Benchmark(
-        "partitioned_latency", "pt2pt", "ping-pong of partitioned messages, and what computing hides of it",
+        "partitioned_latency",
+        "pt2pt",
+        "ping-pong of partitioned messages, and what computing hides of it",
         partitioned_latency,
         replace(
-            OVERLAP, parts=_HALF,
+            OVERLAP,
+            parts=_HALF,
             formula="overall: half of all laps on rank 0; overlap = max(0, 100 - (overall - compute) / pure × 100)",
         ),
-        Sizes(8, PT2PT_SIZES.maximum), LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char",
-        frozenset({"type", "validation", "partitions", "tests"}), bytes_total=lambda size, ranks: size,
+        Sizes(8, PT2PT_SIZES.maximum),
+        LATENCY_COUNTS,
+        EXACTLY_TWO,
+        "rank 0",
+        "char",
+        frozenset({"type", "validation", "partitions", "tests"}),
+        bytes_total=lambda size, ranks: size,
         unit_of=lambda cell: cell.partitions,
     ),
-)  # fmt: skip
+)

@@ -68,9 +68,11 @@ def bibw(world: World, cell: Cell) -> Program:
     peer, w = 1 - world.rank, cell.window
     incoming, outgoing = Requests(0, w), Requests(w, w)
     nodes = (
-        steps.startall(incoming), steps.startall(outgoing),
-        steps.waitall(outgoing), steps.waitall(incoming),
-    )  # fmt: skip
+        steps.startall(incoming),
+        steps.startall(outgoing),
+        steps.waitall(outgoing),
+        steps.waitall(incoming),
+    )
     stage = Stage(
         body(*timed(world.rank == 0, *nodes)),
         setup=(_receives(cell, peer, 0), _sends(cell, peer, w)),
@@ -83,17 +85,45 @@ _LATER = OPTIONS - {"buffer_num"}
 
 BENCHMARKS = (
     Benchmark(
-        "latency_persistent", "pt2pt", "one-way time of a ping-pong of persistent messages", latency, ONE_WAY,
-        PT2PT_SIZES, LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char", _LATER, bytes_total=lambda size, ranks: size,
-    ),
-    Benchmark(
-        "bw_persistent", "pt2pt", "uni-directional bandwidth of a window of persistent messages", bw,
-        window_bytes(1), PT2PT_SIZES, BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"window"},
+        "latency_persistent",
+        "pt2pt",
+        "one-way time of a ping-pong of persistent messages",
+        latency,
+        ONE_WAY,
+        PT2PT_SIZES,
+        LATENCY_COUNTS,
+        EXACTLY_TWO,
+        "rank 0",
+        "char",
+        _LATER,
         bytes_total=lambda size, ranks: size,
     ),
     Benchmark(
-        "bibw_persistent", "pt2pt", "bi-directional bandwidth of a window of persistent messages", bibw,
-        window_bytes(2), PT2PT_SIZES, BANDWIDTH_COUNTS, EXACTLY_TWO, "rank 0", "char", OPTIONS | {"window"},
+        "bw_persistent",
+        "pt2pt",
+        "uni-directional bandwidth of a window of persistent messages",
+        bw,
+        window_bytes(1),
+        PT2PT_SIZES,
+        BANDWIDTH_COUNTS,
+        EXACTLY_TWO,
+        "rank 0",
+        "char",
+        OPTIONS | {"window"},
         bytes_total=lambda size, ranks: size,
     ),
-)  # fmt: skip
+    Benchmark(
+        "bibw_persistent",
+        "pt2pt",
+        "bi-directional bandwidth of a window of persistent messages",
+        bibw,
+        window_bytes(2),
+        PT2PT_SIZES,
+        BANDWIDTH_COUNTS,
+        EXACTLY_TWO,
+        "rank 0",
+        "char",
+        OPTIONS | {"window"},
+        bytes_total=lambda size, ranks: size,
+    ),
+)

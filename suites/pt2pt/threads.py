@@ -36,8 +36,18 @@ ANY_THREAD = Metric("us", "mean over iterations of lap time / 2, on rank 0, whic
 
 BENCHMARKS = (
     Benchmark(
-        "latency_mt", "pt2pt", "one-way time of ping-pongs between threads", latency_mt, ANY_THREAD, PT2PT_SIZES,
-        LATENCY_COUNTS, EXACTLY_TWO, "rank 0", "char", frozenset({"type", "validation", "ddt", "thread_counts"}),
-        bytes_total=lambda size, ranks: size, needs=Needs(thread_level="multiple"),
+        "latency_mt",
+        "pt2pt",
+        "one-way time of ping-pongs between threads",
+        latency_mt,
+        ANY_THREAD,
+        PT2PT_SIZES,
+        LATENCY_COUNTS,
+        EXACTLY_TWO,
+        "rank 0",
+        "char",
+        frozenset({"type", "validation", "ddt", "thread_counts"}),
+        bytes_total=lambda size, ranks: size,
+        needs=Needs(thread_level="multiple"),
     ),
-)  # fmt: skip
+)

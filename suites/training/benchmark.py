@@ -44,10 +44,21 @@ def fits(cell: Cell, ranks: int) -> None:
 
 
 TRAIN = Benchmark(
-    "train", "training", "real training on synthetic data with PyTorch", nothing,
+    "train",
+    "training",
+    "real training on synthetic data with PyTorch",
+    nothing,
     Metric("us", "mean over ranks of a training step; alone: the same without communication", lap="step"),
-    None, Counts(ITERATIONS, WARMUP, ITERATIONS, WARMUP), ONE_OR_MORE, "all", "float32", frozenset({"workload"}),
-    lambda size, ranks: 0, refuses=refuses, fits=fits, runs=run,
-)  # fmt: skip
+    None,
+    Counts(ITERATIONS, WARMUP, ITERATIONS, WARMUP),
+    ONE_OR_MORE,
+    "all",
+    "float32",
+    frozenset({"workload"}),
+    lambda size, ranks: 0,
+    refuses=refuses,
+    fits=fits,
+    runs=run,
+)
 BENCHMARKS = {TRAIN.name: TRAIN}
 """Found by name, and not in lists of benchmarks: it has a command of its own."""

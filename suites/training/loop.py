@@ -196,9 +196,12 @@ def _numbers(result: Measured, held: Trainer) -> dict[str, Any]:
     beyond = together - alone
     spread_ = float(beyond.std(ddof=1)) if len(beyond) > 1 else 0.0
     return {
-        "alone_us": float(alone.mean()), "exposed_us": float(beyond.mean()),
+        "alone_us": float(alone.mean()),
+        "exposed_us": float(beyond.mean()),
         "exposed_half_us": 1.96 * spread_ / len(beyond) ** 0.5,
         "share_pct": float(beyond.mean() / together.mean() * 100),
-        "steps": float(held.what["steps"]), "parameters": float(held.parameters),
-        "loss_first": held.losses[0], "loss_last": held.losses[-1],
-    }  # fmt: skip
+        "steps": float(held.what["steps"]),
+        "parameters": float(held.parameters),
+        "loss_first": held.losses[0],
+        "loss_last": held.losses[-1],
+    }

@@ -21,12 +21,18 @@ _OF_ALL: Final[Mapping[str, Setting]] = {
     "steps": whole(10, "steps of an iteration"),
     "trace": Setting("", "file for a trace of a step", unquote),
 }
-MODELS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType({
-    "mlp": _OF_ALL,
-    "resnet50": {**_OF_ALL, "image": whole(224, "pixels of an image's side", 32)},
-    "gpt2": {**_OF_ALL, "batch": whole(1, "samples of a rank and step"),
-             "seq": whole(1024, "tokens of a sequence"), "layers": whole(12, "layers")},
-})  # fmt: skip
+MODELS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
+    {
+        "mlp": _OF_ALL,
+        "resnet50": {**_OF_ALL, "image": whole(224, "pixels of an image's side", 32)},
+        "gpt2": {
+            **_OF_ALL,
+            "batch": whole(1, "samples of a rank and step"),
+            "seq": whole(1024, "tokens of a sequence"),
+            "layers": whole(12, "layers"),
+        },
+    }
+)
 """Model -> its settings."""
 SHAPES: Final = {"mlp": "mlp", "resnet50": "resnet50", "gpt2": "gpt2-124m"}
 """Model -> its name among those of workloads."""

@@ -48,9 +48,12 @@ def columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
     exposed = mean(laps[f"{STEP}.{EXPOSED}"])
     hidden = 100 - exposed / serial * 100 if serial > 0 else 0.0
     return {
-        "serial_us": serial, "flight_us": flight, "compute_us": computed, "exposed_us": exposed,
+        "serial_us": serial,
+        "flight_us": flight,
+        "compute_us": computed,
+        "exposed_us": exposed,
         "overlap_pct": max(0.0, hidden),
-    }  # fmt: skip
+    }
 
 
 METRIC = Metric(
@@ -84,9 +87,20 @@ def _next_power(made: list[Laid]) -> int:
 
 BENCHMARKS = (
     Benchmark(
-        "step", "workload", "communication of a step of a deep-learning or machine-learning workload", step, METRIC,
-        None, STEPS, TWO_OR_MORE, "all", "char",
-        frozenset({"workload", "predict", "validation", "full", "process_sync"}), lambda size, ranks: 0,
-        defaults=(("workload", DEFAULT),), fewest=FEWEST, fits=fits,
+        "step",
+        "workload",
+        "communication of a step of a deep-learning or machine-learning workload",
+        step,
+        METRIC,
+        None,
+        STEPS,
+        TWO_OR_MORE,
+        "all",
+        "char",
+        frozenset({"workload", "predict", "validation", "full", "process_sync"}),
+        lambda size, ranks: 0,
+        defaults=(("workload", DEFAULT),),
+        fewest=FEWEST,
+        fits=fits,
     ),
-)  # fmt: skip
+)

@@ -12,8 +12,19 @@ from omb_py.engine.program.message import Message
 
 EXCHANGE: Final = "exchange"
 """Messages to and from some ranks, all at once."""
-OPS: Final = ("allreduce", "reduce_scatter_block", "allgather", "alltoall", "alltoallv", "bcast", "reduce", "gather",
-              "scatter", "barrier", EXCHANGE)  # fmt: skip
+OPS: Final = (
+    "allreduce",
+    "reduce_scatter_block",
+    "allgather",
+    "alltoall",
+    "alltoallv",
+    "bcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "barrier",
+    EXCHANGE,
+)
 
 
 MOST_ELEMENTS: Final = 1 << 26
@@ -144,10 +155,15 @@ def scaled(call: Call, scale: float, ranks: int) -> Call:
 
     blocks = ranks if call.op in ("reduce_scatter_block", "alltoall") else 1
     return replace(
-        call, nbytes=of(call.nbytes, blocks), out=tuple(map(of, call.out)), back=tuple(map(of, call.back)),
-        sends=messages(call.sends), receives=messages(call.receives), before=smaller(call.before),
+        call,
+        nbytes=of(call.nbytes, blocks),
+        out=tuple(map(of, call.out)),
+        back=tuple(map(of, call.back)),
+        sends=messages(call.sends),
+        receives=messages(call.receives),
+        before=smaller(call.before),
         after=smaller(call.after),
-    )  # fmt: skip
+    )
 
 
 def padded(nbytes: int, parts: int, dtype: str) -> int:

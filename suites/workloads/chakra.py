@@ -18,8 +18,11 @@ from omb_py.suites.workloads.replay import element_type
 
 _SEND, _RECEIVE, _COLLECTIVE, _LAST = 5, 6, 7, 10
 """Types of nodes since 0.0.4. The others up to the last are metadata, memory, computing and storage."""
-_TYPES: Final = ("ALL_REDUCE", "REDUCE", "ALL_GATHER", "GATHER", "SCATTER", "BROADCAST", "ALL_TO_ALL", "REDUCE_SCATTER",
-                 "REDUCE_SCATTER_BLOCK", "BARRIER")  # fmt: skip
+_TYPES: Final = tuple(
+    (
+        "ALL_REDUCE REDUCE ALL_GATHER GATHER SCATTER BROADCAST ALL_TO_ALL REDUCE_SCATTER REDUCE_SCATTER_BLOCK BARRIER"
+    ).split()
+)
 _TYPES_2023: Final = ("ALL_REDUCE", "ALL_TO_ALL", "ALL_GATHER", "REDUCE_SCATTER", "BROADCAST")
 _TYPES_2022: Final = ("INVALID", "ALL_REDUCE", "ALL_TO_ALL", "ALL_GATHER", "REDUCE_SCATTER")
 
@@ -70,10 +73,17 @@ def _since_0_0_4(node: Any) -> _Node:
         call = words.get(node.type, f"node type {node.type}")
     dimensions = getattr(values.get("involved_dim"), "values", ())
     return _Node(
-        node.id, _text(node.name), (*node.ctrl_deps, *node.data_deps), call,
-        values.get("comm_size", values.get("tensor_size")), _text(values.get("pg_name", "")), _part(dimensions),
-        _text(inputs.types), _text(inputs.shapes), _text(inputs.values),
-    )  # fmt: skip
+        node.id,
+        _text(node.name),
+        (*node.ctrl_deps, *node.data_deps),
+        call,
+        values.get("comm_size", values.get("tensor_size")),
+        _text(values.get("pg_name", "")),
+        _part(dimensions),
+        _text(inputs.types),
+        _text(inputs.shapes),
+        _text(inputs.values),
+    )
 
 
 def _of_2023(node: Any) -> _Node:
@@ -126,8 +136,9 @@ def _ordered(nodes: list[_Node]) -> Iterator[_Node]:
 def _sizes(nodes: list[_Node]) -> dict[str, int]:
     """Name of a process group -> its ranks, of the node in which PyTorch records them."""
     found = {}
-    for text in (text for node in nodes if "process_group:init" in node.name
-                 for text in re.findall(r"\{[^{}]*\}", node.values)):  # fmt: skip
+    for text in (
+        text for node in nodes if "process_group:init" in node.name for text in re.findall(r"\{[^{}]*\}", node.values)
+    ):
         try:
             said = json.loads(text)
             found[str(said["pg_name"])] = max(0, int(said.get("group_size") or len(said["ranks"])))
@@ -187,8 +198,12 @@ def execution_trace(data: bytes) -> dict[str, Any]:
             ranks = sizes.get(node.group, 0)
             unknown = node.part or (node.group if several and not ranks else "")
             elements, dtype = _elements(_bytes(node), node.types)
-            said = {"collective_name": f"{node.call}@{unknown}" if unknown else node.call, "in_msg_nelems": elements,
-                    "dtype": dtype, "pg_size": ranks}  # fmt: skip
+            said = {
+                "collective_name": f"{node.call}@{unknown}" if unknown else node.call,
+                "in_msg_nelems": elements,
+                "dtype": dtype,
+                "pg_size": ranks,
+            }
             attributes = [{"name": name, "value": value} for name, value in said.items()]
             found.append({"id": place, "name": node.name, "attrs": attributes})
         elif not calls and node.name.startswith("c10d::"):

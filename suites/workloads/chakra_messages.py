@@ -20,25 +20,46 @@ _SCHEMA: Final[Mapping[str, Mapping[str, str]]] = {
     "Bools": {"values": "1 bool*"},
     "Tensors": {"values": "1 bytes", "shapes": "2 bytes", "types": "3 bytes"},
     "Attribute": {
-        "name": "1 bytes", "int32_val": "7 int32", "int64_val": "9 int64", "uint32_val": "11 uint32",
-        "uint64_val": "13 uint64", "sint32_val": "15 sint32", "sint64_val": "17 sint64", "fixed32_val": "19 fixed32",
-        "fixed64_val": "21 fixed64", "sfixed32_val": "23 sfixed32", "sfixed64_val": "25 sfixed64",
-        "bool_list": "28 Bools", "string_val": "29 bytes",
+        "name": "1 bytes",
+        "int32_val": "7 int32",
+        "int64_val": "9 int64",
+        "uint32_val": "11 uint32",
+        "uint64_val": "13 uint64",
+        "sint32_val": "15 sint32",
+        "sint64_val": "17 sint64",
+        "fixed32_val": "19 fixed32",
+        "fixed64_val": "21 fixed64",
+        "sfixed32_val": "23 sfixed32",
+        "sfixed64_val": "25 sfixed64",
+        "bool_list": "28 Bools",
+        "string_val": "29 bytes",
     },
     "Node": {
-        "id": "1 uint64", "name": "2 bytes", "type": "3 uint64", "ctrl_deps": "4 uint64*", "data_deps": "5 uint64*",
-        "inputs": "8 Tensors", "attr": "10 Attribute*",
+        "id": "1 uint64",
+        "name": "2 bytes",
+        "type": "3 uint64",
+        "ctrl_deps": "4 uint64*",
+        "data_deps": "5 uint64*",
+        "inputs": "8 Tensors",
+        "attr": "10 Attribute*",
     },
     "Attribute2023": {"name": "1 bytes", "type": "2 uint64"},
     "Node2023": {
-        "id": "1 uint64", "name": "2 bytes", "parent": "4 uint64*", "input_types": "7 bytes",
+        "id": "1 uint64",
+        "name": "2 bytes",
+        "parent": "4 uint64*",
+        "input_types": "7 bytes",
         "attribute": "11 Attribute2023*",
     },
     "Node2022": {
-        "id": "1 uint64", "name": "2 bytes", "parent": "4 uint64*", "comm_type": "13 uint64",
-        "involved_dim": "14 bool*", "comm_size": "18 uint64",
+        "id": "1 uint64",
+        "name": "2 bytes",
+        "parent": "4 uint64*",
+        "comm_type": "13 uint64",
+        "involved_dim": "14 bool*",
+        "comm_size": "18 uint64",
     },
-}  # fmt: skip
+}
 """Message -> field -> number and type (* repeated): what is read; other fields are passed over."""
 _VARINT, _DELIMITED = 0, 2
 """Wire types (protobuf.dev, Encoding)."""
@@ -66,8 +87,9 @@ def _classes() -> Mapping[str, Any]:
                 made.type_name = f".{file.package}.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{name}"))
-            for name in _SCHEMA}  # fmt: skip
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{name}")) for name in _SCHEMA
+    }
 
 
 def _read(data: bytes, kind: str, skip: int = 0) -> Iterator[Any]:

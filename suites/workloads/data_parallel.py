@@ -97,10 +97,17 @@ def ring(v: Values, rank: int, ranks: int) -> list[Item]:
         raise UsageError(f"a ring needs 2 ranks or more, not {n}: use -n 2")
     forward, backward = passes(v["model"], rows(v))
     messages = [
-        Call(EXCHANGE, 0, dtype, "reduce-scatter" if step < n - 1 else "all-gather", work=float(step == 0),
-             sends=(Message(after, chunk),), receives=(Message(before, chunk),))
+        Call(
+            EXCHANGE,
+            0,
+            dtype,
+            "reduce-scatter" if step < n - 1 else "all-gather",
+            work=float(step == 0),
+            sends=(Message(after, chunk),),
+            receives=(Message(before, chunk),),
+        )
         for step in range(2 * (n - 1))
-    ]  # fmt: skip
+    ]
     return [*forward, *backward, *messages]
 
 
@@ -154,7 +161,5 @@ def fsdp(v: Values, rank: int, ranks: int) -> list[Item]:
                 if n > 1:
                     calls.append(Call("reduce_scatter_block", nbytes, dtype, "reduce", shard, work=alone, until=None))
                 if r > 1:
-                    calls.append(
-                        Call("allreduce", nbytes // n, dtype, "replicas", copies, work=alone, until=None)
-                    )  # fmt: skip
+                    calls.append(Call("allreduce", nbytes // n, dtype, "replicas", copies, work=alone, until=None))
     return calls

@@ -76,8 +76,11 @@ def ulysses(v: Values, rank: int, ranks: int) -> list[Item]:
     where = one_and_copies("sp", v["sp"], ranks)
     n, group = where.size("sp"), where.group(rank, "sp")
     check_heads(v, n, "sp")
-    local = padded(divides("tokens", tokens(v), "sp", n) * v["batch"] * v["model"].shape.hidden
-                   * DTYPES[v["dtype"]].itemsize, n, v["dtype"])  # fmt: skip
+    local = padded(
+        divides("tokens", tokens(v), "sp", n) * v["batch"] * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize,
+        n,
+        v["dtype"],
+    )
     shape, rows = v["model"].shape, v["batch"] * tokens(v) // n
     forward, backward = there_and_back([shape.projections, shape.output + shape.feed_forward], rows)
     steps: list[Item] = []
@@ -188,9 +191,7 @@ def gems(v: Values, rank: int, ranks: int) -> list[Item]:
             ways = (("forward", ends), ("backward", ends[::-1]))
             for (label, (source, to)), computing in zip(ways, products, strict=True):
                 if source is not None:
-                    calls.append(
-                        Call(EXCHANGE, 0, v["dtype"], label, receives=(Message(source, message),), work=0.0)
-                    )  # fmt: skip
+                    calls.append(Call(EXCHANGE, 0, v["dtype"], label, receives=(Message(source, message),), work=0.0))
                 calls += computing
                 if to is not None:
                     calls.append(Call(EXCHANGE, 0, v["dtype"], label, sends=(Message(to, message),), work=1.0))
@@ -212,6 +213,7 @@ def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
     if dp > 1:
         part = v["model"].parameters // (tp * pp) * DTYPES[v["dtype"]].itemsize
         parts = [min(v["cap"], part - start) for start in range(0, part, v["cap"])]
-        calls += [Call("allreduce", n, v["dtype"], "gradients", where.group(rank, "dp"), work=0.0, until=None)
-                  for n in parts]  # fmt: skip
+        calls += [
+            Call("allreduce", n, v["dtype"], "gradients", where.group(rank, "dp"), work=0.0, until=None) for n in parts
+        ]
     return calls

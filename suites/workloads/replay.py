@@ -19,20 +19,40 @@ from omb_py.suites.workloads.calls import Call, padded
 from omb_py.suites.workloads.settings import Values
 
 _OPS: Final = {
-    "allreduce": "allreduce", "broadcast": "bcast", "bcast": "bcast", "reduce": "reduce", "barrier": "barrier",
-    "allgather": "allgather", "allgatherbase": "allgather", "allgatherintotensor": "allgather",
-    "allgathersingle": "allgather", "reducescatter": "reduce_scatter_block", "reducescatterbase":
-    "reduce_scatter_block", "reducescattertensor": "reduce_scatter_block", "reducescattersingle":
-    "reduce_scatter_block", "reducescatterblock": "reduce_scatter_block", "alltoall": "alltoall",
-    "alltoallbase": "alltoall", "alltoallsingle": "alltoall",
-}  # fmt: skip
+    "allreduce": "allreduce",
+    "broadcast": "bcast",
+    "bcast": "bcast",
+    "reduce": "reduce",
+    "barrier": "barrier",
+    "allgather": "allgather",
+    "allgatherbase": "allgather",
+    "allgatherintotensor": "allgather",
+    "allgathersingle": "allgather",
+    "reducescatter": "reduce_scatter_block",
+    "reducescatterbase": "reduce_scatter_block",
+    "reducescattertensor": "reduce_scatter_block",
+    "reducescattersingle": "reduce_scatter_block",
+    "reducescatterblock": "reduce_scatter_block",
+    "alltoall": "alltoall",
+    "alltoallbase": "alltoall",
+    "alltoallsingle": "alltoall",
+}
 """Name without underscores, as traces have it -> ours."""
 _NOT_CALLS: Final = frozenset({"wait", "init", "", "monitoredbarrier"})
 _TYPES: Final = {
-    "float": "float32", "double": "float64", "half": "float16", "c10half": "float16", "c10bfloat16": "bfloat16",
-    "long": "int64", "longint": "int64", "int": "int32", "byte": "uint8", "unsignedchar": "uint8", "char": "int8",
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "c10half": "float16",
+    "c10bfloat16": "bfloat16",
+    "long": "int64",
+    "longint": "int64",
+    "int": "int32",
+    "byte": "uint8",
+    "unsignedchar": "uint8",
+    "char": "int8",
     "signedchar": "int8",
-}  # fmt: skip
+}
 Entry = tuple[str, int, str, int]
 """Name (with ``@GROUP`` for a group whose ranks are not known), elements that go in, type, ranks of the group (0: not
 said)."""

@@ -124,10 +124,12 @@ def attention_model(default: str) -> Setting:
 COMMON: Final[Mapping[str, Setting]] = {
     "scale": Setting("1", "all sizes are multiplied by it, as 1/64, to fit a small machine", _scale),
     "compute": Setting(
-        "auto", "time of the step's computing: 5ms; 5ms/n: of all ranks together; auto: as long as all calls take one "
-        "by one; matmul: real matrix products of the layers' sizes, as long as they take", _compute,
+        "auto",
+        "time of the step's computing: 5ms; 5ms/n: of all ranks together; auto: as long as all calls take one "
+        "by one; matmul: real matrix products of the layers' sizes, as long as they take",
+        _compute,
     ),
-}  # fmt: skip
+}
 """Keys of every family."""
 FLOATS: Final = ("float32", "bfloat16", "float16", "float64")
 

@@ -25,9 +25,12 @@ def ran(backend: str, devices: int, *words: str) -> tuple[int, str, str]:
     line = ("allreduce", *BACKENDS[backend], "--device", "sim", "-n", "2", "-m", "64:64", "-i", "4", "-x", "0")
     done = subprocess.run(
         [sys.executable, "-m", "omb_py", *line, "--no-store", "--format", "json", *words],
-        capture_output=True, text=True, timeout=100, cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=ROOT,
         env=environment(OMB_PY_SIM_DEVICES=str(devices), SLURM_LOCALID="0"),
-    )  # fmt: skip
+    )
     return done.returncode, done.stdout, done.stderr
 
 

@@ -46,9 +46,12 @@ session.close()
 def test_a_command(benchmark: Any, words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "omb_py", *words]
     benchmark.pedantic(
-        subprocess.run, (command,), {"check": True, "capture_output": True, "env": environment(), "cwd": ROOT},
-        rounds=11, warmup_rounds=1,
-    )  # fmt: skip
+        subprocess.run,
+        (command,),
+        {"check": True, "capture_output": True, "env": environment(), "cwd": ROOT},
+        rounds=11,
+        warmup_rounds=1,
+    )
     if "--help" in words:
         assert benchmark.stats.stats.median < HELP_S
 

@@ -31,10 +31,9 @@ SWITCHES: dict[str, tuple[tuple[str, ...], ...]] = {
     # what lies between two ranks of one node: not shared memory but the network's path. The first that changes the
     # number on this machine is taken: builds differ in what they have
     "Open MPI": (("OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,tcp"), ("UCX_TLS=tcp,self",), ("OMPI_MCA_btl=self,tcp",)),
-    "MPICH": (("MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self"), ("MPIR_CVAR_NOLOCAL=1",),
-              ("MPIR_CVAR_CH4_SHM_ENABLE=0",)),
+    "MPICH": (("MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self"), ("MPIR_CVAR_NOLOCAL=1",), ("MPIR_CVAR_CH4_SHM_ENABLE=0",)),
     "Intel MPI": (("I_MPI_FABRICS=ofi", "FI_PROVIDER=tcp"), ("I_MPI_FABRICS=ofi",), ("I_MPI_SHM=off",)),
-}  # fmt: skip
+}
 PROOF_LAUNCHES = 3
 """With the switch and without, in turn."""
 PROVEN = 1.25
@@ -71,8 +70,11 @@ class Transcript:
         words = [*words, "-i", str(self.args.iterations), "--store", str(self.store)]
         done = subprocess.run(
             [python_of(env), "-m", "omb_py", *words],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         self.say(f"\n```console\n$ omb-py {' '.join(words)}\n{done.stdout.rstrip()}\n```\nexit code {done.returncode}")
         new = set((self.store / "reports").glob("*.json")) - before
         newest = max(new, key=lambda file: file.stat().st_mtime, default=None)
@@ -82,8 +84,9 @@ class Transcript:
         """The median of each size in one launch, which is not stored; None where it could not be made."""
         environ = {**os.environ, **dict(text.split("=", 1) for text in variables)}
         words = [*words, "-i", str(self.args.iterations), "--no-store", "--format", "json", "--quiet"]
-        done = subprocess.run([python_of(env), "-m", "omb_py", *words], capture_output=True, text=True, check=False,
-                              env=environ)  # fmt: skip
+        done = subprocess.run(
+            [python_of(env), "-m", "omb_py", *words], capture_output=True, text=True, check=False, env=environ
+        )
         if done.returncode:
             self.say(f"cannot be measured: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
             return None
@@ -125,8 +128,20 @@ def libraries(envs: dict[str, str], args: argparse.Namespace) -> bool:
     fine, rows = True, []
     for base, new in itertools.combinations(envs, 2):
         out.say(f"\n## {base} against {new}")
-        words = ["compare", "--env", f"BASE={envs[base]}", "--env", f"NEW={envs[new]}", args.benchmark, "-n", "2",
-                 "-m", SIZES, "--launches", str(args.launches)]  # fmt: skip
+        words = [
+            "compare",
+            "--env",
+            f"BASE={envs[base]}",
+            "--env",
+            f"NEW={envs[new]}",
+            args.benchmark,
+            "-n",
+            "2",
+            "-m",
+            SIZES,
+            "--launches",
+            str(args.launches),
+        ]
         code, report = out.run(envs[base], words)
         fine &= code in (0, 1) and bool(report)
         rows.append([f"{base} → {new}", *(by_size(report).values() or ["not measured"])])
@@ -165,8 +180,16 @@ def planted(envs: dict[str, str], args: argparse.Namespace) -> bool:
                 out.say(f"NOT FOUND: {kind} of {name}")
             for cell in report.get("cells", ()):
                 answer = cell[question]
-                rows.append([name, kind, answer["statistic"], found(answer), percent(answer["detectable"] or math.inf),
-                             "yes" if good else "NO"])  # fmt: skip
+                rows.append(
+                    [
+                        name,
+                        kind,
+                        answer["statistic"],
+                        found(answer),
+                        percent(answer["detectable"] or math.inf),
+                        "yes" if good else "NO",
+                    ]
+                )
     out.table(["library", "planted", "of", "found", "could have found", "as it should be"], rows)
     return fine
 
@@ -226,15 +249,37 @@ def against_itself(envs: dict[str, str], args: argparse.Namespace) -> bool:
 
     name, env = next(iter(envs.items()))
     out = Transcript(args.out / "aa.md", f"{name} against itself", args, "store-aa")
-    words = ["aa", args.benchmark, "-n", "2", "-m", SIZES, "--launches", str(args.aa_launches), "--looks", "1",
-             "--reports", str(args.reports), "--quiet"]  # fmt: skip
+    words = [
+        "aa",
+        args.benchmark,
+        "-n",
+        "2",
+        "-m",
+        SIZES,
+        "--launches",
+        str(args.aa_launches),
+        "--looks",
+        "1",
+        "--reports",
+        str(args.reports),
+        "--quiet",
+    ]
     code, _ = out.run(env, words)
     rate = site_rate(out.store)
     out.table(
         ["library", "launches a side", "reports", "with a false alarm", "cells", "false alarms", "at most, of reports"],
-        [[name, str(args.aa_launches), str(rate.reports), str(rate.alarmed), str(rate.cells), str(rate.alarms),
-          f"{bound(rate.alarmed, rate.reports):.1%}" if rate.reports else "-"]],
-    )  # fmt: skip
+        [
+            [
+                name,
+                str(args.aa_launches),
+                str(rate.reports),
+                str(rate.alarmed),
+                str(rate.cells),
+                str(rate.alarms),
+                f"{bound(rate.alarmed, rate.reports):.1%}" if rate.reports else "-",
+            ]
+        ],
+    )
     return code == 0 and rate.alarms == 0
 
 

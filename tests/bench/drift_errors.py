@@ -14,9 +14,18 @@ from omb_py.results.analysis.drift import rise
 from omb_py.results.statistics.sequential import Rule, decide
 
 CASES: tuple[tuple[tuple[int, ...], float], ...] = (
-    ((5,), 0.0), ((10,), 0.0), ((10,), 0.5), ((10,), 0.8), ((30,), 0.0), ((30,), 0.5), ((30,), 0.8), ((100,), 0.8),
-    ((3, 60), 0.0), ((4, 200), 0.0), ((10, 10, 10), 0.5),
-)  # fmt: skip
+    ((5,), 0.0),
+    ((10,), 0.0),
+    ((10,), 0.5),
+    ((10,), 0.8),
+    ((30,), 0.0),
+    ((30,), 0.5),
+    ((30,), 0.8),
+    ((100,), 0.8),
+    ((3, 60), 0.0),
+    ((4, 200), 0.0),
+    ((10, 10, 10), 0.5),
+)
 """Passes of each launch, and how each knows of the one before it (the coefficient of an AR(1) process)."""
 
 

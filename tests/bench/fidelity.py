@@ -81,9 +81,15 @@ def batch() -> None:
 def run_command(command: Sequence[str], before: Callable[[], None] | None = None) -> tuple[int, str]:
     """Exit code and output. Raises RuntimeError when it takes too long; the launcher then ends its ranks."""
     child = subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=before,
-    )  # fmt: skip
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=before,
+    )
     try:
         told, _ = child.communicate(timeout=LAUNCH_TIMEOUT_S)
     except BaseException as error:
@@ -107,11 +113,15 @@ def launch(
         described.write_text(
             json.dumps(
                 {
-                    "cells": cells, "sides": series.sides, "thread_level": series.thread_level,
-                    "backend": series.backend, "reference": str(reference) if reference else None, "output": str(output),
+                    "cells": cells,
+                    "sides": series.sides,
+                    "thread_level": series.thread_level,
+                    "backend": series.backend,
+                    "reference": str(reference) if reference else None,
+                    "output": str(output),
                 }
             )
-        )  # fmt: skip
+        )
         command = [*launcher, sys.executable, "-m", "tests.bench.fidelity_rank", str(described)]
         code, told = run_command(command, batch if series.batch else None)
         if code or not output.exists():
@@ -179,8 +189,10 @@ def wrong_data(result: Mapping[str, Any]) -> str:
     """Which side of which cell left wrong data in which a check found some; empty where none did."""
     found = [
         f"{cell['benchmark']} at {cell['size']} bytes: {wrong} wrong bytes after side {side}"
-        for cell in result["cells"] for side, wrong in cell.get("wrong_bytes", {}).items() if wrong
-    ]  # fmt: skip
+        for cell in result["cells"]
+        for side, wrong in cell.get("wrong_bytes", {}).items()
+        if wrong
+    ]
     return "; ".join(found)
 
 
@@ -210,26 +222,34 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.fidelity", description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--mode", choices=SERIES, default="all",
+        "--mode",
+        choices=SERIES,
+        default="all",
         help="control: the C reference against itself; late: against itself with a pause of one clock reading before "
         "each timed collective; gloo-normal: under the usual scheduling policy; gloo-control: the bare loop against itself",
-    )  # fmt: skip
+    )
     parser.add_argument("--launches", type=int, default=10, metavar="N")
     parser.add_argument("--sizes", type=lambda text: [int(s) for s in text.split(",")], metavar="B,B,…")
     parser.add_argument(
-        "--benchmarks", type=lambda text: text.split(","), metavar="NAME,NAME,…",
+        "--benchmarks",
+        type=lambda text: text.split(","),
+        metavar="NAME,NAME,…",
         help=f"of {', '.join(BENCHMARKS)}; native and control also bibw, barrier, allgather, alltoall; late: collectives; "
         f"families: of {', '.join(FAMILIES)}",
-    )  # fmt: skip
+    )
     parser.add_argument("--effort", type=float, default=1.0, metavar="F", help="times the usual number of blocks")
     parser.add_argument(
-        "--patience", type=float, default=60, metavar="S",
+        "--patience",
+        type=float,
+        default=60,
+        metavar="S",
         help="wait before each launch for a quiet machine, at most so long",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--only-quiet", action="store_true",
+        "--only-quiet",
+        action="store_true",
         help=f"launches during which other processes took {DISTURBED} cores or more are printed and made again",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="every block of every launch")
     return parser.parse_args(argv)
 

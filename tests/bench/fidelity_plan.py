@@ -44,10 +44,15 @@ LOOP = "put_latency.loop"
 """Against OMB 7.5's own number, in whose loop the clock is read twice an iteration: a known difference, not a verdict."""
 OF_FAMILIES = (
     Series(
-        "families", ("native", "c", None), "funneled", 0.03, rows=tuple(row for row in FAMILIES if row != LOOP),
-        others=(LOOP,), sizes=FAMILY_SIZES,
+        "families",
+        ("native", "c", None),
+        "funneled",
+        0.03,
+        rows=tuple(row for row in FAMILIES if row != LOOP),
+        others=(LOOP,),
+        sizes=FAMILY_SIZES,
     ),
-)  # fmt: skip
+)
 MPI4PY = tuple(
     Series(f"mpi4py {level}", ("mpi4py", "bare", "native"), level, 0.05, 0.5) for level in ("single", "multiple")
 )

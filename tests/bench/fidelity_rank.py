@@ -248,10 +248,13 @@ def main() -> None:
     ]
     if session.rank == 0:
         facts = {
-            "library": session.library, "library_version": session.library_version, "ranks": session.size,
-            "thread_level": session.thread_level, "binding_version": session.binding_version,
+            "library": session.library,
+            "library_version": session.library_version,
+            "ranks": session.size,
+            "thread_level": session.thread_level,
+            "binding_version": session.binding_version,
             "seconds": time.monotonic() - began,
-        }  # fmt: skip
+        }
         Path(plan["output"]).write_text(json.dumps({**facts, "cells": rows}))
     session.close()
 

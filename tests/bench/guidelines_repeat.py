@@ -88,9 +88,14 @@ def main() -> int:
     parser.add_argument("which", nargs="*")
     given = parser.parse_args()
     request = Request(
-        "gl1_allgather", backends=(given.backend,), ranks=given.ranks, sizes=given.sizes, launches=given.launches,
-        store=given.store, mock=given.mock,
-    )  # fmt: skip
+        "gl1_allgather",
+        backends=(given.backend,),
+        ranks=given.ranks,
+        sizes=given.sizes,
+        launches=given.launches,
+        store=given.store,
+        mock=given.mock,
+    )
     reports = []
     for number in range(given.repeats):
         began = time.monotonic()
@@ -99,8 +104,11 @@ def main() -> int:
         print(f"{number + 1}: {', '.join(preamble(report))}, {took}: {headline(report)}", flush=True)
         reports.append(report)
     found = compared(reports)
-    for what, cells in (("violated in all", found.everywhere), ("contradicted", found.contradicted),
-                        ("violated in one, undecided in another", found.undecided)):  # fmt: skip
+    for what, cells in (
+        ("violated in all", found.everywhere),
+        ("contradicted", found.contradicted),
+        ("violated in one, undecided in another", found.undecided),
+    ):
         print("\n".join([f"{what}: {len(cells)}", *lines(cells, reports)]))
     print(f"the same set: {'yes' if found.same else 'no'}")
     return 0 if found.same else 1

@@ -26,8 +26,11 @@ def count(nodes: int, fault: str, times: int) -> int:
             fine = named(found) == wanted and code == bool(wanted)
             right += fine
             told = ", ".join(sorted(named(found))) or "nothing" if found else f"exit {code}: {err.strip()[-300:]}"
-            print(f"  {nodes} hosts, {fault}: named {told}{'' if fine else f' (WRONG: {json.dumps(found)})'}, "
-                  f"{time.monotonic() - began:.1f} s", flush=True)  # fmt: skip
+            print(
+                f"  {nodes} hosts, {fault}: named {told}{'' if fine else f' (WRONG: {json.dumps(found)})'}, "
+                f"{time.monotonic() - began:.1f} s",
+                flush=True,
+            )
     return right
 
 

@@ -29,8 +29,11 @@ def main(words: list[str] | None = None) -> int:
             hit += ("node", (n // 3,)) in found
             extra += bool(found - {("node", (n // 3,))})
         share = hit / given.sweeps
-        print(f"{n:5} nodes: healthy, someone named {false:6.2%}; one 6 % slow, found {share:7.2%}, "
-              f"another named {extra / given.sweeps:.2%}", flush=True)  # fmt: skip
+        print(
+            f"{n:5} nodes: healthy, someone named {false:6.2%}; one 6 % slow, found {share:7.2%}, "
+            f"another named {extra / given.sweeps:.2%}",
+            flush=True,
+        )
         bad = bad or false > MOST_FALSE or (n >= 64 and share < LEAST_FOUND)
     return int(bad)
 

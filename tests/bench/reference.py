@@ -17,16 +17,21 @@ HEADER = HERE / "reference.h"
 BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"
 FLAGS = ("-O3", "-shared", "-fPIC", "-Wall")
 COLLECTIVES = ("barrier", "bcast", "allreduce", "allgather", "alltoall")
-FAMILIES = (
-    "iallreduce.pure", "iallreduce.exposed", "allreduce_persistent", "neighbor_allgather", "put_latency",
-    "put_latency.loop", "mbw_mr", "latency_persistent", "comm_dup",
-)  # fmt: skip
+FAMILIES = tuple(
+    (
+        "iallreduce.pure iallreduce.exposed allreduce_persistent neighbor_allgather put_latency "
+        "put_latency.loop mbw_mr latency_persistent comm_dup"
+    ).split()
+)
 """Loops of families.c, ``benchmark`` or ``benchmark.part``, in C with an underscore for the dot."""
 FUNCTIONS = ("latency", "bw", "bibw", *COLLECTIVES, *FAMILIES)
 BUFFERS = {
-    "bcast": ("buf", "buf"), "barrier": (None, None), "comm_dup": (None, None),
-    "put_latency": ("send", None), "put_latency.loop": ("send", None),
-}  # fmt: skip
+    "bcast": ("buf", "buf"),
+    "barrier": (None, None),
+    "comm_dup": (None, None),
+    "put_latency": ("send", None),
+    "put_latency.loop": ("send", None),
+}
 """benchmark -> the buffers of ours that stand for (send, recv); else they have these names."""
 
 
@@ -93,7 +98,7 @@ class Reference:
         of = self._mpi._handleof
         self._library.use_objects(
             of(graph or self._mpi.COMM_NULL), of(window or self._mpi.WIN_NULL), displacement, reply
-        )  # fmt: skip
+        )
 
     def run(self, name: str, memory: Any, size: int, iterations: int, warmup: int, window: int) -> float:
         """The number that OMB would print, on rank 0; `memory` is the session's own HostMemory."""

@@ -22,9 +22,7 @@ from typing import Any
 
 import numpy as np
 
-BENCHMARKS = (
-    "allreduce", "bcast", "latency", "bw", "alltoall", "allgather", "reduce", "gather", "scatter", "reduce_scatter",
-)  # fmt: skip
+BENCHMARKS = tuple("allreduce bcast latency bw alltoall allgather reduce gather scatter reduce_scatter".split())
 CELLS = 200
 BARS = {"write": 0.2, "first": 15.0, "second": 1.0, "memory": 1000.0}
 """Seconds, and MB of the second reading."""
@@ -52,17 +50,52 @@ def rows(run: str, launch: int, day: date, rng: np.random.Generator, samples: in
         size = 1 << index % 20
         row = blank_row()
         row.update(
-            run_id=run, launch_id=f"{run}-{launch}", launch_index=launch, started_at=f"{day}T12:00:00",
-            schema_version=SCHEMA_VERSION, source="omb-py", benchmark=BENCHMARKS[index // 20], family="collective",
-            backend="mpi", library="Open MPI", library_version=f"5.0.{launch % 8}", binding="native", device="cpu",
-            buffer="numpy", dtype="char", process_sync="barrier", timing="local_max", cache="hot", threads=1, batch=1,
-            thread_level="funneled", ranks=4, nodes=1, ranks_per_node=4, size_bytes=size, bytes_per_rank=size,
-            bytes_total=size, count=size, metric="latency", unit="us", value=float(times.mean()), iterations=samples,
-            warmup=10, stop_reason="fixed", comparability_key=f"{index:032x}", environment_key="0" * 32,
-            tags={"site": "bench"}, hosts=["n1"] * 4, samples_us=times, samples_avg_us=times * 0.9, parameters={},
-            metrics={"bytes_moved": float(size)}, rank_mean_us=[1.0] * 4, slowest_rank_share=[0.25] * 4,
+            run_id=run,
+            launch_id=f"{run}-{launch}",
+            launch_index=launch,
+            started_at=f"{day}T12:00:00",
+            schema_version=SCHEMA_VERSION,
+            source="omb-py",
+            benchmark=BENCHMARKS[index // 20],
+            family="collective",
+            backend="mpi",
+            library="Open MPI",
+            library_version=f"5.0.{launch % 8}",
+            binding="native",
+            device="cpu",
+            buffer="numpy",
+            dtype="char",
+            process_sync="barrier",
+            timing="local_max",
+            cache="hot",
+            threads=1,
+            batch=1,
+            thread_level="funneled",
+            ranks=4,
+            nodes=1,
+            ranks_per_node=4,
+            size_bytes=size,
+            bytes_per_rank=size,
+            bytes_total=size,
+            count=size,
+            metric="latency",
+            unit="us",
+            value=float(times.mean()),
+            iterations=samples,
+            warmup=10,
+            stop_reason="fixed",
+            comparability_key=f"{index:032x}",
+            environment_key="0" * 32,
+            tags={"site": "bench"},
+            hosts=["n1"] * 4,
+            samples_us=times,
+            samples_avg_us=times * 0.9,
+            parameters={},
+            metrics={"bytes_moved": float(size)},
+            rank_mean_us=[1.0] * 4,
+            slowest_rank_share=[0.25] * 4,
             **summarise(times),
-        )  # fmt: skip
+        )
         made.append(row)
     return made
 
@@ -93,8 +126,11 @@ def build(store: Path, launches: int, samples: int) -> list[float]:
         for name in ("run_id", "launch_id", "started_at", "value", "median_us", "mean_us", "p75_us", "max_us"):
             at = changed.schema.get_field_index(name)
             kind = changed.schema.field(at).type
-            values: Any = rng.lognormal(1, 0.1, CELLS) if kind == pa.float64() else [
-                {"run_id": run, "launch_id": f"{run}-{launch}"}.get(name, f"{day} 12:00:00Z")] * CELLS  # fmt: skip
+            values: Any = (
+                rng.lognormal(1, 0.1, CELLS)
+                if kind == pa.float64()
+                else [{"run_id": run, "launch_id": f"{run}-{launch}"}.get(name, f"{day} 12:00:00Z")] * CELLS
+            )
             changed = changed.set_column(at, changed.schema.field(at), pa.array(values).cast(kind))
         path = store / f"date={day}" / f"{run}-{launch}.parquet"
         path.parent.mkdir(exist_ok=True)

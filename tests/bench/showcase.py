@@ -35,10 +35,31 @@ def commands(envs: list[str], store: Path, launches: int, iterations: str) -> li
                 ]
     if len(envs) > 1:
         made.append(
-            [str(Path(envs[0]) / "bin" / "python"), "-m", "omb_py", "compare", "--env", f"BASE={envs[0]}", "--env",
-             f"NEW={envs[1]}", COLLECTIVES[0], "-n", "2", "-m", "8:1M:8", "-i", iterations, "--launches",
-             str(max(launches, 5)), "--looks", "1", "--store", str(store), "--quiet"]
-        )  # fmt: skip
+            [
+                str(Path(envs[0]) / "bin" / "python"),
+                "-m",
+                "omb_py",
+                "compare",
+                "--env",
+                f"BASE={envs[0]}",
+                "--env",
+                f"NEW={envs[1]}",
+                COLLECTIVES[0],
+                "-n",
+                "2",
+                "-m",
+                "8:1M:8",
+                "-i",
+                iterations,
+                "--launches",
+                str(max(launches, 5)),
+                "--looks",
+                "1",
+                "--store",
+                str(store),
+                "--quiet",
+            ]
+        )
     return made
 
 

@@ -86,9 +86,12 @@ def test_every_row_has_its_loop_in_c() -> None:
 )
 def test_of_a_non_blocking_collective_a_part_counts(part: str, value: float) -> None:
     laps = {
-        "pure.time": [1.0, 3.0], "overlap.init": [1.0, 2.0], "overlap.compute": [50.0, 60.0],
-        "overlap.wait": [3.0, 4.0], "overall": [54.0, 66.0],
-    }  # fmt: skip
+        "pure.time": [1.0, 3.0],
+        "overlap.init": [1.0, 2.0],
+        "overlap.compute": [50.0, 60.0],
+        "overlap.wait": [3.0, 4.0],
+        "overall": [54.0, 66.0],
+    }
     assert printed(SimpleNamespace(laps=laps, bytes_moved=None), "us", part) == pytest.approx(value)
 
 

@@ -36,8 +36,10 @@ def test_sets(
 ) -> None:
     found = compared([report(*first), report(*second)])
     assert (len(found.everywhere), len(found.contradicted), len(found.undecided)) == (
-        everywhere, contradicted, undecided
-    )  # fmt: skip
+        everywhere,
+        contradicted,
+        undecided,
+    )
     assert found.same is same
 
 

@@ -104,9 +104,23 @@ def test_one_short_launch_of_every_series(tmp_path: Any, capsys: pytest.CaptureF
         file = tmp_path / f"{mode}.json"
         benchmarks = {"late": "allreduce", "families": ",".join(FAMILIES)}.get(mode, "latency,bw,allreduce,bcast")
         code = fidelity.main(
-            ["--mode", mode, "--launches", "1", "--sizes", "8", "--benchmarks", benchmarks, "--effort", "0.05",
-             "--patience", "0", "--json", str(file)]
-        )  # fmt: skip
+            [
+                "--mode",
+                mode,
+                "--launches",
+                "1",
+                "--sizes",
+                "8",
+                "--benchmarks",
+                benchmarks,
+                "--effort",
+                "0.05",
+                "--patience",
+                "0",
+                "--json",
+                str(file),
+            ]
+        )
         if code == 3:
             pytest.skip(f"no C compiler here: {capsys.readouterr().err.strip()}")
         assert code == 1  # one launch decides nothing

@@ -23,21 +23,30 @@ from omb_py.results import load
 from tests.bench.quiet import watched
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "data-parallel": (
-        "ddp:model=resnet50,scale=1/4", "ddp:model=resnet50,layout=first,scale=1/4", "horovod:model=resnet50,scale=1/4",
-        "parameter_server:model=resnet50,scale=1/4", "ring:model=resnet50,scale=1/4", "zero:model=resnet50,scale=1/4",
-        "fsdp:model=resnet50,scale=1/4", "fsdp:model=resnet50,prefetch=off,scale=1/4",
+    "data-parallel": tuple(
+        (
+            "ddp:model=resnet50,scale=1/4 ddp:model=resnet50,layout=first,scale=1/4 "
+            "horovod:model=resnet50,scale=1/4 parameter_server:model=resnet50,scale=1/4 "
+            "ring:model=resnet50,scale=1/4 zero:model=resnet50,scale=1/4 fsdp:model=resnet50,scale=1/4 "
+            "fsdp:model=resnet50,prefetch=off,scale=1/4"
+        ).split()
     ),
-    "model-parallel": (
-        "tensor:layers=2", "tensor:layers=2,sequence=on", "ulysses:layers=2", "context:layers=2", "pipeline:scale=1/4",
-        "pipeline:schedule=gpipe,scale=1/4", "halo:side=2048", "decode:layers=4", "decode:layers=4,requests=4",
+    "model-parallel": tuple(
+        (
+            "tensor:layers=2 tensor:layers=2,sequence=on ulysses:layers=2 context:layers=2 pipeline:scale=1/4 "
+            "pipeline:schedule=gpipe,scale=1/4 halo:side=2048 decode:layers=4 decode:layers=4,requests=4"
+        ).split()
     ),
     "experts": (
-        "moe:tokens=64", "moe:tokens=64,traffic=zipf", "moe:tokens=64,traffic=hot", "moe:tokens=64,copies=ranks", "moe:tokens=8",
+        "moe:tokens=64",
+        "moe:tokens=64,traffic=zipf",
+        "moe:tokens=64,traffic=hot",
+        "moe:tokens=64,copies=ranks",
+        "moe:tokens=8",
     ),
     "classic": ("kmeans", "kmeans:clusters=16,features=16", "knn", "pca", "pca:method=tsvd", "matmul"),
     "replay": ("replay:trace=@{trace}", "replay:trace=@{trace},wait=now", "replay:trace=@{trace},compute=5ms"),
-}  # fmt: skip
+}
 TRACE = [
     {"comms": "all_reduce", "in_msg_size": count, "dtype": "float"} for count in (2049000, 1178112, 1051648, 590080)
 ] + [{"comms": "all_gather", "in_msg_size": 1000, "dtype": "float"}]

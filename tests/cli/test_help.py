@@ -19,46 +19,28 @@ from omb_py.orchestrate.planning.plan import plan, takes
 from omb_py.suites import BENCHMARKS, find
 
 OPTIONS = tuple(
-    [
-        "--backend",
-        "--binding",
-        "-d",
-        "--device",
-        "--buffer",
-        "-n",
-        "--ranks",
-        "--hosts",
-        "--launcher",
-        "--launcher-args",
-        "--thread-level",
-        "-i",
-        "--iterations",
-        "-x",
-        "--warmup",
-        "--precision",
-        "--time-limit",
-        "--launches",
-        "--seed",
-        "--timeout",
-        "-z",
-        "--tail-lat",
-        "--format",
-        "--quiet",
-        "--store",
-        "--no-store",
-        "--tag",
-        "--mock",
-        "--debug",
-        "--help",
-    ]
+    (
+        "--backend --binding -d --device --buffer -n --ranks --hosts --launcher --launcher-args "
+        "--thread-level -i --iterations -x --warmup --precision --time-limit --launches --seed --timeout "
+        "-z --tail-lat --format --quiet --store --no-store --tag --mock --debug --help"
+    ).split()
 )
 WHERE_TAKEN = {
-    "type": "--type", "op": "--op", "window": "--window-size", "validation": "--validation", "full": "--full",
-    "process_sync": "--process-sync", "sizes": "--message-size", "in_place": "--in-place", "root": "--root-rank",
-    "tests": "--num-test-calls", "imbalance": "--imbalance", "neighborhood": "--nhbr",
+    "type": "--type",
+    "op": "--op",
+    "window": "--window-size",
+    "validation": "--validation",
+    "full": "--full",
+    "process_sync": "--process-sync",
+    "sizes": "--message-size",
+    "in_place": "--in-place",
+    "root": "--root-rank",
+    "tests": "--num-test-calls",
+    "imbalance": "--imbalance",
+    "neighborhood": "--nhbr",
     "window_kind": "--win-options",
     "sync": "--sync-option",
-}  # fmt: skip
+}
 
 
 def page(line: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -134,9 +116,11 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
     else:
         wanted["--iterations"], wanted["--warmup"] = f"auto, at most {counts.small}", str(counts.small_warmup)
     for key, option, value in (
-        ("type", "--type", cell.dtype), ("op", "--op", Cell("", "", "", 0).op),
-        ("window", "--window-size", str(cell.window)), ("process_sync", "--process-sync", cell.process_sync),
-    ):  # fmt: skip
+        ("type", "--type", cell.dtype),
+        ("op", "--op", Cell("", "", "", 0).op),
+        ("window", "--window-size", str(cell.window)),
+        ("process_sync", "--process-sync", cell.process_sync),
+    ):
         if takes(benchmark, key):
             wanted[option] = value
     for option, default in wanted.items():

@@ -18,8 +18,10 @@ BOUND_S = float(os.environ.get("OMB_PY_START_BOUND_S", "1.0"))
 def run(*words: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *python, "-c", "from omb_py.cli import main; raise SystemExit(main())", *words],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 @pytest.mark.parametrize(

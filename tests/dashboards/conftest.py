@@ -86,17 +86,32 @@ def frame(cell: Callable[..., dict[str, Any]]) -> pd.DataFrame:
 def step_cells(cell: Callable[..., dict[str, Any]]) -> pd.DataFrame:
     """Two layouts on two ranks, two launches each, and one of them on four ranks."""
     rows = []
-    for number, (text, ranks, times) in enumerate((
-        ("ddp:model=mlp", 2, (400.0, 100.0, 300.0, 250.0)), ("ddp:model=mlp", 2, (400.0, 140.0, 320.0, 230.0)),
-        ("zero:model=mlp", 2, (400.0, 400.0, 500.0, 450.0)), ("zero:model=mlp", 2, (400.0, 400.0, 500.0, 450.0)),
-        ("ddp:model=mlp", 4, (400.0, 600.0, 900.0, 800.0)),
-    )):  # fmt: skip
+    for number, (text, ranks, times) in enumerate(
+        (
+            ("ddp:model=mlp", 2, (400.0, 100.0, 300.0, 250.0)),
+            ("ddp:model=mlp", 2, (400.0, 140.0, 320.0, 230.0)),
+            ("zero:model=mlp", 2, (400.0, 400.0, 500.0, 450.0)),
+            ("zero:model=mlp", 2, (400.0, 400.0, 500.0, 450.0)),
+            ("ddp:model=mlp", 4, (400.0, 600.0, 900.0, 800.0)),
+        )
+    ):
         compute, exposed, serial, flight = times
         metrics = {"compute_us": compute, "exposed_us": exposed, "serial_us": serial, "flight_us": flight}
-        rows.append(cell(
-            compute + exposed, number, benchmark="step", family="workload", size_bytes=0, ranks=ranks, metrics=metrics,
-            parameters={"workload": text}, comparability_key=f"{text}{ranks}", run_id="steps", launch_id=f"s{number}",
-        ))  # fmt: skip
+        rows.append(
+            cell(
+                compute + exposed,
+                number,
+                benchmark="step",
+                family="workload",
+                size_bytes=0,
+                ranks=ranks,
+                metrics=metrics,
+                parameters={"workload": text},
+                comparability_key=f"{text}{ranks}",
+                run_id="steps",
+                launch_id=f"s{number}",
+            )
+        )
     return pd.DataFrame(rows).astype({"size_bytes": "Int64", "ranks": "Int32"})
 
 

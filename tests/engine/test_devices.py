@@ -131,9 +131,12 @@ class TestArrays:
             return SimpleNamespace(__cuda_array_interface__={"data": (4096, False)})
 
         there = SimpleNamespace(
-            empty=made, device_array=made, uint8="u1", select_device=asked.append,
+            empty=made,
+            device_array=made,
+            uint8="u1",
+            select_device=asked.append,
             cuda=SimpleNamespace(Device=lambda index: nullcontext(asked.append(index))),
-        )  # fmt: skip
+        )
         monkeypatch.setattr(arrays, "import_module", lambda name: there)
         device: Any = SimpleNamespace(kind="cuda", index=3, name="a GPU")
         assert arrays.address_of(arrays.array(kind, device, 100)) == 4096

@@ -54,9 +54,14 @@ class Check:
         words = self.words(part)
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "omb_py", *words], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S,
-                env=environment(**part.environ), stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+                [sys.executable, "-m", "omb_py", *words],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=LONGEST_S,
+                env=environment(**part.environ),
+                stdin=subprocess.DEVNULL,
+            )
         except subprocess.TimeoutExpired:
             return f"not done within {LONGEST_S} s"
         skipped = [line for line in done.stderr.splitlines() if "skipped" in line]
@@ -69,8 +74,9 @@ def alone(part: Part) -> list[Part]:
     """Each benchmark of a part by itself: which of them is it that fails?"""
     return [
         replace(part, name=f"{part.name} {name} {number}", suite=({**entry, "benchmarks": [name]},))
-        for number, entry in enumerate(part.suite, 1) for name in entry["benchmarks"]
-    ]  # fmt: skip
+        for number, entry in enumerate(part.suite, 1)
+        for name in entry["benchmarks"]
+    ]
 
 
 def one_rank(device: str) -> str:
@@ -78,9 +84,14 @@ def one_rank(device: str) -> str:
     cells = json.dumps([{"benchmark": name, "size": 65536} for name in COLLECTIVES])
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.support.nccl_cells", cells], cwd=ROOT, capture_output=True, text=True,
-            env=environment(OMB_PY_TEST_DEVICE=device), stdin=subprocess.DEVNULL, timeout=ALONE_S,
-        )  # fmt: skip
+            [sys.executable, "-m", "tests.support.nccl_cells", cells],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            env=environment(OMB_PY_TEST_DEVICE=device),
+            stdin=subprocess.DEVNULL,
+            timeout=ALONE_S,
+        )
     except subprocess.TimeoutExpired:  # the other parts are worth running
         return f"not done within {ALONE_S} s"
     if done.returncode:

@@ -15,10 +15,12 @@ from tests.support.mpi import ROOT
 
 RANKS = 2
 """On one GPU: NCCL admits about two."""
-COLLECTIVES = (
-    "allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", "reduce_scatter", "alltoall", "alltoallv",
-    "allgatherv", "gather", "gatherv", "scatter", "scatterv", "sendrecv",
-)  # fmt: skip
+COLLECTIVES = tuple(
+    (
+        "allreduce reduce bcast allgather reduce_scatter_block reduce_scatter alltoall alltoallv allgatherv "
+        "gather gatherv scatter scatterv sendrecv"
+    ).split()
+)
 UNEVEN = ("allgatherv", "gatherv", "scatterv")
 """Which Gloo has not."""
 COMMUNICATORS = ("comm_dup", "comm_split", "comm_create")
@@ -27,10 +29,12 @@ MODES = ("pipelined", "graph", "event", "spin-gated")
 INTEL = {"I_MPI_OFFLOAD": "1", "I_MPI_OFFLOAD_MODE": "cuda", "I_MPI_OFFLOAD_CUDA_LIBRARY": "libcuda.so.1"}
 """By which the Intel MPI of PyPI (impi-rt) takes device buffers."""
 STAGED, DIRECT = {"OMB_PY_GPU_AWARE": "0"}, {"OMB_PY_GPU_AWARE": "1"}
-SETTINGS = (
-    "registration=register", "registration=window", "max_ctas=1", "cta_policy=efficiency", "algorithm=ring,log=tuning",
-    "protocol=simple", "communicators=2", "aggregate=4",
-)  # fmt: skip
+SETTINGS = tuple(
+    (
+        "registration=register registration=window max_ctas=1 cta_policy=efficiency algorithm=ring,log=tuning "
+        "protocol=simple communicators=2 aggregate=4"
+    ).split()
+)
 """Of NCCL's own; the log that one asks for is in all rows of the launch."""
 STAND_INS = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests" / "standin" / "python")))}
 """Packages that need a GPU, where there is none."""
@@ -132,9 +136,14 @@ def parts(device: str) -> tuple[Part, ...]:
 def suite_text(part: Part, device: str, sizes: str, iterations: int) -> str:
     """A part as a suite. JSON's texts, numbers and lists are TOML's, too."""
     common = {
-        "backend": part.name.partition(" ")[0], "device": device, "share-device": True, "message-size": sizes,
-        "validation": True, "iterations": iterations, "ranks": RANKS,
-    }  # fmt: skip
+        "backend": part.name.partition(" ")[0],
+        "device": device,
+        "share-device": True,
+        "message-size": sizes,
+        "validation": True,
+        "iterations": iterations,
+        "ranks": RANKS,
+    }
     lines = [f'name = "gpu-{part.name.replace(" ", "-")}"', f'description = "{part.name}"']
     for entry in part.suite:
         made = {**common, **entry}

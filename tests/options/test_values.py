@@ -20,10 +20,22 @@ JUNK = st.text(max_size=30)
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("8", 8), ("0", 0), ("8B", 8), ("4K", 4096), ("4k", 4096), ("4KB", 4096), ("4KiB", 4096), ("1MiB", 1 << 20),
-        ("2G", 2 << 30), ("1T", 1 << 40), ("2^20", 1 << 20), (" 16 ", 16), ("2^62", 1 << 62), ("10^3", 1000),
+        ("8", 8),
+        ("0", 0),
+        ("8B", 8),
+        ("4K", 4096),
+        ("4k", 4096),
+        ("4KB", 4096),
+        ("4KiB", 4096),
+        ("1MiB", 1 << 20),
+        ("2G", 2 << 30),
+        ("1T", 1 << 40),
+        ("2^20", 1 << 20),
+        (" 16 ", 16),
+        ("2^62", 1 << 62),
+        ("10^3", 1000),
     ],
-)  # fmt: skip
+)
 def test_size(text: str, size: int) -> None:
     assert grammar.parse_size(text) == size
 
@@ -160,8 +172,15 @@ def test_iterations_of_omb_751() -> None:
     counts = grammar.parse_iterations("8192:1000,131072:100,16777216:5,0:2")
     assert not counts.auto
     assert [counts.of(size, 7)[0] for size in (0, 1, 8192, 8193, 131072, 131073, 1 << 24, (1 << 24) + 1)] == [
-        1000, 1000, 1000, 100, 100, 5, 5, 2,
-    ]  # fmt: skip
+        1000,
+        1000,
+        1000,
+        100,
+        100,
+        5,
+        5,
+        2,
+    ]
     assert counts == grammar.parse_iterations("8K:1000,128K:100,16M:5,17M:2"), "the last size is not used"
 
 

@@ -16,7 +16,16 @@ def ring(world: World, cell: Cell) -> Program:
 
 
 RING = Benchmark(
-    "ring", "collective", "a message to the next rank, one from the rank before", ring, PER_CALL, COLLECTIVE_SIZES,
-    COLLECTIVE_COUNTS, TWO_OR_MORE, timed="all", dtype="char", options=frozenset({"type", "validation", "full"}),
+    "ring",
+    "collective",
+    "a message to the next rank, one from the rank before",
+    ring,
+    PER_CALL,
+    COLLECTIVE_SIZES,
+    COLLECTIVE_COUNTS,
+    TWO_OR_MORE,
+    timed="all",
+    dtype="char",
+    options=frozenset({"type", "validation", "full"}),
     bytes_total=lambda size, ranks: size * ranks,
-)  # fmt: skip
+)

@@ -58,9 +58,15 @@ class TestPassive:
 
     @pytest.mark.parametrize(
         ("name", "sync", "exclusive"),
-        [("put_latency", "lock", False), ("acc_latency", "lock", False), ("fop_latency", "flush", False),
-         ("fop_latency", "lock", True), ("cas_latency", "lock", True), ("get_acc_latency", "flush", True)],
-    )  # fmt: skip
+        [
+            ("put_latency", "lock", False),
+            ("acc_latency", "lock", False),
+            ("fop_latency", "flush", False),
+            ("fop_latency", "lock", True),
+            ("cas_latency", "lock", True),
+            ("get_acc_latency", "flush", True),
+        ],
+    )
     def test_locks_are_shared_or_exclusive_as_in_omb(self, name: str, sync: str, exclusive: bool) -> None:
         (stage,) = program(name, 0, sync=sync).stages
         assert rma.win_lock(1, exclusive) in (*stage.setup, *stage.variants[0])
@@ -76,11 +82,21 @@ class TestActive:
 
     def test_post_start_complete_wait(self) -> None:
         assert body_of("put_latency", 0, sync="pscw")[1:-1] == (
-            rma.win_start(1), PUT[1], rma.win_complete(1), rma.win_post(1), rma.exposed(PUT[0], 1), rma.win_wait(1),
-        )  # fmt: skip
+            rma.win_start(1),
+            PUT[1],
+            rma.win_complete(1),
+            rma.win_post(1),
+            rma.exposed(PUT[0], 1),
+            rma.win_wait(1),
+        )
         assert body_of("put_latency", 1, sync="pscw") == (
-            rma.win_post(0), rma.exposed(PUT[1], 0), rma.win_wait(0), rma.win_start(0), PUT[0], rma.win_complete(0),
-        )  # fmt: skip
+            rma.win_post(0),
+            rma.exposed(PUT[1], 0),
+            rma.win_wait(0),
+            rma.win_start(0),
+            PUT[0],
+            rma.win_complete(0),
+        )
 
 
 class TestBandwidth:
@@ -95,8 +111,11 @@ class TestBandwidth:
         peer = 1 - rank
         work = [step for step in body_of("put_bibw", rank, window=2) if not isinstance(step, Lap)]
         assert [work[0], work[1], *work[-2:]] == [
-            rma.win_post(peer), rma.win_start(peer), rma.win_complete(peer), rma.win_wait(peer)
-        ]  # fmt: skip
+            rma.win_post(peer),
+            rma.win_start(peer),
+            rma.win_complete(peer),
+            rma.win_wait(peer),
+        ]
         assert [node.body[0].op for node in work if isinstance(node, Repeat)] == ["put", rma.EXPOSED]  # type: ignore[union-attr]
 
     def test_it_knows_active_synchronisations_only(self) -> None:

@@ -52,9 +52,12 @@ class TestOtherPackages:
         entries = [
             EntryPoint(name, f"omb_py_test_plugin:{attribute}", registry.ENTRY_POINTS)
             for name, attribute in {
-                "mine": "MINE", "absent": "NO_SUCH_THING", "strange": "STRANGE", "latency": "MINE",
+                "mine": "MINE",
+                "absent": "NO_SUCH_THING",
+                "strange": "STRANGE",
+                "latency": "MINE",
             }.items()
-        ]  # fmt: skip
+        ]
         entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
         monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
         monkeypatch.setattr(registry, "BROKEN", {})

@@ -86,12 +86,20 @@ def test_only_what_has_data_can_be_validated_and_typed(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "total", "formula"),
     [
-        ("bcast", 100, "broadcast"), ("allreduce", 100, "all_reduce"), ("allgather", 400, "all_gather"),
-        ("alltoall", 400, "alltoall"), ("barrier", 0, None), ("latency", 100, None), ("bw", 100, None),
-        ("bibw", 100, None), ("reduce", 100, "reduce"), ("reduce_scatter_block", 100, "reduce_scatter"),
-        ("gather", 400, "gather"), ("scatter", 400, "scatter"),
+        ("bcast", 100, "broadcast"),
+        ("allreduce", 100, "all_reduce"),
+        ("allgather", 400, "all_gather"),
+        ("alltoall", 400, "alltoall"),
+        ("barrier", 0, None),
+        ("latency", 100, None),
+        ("bw", 100, None),
+        ("bibw", 100, None),
+        ("reduce", 100, "reduce"),
+        ("reduce_scatter_block", 100, "reduce_scatter"),
+        ("gather", 400, "gather"),
+        ("scatter", 400, "scatter"),
     ],
-)  # fmt: skip
+)
 def test_the_bytes_of_the_whole_operation_are_nccl_tests_(name: str, total: int, formula: str | None) -> None:
     assert BENCHMARKS[name].bytes_total(100, 4) == total
     assert BENCHMARKS[name].bandwidth == formula

@@ -78,8 +78,11 @@ def test_the_example_of_the_documentation_is_a_suite() -> None:
     example = parse_suite(text.partition("```toml\n")[2].partition("```")[0], "docs/suites.md")
     made = expand(example, CommandLine(), {}, Ranks(2, 8)).requests
     assert [(r.benchmark, r.ranks) for r in made if r.benchmark != "allreduce"] == [
-        ("latency", 2), ("latency", 2), ("bw", 2), ("bw", 2),
-    ]  # fmt: skip
+        ("latency", 2),
+        ("latency", 2),
+        ("bw", 2),
+        ("bw", 2),
+    ]
     assert [r.ranks for r in made if r.benchmark == "allreduce"] == [2, 4, 8, 2, 4, 8], "3 × 2 sweeps"
     for key in (*RUN_WIDE, *(LINE_ONLY - {"debug", "inject", "no-store"})):
         assert f"`{key}`" in text, key

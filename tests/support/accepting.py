@@ -18,19 +18,43 @@ def criterion(lines: str, name: str = "a") -> str:
 
 def row(median: float, launch: int = 0, **more: Any) -> dict[str, Any]:
     return {
-        "launch_id": f"r-{launch}", "benchmark": "allreduce", "size_bytes": 8, "ranks": 2, "backend": "mock",
-        "binding": "native", "dtype": "int32", "op": "sum", "unit": "us", "median_us": median, "mean_us": median * 1.1,
-        "min_us": median, "p99_us": None, "comparability_key": "k", "library": "mock",
+        "launch_id": f"r-{launch}",
+        "benchmark": "allreduce",
+        "size_bytes": 8,
+        "ranks": 2,
+        "backend": "mock",
+        "binding": "native",
+        "dtype": "int32",
+        "op": "sum",
+        "unit": "us",
+        "median_us": median,
+        "mean_us": median * 1.1,
+        "min_us": median,
+        "p99_us": None,
+        "comparability_key": "k",
+        "library": "mock",
         "bw_formula": "nccl-tests:all_reduce",
-        "bytes_total": 8, "device": "cpu", "buffer": "numpy", "metric": "latency", "value": median,
-        "source": "omb-py", **more,
-    }  # fmt: skip
+        "bytes_total": 8,
+        "device": "cpu",
+        "buffer": "numpy",
+        "metric": "latency",
+        "value": median,
+        "source": "omb-py",
+        **more,
+    }
 
 
 def case(source: str = "contract", cell: str = "c", **more: Any) -> Case:
     made: dict[str, Any] = {"metric": "median", **more}
-    facts = {"benchmark": "allreduce", "size_bytes": 8, "ranks": 2, "backend": "mock", "binding": "native",
-             "dtype": "int32", "op": "sum"}  # fmt: skip
+    facts = {
+        "benchmark": "allreduce",
+        "size_bytes": 8,
+        "ranks": 2,
+        "backend": "mock",
+        "binding": "native",
+        "dtype": "int32",
+        "op": "sum",
+    }
     if source == "contract":
         made.setdefault("ranges", {None: Range(high=10.0)})
     return Case(Criterion("crit", source, "allreduce", at="f.toml:9", **made), facts, cell)  # type: ignore[arg-type]

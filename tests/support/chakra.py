@@ -5,8 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-TYPES = ("ALL_REDUCE", "REDUCE", "ALL_GATHER", "GATHER", "SCATTER", "BROADCAST", "ALL_TO_ALL", "REDUCE_SCATTER",
-         "REDUCE_SCATTER_BLOCK", "BARRIER")  # fmt: skip
+TYPES = tuple(
+    (
+        "ALL_REDUCE REDUCE ALL_GATHER GATHER SCATTER BROADCAST ALL_TO_ALL REDUCE_SCATTER REDUCE_SCATTER_BLOCK BARRIER"
+    ).split()
+)
 METADATA_NODE, COMP_NODE, SEND_NODE, RECV_NODE, COLL_NODE = 1, 4, 5, 6, 7
 
 
@@ -40,9 +43,16 @@ def attribute(name: str, value: int | str | list[bool], number: int = 9) -> byte
 
 
 def node(
-    id_: int, name: str, type_: int, *attributes: bytes, after: Iterable[int] = (), parents: Iterable[int] = (),
-    values: str = "", shapes: str = "", types: str = "",
-) -> bytes:  # fmt: skip
+    id_: int,
+    name: str,
+    type_: int,
+    *attributes: bytes,
+    after: Iterable[int] = (),
+    parents: Iterable[int] = (),
+    values: str = "",
+    shapes: str = "",
+    types: str = "",
+) -> bytes:
     """A Node since 0.0.4, written as proto3 writes: no field for a zero, numbers of a list in one."""
     out = (field(1, id_) if id_ else b"") + field(2, name) + (field(3, type_) if type_ else b"")
     for number, deps in ((4, parents), (5, after)):

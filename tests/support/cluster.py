@@ -58,8 +58,15 @@ def broken(nodes: int, fault: str) -> Iterator[Callable[..., Swept]]:
         def sweep(*more: str, timeout_s: float = 300) -> Swept:
             size = SETTINGS[fault][nodes > 4]
             words = command(cluster, Path(folder), "links", *QUICK, *size, "--format", "json", "--no-store", *more)
-            done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT,
-                                  env=environment(**YIELD), check=False)  # fmt: skip
+            done = subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                cwd=ROOT,
+                env=environment(**YIELD),
+                check=False,
+            )
             return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
         yield sweep

@@ -84,9 +84,16 @@ def cells(backend: str, what: Combination, ranks: int, crowded: bool = False) ->
         return
     (size,) = benchmark.sizes_for(benchmark.dtype, (24,))
     usual = benchmark.cell(
-        backend, what.binding, size, window=3, iterations=2 if crowded else ITERATIONS, auto=False, warmup=1,
-        validate=True, root=ranks - 1 if benchmark.rooted else 0,
-    )  # fmt: skip
+        backend,
+        what.binding,
+        size,
+        window=3,
+        iterations=2 if crowded else ITERATIONS,
+        auto=False,
+        warmup=1,
+        validate=True,
+        root=ranks - 1 if benchmark.rooted else 0,
+    )
     if benchmark.once:
         usual = replace(usual, iterations=1)
     tried = [usual]

@@ -117,14 +117,23 @@ def facts(session: Any) -> dict[str, Any]:
     """What the session says of itself, and the engine's own traffic."""
     mine = np.array([float(session.rank), 1.0])
     return {
-        "rank": session.rank, "size": session.size, "local": list(session.local), "hosts": list(session.hosts),
-        "library": session.library, "version": session.library_version, "binding": session.binding_version,
-        "init_us": session.started["init"][session.rank], "hello_us": session.started["hello"][session.rank],
-        "maximum": session.maximum(mine).tolist(), "total": session.total(mine).tolist(),
-        "gather": session.gather(session.rank), "share": session.share(f"from {session.rank}"),
+        "rank": session.rank,
+        "size": session.size,
+        "local": list(session.local),
+        "hosts": list(session.hosts),
+        "library": session.library,
+        "version": session.library_version,
+        "binding": session.binding_version,
+        "init_us": session.started["init"][session.rank],
+        "hello_us": session.started["hello"][session.rank],
+        "maximum": session.maximum(mine).tolist(),
+        "total": session.total(mine).tolist(),
+        "gather": session.gather(session.rank),
+        "share": session.share(f"from {session.rank}"),
         "modules": sorted({"pandas", "pyarrow", "scipy", "plotly", "click", "rich"} & set(sys.modules)),
-        "mpi": "mpi4py.MPI" in sys.modules, "skew": session.skew(),
-    }  # fmt: skip
+        "mpi": "mpi4py.MPI" in sys.modules,
+        "skew": session.skew(),
+    }
 
 
 def main() -> None:

@@ -13,18 +13,23 @@ TEXT = (set[str](), set[str](), set[str]())
 ELEMENTS: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": ({"name", "time", "tests", "failures", "disabled", "errors"}, set(), {"testsuite"}),
     "testsuite": (
-        {"time", "disabled", "skipped", "skips", "timestamp", "hostname", "id", "package",
-         "assertions", "file", "skip", "log", "url"},
-        {"name", "tests", "failures", "errors"}, {"testsuite", "properties", "testcase", "system-out", "system-err"},
+        set("time disabled skipped skips timestamp hostname id package assertions file skip log url".split()),
+        {"name", "tests", "failures", "errors"},
+        {"testsuite", "properties", "testcase", "system-out", "system-err"},
     ),
     "testcase": (
         {"assertions", "time", "timestamp", "classname", "status", "class", "file", "line", "log", "group", "url"},
-        {"name"}, {"skipped", "error", "failure", "rerunFailure", "rerunError", "system-out", "system-err"},
+        {"name"},
+        {"skipped", "error", "failure", "rerunFailure", "rerunError", "system-out", "system-err"},
     ),
     "properties": (set(), set(), {"property"}),
     "property": (set(), {"name", "value"}, set()),
-    "failure": RESULT, "error": RESULT, "skipped": RESULT, "system-out": TEXT, "system-err": TEXT,
-}  # fmt: skip
+    "failure": RESULT,
+    "error": RESULT,
+    "skipped": RESULT,
+    "system-out": TEXT,
+    "system-err": TEXT,
+}
 """Element -> (optional attributes, required ones, children)."""
 TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]{0,3})?")
 """SUREFIRE_TIME: no sign, no exponent, at most three digits behind the point."""

@@ -29,9 +29,19 @@ def main() -> None:
             continue
         for number, layout in enumerate(LAYOUTS if session.size == 2 else LAYOUTS[-1:]):
             cell = Cell(
-                name, "mpi", ("native", "mpi4py")[number % 2], 64, "int32", ddt=layout, window=3, iterations=2,
-                auto=False, warmup=1, validate=True, buffer=("numpy", "bytearray")[number % 2],
-            )  # fmt: skip
+                name,
+                "mpi",
+                ("native", "mpi4py")[number % 2],
+                64,
+                "int32",
+                ddt=layout,
+                window=3,
+                iterations=2,
+                auto=False,
+                warmup=1,
+                validate=True,
+                buffer=("numpy", "bytearray")[number % 2],
+            )
             other = replace(cell, binding="mpi4py" if cell.binding == "native" else "native")
             for one in (cell, other) if number == len(LAYOUTS) - 1 else (cell,):
                 done = measure(session, benchmark, one)

@@ -52,9 +52,13 @@ def start(
     crowded = ranks > len(os.sched_getaffinity(0))
     child = subprocess.Popen(
         [*(by or (*mpiexec(), "-n", str(ranks))), *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-        env=environment(**({**YIELD, **more} if crowded else more)), start_new_session=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=environment(**({**YIELD, **more} if crowded else more)),
+        start_new_session=True,
+    )
     try:
         out, err = child.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:

@@ -25,19 +25,27 @@ CELL = Cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, aut
 def facts(session: Any, binding: str) -> Any:
     """What the session says of itself."""
     return {
-        "size": session.size, "rank": session.rank, "local": list(session.local), "hosts": list(session.hosts),
-        "library": session.library, "version": session.library_version, "level": session.thread_level,
-        "binding_version": session.binding_version, "skew": session.skew(),
-    }  # fmt: skip
+        "size": session.size,
+        "rank": session.rank,
+        "local": list(session.local),
+        "hosts": list(session.hosts),
+        "library": session.library,
+        "version": session.library_version,
+        "level": session.thread_level,
+        "binding_version": session.binding_version,
+        "skew": session.skew(),
+    }
 
 
 def reductions(session: Any, binding: str) -> Any:
     """The engine's own traffic."""
     mine = np.array([float(session.rank), 1.0])
     return {
-        "maximum": session.maximum(mine).tolist(), "total": session.total(mine).tolist(),
-        "gather": session.gather(session.rank), "share": session.share(f"from {session.rank}"),
-    }  # fmt: skip
+        "maximum": session.maximum(mine).tolist(),
+        "total": session.total(mine).tolist(),
+        "gather": session.gather(session.rank),
+        "share": session.share(f"from {session.rank}"),
+    }
 
 
 def failing(session: Any, binding: str) -> Any:
@@ -64,12 +72,18 @@ def overlap(session: Any, binding: str) -> Any:
         pure = Stage(body(Lap(), start, steps.wait(Request(0)), Lap("time")), name="pure")
         busy = Stage(
             body(
-                Lap(), start, Lap("init"), steps.compute(Result("pure", "time")), Lap("compute"),
-                steps.wait(Request(0)), Lap("wait"),
+                Lap(),
+                start,
+                Lap("init"),
+                steps.compute(Result("pure", "time")),
+                Lap("compute"),
+                steps.wait(Request(0)),
+                Lap("wait"),
             ),
             setup=(Host("note", lambda s: seen.append("setup")),),
-            name="both", teardown=(Host("note", lambda s: seen.append("end")),),
-        )  # fmt: skip
+            name="both",
+            teardown=(Host("note", lambda s: seen.append("end")),),
+        )
         return Program((Buffer("send", cell.size), Buffer("recv", cell.size)), (pure, busy))
 
     seen: list[str] = []

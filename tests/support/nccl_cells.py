@@ -66,10 +66,13 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
         runner.run = run
     means = {lap: sum(ranks) / len(ranks) for lap, ranks in done.laps.items() if ranks}
     return {
-        "wrong": done.wrong_bytes, "iterations": done.iterations, "means": means, "marks": done.marks,
+        "wrong": done.wrong_bytes,
+        "iterations": done.iterations,
+        "means": means,
+        "marks": done.marks,
         "busy": any(session.gather(any(busy))),
         "native": session.native.first != 0 if session.backend == "nccl" else None,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -70,10 +70,24 @@ class Hosts:
         told = subprocess.run([mpiexec()[0], "--version"], capture_output=True, text=True, timeout=30, check=True)
         if "Open MPI" in told.stdout:
             return [
-                "--prtemca", "plm_ssh_agent", str(agent), "--prtemca", "plm_ssh_no_tree_spawn", "1",
-                "--prtemca", "oob_tcp_if_include", self.network, "--bind-to", "none",
-                "--mca", "btl", "tcp,self", "--mca", "pml", "ob1",
-            ]  # fmt: skip
+                "--prtemca",
+                "plm_ssh_agent",
+                str(agent),
+                "--prtemca",
+                "plm_ssh_no_tree_spawn",
+                "1",
+                "--prtemca",
+                "oob_tcp_if_include",
+                self.network,
+                "--bind-to",
+                "none",
+                "--mca",
+                "btl",
+                "tcp,self",
+                "--mca",
+                "pml",
+                "ob1",
+            ]
         return ["-launcher", "ssh", "-launcher-exec", str(agent), "-iface", self.bridge, "-bind-to", "none"]
 
     def launcher(self, folder: Path, ranks_per_host: int) -> list[str]:
@@ -89,8 +103,22 @@ class Hosts:
         """Let what goes between two hosts go at a rate, as ``1gbit``, in each direction."""
         for source, target in ((a, b), (b, a)):
             self._class(target, source, rate)
-            _do("tc", "filter", "add", "dev", self.wires[target], "parent", "1:", "protocol", "all", "bpf", "bytecode",
-                _bytecode(self.address(source)), "classid", f"1:{source + 16:x}")  # fmt: skip
+            _do(
+                "tc",
+                "filter",
+                "add",
+                "dev",
+                self.wires[target],
+                "parent",
+                "1:",
+                "protocol",
+                "all",
+                "bpf",
+                "bytecode",
+                _bytecode(self.address(source)),
+                "classid",
+                f"1:{source + 16:x}",
+            )
 
     def lose(self, a: int, b: int, share: float) -> None:
         """Lose this share of the packets between two hosts, in each direction: the bridge drops them by lot."""
@@ -98,24 +126,75 @@ class Hosts:
             self._class(target, source, "1mbit")
             # a queue that has room for nothing
             _do("tc", "qdisc", "add", "dev", self.wires[target], "parent", f"1:{source + 16:x}", "bfifo", "limit", "1")
-            _do("tc", "filter", "add", "dev", self.wires[target], "parent", "1:", "protocol", "all", "bpf", "bytecode",
-                _bytecode(self.address(source), share), "classid", f"1:{source + 16:x}")  # fmt: skip
+            _do(
+                "tc",
+                "filter",
+                "add",
+                "dev",
+                self.wires[target],
+                "parent",
+                "1:",
+                "protocol",
+                "all",
+                "bpf",
+                "bytecode",
+                _bytecode(self.address(source), share),
+                "classid",
+                f"1:{source + 16:x}",
+            )
 
     def _class(self, target: int, source: int, rate: str) -> None:
         wire = self.wires[target]
         shaped = subprocess.run(["tc", "qdisc", "show", "dev", wire], capture_output=True, text=True, timeout=20)
         if " htb " not in shaped.stdout:
             _do("tc", "qdisc", "add", "dev", wire, "root", "handle", "1:", "htb", "default", "1")
-            _do("tc", "class", "add", "dev", wire, "parent", "1:", "classid", "1:1", "htb", "rate", "100gbit",
-                "burst", "32m", "quantum", "60000")  # fmt: skip
-        _do("tc", "class", "add", "dev", wire, "parent", "1:", "classid", f"1:{source + 16:x}", "htb", "rate", rate,
-            "burst", "128k", "quantum", "60000")  # fmt: skip
+            _do(
+                "tc",
+                "class",
+                "add",
+                "dev",
+                wire,
+                "parent",
+                "1:",
+                "classid",
+                "1:1",
+                "htb",
+                "rate",
+                "100gbit",
+                "burst",
+                "32m",
+                "quantum",
+                "60000",
+            )
+        _do(
+            "tc",
+            "class",
+            "add",
+            "dev",
+            wire,
+            "parent",
+            "1:",
+            "classid",
+            f"1:{source + 16:x}",
+            "htb",
+            "rate",
+            rate,
+            "burst",
+            "128k",
+            "quantum",
+            "60000",
+        )
 
     def delay(self, k: int, us: float) -> None:
         """Let every packet to and from a host come so much later, through a process that holds it back."""
         space, taps = self.prefix + self.names[k], (f"{self.wires[k]}a", f"{self.wires[k]}b")
-        shaper = subprocess.Popen([sys.executable, "-m", "tests.support.shaper", *taps, str(us)],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)  # fmt: skip
+        shaper = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.shaper", *taps, str(us)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
         self.undo.callback(_end, shaper)
         assert shaper.stdout is not None and shaper.stdout.readline() == "ready\n"
         told = subprocess.run(

@@ -22,9 +22,20 @@ REDUCING = ("allreduce", "reduce")
 def measured(session: Any, name: str, kind: str, size: int, oob: bool, fault: str, dtype: str = "char") -> list[Any]:
     """(validated, wrong bytes, pickled bytes, bytes out of band) of a cell."""
     cell = Cell(
-        name, "mpi", "mpi4py", size, dtype, buffer="object", object_kind=kind, out_of_band=oob, root=session.size - 1,
-        iterations=3, auto=False, warmup=1, validate=True,
-    )  # fmt: skip
+        name,
+        "mpi",
+        "mpi4py",
+        size,
+        dtype,
+        buffer="object",
+        object_kind=kind,
+        out_of_band=oob,
+        root=session.size - 1,
+        iterations=3,
+        auto=False,
+        warmup=1,
+        validate=True,
+    )
     done = measure(session, with_fault(find(name), parse_fault(fault)), cell)
     extra = done.extra
     return [done.validated, done.wrong_bytes, extra.get("pickled_bytes"), extra.get("out_of_band_bytes")]

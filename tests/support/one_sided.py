@@ -33,9 +33,18 @@ def cells(binding: str) -> Iterator[tuple[Benchmark, Cell]]:
             for sync in SYNCS:
                 sizes = benchmark.sizes_for("int32", SIZES)
                 cell = benchmark.cell(
-                    "mpi", binding, sizes[turn % len(sizes)], dtype="int32", window_kind=kind, sync=sync, window=3,
-                    iterations=4, auto=False, warmup=1, validate=True,
-                )  # fmt: skip
+                    "mpi",
+                    binding,
+                    sizes[turn % len(sizes)],
+                    dtype="int32",
+                    window_kind=kind,
+                    sync=sync,
+                    window=3,
+                    iterations=4,
+                    auto=False,
+                    warmup=1,
+                    validate=True,
+                )
                 if not (benchmark.refuses and benchmark.refuses(cell)):
                     turn += 1
                     yield benchmark, cell
@@ -64,9 +73,17 @@ def spoiled(session: Any, binding: str) -> Any:
         for rank in (0, 1):
             for sync in SPOILED[binding]:
                 cell = benchmark.cell(
-                    "mpi", binding, *benchmark.sizes_for("int32", (64,)), dtype="int32", sync=sync, window=3,
-                    iterations=3, auto=False, warmup=1, validate=True,
-                )  # fmt: skip
+                    "mpi",
+                    binding,
+                    *benchmark.sizes_for("int32", (64,)),
+                    dtype="int32",
+                    sync=sync,
+                    window=3,
+                    iterations=3,
+                    auto=False,
+                    warmup=1,
+                    validate=True,
+                )
                 if not (benchmark.refuses and benchmark.refuses(cell)):
                     done = measure(session, with_fault(benchmark, Fault("flip", rank)), cell)
                     found[f"spoiled {binding} {benchmark.name} {sync} {rank}"] = done.validated

@@ -17,9 +17,15 @@ def iallreduce_program(world: World, cell: Cell) -> Program:
     call = steps.nonblocking(steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.op), request)
     pure = body(Lap(), call, steps.wait(request), Lap("time"), steps.barrier())
     overlap = body(
-        Lap(), call, Lap("init"), steps.compute(Result("pure", "time")), Lap("compute"),
-        steps.wait(request), Lap("wait"), steps.barrier(),
-    )  # fmt: skip
+        Lap(),
+        call,
+        Lap("init"),
+        steps.compute(Result("pure", "time")),
+        Lap("compute"),
+        steps.wait(request),
+        Lap("wait"),
+        steps.barrier(),
+    )
     return Program(
         (Buffer("send", cell.size), Buffer("recv", cell.size)), (Stage(pure, "pure"), Stage(overlap, "overlap"))
     )

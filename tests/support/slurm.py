@@ -43,9 +43,15 @@ class Slurm:
     def run(self, *words: str, timeout: float = 90, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command of Slurm, or one that uses them."""
         return subprocess.run(
-            words, env=self.environ(**more), capture_output=True, text=True, stdin=subprocess.DEVNULL,
-            timeout=timeout, check=False, cwd=self.folder,
-        )  # fmt: skip
+            words,
+            env=self.environ(**more),
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout,
+            check=False,
+            cwd=self.folder,
+        )
 
     def logs(self) -> str:
         """The last lines of the daemons' logs, for a failure."""
@@ -62,19 +68,35 @@ def _ports(count: int) -> list[int]:
 def _configuration(folder: Path, nodes: int, cpus: int) -> str:
     host, ports = socket.gethostname(), _ports(nodes + 1)
     lines = {
-        "ClusterName": "ombpy", "SlurmctldHost": f"{host}(127.0.0.1)", "SlurmctldPort": ports[0], "SlurmUser": "root",
-        "SlurmdUser": "root", "AuthType": "auth/munge", "AuthInfo": f"socket={folder}/munge.sock",
-        "StateSaveLocation": folder / "state", "SlurmdSpoolDir": f"{folder}/spool.%n",
-        "SlurmctldPidFile": folder / "slurmctld.pid", "SlurmdPidFile": f"{folder}/slurmd.%n.pid",
-        "SlurmctldLogFile": folder / "slurmctld.log", "SlurmdLogFile": f"{folder}/slurmd.%n.log",
-        "ProctrackType": "proctrack/linuxproc", "TaskPlugin": "task/none", "MpiDefault": "none",
-        "SwitchType": "switch/none", "JobAcctGatherType": "jobacct_gather/none",
-        "AccountingStorageType": "accounting_storage/none", "SelectType": "select/cons_tres",
-        "SelectTypeParameters": "CR_Core", "SlurmdParameters": "config_overrides", "ReturnToService": 2,
+        "ClusterName": "ombpy",
+        "SlurmctldHost": f"{host}(127.0.0.1)",
+        "SlurmctldPort": ports[0],
+        "SlurmUser": "root",
+        "SlurmdUser": "root",
+        "AuthType": "auth/munge",
+        "AuthInfo": f"socket={folder}/munge.sock",
+        "StateSaveLocation": folder / "state",
+        "SlurmdSpoolDir": f"{folder}/spool.%n",
+        "SlurmctldPidFile": folder / "slurmctld.pid",
+        "SlurmdPidFile": f"{folder}/slurmd.%n.pid",
+        "SlurmctldLogFile": folder / "slurmctld.log",
+        "SlurmdLogFile": f"{folder}/slurmd.%n.log",
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "MpiDefault": "none",
+        "SwitchType": "switch/none",
+        "JobAcctGatherType": "jobacct_gather/none",
+        "AccountingStorageType": "accounting_storage/none",
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_Core",
+        "SlurmdParameters": "config_overrides",
+        "ReturnToService": 2,
         # MPICH names its shared memory by the job: that of a killed one of another cluster here must not be met
         "FirstJobId": random.randrange(1000, 60_000_000),
-        "KillWait": 2, "MinJobAge": 300, "SchedulerParameters": "sched_interval=1,batch_sched_delay=0",
-    }  # fmt: skip
+        "KillWait": 2,
+        "MinJobAge": 300,
+        "SchedulerParameters": "sched_interval=1,batch_sched_delay=0",
+    }
     made = [f"{key}={value}" for key, value in lines.items()]
     for number, port in enumerate(ports[1:], 1):
         made.append(
@@ -99,9 +121,16 @@ def cluster(nodes: int = 2, cpus: int = 2) -> Iterator[Slurm]:
         (folder / "slurm.conf").write_text(_configuration(folder, nodes, cpus))
         (folder / "munge.key").write_bytes(os.urandom(1024))
         (folder / "munge.key").chmod(0o400)
-        munged = ["munged", "--foreground", "--force", f"--socket={folder}/munge.sock",
-                  f"--key-file={folder}/munge.key", f"--pid-file={folder}/munged.pid",
-                  f"--seed-file={folder}/munged.seed", "--num-threads=2"]  # fmt: skip
+        munged = [
+            "munged",
+            "--foreground",
+            "--force",
+            f"--socket={folder}/munge.sock",
+            f"--key-file={folder}/munge.key",
+            f"--pid-file={folder}/munged.pid",
+            f"--seed-file={folder}/munged.seed",
+            "--num-threads=2",
+        ]
         started.append(_start(folder, "munged", munged, environ))
         _until(lambda: (folder / "munge.sock").exists(), made, "munged")
         started.append(_start(folder, "slurmctld", ["slurmctld", "-D"], environ))
@@ -129,9 +158,14 @@ def _start(folder: Path, name: str, words: list[str], environ: Mapping[str, str]
     assert MARK not in environ, "daemons outlive a test"
     with (folder / f"{name}.out.log").open("wb") as out:
         return subprocess.Popen(
-            words, env=dict(environ), stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
+            words,
+            env=dict(environ),
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
             executable=shutil.which(words[0], path=_PATH),
-        )  # fmt: skip
+        )
 
 
 def _until(ready, made: Slurm, what: str) -> None:  # type: ignore[no-untyped-def]

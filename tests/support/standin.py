@@ -52,17 +52,25 @@ def start(module: str, ranks: int, timeout_s: float, *arguments: Any, old: bool 
         Of each rank (exit status, what it printed on stdout as JSON or None, stderr).
     """
     common = environment(
-        WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", OMB_PY_PORT=str(free_port()), OMB_PY_TOKEN="test",
-        OMB_PY_NCCL=str(library("OLD") if old else library()), **more,
-    )  # fmt: skip
+        WORLD_SIZE=str(ranks),
+        MASTER_ADDR="127.0.0.1",
+        OMB_PY_PORT=str(free_port()),
+        OMB_PY_TOKEN="test",
+        OMB_PY_NCCL=str(library("OLD") if old else library()),
+        **more,
+    )
     words = [sys.executable, "-m", module, *map(json.dumps, arguments)]
     children = [
         subprocess.Popen(
-            words, env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            words,
+            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
         )
         for rank in range(ranks)
-    ]  # fmt: skip
+    ]
     deadline = time.monotonic() + timeout_s
     try:
         while None in [child.poll() for child in children] and time.monotonic() < deadline:

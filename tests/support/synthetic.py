@@ -96,9 +96,15 @@ def upper(events: int, trials: int, level: float = 0.95) -> float:
 
 
 def simulate(
-    kind: str, family: int, cells: int, rules: Rules, launches: int = 10, seed: int = 1, change: float = 1.0,
+    kind: str,
+    family: int,
+    cells: int,
+    rules: Rules,
+    launches: int = 10,
+    seed: int = 1,
+    change: float = 1.0,
     spread: float = 0.02,
-) -> Rates:  # fmt: skip
+) -> Rates:
     """`cells` cells in reports of `family` cells each, through the whole of a comparison.
 
     Args:

@@ -42,14 +42,22 @@ def main(backend: str, ranks: int, out: Path) -> None:
                 settings = ",".join(filter(None, (settings, "dtype=float32")))
         for binding in bindings_of(backend, name):
             cell = step.cell(
-                backend, binding, 0, workload=text_of(name, settings), iterations=1, auto=False, warmup=0,
+                backend,
+                binding,
+                0,
+                workload=text_of(name, settings),
+                iterations=1,
+                auto=False,
+                warmup=0,
                 validate=True,
-            )  # fmt: skip
+            )
             done = measure(session, step, cell)
             found[f"{name} {binding}"] = {
-                "wrong": done.wrong_bytes, "laps": {k: len(v) for k, v in done.laps.items()},
-                "flop": done.extra.get("flop", 0), "compute_us": min(done.laps.get("step.compute", ()), default=0),
-            }  # fmt: skip
+                "wrong": done.wrong_bytes,
+                "laps": {k: len(v) for k, v in done.laps.items()},
+                "flop": done.extra.get("flop", 0),
+                "compute_us": min(done.laps.get("step.compute", ()), default=0),
+            }
     if session.local[0] == 0:
         out.write_text(json.dumps(found))
     session.close()

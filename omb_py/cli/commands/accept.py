@@ -49,23 +49,51 @@ def command() -> click.Command:
     page = Page(
         "accept",
         params=[
-            click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"), word_after_resume(),
-            Grouped(["--baseline"], heading=heading, metavar="SIDE", type=Parsed("side", str),
-                    help="For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
-                    "COLUMN=VALUE; or the folder of a store. (default: the suite's)"),
-            Grouped(["--no-correctness", "no_correctness"], heading=heading, is_flag=True,
-                    help="Do not check every byte before anything is timed; the report says so. (default: off)"),
-            Grouped(["--strict"], heading=heading, is_flag=True,
-                    help="Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)"),
+            click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"),
+            word_after_resume(),
+            Grouped(
+                ["--baseline"],
+                heading=heading,
+                metavar="SIDE",
+                type=Parsed("side", str),
+                help="For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
+                "COLUMN=VALUE; or the folder of a store. (default: the suite's)",
+            ),
+            Grouped(
+                ["--no-correctness", "no_correctness"],
+                heading=heading,
+                is_flag=True,
+                help="Do not check every byte before anything is timed; the report says so. (default: off)",
+            ),
+            Grouped(
+                ["--strict"],
+                heading=heading,
+                is_flag=True,
+                help="Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)",
+            ),
             *(param for param in suite_options(of_the_line=False) if _here(param)),
-            Grouped(["--format", "form"], heading=output, metavar="FORM", type=word("format", FORMS), default="table",
-                    help=f"{', '.join(FORMS)}. (default: table)"),
-            Grouped(["--output"], heading=output, metavar="FILE", type=Parsed("file", Path), multiple=True,
-                    help="Write the report to a file too: .html, .xml (JUnit), .json or .md. Repeat it. "
-                    "(default: none)"),
-            Grouped(["--quiet"], heading=output, is_flag=True,
-                    help="No progress and no notes on stderr. (default: off)"),
-            store_option(), resume_option(), debug_option(),
+            Grouped(
+                ["--format", "form"],
+                heading=output,
+                metavar="FORM",
+                type=word("format", FORMS),
+                default="table",
+                help=f"{', '.join(FORMS)}. (default: table)",
+            ),
+            Grouped(
+                ["--output"],
+                heading=output,
+                metavar="FILE",
+                type=Parsed("file", Path),
+                multiple=True,
+                help="Write the report to a file too: .html, .xml (JUnit), .json or .md. Repeat it. (default: none)",
+            ),
+            Grouped(
+                ["--quiet"], heading=output, is_flag=True, help="No progress and no notes on stderr. (default: off)"
+            ),
+            store_option(),
+            resume_option(),
+            debug_option(),
         ],
         callback=run_accept,
         help="Is this machine as good as promised? Measures a suite that has criteria (docs/accept.md): every byte is "
@@ -73,7 +101,7 @@ def command() -> click.Command:
         "maximum. All launches count. What cannot be measured is an ERROR, never a PASS.",
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
-    )  # fmt: skip
+    )
     return submitting(page, _check)
 
 
@@ -112,9 +140,19 @@ def _here(param: click.Parameter) -> bool:
 
 
 def run_accept(
-    suite: str, ranks: int | None, baseline: str | None, no_correctness: bool, strict: bool, form: str,
-    output: Sequence[Path], quiet: bool, store: Path | None, run: str | None, resume: str | None, **values: Any,
-) -> int:  # fmt: skip
+    suite: str,
+    ranks: int | None,
+    baseline: str | None,
+    no_correctness: bool,
+    strict: bool,
+    form: str,
+    output: Sequence[Path],
+    quiet: bool,
+    store: Path | None,
+    run: str | None,
+    resume: str | None,
+    **values: Any,
+) -> int:
     """Accept."""
     check_files(output, ENDINGS)
     if run is not None and resume != NEWEST:
@@ -126,10 +164,15 @@ def run_accept(
     options = given(click.get_current_context())
     own = {"baseline", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
     asked = AcceptRequest(
-        CommandLine(), {name: value for name, value in options.items() if name not in own}, ranks, baseline,
-        correctness=not no_correctness, quiet=quiet, command=f"omb-py {' '.join(_words())}",
+        CommandLine(),
+        {name: value for name, value in options.items() if name not in own},
+        ranks,
+        baseline,
+        correctness=not no_correctness,
+        quiet=quiet,
+        command=f"omb-py {' '.join(_words())}",
         resume=run or resume,
-    )  # fmt: skip
+    )
     found = accept(checked_suite(suite), asked, store or DEFAULT_STORE)
     return show(found, form, output, strict)
 

@@ -17,8 +17,13 @@ from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.options.values import parse_fraction
 
 FORMS = ("table", "json", "markdown", "junit")
-_CODES = (*EXIT_CODES[:1], ("1", "something is SLOWER"), *EXIT_CODES[2:4],
-          (str(INCONCLUSIVE), "with --strict: something is UNCLEAR or NOT COMPARABLE"), EXIT_CODES[-1])  # fmt: skip
+_CODES = (
+    *EXIT_CODES[:1],
+    ("1", "something is SLOWER"),
+    *EXIT_CODES[2:4],
+    (str(INCONCLUSIVE), "with --strict: something is UNCLEAR or NOT COMPARABLE"),
+    EXIT_CODES[-1],
+)
 _LAUNCHES, _LOOKS = 10, 3
 _SPREAD = {"ignore_unknown_options": True, **CONTEXT}
 """Options of the benchmark stand among ours; they are read by the benchmark's own command."""
@@ -39,14 +44,19 @@ def command() -> click.Command:
     return Page(
         "compare",
         params=[
-            click.Argument(["words"], nargs=-1, type=Parsed("word", str),
-                           metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"),
+            click.Argument(
+                ["words"], nargs=-1, type=Parsed("word", str), metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"
+            ),
             _several(heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"),
             _several(heading, "--module", "SIDE=NAME", "Module that a side loads, as NEW=openmpi/5.0.7.", "none"),
             _several(heading, "--set", "SIDE:K=V", "Variable that a side sets, as NEW:UCX_TLS=tcp.", "none"),
-            _several(heading, "--option", "SIDE:O=V", "Option of the benchmark for one side, as NEW:binding=mpi4py.",
-                     "none"),
-            *_design(), *_output(), store_option(), debug_option(),
+            _several(
+                heading, "--option", "SIDE:O=V", "Option of the benchmark for one side, as NEW:binding=mpi4py.", "none"
+            ),
+            *_design(),
+            *_output(),
+            store_option(),
+            debug_option(),
         ],
         callback=run_compare,
         context_settings=_SPREAD,
@@ -56,7 +66,7 @@ def command() -> click.Command:
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
-    )  # fmt: skip
+    )
 
 
 def aa_command() -> click.Command:
@@ -65,9 +75,18 @@ def aa_command() -> click.Command:
         "aa",
         params=[
             click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="BENCHMARK|SUITE [OPTIONS]"),
-            Grouped(["--reports"], heading="How often", metavar="N", type=whole("reports", 1), default=1,
-                    help="Comparisons with itself, on launches of their own. (default: 1)"),
-            *_design(), *_output(), store_option(), debug_option(),
+            Grouped(
+                ["--reports"],
+                heading="How often",
+                metavar="N",
+                type=whole("reports", 1),
+                default=1,
+                help="Comparisons with itself, on launches of their own. (default: 1)",
+            ),
+            *_design(),
+            *_output(),
+            store_option(),
+            debug_option(),
         ],
         callback=run_aa,
         context_settings=_SPREAD,
@@ -78,48 +97,103 @@ def aa_command() -> click.Command:
             ("Examples", [("omb-py aa allreduce -n 4 -m 8:64K:8 --reports 6", "")]),
             ("Exit codes", (*EXIT_CODES[:1], ("1", "there was a false SLOWER"), *EXIT_CODES[2:])),
         ),
-    )  # fmt: skip
+    )
 
 
 def _several(heading: str, flag: str, metavar: str, text: str, default: str) -> click.Option:
-    return Grouped([flag, flag.removeprefix("--") + "s"], heading=heading, metavar=metavar, multiple=True,
-                   type=Parsed("text", str), help=f"{text} Repeat it. (default: {default})")  # fmt: skip
+    return Grouped(
+        [flag, flag.removeprefix("--") + "s"],
+        heading=heading,
+        metavar=metavar,
+        multiple=True,
+        type=Parsed("text", str),
+        help=f"{text} Repeat it. (default: {default})",
+    )
 
 
 def _design() -> list[click.Parameter]:
     heading = "How verdicts are made"
     return [
-        Grouped(["--launches"], heading=heading, metavar="N", type=whole("launches", 1), default=_LAUNCHES,
-                help=f"Launches of each side in each look. (default: {_LAUNCHES})"),
-        Grouped(["--looks"], heading=heading, metavar="N", type=whole("looks", 1), default=_LOOKS,
-                help="Looks, 1 to 3: after the first, cells that look changed are measured again with fresh launches, "
-                f"and those decide. (default: {_LOOKS}; of stored sides 1)"),
-        Grouped(["--delta"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.03,
-                help="Smallest change of a median that matters, as 3%. (default: 3%)"),
-        Grouped(["--tail-delta"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.10,
-                help="Smallest change of a tail that matters. (default: 10%)"),
-        Grouped(["--seed"], heading=heading, metavar="N", type=whole("seed", 0),
-                help="Of the order of cells. (default: drawn, and stored)"),
-        Grouped(["--strict"], heading=heading, is_flag=True,
-                help="Exit code 4 where something is UNCLEAR or NOT COMPARABLE."),
-    ]  # fmt: skip
+        Grouped(
+            ["--launches"],
+            heading=heading,
+            metavar="N",
+            type=whole("launches", 1),
+            default=_LAUNCHES,
+            help=f"Launches of each side in each look. (default: {_LAUNCHES})",
+        ),
+        Grouped(
+            ["--looks"],
+            heading=heading,
+            metavar="N",
+            type=whole("looks", 1),
+            default=_LOOKS,
+            help="Looks, 1 to 3: after the first, cells that look changed are measured again with fresh launches, "
+            f"and those decide. (default: {_LOOKS}; of stored sides 1)",
+        ),
+        Grouped(
+            ["--delta"],
+            heading=heading,
+            metavar="P",
+            type=Parsed("fraction", parse_fraction),
+            default=0.03,
+            help="Smallest change of a median that matters, as 3%. (default: 3%)",
+        ),
+        Grouped(
+            ["--tail-delta"],
+            heading=heading,
+            metavar="P",
+            type=Parsed("fraction", parse_fraction),
+            default=0.10,
+            help="Smallest change of a tail that matters. (default: 10%)",
+        ),
+        Grouped(
+            ["--seed"],
+            heading=heading,
+            metavar="N",
+            type=whole("seed", 0),
+            help="Of the order of cells. (default: drawn, and stored)",
+        ),
+        Grouped(
+            ["--strict"],
+            heading=heading,
+            is_flag=True,
+            help="Exit code 4 where something is UNCLEAR or NOT COMPARABLE.",
+        ),
+    ]
 
 
 def _output() -> list[click.Parameter]:
     heading = "Output"
     return [
-        Grouped(["--format", "form"], heading=heading, metavar="FORM", type=word("format", FORMS), default="table",
-                help=f"{', '.join(FORMS)}. (default: table)"),
-        Grouped(["--output"], heading=heading, metavar="FILE", type=Parsed("file", Path), multiple=True,
-                help="Write the report to a file too: .json, .md or .xml (JUnit). Repeat it. (default: none)"),
+        Grouped(
+            ["--format", "form"],
+            heading=heading,
+            metavar="FORM",
+            type=word("format", FORMS),
+            default="table",
+            help=f"{', '.join(FORMS)}. (default: table)",
+        ),
+        Grouped(
+            ["--output"],
+            heading=heading,
+            metavar="FILE",
+            type=Parsed("file", Path),
+            multiple=True,
+            help="Write the report to a file too: .json, .md or .xml (JUnit). Repeat it. (default: none)",
+        ),
         Grouped(["--quiet"], heading=heading, is_flag=True, help="No progress and no notes on stderr."),
-    ]  # fmt: skip
+    ]
 
 
 def run_compare(
-    words: Sequence[str], envs: Sequence[str], modules: Sequence[str], sets: Sequence[str], options: Sequence[str],
+    words: Sequence[str],
+    envs: Sequence[str],
+    modules: Sequence[str],
+    sets: Sequence[str],
+    options: Sequence[str],
     **given: Any,
-) -> int:  # fmt: skip
+) -> int:
     """Compare."""
     from omb_py.orchestrate.compare.side_environments import parse_sides
     from omb_py.results.formats.compare_forms import ENDINGS

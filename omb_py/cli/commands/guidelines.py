@@ -21,9 +21,12 @@ from omb_py.suites.guidelines.patterns import PATTERNS
 
 FORMS = ("table", "json", "markdown", "junit")
 ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit"}
-_SHARED = ("backend", "binding", "sizes", "ranks", "hosts", "launcher", "launcher_args", "device", "iterations",
-           "warmup", "time_limit", "validation", "timeout", "seed", "quiet", "store", "no_store", "tags", "mock",
-           "inject", "debug")  # fmt: skip
+_SHARED = tuple(
+    (
+        "backend binding sizes ranks hosts launcher launcher_args device iterations warmup time_limit "
+        "validation timeout seed quiet store no_store tags mock inject debug"
+    ).split()
+)
 """Options that mean the same as those of a benchmark."""
 _SIZES = "8:512K:16"
 _EXAMPLES = (
@@ -39,23 +42,65 @@ def command() -> click.Command:
     heading = "How verdicts are made"
     own: list[click.Parameter] = [
         click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="[WHICH]..."),
-        Grouped(["--launches"], heading=heading, metavar="N", type=whole("launches", 1), default=DEFAULT_LAUNCHES,
-                help=f"Start the ranks N times; the launch is the sample. (default: {DEFAULT_LAUNCHES})"),
-        Grouped(["--delta"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.10,
-                help="By how much a collective may be slower than its mock-up. (default: 10%)"),
-        Grouped(["--alpha"], heading=heading, metavar="P", type=Parsed("fraction", parse_fraction), default=0.01,
-                help="Chance of any false violation in a report. (default: 1%)"),
-        Grouped(["--looks"], heading=heading, metavar="N", type=whole("looks", 1), default=3,
-                help="What is not known to hold after the first launches is measured again, in fresh launches, as many "
-                "first, then twice as many, which alone decide: at most N looks. 1: the first launches decide. "
-                "(default: 3)"),
-        Grouped(["--within"], heading=heading, metavar="TIME", type=Parsed("time", parse_duration), default=None,
-                help="Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)"),
-        Grouped(["--format", "form"], heading="Output", metavar="FORM", type=word("format", FORMS), default="table",
-                help=f"{', '.join(FORMS)}. (default: table)"),
-        Grouped(["--output"], heading="Output", metavar="FILE", type=Parsed("file", Path), multiple=True,
-                help="Write the report to a file too: .json, .md or .xml (JUnit). Repeat it. (default: none)"),
-    ]  # fmt: skip
+        Grouped(
+            ["--launches"],
+            heading=heading,
+            metavar="N",
+            type=whole("launches", 1),
+            default=DEFAULT_LAUNCHES,
+            help=f"Start the ranks N times; the launch is the sample. (default: {DEFAULT_LAUNCHES})",
+        ),
+        Grouped(
+            ["--delta"],
+            heading=heading,
+            metavar="P",
+            type=Parsed("fraction", parse_fraction),
+            default=0.10,
+            help="By how much a collective may be slower than its mock-up. (default: 10%)",
+        ),
+        Grouped(
+            ["--alpha"],
+            heading=heading,
+            metavar="P",
+            type=Parsed("fraction", parse_fraction),
+            default=0.01,
+            help="Chance of any false violation in a report. (default: 1%)",
+        ),
+        Grouped(
+            ["--looks"],
+            heading=heading,
+            metavar="N",
+            type=whole("looks", 1),
+            default=3,
+            help="What is not known to hold after the first launches is measured again, in fresh launches, as many "
+            "first, then twice as many, which alone decide: at most N looks. 1: the first launches decide. "
+            "(default: 3)",
+        ),
+        Grouped(
+            ["--within"],
+            heading=heading,
+            metavar="TIME",
+            type=Parsed("time", parse_duration),
+            default=None,
+            help="Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)",
+        ),
+        Grouped(
+            ["--format", "form"],
+            heading="Output",
+            metavar="FORM",
+            type=word("format", FORMS),
+            default="table",
+            help=f"{', '.join(FORMS)}. (default: table)",
+        ),
+        Grouped(
+            ["--output"],
+            heading="Output",
+            metavar="FILE",
+            type=Parsed("file", Path),
+            multiple=True,
+            help="Write the report to a file too: .json, .md or .xml (JUnit). Repeat it. (default: none)",
+        ),
+    ]
     shared = [_fitting(param) for param in measuring_options(PATTERNS[0].benchmark) if param.name in _SHARED]
     return Page(
         "guidelines",
@@ -85,9 +130,16 @@ def _fitting(param: click.Parameter) -> click.Parameter:
 
 
 def run_guidelines(
-    words: Sequence[str], delta: float, alpha: float, looks: int, within: float | None, form: str,
-    output: Sequence[Path], launches: int, **given: Any,
-) -> int:  # fmt: skip
+    words: Sequence[str],
+    delta: float,
+    alpha: float,
+    looks: int,
+    within: float | None,
+    form: str,
+    output: Sequence[Path],
+    launches: int,
+    **given: Any,
+) -> int:
     """Check, and show what was found."""
     from omb_py.results.checks.guidelines import Rules
     from omb_py.results.formats.guideline_forms import FORMS as WRITERS

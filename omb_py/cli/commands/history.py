@@ -27,44 +27,88 @@ def history_command() -> click.Command:
         "history",
         params=[
             click.Argument(["name"], metavar="BENCHMARK"),
-            Grouped(["-m", "--message-size", "size"], heading=what, metavar="SIZE", type=Parsed("size", parse_size),
-                    help="One message size, as 8, 4K, 1MiB. (default: every size by itself)"),
-            Grouped(["--band"], heading=what, metavar="BAND", type=word("band", ("small", "medium", "large")),
-                    help="Sizes taken together: small (to 4K), medium, large (from 1M). (default: none)"),
+            Grouped(
+                ["-m", "--message-size", "size"],
+                heading=what,
+                metavar="SIZE",
+                type=Parsed("size", parse_size),
+                help="One message size, as 8, 4K, 1MiB. (default: every size by itself)",
+            ),
+            Grouped(
+                ["--band"],
+                heading=what,
+                metavar="BAND",
+                type=word("band", ("small", "medium", "large")),
+                help="Sizes taken together: small (to 4K), medium, large (from 1M). (default: none)",
+            ),
             where_option(what),
-            Grouped(["--by"], heading=what, metavar="ORDER", type=word("order", ("time", "version")), default="time",
-                    help="Order of the launches: time, or version of the library. (default: time)"),
-            Grouped(["--delta"], heading="The test", metavar="P", type=Parsed("delta", parse_fraction), default=0.03,
-                    help="Smallest change that is told, as 0.03 or 3%. (default: 3%)"),
-            Grouped(["--seed"], heading="The test", metavar="N", type=whole("seed", 0), default=0,
-                    help="Of the random orders of the permutation test. (default: 0)"),
-            format_option(), store_option("Store"), debug_option(),
+            Grouped(
+                ["--by"],
+                heading=what,
+                metavar="ORDER",
+                type=word("order", ("time", "version")),
+                default="time",
+                help="Order of the launches: time, or version of the library. (default: time)",
+            ),
+            Grouped(
+                ["--delta"],
+                heading="The test",
+                metavar="P",
+                type=Parsed("delta", parse_fraction),
+                default=0.03,
+                help="Smallest change that is told, as 0.03 or 3%. (default: 3%)",
+            ),
+            Grouped(
+                ["--seed"],
+                heading="The test",
+                metavar="N",
+                type=whole("seed", 0),
+                default=0,
+                help="Of the random orders of the permutation test. (default: 0)",
+            ),
+            format_option(),
+            store_option("Store"),
+            debug_option(),
         ],
         callback=run_history,
         help="How a cell changed over the launches of the store: its levels, the changes between them, and what "
         "changed in the environment at each. The same launches always give the same answer.",
         sections=(
-            ("Examples", [("omb-py history allreduce -m 8", ""), ("omb-py history bcast --band large --by version", ""),
-                          ("omb-py history latency --where ranks=2 --format json", "")]),
+            (
+                "Examples",
+                [
+                    ("omb-py history allreduce -m 8", ""),
+                    ("omb-py history bcast --band large --by version", ""),
+                    ("omb-py history latency --where ranks=2 --format json", ""),
+                ],
+            ),
             ("Exit codes", EXIT_CODES),
         ),
-    )  # fmt: skip
+    )
 
 
 def where_option(heading: str) -> click.Option:
     """``--where``."""
     return Grouped(
-        ["--where"], heading=heading, metavar="COLUMN=VALUE", type=Parsed("filter", str), multiple=True,
+        ["--where"],
+        heading=heading,
+        metavar="COLUMN=VALUE",
+        type=Parsed("filter", str),
+        multiple=True,
         help="Only rows with this value; repeat it for several columns. (default: all)",
-    )  # fmt: skip
+    )
 
 
 def format_option() -> click.Option:
     """``--format table|json``."""
     return Grouped(
-        ["--format", "form"], heading="Output", metavar="FORM", type=word("format", ("table", "json")), default="table",
+        ["--format", "form"],
+        heading="Output",
+        metavar="FORM",
+        type=word("format", ("table", "json")),
+        default="table",
         help="table or json. (default: table)",
-    )  # fmt: skip
+    )
 
 
 def filters(where: tuple[str, ...]) -> dict[str, Any]:
@@ -93,9 +137,16 @@ def skipped(path: Path, why: str) -> None:
 
 
 def run_history(
-    name: str, size: int | None, band: str | None, where: tuple[str, ...], by: str, delta: float, seed: int, form: str,
+    name: str,
+    size: int | None,
+    band: str | None,
+    where: tuple[str, ...],
+    by: str,
+    delta: float,
+    seed: int,
+    form: str,
     store: Path | None,
-) -> int:  # fmt: skip
+) -> int:
     """Print the histories that match."""
     from omb_py.results.analysis import series as cells
     from omb_py.results.analysis.history import as_json, history

@@ -111,18 +111,42 @@ def explain_command() -> click.Command:
         params=[
             click.Argument(["name"], metavar="BENCHMARK", shell_complete=_benchmarks),
             ranks_option(heading),
-            Grouped(["-m", "--message-size", "size"], heading=heading, metavar="SIZE", type=Parsed("size", parse_size),
-                    help="One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)"),
-            Grouped(["-W", "--window-size", "window"], heading=heading, metavar="N", type=whole("window size", 1),
-                    help="Messages in flight. (default: 64)"),
-            Grouped(["-w", "--win-options", "window_kind"], heading=heading, metavar="KIND",
-                    type=word("window kind", tuple(WINDOWS)),
-                    help=f"Of one-sided benchmarks: {', '.join(WINDOWS)}. (default: the benchmark's)"),
-            Grouped(["-s", "--sync-option", "sync"], heading=heading, metavar="KIND",
-                    type=word("synchronisation", tuple(SYNCS)),
-                    help=f"Of one-sided benchmarks: {', '.join(SYNCS)}. (default: the benchmark's)"),
-            Grouped(["--backend"], heading=heading, metavar="NAME", type=word("backend", tuple(OFFERS)), default="mpi",
-                    help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)"),
+            Grouped(
+                ["-m", "--message-size", "size"],
+                heading=heading,
+                metavar="SIZE",
+                type=Parsed("size", parse_size),
+                help="One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)",
+            ),
+            Grouped(
+                ["-W", "--window-size", "window"],
+                heading=heading,
+                metavar="N",
+                type=whole("window size", 1),
+                help="Messages in flight. (default: 64)",
+            ),
+            Grouped(
+                ["-w", "--win-options", "window_kind"],
+                heading=heading,
+                metavar="KIND",
+                type=word("window kind", tuple(WINDOWS)),
+                help=f"Of one-sided benchmarks: {', '.join(WINDOWS)}. (default: the benchmark's)",
+            ),
+            Grouped(
+                ["-s", "--sync-option", "sync"],
+                heading=heading,
+                metavar="KIND",
+                type=word("synchronisation", tuple(SYNCS)),
+                help=f"Of one-sided benchmarks: {', '.join(SYNCS)}. (default: the benchmark's)",
+            ),
+            Grouped(
+                ["--backend"],
+                heading=heading,
+                metavar="NAME",
+                type=word("backend", tuple(OFFERS)),
+                default="mpi",
+                help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)",
+            ),
             debug_option(),
         ],
         callback=run_explain,
@@ -131,7 +155,7 @@ def explain_command() -> click.Command:
             ("Examples", [("omb-py explain latency", ""), ("omb-py explain allreduce -n 4 -m 1M", "")]),
             ("Exit codes", EXIT_CODES),
         ),
-    )  # fmt: skip
+    )
 
 
 def run_explain(
@@ -150,8 +174,17 @@ def run_explain(
     from omb_py.suites import find as find_benchmark
 
     benchmark = find_benchmark(name)
-    check(Request(benchmark.name, backends=(backend,), ranks=ranks, window=window,
-                  window_kind=window_kind, sync=sync, sizes=None if size is None else f"{size}:{size}"))  # fmt: skip
+    check(
+        Request(
+            benchmark.name,
+            backends=(backend,),
+            ranks=ranks,
+            window=window,
+            window_kind=window_kind,
+            sync=sync,
+            sizes=None if size is None else f"{size}:{size}",
+        )
+    )
     click.echo(explain(benchmark, ranks, size, window, backend, window_kind, sync))
     return OK
 

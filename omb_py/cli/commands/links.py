@@ -25,8 +25,12 @@ from omb_py.orchestrate.planning.validation import OFFERS
 FORMS = ("table", "json")
 ENDINGS = (".html", ".json")
 _CODES = (*EXIT_CODES[:1], ("1", "a node or link is slow, and a repeat confirmed it"), *EXIT_CODES[2:])
-_SHARED = ("device", "share_device", "hosts", "launcher", "launcher_args", "thread_level", "timeout", "quiet", "store",
-           "no_store", "tags", "seed", "mock", "inject")  # fmt: skip
+_SHARED = tuple(
+    (
+        "device share_device hosts launcher launcher_args thread_level timeout quiet store no_store tags seed "
+        "mock inject"
+    ).split()
+)
 """Options that are a benchmark's own."""
 _EXAMPLES = (
     "omb-py links --hosts a,b,c,d",
@@ -56,29 +60,88 @@ def _own() -> list[click.Parameter]:
     heading, usual = "What is measured", Design()
     size = Parsed("size", parse_size)
     return [
-        Grouped(["--backend"], heading=heading, metavar="NAME", type=word("backend", tuple(OFFERS)), default="mpi",
-                help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)"),
-        Grouped(["--binding"], heading=heading, metavar="NAME", type=word("binding", (), strict=False),
-                help="Who issues the calls. (default: the backend's first)"),
+        Grouped(
+            ["--backend"],
+            heading=heading,
+            metavar="NAME",
+            type=word("backend", tuple(OFFERS)),
+            default="mpi",
+            help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)",
+        ),
+        Grouped(
+            ["--binding"],
+            heading=heading,
+            metavar="NAME",
+            type=word("binding", (), strict=False),
+            help="Who issues the calls. (default: the backend's first)",
+        ),
         ranks_option(heading, "Ranks.", "--per-node on each of --hosts, or on each node of a Slurm job"),
-        Grouped(["--per-node"], heading=heading, metavar="N", type=whole("ranks on a node", 1), default=1,
-                help="Ranks on each node, for example one a GPU. (default: 1)"),
-        Grouped(["--rounds"], heading=heading, metavar="KIND", type=word("kind of rounds", KINDS), default=usual.rounds,
-                help="parallel: all pairs of a round at once; serial: one pair at a time, which takes N / 2 times as "
-                f"long. (default: {usual.rounds})"),
-        Grouped(["--passes"], heading=heading, metavar="N", type=whole("passes", 1), default=usual.passes,
-                help=f"How often all pairs are gone through, in another order each time. (default: {usual.passes})"),
-        Grouped(["--small"], heading=heading, metavar="SIZE", type=size, default=usual.small,
-                help=f"Bytes of a message for latency. (default: {usual.small})"),
-        Grouped(["--large"], heading=heading, metavar="SIZE", type=size, default=usual.large,
-                help="Bytes of a message for bandwidth. (default: 1M)"),
-        Grouped(["-i", "--iterations"], heading=heading, metavar="N", type=whole("iterations", 10),
-                default=usual.iterations, help=f"Of latency, of each pair and pass. (default: {usual.iterations})"),
-        Grouped(["--windows"], heading=heading, metavar="N", type=whole("windows", 1), default=usual.windows,
-                help=f"Windows for bandwidth, of each pair, pass and direction. (default: {usual.windows})"),
-        Grouped(["-W", "--window-size", "window"], heading=heading, metavar="N", type=whole("window size", 1),
-                default=usual.window, help=f"Messages in flight. (default: {usual.window})"),
-    ]  # fmt: skip
+        Grouped(
+            ["--per-node"],
+            heading=heading,
+            metavar="N",
+            type=whole("ranks on a node", 1),
+            default=1,
+            help="Ranks on each node, for example one a GPU. (default: 1)",
+        ),
+        Grouped(
+            ["--rounds"],
+            heading=heading,
+            metavar="KIND",
+            type=word("kind of rounds", KINDS),
+            default=usual.rounds,
+            help="parallel: all pairs of a round at once; serial: one pair at a time, which takes N / 2 times as "
+            f"long. (default: {usual.rounds})",
+        ),
+        Grouped(
+            ["--passes"],
+            heading=heading,
+            metavar="N",
+            type=whole("passes", 1),
+            default=usual.passes,
+            help=f"How often all pairs are gone through, in another order each time. (default: {usual.passes})",
+        ),
+        Grouped(
+            ["--small"],
+            heading=heading,
+            metavar="SIZE",
+            type=size,
+            default=usual.small,
+            help=f"Bytes of a message for latency. (default: {usual.small})",
+        ),
+        Grouped(
+            ["--large"],
+            heading=heading,
+            metavar="SIZE",
+            type=size,
+            default=usual.large,
+            help="Bytes of a message for bandwidth. (default: 1M)",
+        ),
+        Grouped(
+            ["-i", "--iterations"],
+            heading=heading,
+            metavar="N",
+            type=whole("iterations", 10),
+            default=usual.iterations,
+            help=f"Of latency, of each pair and pass. (default: {usual.iterations})",
+        ),
+        Grouped(
+            ["--windows"],
+            heading=heading,
+            metavar="N",
+            type=whole("windows", 1),
+            default=usual.windows,
+            help=f"Windows for bandwidth, of each pair, pass and direction. (default: {usual.windows})",
+        ),
+        Grouped(
+            ["-W", "--window-size", "window"],
+            heading=heading,
+            metavar="N",
+            type=whole("window size", 1),
+            default=usual.window,
+            help=f"Messages in flight. (default: {usual.window})",
+        ),
+    ]
 
 
 def _as_benchmarks() -> list[click.Parameter]:
@@ -90,13 +153,30 @@ def _as_benchmarks() -> list[click.Parameter]:
 def _output() -> list[click.Parameter]:
     heading = "Output"
     return [
-        Grouped(["--format", "form"], heading=heading, metavar="FORM", type=word("format", FORMS), default="table",
-                help=f"{', '.join(FORMS)}. (default: table)"),
-        Grouped(["-G", "--graph"], heading=heading, metavar="FORM", type=word("graph", ("tty",)),
-                help="tty: the matrix of all pairs in this terminal too. (default: none)"),
-        Grouped(["--output"], heading=heading, metavar="FILE", type=Parsed("file", Path), multiple=True,
-                help="Write the findings to a file too: .html (with heat map) or .json. Repeat it. (default: none)"),
-    ]  # fmt: skip
+        Grouped(
+            ["--format", "form"],
+            heading=heading,
+            metavar="FORM",
+            type=word("format", FORMS),
+            default="table",
+            help=f"{', '.join(FORMS)}. (default: table)",
+        ),
+        Grouped(
+            ["-G", "--graph"],
+            heading=heading,
+            metavar="FORM",
+            type=word("graph", ("tty",)),
+            help="tty: the matrix of all pairs in this terminal too. (default: none)",
+        ),
+        Grouped(
+            ["--output"],
+            heading=heading,
+            metavar="FILE",
+            type=Parsed("file", Path),
+            multiple=True,
+            help="Write the findings to a file too: .html (with heat map) or .json. Repeat it. (default: none)",
+        ),
+    ]
 
 
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
@@ -125,8 +205,13 @@ def _request(given: dict[str, Any]) -> Request:
     from omb_py.suites import find
 
     per_node, binding = given.pop("per_node"), given.pop("binding")
-    values = {**given, "backend": (given["backend"],), "binding": (binding,) if binding else (), "dtypes": (),
-              "validation": None}  # fmt: skip
+    values = {
+        **given,
+        "backend": (given["backend"],),
+        "binding": (binding,) if binding else (),
+        "dtypes": (),
+        "validation": None,
+    }
     request = request_of(find("latency"), values)
     ranks, words = places(request, per_node, os.environ)
     mock = request.mock

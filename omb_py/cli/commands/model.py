@@ -28,20 +28,33 @@ def model_command() -> click.Command:
         params=[
             click.Argument(["name"], metavar="BENCHMARK"),
             where_option(what),
-            Grouped(["--predict", "ranks"], heading=what, metavar="RANKS", type=whole("ranks", 2),
-                    help="Times at so many ranks, from times at 3 or more other numbers of ranks; at most 4 times the "
-                    "largest. (default: none)"),
-            format_option(), store_option("Store"), debug_option(),
+            Grouped(
+                ["--predict", "ranks"],
+                heading=what,
+                metavar="RANKS",
+                type=whole("ranks", 2),
+                help="Times at so many ranks, from times at 3 or more other numbers of ranks; at most 4 times the "
+                "largest. (default: none)",
+            ),
+            format_option(),
+            store_option("Store"),
+            debug_option(),
         ],
         callback=run_model,
         help="The times of a benchmark as alpha + beta · size, in pieces where the library changes its protocol; how "
         "near they are to the lower bound, which needs latency in the same store; and times at more ranks.",
         sections=(
-            ("Examples", [("omb-py model allreduce", ""), ("omb-py model bcast --where ranks=8 --format json", ""),
-                          ("omb-py model allreduce --predict 64", "")]),
+            (
+                "Examples",
+                [
+                    ("omb-py model allreduce", ""),
+                    ("omb-py model bcast --where ranks=8 --format json", ""),
+                    ("omb-py model allreduce --predict 64", ""),
+                ],
+            ),
             ("Exit codes", EXIT_CODES),
         ),
-    )  # fmt: skip
+    )
 
 
 def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, store: Path | None) -> int:

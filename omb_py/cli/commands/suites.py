@@ -114,10 +114,15 @@ _EXAMPLES = (
 def resume_option() -> click.Option:
     """``--resume[=RUN]``."""
     return GluedOption(
-        ["--resume"], NEWEST, bool, heading="Storage", metavar="RUN", type=Parsed("run", str),
+        ["--resume"],
+        NEWEST,
+        bool,
+        heading="Storage",
+        metavar="RUN",
+        type=Parsed("run", str),
         help="Go on with a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
         "Cells that are in the store are not measured again. (default: a new run)",
-    )  # fmt: skip
+    )
 
 
 def word_after_resume() -> click.Argument:
@@ -157,16 +162,31 @@ def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
 def group() -> click.Command:
     """``omb-py suite``."""
     verbs = (
-        Page("list", params=[debug_option()], callback=run_list, help="The suites that come with omb-py.",
-             sections=(("Exit codes", EXIT_CODES),)),
-        Page("show", params=[_suite_argument(), *suite_options(of_the_line=False), debug_option()], callback=run_show,
-             help=f"What a suite says, and which launches are planned for it here.\n\n{_STRONGER}",
-             sections=(("Examples", [("omb-py suite show quick", ""), ("omb-py suite show osu -n 4", "")]),
-                       ("Exit codes", EXIT_CODES))),
-        Page("check", params=[_suite_argument(), debug_option()], callback=run_check,
-             help="Read a suite and say whether every line of it is right; measure nothing.",
-             sections=(("Examples", [("omb-py suite check ./mine.toml", "")]), ("Exit codes", EXIT_CODES))),
-    )  # fmt: skip
+        Page(
+            "list",
+            params=[debug_option()],
+            callback=run_list,
+            help="The suites that come with omb-py.",
+            sections=(("Exit codes", EXIT_CODES),),
+        ),
+        Page(
+            "show",
+            params=[_suite_argument(), *suite_options(of_the_line=False), debug_option()],
+            callback=run_show,
+            help=f"What a suite says, and which launches are planned for it here.\n\n{_STRONGER}",
+            sections=(
+                ("Examples", [("omb-py suite show quick", ""), ("omb-py suite show osu -n 4", "")]),
+                ("Exit codes", EXIT_CODES),
+            ),
+        ),
+        Page(
+            "check",
+            params=[_suite_argument(), debug_option()],
+            callback=run_check,
+            help="Read a suite and say whether every line of it is right; measure nothing.",
+            sections=(("Examples", [("omb-py suite check ./mine.toml", "")]), ("Exit codes", EXIT_CODES)),
+        ),
+    )
     return Verbs(
         "suite",
         commands=verbs,

@@ -19,12 +19,15 @@ from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
 from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of
 
 FORMS = (HOROVOD, "table", "csv", "json")
-_SHARED = ("ranks", "hosts", "launcher", "launcher_args", "time_limit", "launches", "timeout", "quiet", "store",
-           "no_store", "tags", "debug")  # fmt: skip
+_SHARED = tuple(
+    "ranks hosts launcher launcher_args time_limit launches timeout quiet store no_store tags debug".split()
+)
 """Options that mean the same as those of a benchmark."""
-_OF_MODELS = {"image": "Of resnet50: pixels of an image's side. (default: 224)",
-              "seq": "Of gpt2: tokens of a sequence. (default: 1024)",
-              "layers": "Of gpt2: layers. (default: 12)"}  # fmt: skip
+_OF_MODELS = {
+    "image": "Of resnet50: pixels of an image's side. (default: 224)",
+    "seq": "Of gpt2: tokens of a sequence. (default: 1024)",
+    "layers": "Of gpt2: layers. (default: 12)",
+}
 _EXAMPLES = (
     "omb-py train mlp -n 2",
     "omb-py train resnet50 -n 4 --batch 8",
@@ -39,26 +42,66 @@ def train_command() -> click.Command:
     what, often = "What is trained", "How often"
     own: list[click.Parameter] = [
         click.Argument(["model"], type=Parsed("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
-        Grouped(["--parallel"], heading=what, metavar="KIND", type=word("kind", PARALLEL),
-                help=f"ddp: DistributedDataParallel; fsdp: fully_shard. (default: {PARALLEL[0]})"),
-        Grouped(["--backend"], heading=what, metavar="NAME", type=word("backend", BACKENDS),
-                help=f"PyTorch's process group: {', '.join(BACKENDS)} (a PyTorch built with MPI). "
-                f"(default: {BACKENDS[0]})"),
-        Grouped(["--batch"], heading=what, metavar="N", type=whole("batch", 1),
-                help="Samples of a rank and step. (default: 32; gpt2 1)"),
-        *(Grouped([f"--{name}"], heading=what, metavar="N", type=whole(name, 1), help=text)
-          for name, text in _OF_MODELS.items()),
-        Grouped(["--trace"], heading=what, metavar="FILE", type=Parsed("file", _file),
-                help="Write a Kineto trace of one step of rank 0, after those that are timed. (default: none)"),
-        Grouped(["-i", "--iterations"], heading=often, metavar="N", type=whole("iterations", 1), default=ITERATIONS,
-                help=f"Iterations, each a line of the results. (default: {ITERATIONS})"),
-        Grouped(["--steps"], heading=often, metavar="N", type=whole("steps", 1),
-                help="Steps of an iteration. (default: 10)"),
-        Grouped(["-x", "--warmup"], heading=often, metavar="N", type=whole("warm-up", 0), default=WARMUP,
-                help=f"Steps before the timed ones. (default: {WARMUP})"),
-        Grouped(["--format"], heading="Output", metavar="FORM", type=word("format", FORMS), default=HOROVOD,
-                help=f"{', '.join(FORMS)}. (default: {HOROVOD})"),
-    ]  # fmt: skip
+        Grouped(
+            ["--parallel"],
+            heading=what,
+            metavar="KIND",
+            type=word("kind", PARALLEL),
+            help=f"ddp: DistributedDataParallel; fsdp: fully_shard. (default: {PARALLEL[0]})",
+        ),
+        Grouped(
+            ["--backend"],
+            heading=what,
+            metavar="NAME",
+            type=word("backend", BACKENDS),
+            help=f"PyTorch's process group: {', '.join(BACKENDS)} (a PyTorch built with MPI). (default: {BACKENDS[0]})",
+        ),
+        Grouped(
+            ["--batch"],
+            heading=what,
+            metavar="N",
+            type=whole("batch", 1),
+            help="Samples of a rank and step. (default: 32; gpt2 1)",
+        ),
+        *(
+            Grouped([f"--{name}"], heading=what, metavar="N", type=whole(name, 1), help=text)
+            for name, text in _OF_MODELS.items()
+        ),
+        Grouped(
+            ["--trace"],
+            heading=what,
+            metavar="FILE",
+            type=Parsed("file", _file),
+            help="Write a Kineto trace of one step of rank 0, after those that are timed. (default: none)",
+        ),
+        Grouped(
+            ["-i", "--iterations"],
+            heading=often,
+            metavar="N",
+            type=whole("iterations", 1),
+            default=ITERATIONS,
+            help=f"Iterations, each a line of the results. (default: {ITERATIONS})",
+        ),
+        Grouped(
+            ["--steps"], heading=often, metavar="N", type=whole("steps", 1), help="Steps of an iteration. (default: 10)"
+        ),
+        Grouped(
+            ["-x", "--warmup"],
+            heading=often,
+            metavar="N",
+            type=whole("warm-up", 0),
+            default=WARMUP,
+            help=f"Steps before the timed ones. (default: {WARMUP})",
+        ),
+        Grouped(
+            ["--format"],
+            heading="Output",
+            metavar="FORM",
+            type=word("format", FORMS),
+            default=HOROVOD,
+            help=f"{', '.join(FORMS)}. (default: {HOROVOD})",
+        ),
+    ]
     shared = [param for param in measuring_options(TRAIN) if param.name in _SHARED]
     for param in shared:
         if param.name == "time_limit" and isinstance(param, click.Option):
@@ -112,15 +155,37 @@ def replay_command() -> click.Command:
     step, what = find("step"), "What is replayed"
     own: list[click.Parameter] = [
         click.Argument(["trace"], metavar="TRACE"),
-        Grouped(["--skip-unknown"], heading=what, is_flag=True, help="Leave out calls that cannot be replayed. "
-                "(default: off)"),
-        Grouped(["--wait"], heading=what, metavar="WHEN", type=word("word", ("end", "now")), default="end",
-                help="end: calls run beside the rest of the step; now: each is waited for at once. (default: end)"),
-        Grouped(["--compute"], heading=what, metavar="TIME", type=Parsed("time", str), default="auto",
-                help="Computing of the step, as 5ms; auto: as long as all calls take one by one. (default: auto)"),
-        Grouped(["--scale"], heading=what, metavar="F", type=Parsed("scale", str), default="1",
-                help="All sizes times this, as 1/64. (default: 1)"),
-    ]  # fmt: skip
+        Grouped(
+            ["--skip-unknown"],
+            heading=what,
+            is_flag=True,
+            help="Leave out calls that cannot be replayed. (default: off)",
+        ),
+        Grouped(
+            ["--wait"],
+            heading=what,
+            metavar="WHEN",
+            type=word("word", ("end", "now")),
+            default="end",
+            help="end: calls run beside the rest of the step; now: each is waited for at once. (default: end)",
+        ),
+        Grouped(
+            ["--compute"],
+            heading=what,
+            metavar="TIME",
+            type=Parsed("time", str),
+            default="auto",
+            help="Computing of the step, as 5ms; auto: as long as all calls take one by one. (default: auto)",
+        ),
+        Grouped(
+            ["--scale"],
+            heading=what,
+            metavar="F",
+            type=Parsed("scale", str),
+            default="1",
+            help="All sizes times this, as 1/64. (default: 1)",
+        ),
+    ]
     return Page(
         "replay",
         params=[*own, *(param for param in measuring_options(step) if param.name != "workload")],

@@ -28,32 +28,61 @@ def workloads_command() -> click.Command:
         params=[
             click.Argument(["text"], metavar="[NAME:KEY=VALUE,…]", required=False),
             ranks_option(what),
-            Grouped(["--rank"], heading=what, metavar="R", type=whole("rank", 0), default=0,
-                    help="Whose calls. (default: 0)"),
-            Grouped(["--predict"], heading=stored, is_flag=True,
-                    help="What each call takes as stored sweeps of single operations predict it, beside what the "
-                    "stored step took. (default: off)"),
-            Grouped(["--scaling"], heading=stored, is_flag=True,
-                    help="Efficiency of the stored steps over numbers of ranks. (default: off)"),
-            where_option(stored), store_option(stored), format_option(), debug_option(),
+            Grouped(
+                ["--rank"],
+                heading=what,
+                metavar="R",
+                type=whole("rank", 0),
+                default=0,
+                help="Whose calls. (default: 0)",
+            ),
+            Grouped(
+                ["--predict"],
+                heading=stored,
+                is_flag=True,
+                help="What each call takes as stored sweeps of single operations predict it, beside what the "
+                "stored step took. (default: off)",
+            ),
+            Grouped(
+                ["--scaling"],
+                heading=stored,
+                is_flag=True,
+                help="Efficiency of the stored steps over numbers of ranks. (default: off)",
+            ),
+            where_option(stored),
+            store_option(stored),
+            format_option(),
+            debug_option(),
         ],
         callback=run_workloads,
         help="The workloads that omb-py step measures; with a name its settings, its formula with the source, what "
         "compute=matmul multiplies, and the calls of a rank; or what the store says of its times.",
         sections=(
-            ("Examples", [("omb-py workloads", ""), ("omb-py workloads ddp:model=resnet50", ""),
-                          ("omb-py workloads three_d:tp=2,pp=2 -n 8 --rank 3", ""),
-                          ("omb-py workloads ddp:model=resnet50 -n 4 --predict", ""),
-                          ("omb-py workloads ddp:model=resnet50,compute=50ms --scaling", "")]),
+            (
+                "Examples",
+                [
+                    ("omb-py workloads", ""),
+                    ("omb-py workloads ddp:model=resnet50", ""),
+                    ("omb-py workloads three_d:tp=2,pp=2 -n 8 --rank 3", ""),
+                    ("omb-py workloads ddp:model=resnet50 -n 4 --predict", ""),
+                    ("omb-py workloads ddp:model=resnet50,compute=50ms --scaling", ""),
+                ],
+            ),
             ("Exit codes", EXIT_CODES),
         ),
-    )  # fmt: skip
+    )
 
 
 def run_workloads(
-    text: str | None, ranks: int, rank: int, predict: bool, scaling: bool, where: tuple[str, ...], store: Path | None,
+    text: str | None,
+    ranks: int,
+    rank: int,
+    predict: bool,
+    scaling: bool,
+    where: tuple[str, ...],
+    store: Path | None,
     form: str,
-) -> int:  # fmt: skip
+) -> int:
     """Print the list, or a workload."""
     from omb_py.orchestrate.workloads import describe
     from omb_py.suites.workloads.families import FAMILIES, parse_workload
@@ -96,9 +125,15 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
             f"omb-py allreduce -n {ranks} -T float32 -l --store {store} first"
         )
     if form == "json":
-        plain = [{"workload": one.workload, "side": dict(one.side), **step_prediction.as_json(one.found, one.metrics),
-                  "run": [prediction.command(gap, one.side, store) for gap in one.found.missing]}
-                 for one in made]  # fmt: skip
+        plain = [
+            {
+                "workload": one.workload,
+                "side": dict(one.side),
+                **step_prediction.as_json(one.found, one.metrics),
+                "run": [prediction.command(gap, one.side, store) for gap in one.found.missing],
+            }
+            for one in made
+        ]
         click.echo(json.dumps(plain, indent=1, ensure_ascii=False))
         return OK
     prediction.show(made, store)

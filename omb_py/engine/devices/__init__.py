@@ -63,9 +63,13 @@ SYNCHRONISES: Final[Mapping[str, str]] = {
 """Every place where omb-py waits for a device, and why. A test leaves each out in turn and finds it missing."""
 
 _LOCAL_RANK: Final = (
-    "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMIX_LOCAL_RANK", "FLUX_TASK_LOCAL_ID", "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "PMIX_LOCAL_RANK",
+    "FLUX_TASK_LOCAL_ID",
+    "SLURM_LOCALID",
     "LOCAL_RANK",
-)  # fmt: skip
+)
 
 
 def synchronise(why: str) -> Step:

@@ -27,9 +27,12 @@ class PlainArray:
     def __init__(self, address: int, nbytes: int, dtype: str = "uint8") -> None:
         kind = np.dtype(dtype)
         self.__cuda_array_interface__ = {
-            "shape": (nbytes // kind.itemsize,), "typestr": kind.str, "data": (address, False), "version": 3,
+            "shape": (nbytes // kind.itemsize,),
+            "typestr": kind.str,
+            "data": (address, False),
+            "version": 3,
             "strides": None,
-        }  # fmt: skip
+        }
 
 
 def _cupy(nbytes: int, index: int) -> Any:

@@ -91,9 +91,10 @@ class DeviceBuffers:
     def marks(self, staging: str, cell: Cell) -> dict[str, str]:
         """What is to be said of the rows of these buffers: travel, place, what computes, who shares."""
         more = {
-            "placement": self.placement, "filler": "" if cell.filler == "cpu" else cell.filler,
+            "placement": self.placement,
+            "filler": "" if cell.filler == "cpu" else cell.filler,
             "ranks_per_device": str(self.crowd),
-        }  # fmt: skip
+        }
         return {"staging": staging} | {name: word for name, word in more.items() if word}
 
     @property

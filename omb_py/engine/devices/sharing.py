@@ -26,9 +26,13 @@ def places_of(plane: Plane, device: Device, share: bool) -> list[dict[str, Any]]
         EnvironmentProblem: on every rank alike, when several have the same one and `share` is off.
     """
     mine = {
-        "rank": plane.rank, "host": socket.gethostname(), "device": f"{device.kind}:{device.index}",
-        "name": device.name, "identity": device.identity(), "clocks_khz": dict(device.clocks()),
-    }  # fmt: skip
+        "rank": plane.rank,
+        "host": socket.gethostname(),
+        "device": f"{device.kind}:{device.index}",
+        "name": device.name,
+        "identity": device.identity(),
+        "clocks_khz": dict(device.clocks()),
+    }
     places: list[dict[str, Any]] = plane.share(plane.gather(mine))
     if not share:
         refuse_sharing(places)

@@ -148,17 +148,23 @@ class SimulatedDevice:
         """Managed memory -> the device where it is, -1: on the host."""
         self._callbacks = Callbacks(
             synchronise=lambda stream: self._at(stream).synchronise(),
-            copy_in=self._copy, copy_out=self._copy, fill=self._fill, record=self._record,
-            begin_capture=self._begin_capture, end_capture=self._end_capture,
+            copy_in=self._copy,
+            copy_out=self._copy,
+            fill=self._fill,
+            record=self._record,
+            begin_capture=self._begin_capture,
+            end_capture=self._end_capture,
             instantiate=lambda where, graph, flags: self._held(self._executables, where, _of(self._graphs, graph)),
             launch=lambda executable, stream: self._at(stream).put(*_of(self._executables, executable).jobs),
             destroy_graph=lambda graph: _of(self._graphs, graph, pop=True).drop(),
             destroy_executable=lambda executable: _of(self._executables, executable, pop=True).drop(),
-            write_value=self._write, wait_value=self._wait, launch_host=self._launch_host,
+            write_value=self._write,
+            wait_value=self._wait,
+            launch_host=self._launch_host,
             prefetch=self._prefetch,
             matmul=lambda *operands: self._at(operands[-1]).put(lambda: multiply_at(*operands[:-1])),
             spin=lambda ns, stream: self._at(stream).put(lambda: time.sleep(ns / 1e9)),
-        )  # fmt: skip
+        )
         self._retained = _RETAIN(self._retain)
         self.stream = self.new_stream()
 

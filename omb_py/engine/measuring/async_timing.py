@@ -146,16 +146,29 @@ def _gate(op: str, value: int, stream: int = 0) -> Step:
 
 def _waited(parts: Parts, call: Body) -> Body:
     return (
-        *parts.before, Lap(), *call, Lap(ENQUEUE), synchronise("result"), Lap(SYNCHRONISE), *parts.after,
-    )  # fmt: skip
+        *parts.before,
+        Lap(),
+        *call,
+        Lap(ENQUEUE),
+        synchronise("result"),
+        Lap(SYNCHRONISE),
+        *parts.after,
+    )
 
 
 def _evented(parts: Parts, call: Body) -> Body:
     events = (_record(START_EVENT), *call, _record(STOP_EVENT))
     # the runner puts the time between the events where the stamp stands
     return (
-        *parts.before, Lap(), *events, Lap(ENQUEUE), synchronise("result"), Lap(SYNCHRONISE), Stamp(TIME), *parts.after,
-    )  # fmt: skip
+        *parts.before,
+        Lap(),
+        *events,
+        Lap(ENQUEUE),
+        synchronise("result"),
+        Lap(SYNCHRONISE),
+        Stamp(TIME),
+        *parts.after,
+    )
 
 
 def _spin_gated(parts: Parts, call: Body) -> Body:

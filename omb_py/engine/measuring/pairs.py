@@ -55,10 +55,12 @@ def between(program: Program, pair: Pair) -> Program:
     stages = tuple(
         replace(
             stage,
-            variants=tuple(map(renamed, stage.variants)), setup=renamed(stage.setup), teardown=renamed(stage.teardown),
+            variants=tuple(map(renamed, stage.variants)),
+            setup=renamed(stage.setup),
+            teardown=renamed(stage.teardown),
         )
         for stage in program.stages
-    )  # fmt: skip
+    )
     return replace(program, stages=stages)
 
 

@@ -260,9 +260,11 @@ def _window_parts(
         equal = iteration % 2 == 0
         other = partial(_unlike, nbytes, *key, 0)
         parts = {
-            "window": (old, new if equal else old), "send": (new, None), "recv": (None, old),
+            "window": (old, new if equal else old),
+            "send": (new, None),
+            "recv": (None, old),
             "compare": (old if equal else other, None),
-        }  # fmt: skip
+        }
     elif op in ADDING:
         count, dtype, reduction = nbytes // DTYPES[step["dtype"]].itemsize, step["dtype"], step["op"]
         held, given = (partial(contribution, count, dtype, reduction, 2, who, *key) for who in (0, 1))

@@ -212,7 +212,13 @@ class Machine:
         width = max(1, len(table.laps))
         out = np.zeros((iterations, width), np.int64)
         failed = self._code[table.shape](
-            table.rows.ctypes.data, first, iterations, out.ctypes.data, width,
-            self.word.ctypes.data, self.clock.ctypes.data, self.work.ctypes.data,
-        )  # fmt: skip
+            table.rows.ctypes.data,
+            first,
+            iterations,
+            out.ctypes.data,
+            width,
+            self.word.ctypes.data,
+            self.clock.ctypes.data,
+            self.work.ctypes.data,
+        )
         return out[:, : len(table.laps)], int(failed)

@@ -17,11 +17,11 @@ OBJECT_ITEM_BYTES: Final = {"bytes": 1, "ndarray": 1, "list": 8, "dict": 8, "dat
 """Kind of object -> payload bytes of one item (:mod:`omb_py.engine.program.pickled_objects`)."""
 OBJECTS: Final = tuple(OBJECT_ITEM_BYTES)
 OBJECT_STEPS: Final = frozenset(
-    {
-        "barrier", "send", "recv", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall",
-        "neighbor_allgather", "neighbor_alltoall",
-    }
-)  # fmt: skip
+    (
+        "barrier send recv bcast reduce allreduce gather scatter allgather alltoall neighbor_allgather "
+        "neighbor_alltoall"
+    ).split()
+)
 """Steps that mpi4py has for objects."""
 OUT_OF_BAND_STEPS: Final = OBJECT_STEPS - {"reduce", "allreduce", "neighbor_allgather", "neighbor_alltoall"}
 """Steps that mpi4py.util.pkl5 has."""

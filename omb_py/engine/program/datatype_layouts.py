@@ -99,9 +99,11 @@ def laid_out(benchmark: Benchmark) -> Benchmark:
 
 def _stage(stage: Stage, plain: str, name: str) -> Stage:
     return replace(
-        stage, variants=tuple(_body(body, plain, name) for body in stage.variants),
-        setup=_body(stage.setup, plain, name), teardown=_body(stage.teardown, plain, name),
-    )  # fmt: skip
+        stage,
+        variants=tuple(_body(body, plain, name) for body in stage.variants),
+        setup=_body(stage.setup, plain, name),
+        teardown=_body(stage.teardown, plain, name),
+    )
 
 
 def _body(nodes: Body, plain: str, name: str) -> Body:

@@ -50,8 +50,12 @@ FP8 = tuple(d.name for d in _ALL if d.kind == "fp8")
 
 OPS = ("sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor")
 OPS_OF: Mapping[str, tuple[str, ...]] = {
-    "integer": OPS, "float": OPS[:4], "bfloat": OPS[:1], "fp8": OPS[:4], "complex": OPS[:2],
-}  # fmt: skip
+    "integer": OPS,
+    "float": OPS[:4],
+    "bfloat": OPS[:1],
+    "fp8": OPS[:4],
+    "complex": OPS[:2],
+}
 """Reductions of each kind of type. Of bfloat16 MPICH 5.0.2 knows the sum alone: the others end the process."""
 DTYPES = {d.name: d for d in _ALL}
 OMB_NAMES = {"mpi_char": "char", "mpi_int": "int32", "mpi_float": "float32", "mpi_double": "float64"}

@@ -12,16 +12,22 @@ from omb_py.engine.program.language import Operand, Region, Request, Step, Windo
 from omb_py.errors import EnvironmentProblem
 
 WINDOWS: Final = {
-    "create": "MPI_Win_create", "allocate": "MPI_Win_allocate", "dynamic": "MPI_Win_create_dynamic",
+    "create": "MPI_Win_create",
+    "allocate": "MPI_Win_allocate",
+    "dynamic": "MPI_Win_create_dynamic",
     "shared": "MPI_Win_allocate_shared",
-}  # fmt: skip
+}
 """Window kind -> the function that makes it. OMB has all but ``shared``."""
 OF_THE_LIBRARY: Final = frozenset({"allocate", "shared"})
 """Kinds whose memory comes from the library."""
 SYNCS: Final = {
-    "flush": "MPI_Win_flush", "flush_local": "MPI_Win_flush_local", "lock": "MPI_Win_lock/unlock",
-    "lock_all": "MPI_Win_lock_all/unlock_all", "pscw": "MPI_Win_post/start/complete/wait", "fence": "MPI_Win_fence",
-}  # fmt: skip
+    "flush": "MPI_Win_flush",
+    "flush_local": "MPI_Win_flush_local",
+    "lock": "MPI_Win_lock/unlock",
+    "lock_all": "MPI_Win_lock_all/unlock_all",
+    "pscw": "MPI_Win_post/start/complete/wait",
+    "fence": "MPI_Win_fence",
+}
 """Synchronisation -> its functions, in OMB's words."""
 ACTIVE: Final = frozenset({"pscw", "fence"})
 """Synchronisations in which the target takes part."""
@@ -30,10 +36,12 @@ EXPOSED: Final = "exposed"
 ADDING: Final = frozenset({"accumulate", "get_accumulate", "fetch_and_op"})
 """Operations that find another window content each time."""
 OPERATIONS: Final = frozenset({"put", "get", "rput", "rget", "compare_and_swap"}) | ADDING
-SYNCHRONISATIONS: Final = (
-    "win_lock", "win_unlock", "win_lock_all", "win_unlock_all", "win_flush", "win_flush_local", "win_fence", "win_post",
-    "win_start", "win_complete", "win_wait",
-)  # fmt: skip
+SYNCHRONISATIONS: Final = tuple(
+    (
+        "win_lock win_unlock win_lock_all win_unlock_all win_flush win_flush_local win_fence win_post "
+        "win_start win_complete win_wait"
+    ).split()
+)
 
 
 def check_hosts(window: Window, hosts: Sequence[str]) -> None:

@@ -6,10 +6,12 @@ from typing import Final
 
 from omb_py.engine.program.language import Blocks, Operand, Region, Request, Requests, Result, Step
 
-COLLECTIVES: Final = (
-    "barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "gather", "gatherv",
-    "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw",
-)  # fmt: skip
+COLLECTIVES: Final = tuple(
+    (
+        "barrier bcast reduce allreduce reduce_scatter reduce_scatter_block gather gatherv scatter scatterv "
+        "allgather allgatherv alltoall alltoallv alltoallw"
+    ).split()
+)
 """Blocking forms; each has a non-blocking (``i…``) and a persistent one (``…_init``)."""
 _OVER_EDGES: Final = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
 NEIGHBORHOOD: Final = tuple(f"neighbor_{op}" for op in _OVER_EDGES)

@@ -34,10 +34,13 @@ def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | No
     meant = begun.baseline_runs if begun and begun.baseline == word else ()
     words = meant if word == NEWEST and meant else (word,)
     return [
-        row for one in words for row in read_side(one, store, _MORE).rows
+        row
+        for one in words
+        for row in read_side(one, store, _MORE).rows
         if dict(row["tags"] or {}).get(PHASE_TAG, PERFORMANCE) == PERFORMANCE
-        and row["run_id"] != own_run and (not meant or row["run_id"] in meant)
-    ]  # fmt: skip
+        and row["run_id"] != own_run
+        and (not meant or row["run_id"] in meant)
+    ]
 
 
 def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str) -> None:

@@ -22,25 +22,29 @@ from omb_py.results.statistics.sequential import UNDECIDED, Rule, Undecided
 from omb_py.suites import find, names
 
 T = TypeVar("T")
-RULE_KEYS = (
-    "launches",
-    "most-launches",
-    "confidence",
-    "undecided",
-    "nodes",
-    "allow-missing-nodes",
-    "baseline",
-    "beside",
-)
+RULE_KEYS = tuple("launches most-launches confidence undecided nodes allow-missing-nodes baseline beside".split())
 SHARES: Mapping[str, Source] = {
-    "baseline": "baseline", "efficiency": "lower bound", "drift": "drift", "interference": "interference",
-}  # fmt: skip
+    "baseline": "baseline",
+    "efficiency": "lower bound",
+    "drift": "drift",
+    "interference": "interference",
+}
 """Key whose value is a share -> where the bound comes from."""
 WHERE = {"ranks": "ranks", "backend": "backend", "binding": "binding", "type": "dtype", "op": "op"}
 """Key of a criterion -> column of the store that it chooses by."""
 CRITERION_KEYS = (
-    "id", "text", "benchmark", "message-size", "metric", "max", "min", *SHARES, "guideline", "tolerance", *WHERE,
-)  # fmt: skip
+    "id",
+    "text",
+    "benchmark",
+    "message-size",
+    "metric",
+    "max",
+    "min",
+    *SHARES,
+    "guideline",
+    "tolerance",
+    *WHERE,
+)
 _BOUNDS = ("max", "min", *SHARES, "guideline")
 _TOLERANCE = 0.10
 _MOST_LAUNCHES = 1000
@@ -76,9 +80,12 @@ def read_accepting(suite: Suite) -> Accepting:
     none: tuple[str, ...] = ()
     beside = _get(found, "beside", _job, none)
     return Accepting(
-        rule, _get(found, "nodes", lambda s: _whole(s, 1), None), _get(found, "allow-missing-nodes", _flag, False),
-        _get(found, "baseline", _text, None), beside,
-    )  # fmt: skip
+        rule,
+        _get(found, "nodes", lambda s: _whole(s, 1), None),
+        _get(found, "allow-missing-nodes", _flag, False),
+        _get(found, "baseline", _text, None),
+        beside,
+    )
 
 
 def read_criteria(suite: Suite) -> list[Criterion]:
@@ -350,5 +357,8 @@ def _binding(setting: Setting) -> str:
 
 
 _READ: Mapping[str, Callable[[Setting], str]] = {
-    "backend": _backend, "binding": _binding, "type": lambda s: parse_dtype(_text(s)), "op": lambda s: _one_of(s, OPS),
-}  # fmt: skip
+    "backend": _backend,
+    "binding": _binding,
+    "type": lambda s: parse_dtype(_text(s)),
+    "op": lambda s: _one_of(s, OPS),
+}

@@ -49,11 +49,15 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
     told = differences(plan.requests[cell.sweep], whole=True)
     reduces = "op" in benchmark.options or benchmark.one_element
     return {
-        "benchmark": cell.benchmark, "size_bytes": cell.size, "ranks": plan.ranks, "backend": cell.backend,
-        "binding": cell.binding, "dtype": reduction_dtype(cell.dtype) if reduces else cell.dtype,
+        "benchmark": cell.benchmark,
+        "size_bytes": cell.size,
+        "ranks": plan.ranks,
+        "backend": cell.backend,
+        "binding": cell.binding,
+        "dtype": reduction_dtype(cell.dtype) if reduces else cell.dtype,
         "op": cell.op if "op" in benchmark.options else None,
         OPTIONS: ", ".join(f"{key} {value}" for key, value in told.items() if key not in _TOLD),
-    }  # fmt: skip
+    }
 
 
 def cases_of(criteria: Sequence[Criterion], cells: Sequence[Planned], skips: Sequence[Skip]) -> list[Case]:

@@ -42,9 +42,16 @@ def answering(run: Run, request: Request, index: int) -> tuple[dict[str, str], i
 def _tried(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> str | None:
     """Start one rank on each host; why that did not go, or None."""
     probe = Request(
-        PROBE, backends=request.backends[:1], ranks=len(hosts), hosts=hosts, launcher=request.launcher,
-        launcher_args=request.launcher_args, timeout=request.timeout, store=request.store, quiet=True,
-    )  # fmt: skip
+        PROBE,
+        backends=request.backends[:1],
+        ranks=len(hosts),
+        hosts=hosts,
+        launcher=request.launcher,
+        launcher_args=request.launcher_args,
+        timeout=request.timeout,
+        store=request.store,
+        quiet=True,
+    )
     (plan,) = plan_suite([probe])
     before = run.request
     run.request = replace(before, hosts=hosts)

@@ -124,9 +124,16 @@ def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: i
             pairs = Schedule(seed * 1009 + turn, design.rounds, direction, whole).text()
             count = design.windows if large else design.iterations
             cell = benchmark.cell(
-                backend, binding, design.large if large else design.small, iterations=count,
-                warmup=max(1, count // 10), window=design.window, pairs=pairs, sweep=turn, **common,
-            )  # fmt: skip
+                backend,
+                binding,
+                design.large if large else design.small,
+                iterations=count,
+                warmup=max(1, count // 10),
+                window=design.window,
+                pairs=pairs,
+                sweep=turn,
+                **common,
+            )
             cells.append(offer.fitted(benchmark, cell))
     return tuple(cells)
 
@@ -173,9 +180,13 @@ def silent_hosts(request: Request) -> list[str]:
         try:
             command = command_for(request.launcher, ["true"], 1, hosts=[host], extra=request.launcher_args)
             done = subprocess.run(
-                command.words, env=dict(command.environ), stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=ANSWER_S, check=False,
-            )  # fmt: skip
+                command.words,
+                env=dict(command.environ),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=ANSWER_S,
+                check=False,
+            )
         except (subprocess.TimeoutExpired, EnvironmentProblem):
             return False
         return done.returncode == 0

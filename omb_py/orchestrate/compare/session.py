@@ -104,9 +104,15 @@ class Measurer:
         request = spec.requests[0]
         tags = {**request.tags, SIDE_TAG: side, LOOK_TAG: str(look), LOOKS_TAG: str(self.looks)}
         run = Run(
-            self.main.run_id, self.main.seed, replace(request, tags=tags), kept, self.main.tool,
-            note=self.main.note, later=self.main.later, where=spec.where,
-        )  # fmt: skip
+            self.main.run_id,
+            self.main.seed,
+            replace(request, tags=tags),
+            kept,
+            self.main.tool,
+            note=self.main.note,
+            later=self.main.later,
+            where=spec.where,
+        )
         return run, kept
 
     def _without(

@@ -133,9 +133,13 @@ def _of_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) 
     named = f"--module {side}={' '.join(modules)}"
     try:
         child = subprocess.run(
-            ["bash", "-c", script, "omb-py", *modules], env=dict(environ), capture_output=True,
-            stdin=subprocess.DEVNULL, timeout=_ASK_S, check=False,
-        )  # fmt: skip
+            ["bash", "-c", script, "omb-py", *modules],
+            env=dict(environ),
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_ASK_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EnvironmentProblem(f"{named}: cannot be loaded: {error}") from None
     if child.returncode == 97:
@@ -160,9 +164,15 @@ def _volatile(name: str) -> bool:
 def _try_out(side: Side, where: Where, spec: SideSpec) -> None:
     try:
         child = subprocess.run(
-            [where.python, "-W", "ignore", "-c", _ASK], env=where.environment(), capture_output=True, text=True,
-            errors="replace", stdin=subprocess.DEVNULL, timeout=_ASK_S, check=False,
-        )  # fmt: skip
+            [where.python, "-W", "ignore", "-c", _ASK],
+            env=where.environment(),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_ASK_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EnvironmentProblem(f"{side} ({spec.words()}): cannot start {where.python}: {error}") from None
     install = f"{where.python} -m pip install omb-py=={omb_py.__version__}"

@@ -226,8 +226,12 @@ def memory(meminfo: str | None) -> Finding:
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) << 10
             low = free < MEMORY_ENOUGH_BYTES
-            return Finding("memory", "warn" if low else "ok", f"{amount(free)} available",
-                           "large messages may not fit: -m with a smaller MAX" if low else "")  # fmt: skip
+            return Finding(
+                "memory",
+                "warn" if low else "ok",
+                f"{amount(free)} available",
+                "large messages may not fit: -m with a smaller MAX" if low else "",
+            )
     return Finding("memory", "ok", "not visible here")
 
 

@@ -84,9 +84,12 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
     if b.sizes is not None:
         facts.append(("sizes", f"{b.sizes.minimum} to {b.sizes.maximum} bytes, doubling, of {b.dtype}"))
         facts.append(
-            ("iterations", f"at most {count.small} after {count.small_warmup} warm-ups; above {LARGE_MESSAGE_BYTES} "
-                           f"bytes at most {count.large} after {count.large_warmup}")
-        )  # fmt: skip
+            (
+                "iterations",
+                f"at most {count.small} after {count.small_warmup} warm-ups; above {LARGE_MESSAGE_BYTES} "
+                f"bytes at most {count.large} after {count.large_warmup}",
+            )
+        )
         facts.append(("in all", f"{b.bytes_total(cell.size, ranks)} bytes in the whole operation"))
     else:
         facts.append(("iterations", f"at most {count.small} after {count.small_warmup} warm-ups"))

@@ -123,9 +123,13 @@ class Jobs:
         if self.running:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(
-                    ["scancel", *(job for job, _, _ in self.running)], env=dict(self.environ), timeout=20, check=False,
-                    capture_output=True, stdin=subprocess.DEVNULL,
-                )  # fmt: skip
+                    ["scancel", *(job for job, _, _ in self.running)],
+                    env=dict(self.environ),
+                    timeout=20,
+                    check=False,
+                    capture_output=True,
+                    stdin=subprocess.DEVNULL,
+                )
         for _, _, waiting in self.running:
             waiting.kill()
             waiting.wait()
@@ -161,8 +165,10 @@ def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str]
             for one in [one for one in jobs.running if one[2].poll() is not None]:
                 jobs.running.remove(one)
                 done.append(_ended(batch, *one))
-                killed = "".join(f"; {name} left no exit code: it was killed, by a signal, a limit or a node's failure"
-                                 for name in done[-1].silent)  # fmt: skip
+                killed = "".join(
+                    f"; {name} left no exit code: it was killed, by a signal, a limit or a node's failure"
+                    for name in done[-1].silent
+                )
                 note(f"job {one[0]} has ended with {done[-1].code}{killed}")
             time.sleep(0.2)
     except KeyboardInterrupt:

@@ -25,9 +25,12 @@ _ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Libraries that start threads of their own would compete with ranks for cores."""
 _PASSED = (CONTROL_VARIABLE, TOKEN_VARIABLE, *_ONE_THREAD, "PYTHONPATH")
-_MANAGED = ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE", "COBALT_NODEFILE",
-            "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile",
-            "PRTE_MCA_prte_default_hostfile")  # fmt: skip
+_MANAGED = tuple(
+    (
+        "SLURM_JOB_ID PBS_NODEFILE LSB_HOSTS LSB_DJOB_HOSTFILE PE_HOSTFILE COBALT_NODEFILE HYDRA_HOST_FILE "
+        "I_MPI_HYDRA_HOST_FILE OMPI_MCA_orte_default_hostfile PRTE_MCA_prte_default_hostfile"
+    ).split()
+)
 """Variables through which mpiexec learns of other nodes by itself."""
 _HOST_WORDS = ("host", "hosts", "H", "hostfile", "hostlist", "machinefile", "machine", "f")
 _BIND_WORDS = ("bind-to", "map-by", "rank-by", "cpu-set", "cpu-list", "bind-to-core", "cpu-bind", "rankfile", "binding")
@@ -355,8 +358,17 @@ def _torchrun(wanted: Wanted, context: Context) -> LaunchCommand:
     if wanted.hosts:
         raise UsageError("torchrun starts ranks on this machine only: start it on each host yourself, or use mpiexec")
     placed = place(wanted.ranks, context.here)
-    words = (context.python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={wanted.ranks}",
-            "--max-restarts=0", "--no-python", *wanted.extra, *wanted.program)  # fmt: skip
+    words = (
+        context.python,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        f"--nproc-per-node={wanted.ranks}",
+        "--max-restarts=0",
+        "--no-python",
+        *wanted.extra,
+        *wanted.program,
+    )
     return LaunchCommand("torchrun", words, _environ(context), True, placed.oversubscribed, placed.notes)
 
 

@@ -48,10 +48,11 @@ def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = Fal
         what = "neither backend nor device" if several else "no backend"
         raise EnvironmentProblem(f"{what} can run this here: " + "; ".join(f"{s.what}: {s.reason}" for s in skips))
     left = replace(
-        request, backends=tuple(b for b in request.backends if any(b == backend for backend, _ in able)),
+        request,
+        backends=tuple(b for b in request.backends if any(b == backend for backend, _ in able)),
         device=",".join(d for d in request.devices if any(d == device for _, device in able)),
         left_out=request.left_out + tuple(side for side in request.sides if side not in able),
-    )  # fmt: skip
+    )
     if len(left.sides) == len(left.backends) * len(left.devices):
         left = replace(left, left_out=())
     check(left, offers)

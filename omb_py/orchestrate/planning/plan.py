@@ -263,9 +263,14 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
             there = device != HOST_MEMORY
             for binding in bindings_of(request, offers[backend]):
                 level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
-                needs = replace(benchmark.needs, thread_level=level, session=request.session,  # type: ignore[arg-type]
-                                device=device, share_device=there and request.share_device,
-                                placement=request.placement if there else "")  # fmt: skip
+                needs = replace(
+                    benchmark.needs,
+                    thread_level=level,  # type: ignore[arg-type]
+                    session=request.session,
+                    device=device,
+                    share_device=there and request.share_device,
+                    placement=request.placement if there else "",
+                )
                 cells = groups.setdefault((backend, ranks, needs), [])
                 made = _cells(request, benchmark, backend, binding, device)
                 cells += (replace(offers[backend].fitted(benchmark, cell), sweep=sweep) for cell in made)
@@ -309,11 +314,20 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, d
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
             cell = benchmark.cell(
-                backend, binding, size, dtype=dtype, device=device, buffer=request.buffer,
-                iterations=iterations, auto=auto,
+                backend,
+                binding,
+                size,
+                dtype=dtype,
+                device=device,
+                buffer=request.buffer,
+                iterations=iterations,
+                auto=auto,
                 warmup=_warmup(request, usual_warmup),
-                precision=request.precision, time_limit=request.time_limit, validate=request.validate, **extra,
-            )  # fmt: skip
+                precision=request.precision,
+                time_limit=request.time_limit,
+                validate=request.validate,
+                **extra,
+            )
             if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0
             for window in VARIED_WINDOWS if request.vary_window else (cell.window,):

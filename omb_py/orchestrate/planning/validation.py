@@ -73,16 +73,27 @@ class Offer:
 OFFERS: Mapping[str, Offer] = {
     "mpi": Offer(devices=KINDS),
     "gloo": Offer(
-        (gloo.BINDING,), gloo.BUFFERS, lambda: f"{why}: {gloo.FIX}" if (why := gloo.missing()) else "",
-        gloo.lacks, gloo.refuses, gloo.fitted, needs_mpi=False, bound=False, pass_names=("GLOO_SOCKET_IFNAME",),
+        (gloo.BINDING,),
+        gloo.BUFFERS,
+        lambda: f"{why}: {gloo.FIX}" if (why := gloo.missing()) else "",
+        gloo.lacks,
+        gloo.refuses,
+        gloo.fitted,
+        needs_mpi=False,
+        bound=False,
+        pass_names=("GLOO_SOCKET_IFNAME",),
         devices=KINDS,
     ),
     "nccl": Offer(
-        nccl.BINDINGS, ("numpy",), refuses=nccl.refuses, fitted=nccl.fitted, unbound=nccl.missing,
+        nccl.BINDINGS,
+        ("numpy",),
+        refuses=nccl.refuses,
+        fitted=nccl.fitted,
+        unbound=nccl.missing,
         devices=(*GPU_KINDS, SIMULATED),
     ),
     "mock": Offer(("native",), ("numpy", "bytearray", "array")),
-}  # fmt: skip
+}
 """Backends that come with omb-py."""
 
 

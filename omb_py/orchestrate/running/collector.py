@@ -75,15 +75,23 @@ class Collector:
         self.provenance = {
             "run": {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)},
             "launch": {
-                "launch_id": self.launch_id, "index": self.plan.index, "started_at": self.started_at,
-                "thread_level_asked": self.plan.thread_level, **self.launcher,
+                "launch_id": self.launch_id,
+                "index": self.plan.index,
+                "started_at": self.started_at,
+                "thread_level_asked": self.plan.thread_level,
+                **self.launcher,
             },
             **facts,
-        }  # fmt: skip
+        }
         self.identity = Identity(
-            self.run.run_id, self.launch_id, self.plan.index, self.started_at, facts,
-            environment_key(self.provenance), self.run.request.tags,
-        )  # fmt: skip
+            self.run.run_id,
+            self.launch_id,
+            self.plan.index,
+            self.started_at,
+            facts,
+            environment_key(self.provenance),
+            self.run.request.tags,
+        )
         self.run.finished.setdefault(self.plan.index, set())
         if self.run.request.store is None:
             return
@@ -203,8 +211,11 @@ def tool_facts() -> dict[str, Any]:
         try:
             told = subprocess.run(
                 ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
-                capture_output=True, text=True, timeout=5, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=False,
+            )
             facts["revision"] = told.stdout.strip() or None
         except (OSError, subprocess.TimeoutExpired):
             facts["revision"] = None

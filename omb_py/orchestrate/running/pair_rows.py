@@ -32,16 +32,22 @@ def pair_rows(identity: Identity, message: Mapping[str, Any]) -> list[dict[str, 
             "series": {"time": {"max": series, "avg": series}},
             "laps": {"time": [float(samples.mean())]},
             "slowest_rank_share": [1.0],
-            "iterations": message["cell"]["iterations"], "warmup": message["cell"]["warmup"], "stop_reason": "fixed",
-            "validated": None, "wrong_bytes": None,
+            "iterations": message["cell"]["iterations"],
+            "warmup": message["cell"]["warmup"],
+            "stop_reason": "fixed",
+            "validated": None,
+            "wrong_bytes": None,
             "marks": {
-                "pair": f"{first}-{second}", "pass": str(message["cell"]["sweep"]), "round": str(message["round"]),
-                "rounds": schedule.kind, "direction": schedule.direction,
+                "pair": f"{first}-{second}",
+                "pass": str(message["cell"]["sweep"]),
+                "round": str(message["round"]),
+                "rounds": schedule.kind,
+                "direction": schedule.direction,
                 "of_ranks": str(len(schedule.ranks) or len(hosts)),
             },
             # pairs that are measured at once share the network
             "program_hash": f"{message['program_hash']}:{schedule.kind}",
-        }  # fmt: skip
+        }
         rows.append(make_row(replace(identity, facts=facts), own))
     return rows
 

@@ -44,9 +44,13 @@ class Position:
             iteration, step = self.session.position()
             doing = self.session.doing(step)
         return {
-            "phase": self.phase, "cell": self.cell, "label": self.label,
-            "iteration": iteration, "step": step, "doing": doing,
-        }  # fmt: skip
+            "phase": self.phase,
+            "cell": self.cell,
+            "label": self.label,
+            "iteration": iteration,
+            "step": step,
+            "doing": doing,
+        }
 
 
 def encode(values: Any) -> dict[str, str]:

@@ -170,9 +170,14 @@ def _start(run: Run, launch: LaunchPlan) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             supervise(
-                Collector(run, launch, {**facts, "attempt": attempt}), spec_of(run, launch), words=command.words,
-                environ=command.environ, local=command.local, hosts=request.hosts, launcher=command.name,
-            )  # fmt: skip
+                Collector(run, launch, {**facts, "attempt": attempt}),
+                spec_of(run, launch),
+                words=command.words,
+                environ=command.environ,
+                local=command.local,
+                hosts=request.hosts,
+                launcher=command.name,
+            )
             return
         except NotBegun as problem:
             if attempt == ATTEMPTS:
@@ -202,9 +207,16 @@ def supervise(
         note=lambda message: run.note(str(message["text"])),
     )
     supervisor = Supervisor(
-        spec, spec["ranks"], run.request.timeout, command=words, environ=environ, handlers=handlers,
-        local=local, hosts=hosts, launcher=launcher,
-    )  # fmt: skip
+        spec,
+        spec["ranks"],
+        run.request.timeout,
+        command=words,
+        environ=environ,
+        handlers=handlers,
+        local=local,
+        hosts=hosts,
+        launcher=launcher,
+    )
     if announce:
         announce(supervisor.address, supervisor.token)
     try:

@@ -18,8 +18,10 @@ _SHOWN = 40
 def listing() -> str:
     """All families, one a line."""
     width = max(map(len, FAMILIES))
-    lines = [fill(f"{name:<{width}}  {family.summary}", WIDTH, subsequent_indent=" " * (width + 2))
-             for name, family in FAMILIES.items()]  # fmt: skip
+    lines = [
+        fill(f"{name:<{width}}  {family.summary}", WIDTH, subsequent_indent=" " * (width + 2))
+        for name, family in FAMILIES.items()
+    ]
     return "\n".join([*lines, "", "omb-py workloads NAME shows settings and calls; omb-py step --workload measures"])
 
 
@@ -83,7 +85,11 @@ def as_json(workload: Workload, ranks: int, rank: int) -> dict[str, Any]:
         return {**found, "out": list(call.out), "back": list(call.back)}
 
     return {
-        "workload": workload.text, "formula": workload.family.formula, "source": workload.family.source,
-        "flop": workload.family.flop, "ranks": ranks, "rank": rank,
+        "workload": workload.text,
+        "formula": workload.family.formula,
+        "source": workload.family.source,
+        "flop": workload.family.flop,
+        "ranks": ranks,
+        "rank": rank,
         "calls": [plain(call) for call in workload.calls(rank, ranks)],
-    }  # fmt: skip
+    }

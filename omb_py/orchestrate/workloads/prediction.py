@@ -56,9 +56,7 @@ def _ask(call: Call, row: str, world: int) -> Ask:
         size //= n
     elif call.op == "alltoallv":  # the fullest port of a rank counts, as if all its blocks were equal
         size = -(-max(sum(call.out), sum(call.back)) // n)
-    return Ask(
-        row, call.op, size, call.dtype if call.op in REDUCE else "", call.group, in_place=call.op == "allreduce"
-    )  # fmt: skip
+    return Ask(row, call.op, size, call.dtype if call.op in REDUCE else "", call.group, in_place=call.op == "allreduce")
 
 
 def sweeps(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -55,9 +55,11 @@ def test_a_non_blocking_collective_is_async_and_waited_for() -> None:
 
 def test_a_window_of_messages() -> None:
     assert source("bw", window=4)[1:5] == [
-        "for k in range(4):", "q[k] = isend(b, 1, None, 100)", "for w in q: w.wait()",
+        "for k in range(4):",
+        "q[k] = isend(b, 1, None, 100)",
+        "for w in q: w.wait()",
         "recv(b, 1, None, 101)",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_reduction_out_of_place_copies_first_and_an_unknown_step_is_refused() -> None:

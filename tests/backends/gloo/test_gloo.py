@@ -108,8 +108,11 @@ def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 def command(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "omb_py", *words],
-        capture_output=True, text=True, timeout=100, env=environment(**more),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=environment(**more),
+    )
 
 
 QUICK = ("-m", "8:512:8", "-i", "5", "-x", "1", "-c", "--format", "json")
@@ -132,8 +135,10 @@ def test_inside_a_launcher_each_process_joins(launcher: str) -> None:
     words = [sys.executable, "-m", "omb_py", "alltoallv", "--backend", "gloo", *QUICK, "--no-store"]
     found = rows(start(words, 2, 100, torchrun(2) if launcher == "torchrun" else ()))
     assert [(r["size_bytes"], r["validated"], r["backend"]) for r in found] == [
-        (8, True, "gloo"), (64, True, "gloo"), (512, True, "gloo")
-    ]  # fmt: skip
+        (8, True, "gloo"),
+        (64, True, "gloo"),
+        (512, True, "gloo"),
+    ]
 
 
 def test_mpi_and_gloo_in_one_table() -> None:
@@ -153,9 +158,17 @@ def test_mpi_and_gloo_in_one_table() -> None:
 @pytest.mark.one_library
 def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
     done = command(
-        "latency", "--backend", "gloo", "-n", "2", "--launcher", "torchrun", *QUICK, "--no-store",
+        "latency",
+        "--backend",
+        "gloo",
+        "-n",
+        "2",
+        "--launcher",
+        "torchrun",
+        *QUICK,
+        "--no-store",
         GLOO_SOCKET_IFNAME="nope0",
-    )  # fmt: skip
+    )
     assert done.returncode == 3
     line = next(line for line in done.stderr.splitlines() if "error" in line)
     assert "nope0" in line and "interfaces of" in line and " lo" in line

@@ -48,8 +48,12 @@ def test_a_step_is_trained_traced_and_replayed(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[:3] == ["Model: mlp", "Batch size: 4", "Number of CPUs: 2"]
     assert [line.partition(":")[0] for line in lines[5:]] == [
-        "Iter #0", "Iter #1", "Img/sec per CPU", "Total img/sec on 2 CPU(s)", "Communication",
-    ]  # fmt: skip
+        "Iter #0",
+        "Iter #1",
+        "Img/sec per CPU",
+        "Total img/sec on 2 CPU(s)",
+        "Communication",
+    ]
 
     (row,) = load(store).to_dict("records")
     metrics, settings = dict(row["metrics"]), dict(row["parameters"])

@@ -53,12 +53,23 @@ def test_one_rank_needs_nobody() -> None:
 @pytest.mark.parametrize(
     ("op", "formula"),
     [
-        ("barrier", "barrier"), ("bcast", "bcast"), ("allreduce", "allreduce"), ("reduce", "allreduce"),
-        ("reduce_scatter", "reduce_scatter"), ("reduce_scatter_block", "reduce_scatter"), ("gather", "allgather"),
-        ("gatherv", "allgather"), ("scatter", "allgather"), ("scatterv", "allgather"), ("allgather", "allgather"),
-        ("allgatherv", "allgather"), ("alltoall", "alltoall"), ("alltoallv", "alltoall"), ("alltoallw", "alltoall"),
+        ("barrier", "barrier"),
+        ("bcast", "bcast"),
+        ("allreduce", "allreduce"),
+        ("reduce", "allreduce"),
+        ("reduce_scatter", "reduce_scatter"),
+        ("reduce_scatter_block", "reduce_scatter"),
+        ("gather", "allgather"),
+        ("gatherv", "allgather"),
+        ("scatter", "allgather"),
+        ("scatterv", "allgather"),
+        ("allgather", "allgather"),
+        ("allgatherv", "allgather"),
+        ("alltoall", "alltoall"),
+        ("alltoallv", "alltoall"),
+        ("alltoallw", "alltoall"),
     ],
-)  # fmt: skip
+)
 def test_by_name(op: str, formula: str) -> None:
     costs = Costs(A, B, 8)
     expected = costs.barrier() if op == "barrier" else getattr(costs, formula)(64)

@@ -39,11 +39,21 @@ def _nodes(ranks: int) -> st.SearchStrategy[Body]:
     into, wide_into = Region("recv", 0, N), Region("recv", 0, N * ranks)
     roots = st.integers(0, ranks - 1)
     call = st.one_of(
-        st.just(("barrier",)), st.just(("ibarrier",)), roots.map(lambda root: ("bcast", root)), st.just(("allreduce",)),
-        st.just(("iallreduce",)), st.just(("allgather",)), st.just(("alltoall",)), st.just(("flip",)),
-        st.integers(0, 5000).map(lambda ns: ("compute", ns)), st.just(("test",)), st.just(("wait",)),
-        st.just(("lap",)), st.just(("stamp",)), st.just(("repeat",)),
-    )  # fmt: skip
+        st.just(("barrier",)),
+        st.just(("ibarrier",)),
+        roots.map(lambda root: ("bcast", root)),
+        st.just(("allreduce",)),
+        st.just(("iallreduce",)),
+        st.just(("allgather",)),
+        st.just(("alltoall",)),
+        st.just(("flip",)),
+        st.integers(0, 5000).map(lambda ns: ("compute", ns)),
+        st.just(("test",)),
+        st.just(("wait",)),
+        st.just(("lap",)),
+        st.just(("stamp",)),
+        st.just(("repeat",)),
+    )
 
     def node(slot: int, name: str, value: int = 0) -> Any:
         match name:

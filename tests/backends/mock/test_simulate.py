@@ -122,9 +122,19 @@ def test_overlap_with_computation() -> None:
 def test_a_test_completes_what_has_arrived_and_nothing_else() -> None:
     sender = (steps.send(A8, 1, "char"), steps.compute(9000))
     receiver = (
-        Lap(), steps.irecv(A8, 0, "char", R0), steps.compute(1000), steps.test(R0), Lap("early"), steps.wait(R0),
-        Lap("wait"), steps.irecv(A8, 0, "char", R0), steps.compute(10_000), steps.test(R0), steps.wait(R0), Lap("late"),
-    )  # fmt: skip
+        Lap(),
+        steps.irecv(A8, 0, "char", R0),
+        steps.compute(1000),
+        steps.test(R0),
+        Lap("early"),
+        steps.wait(R0),
+        Lap("wait"),
+        steps.irecv(A8, 0, "char", R0),
+        steps.compute(10_000),
+        steps.test(R0),
+        steps.wait(R0),
+        Lap("late"),
+    )
     programs = bodies((*sender, *sender), receiver)
     assert laps(load(programs), 1) == [[1000, 8, 10_000]]
 

@@ -30,8 +30,11 @@ def run(origin: Body, target: Body = (), mock: str = "alpha=1us,beta=1ns") -> tu
         runner.memory(rank, name)[:] = value
     runner.enter(0, {})
     took = runner.run(0, 0, 1)[0]
-    held = {f"{name} {rank}": np.unique(runner.memory(rank, name)).tolist() for rank in (0, 1) for name in
-            ("send", "recv", "window")}  # fmt: skip
+    held = {
+        f"{name} {rank}": np.unique(runner.memory(rank, name)).tolist()
+        for rank in (0, 1)
+        for name in ("send", "recv", "window")
+    }
     return held, int(took[0, 0])
 
 

@@ -91,9 +91,13 @@ SEND_AND_TEST, RECV_AND_ASK = [*SEND_PARTS[:2], TESTS, WAIT], [START, "2 x MPI_P
 
 def partitioned(pure: list[str], both: list[str]) -> Said:
     return {
-        "pure setup": PARTS["setup"], "pure": pure, "pure teardown": PARTS["teardown"],
-        "overlap setup": PARTS["setup"], "overlap": [*both, BARRIER], "overlap teardown": PARTS["teardown"],
-    }  # fmt: skip
+        "pure setup": PARTS["setup"],
+        "pure": pure,
+        "pure teardown": PARTS["teardown"],
+        "overlap setup": PARTS["setup"],
+        "overlap": [*both, BARRIER],
+        "overlap teardown": PARTS["teardown"],
+    }
 
 
 def before(said: Said) -> Said:
@@ -152,12 +156,15 @@ EXPECTED: dict[str, list[Said]] = {
     **{f"{name}_persistent": [persistent(f"MPI_{name.capitalize()}", n)] * 2 for name, n in COLLECTIVES.items()},
     **{f"neighbor_{name}": [blocking(f"MPI_Neighbor_{name}", n)] * 2 for name, n in NEIGHBORHOOD.items()},
     **{f"ineighbor_{name}": [overlapping(f"MPI_Ineighbor_{name}", n)] * 2 for name, n in NEIGHBORHOOD.items()},
-}  # fmt: skip
+}
 ELSEWHERE = {
-    "init": "tests/backends/test_conformance.py", "hello": "tests/backends/test_conformance.py",
-    "bw_fan_in": "tests/backends/mpi/test_nodes.py", "bw_fan_out": "tests/backends/mpi/test_nodes.py",
-    "noise": "tests/suites/test_host_noise.py", "step": "tests/backends/test_workloads.py",
-}  # fmt: skip
+    "init": "tests/backends/test_conformance.py",
+    "hello": "tests/backends/test_conformance.py",
+    "bw_fan_in": "tests/backends/mpi/test_nodes.py",
+    "bw_fan_out": "tests/backends/mpi/test_nodes.py",
+    "noise": "tests/suites/test_host_noise.py",
+    "step": "tests/backends/test_workloads.py",
+}
 """Those without calls of their own, and those that need several nodes, with the test that has them."""
 
 

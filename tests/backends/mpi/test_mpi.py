@@ -46,8 +46,9 @@ def test_what_a_session_says(level: str) -> None:
     said = told(2, level, "facts")["facts native"]
     host = socket.gethostname()
     assert [(s["rank"], s["size"], s["local"], s["hosts"]) for s in said] == [
-        (0, 2, [0], [host, host]), (1, 2, [1], [host, host])
-    ]  # fmt: skip
+        (0, 2, [0], [host, host]),
+        (1, 2, [1], [host, host]),
+    ]
     for one in said:
         assert one["library"] in ("MPICH", "Open MPI", "Intel MPI") and one["version"][0].isdigit()
         assert one["binding_version"].startswith("mpi4py ")
@@ -142,8 +143,11 @@ def test_a_session_instead_of_init(binding: str) -> None:
     words = ["--binding", binding, "-c", "-i", "5", "-m", "8:4K:8", "--no-store", "--format", "json", "-I"]
     done = subprocess.run(
         [sys.executable, "-m", "omb_py", "allgather", "-n", "2", *words],
-        capture_output=True, text=True, timeout=60, env=environment(),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(),
+    )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [(row["size_bytes"], row["validated"]) for row in rows] == [(8, True), (64, True), (512, True), (4096, True)]

@@ -37,8 +37,12 @@ def told(folder: Path, nodes: int, ranks_per_node: int) -> list[dict[str, Any]]:
         launcher = cluster.launcher(folder, ranks_per_node)
         done = subprocess.run(
             [*launcher, sys.executable, "-m", "omb_py", "run", str(folder / "windows.toml"), *few, *both],
-            capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(**YIELD),
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=100,
+            cwd=ROOT,
+            env=environment(**YIELD),
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)
     return rows
@@ -60,8 +64,12 @@ def test_a_node_and_the_others_exchange_windows(
 def test_one_node_is_refused(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "omb_py", name, "-n", "2", "--no-store"],
-        capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=ROOT,
+        env=environment(),
+    )
     assert done.returncode == 3
     assert done.stdout == "" and done.stderr.count("\n") == 1
     assert "needs several nodes with equally many ranks on each, but here are 2 on " in done.stderr

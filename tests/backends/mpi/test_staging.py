@@ -59,8 +59,9 @@ MPI4PY: list[Cell] = [
 """What mpi4py is given is an array that it reads by its interface."""
 SPOILED: list[Cell] = [
     {"benchmark": name, "size": 4096, "inject": "flip:1", "binding": binding}
-    for name in ("allreduce", "gather", "bw") for binding in ("native", "mpi4py")
-]  # fmt: skip
+    for name in ("allreduce", "gather", "bw")
+    for binding in ("native", "mpi4py")
+]
 """Rank 1 inverts a byte: of what it has received, or in gather of what it sends."""
 FILLED = [{**BESIDE, "filler": filler} for filler in ("gpu", "both")]
 SLOW: dict[str, Cell] = {
@@ -70,8 +71,10 @@ SLOW: dict[str, Cell] = {
 }
 FAULT: Cell = {"benchmark": "allreduce", "size": 64, "inject": "flip:1"}
 SETTLED: dict[str, Cell] = {
-    "settled": {**LATENCY, "size": 64, "placement": "MD MD"}, "copied out": FAULT, "copied in": FAULT,
-}  # fmt: skip
+    "settled": {**LATENCY, "size": 64, "placement": "MD MD"},
+    "copied out": FAULT,
+    "copied in": FAULT,
+}
 """Seen where the library reads the memory itself. A byte that is to be inverted is copied out and in there, too."""
 GLOO = [
     *CELLS,
@@ -158,7 +161,7 @@ def test_a_synchronise_that_is_left_out_is_found_missing(aware: str, slow: dict[
     cells = [*slow.values(), *({**cell, "without": why} for why, cell in slow.items())]
     found = report(
         "tests.support.device_cells", 2, 60, cells, "mpi", OMB_PY_GPU_AWARE=aware, OMB_PY_SIM_DELAY_US=str(DELAY_US)
-    )  # fmt: skip
+    )
     bad = []
     for cell, (done, _) in zip(cells, found, strict=True):
         means = done["means"]

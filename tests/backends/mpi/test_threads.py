@@ -37,8 +37,12 @@ def forked(marker: str) -> list[int]:
 def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) -> None:
     done = subprocess.run(
         words("latency_mt", "-t", "2:3", "--binding", binding, "-m", "8:16", "-i", "12", "-x", "1", "-c"),
-        capture_output=True, text=True, timeout=120, cwd=ROOT, env=environment(),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT,
+        env=environment(),
+    )
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
     assert [(row[0], row[-1]) for row in rows] == [("8", "Pass"), ("16", "Pass")]
@@ -48,8 +52,12 @@ def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) ->
 def test_a_hang_names_rank_and_thread(binding: str) -> None:
     done = subprocess.run(
         words("latency_mt", "--binding", binding, "-m", "8:8", "--inject", "lost:1", "--timeout", "3"),
-        capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=ROOT,
+        env=environment(),
+    )
     assert done.returncode == 3
     assert re.search(r"rank 1 on \S+ .* thread [01]: recv 1 B from 0\.", done.stderr), done.stderr
 
@@ -58,9 +66,13 @@ def test_nothing_is_left_of_forked_children_when_all_is_killed() -> None:
     marker = f"OMB_PY_TEST_MARKER={os.getpid()}"
     name, _, value = marker.partition("=")
     run = subprocess.Popen(
-        words("latency_mp", "-t", "2:3", "-m", "8:8", "-i", "100000000"), cwd=ROOT,
-        env=environment(**{name: value}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        words("latency_mp", "-t", "2:3", "-m", "8:8", "-i", "100000000"),
+        cwd=ROOT,
+        env=environment(**{name: value}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         deadline = time.monotonic() + 60
         sleeping: list[int] = []

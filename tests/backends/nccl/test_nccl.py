@@ -35,10 +35,12 @@ pytestmark = pytest.mark.one_library
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 Cell = dict[str, Any]
 
-COLLECTIVES = (
-    "allreduce", "reduce", "bcast", "allgather", "reduce_scatter", "reduce_scatter_block", "alltoall", "gather",
-    "scatter", "alltoallv", "allgatherv", "gatherv", "scatterv",
-)  # fmt: skip
+COLLECTIVES = tuple(
+    (
+        "allreduce reduce bcast allgather reduce_scatter reduce_scatter_block alltoall gather scatter "
+        "alltoallv allgatherv gatherv scatterv"
+    ).split()
+)
 MADE = ("comm_dup", "comm_split", "comm_create")
 """Of these nothing can be checked but that they are done."""
 NOT_IN_PLACE = ("alltoall", "alltoallv", "reduce_scatter")
@@ -79,9 +81,14 @@ def _cells(ranks: int) -> list[Cell]:
 def _measured(ranks: int, old: bool) -> list[dict[str, Any]]:
     wanted = _cells(ranks) if not old else [cell for cell in _cells(ranks) if cell["benchmark"] in NEWER]
     found: list[dict[str, Any]] = report(
-        "tests.support.nccl_cells", ranks, 100, wanted, old=old, OMB_PY_SIM_DELAY_US="50",
+        "tests.support.nccl_cells",
+        ranks,
+        100,
+        wanted,
+        old=old,
+        OMB_PY_SIM_DELAY_US="50",
         **({"STANDIN_VERSION": "22705"} if old else {}),
-    )  # fmt: skip
+    )
     return found
 
 
@@ -125,9 +132,13 @@ def test_a_wrong_byte_is_found() -> None:
 def _cli(*words: str, **more: str) -> tuple[int, str, float]:
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words, "--no-store"], capture_output=True, text=True, timeout=60,
-        env=environment(**more), cwd=ROOT,
-    )  # fmt: skip
+        [sys.executable, "-m", "omb_py", *words, "--no-store"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(**more),
+        cwd=ROOT,
+    )
     return done.returncode, done.stdout + done.stderr, time.monotonic() - began
 
 
@@ -219,9 +230,13 @@ def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
     line = ("allreduce", "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "4", "-c")
     store = tmp_path / "store"
     done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *line, "--store", str(store)], capture_output=True, text=True, timeout=60,
-        env=environment(OMB_PY_NCCL=str(library())), cwd=ROOT,
-    )  # fmt: skip
+        [sys.executable, "-m", "omb_py", *line, "--store", str(store)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(OMB_PY_NCCL=str(library())),
+        cwd=ROOT,
+    )
     assert done.returncode == 0, done.stderr
     assert "\n# OSU NCCL-SIM Allreduce Latency Test v7.5\n# Size" in done.stdout
     assert "rank → device: 0 → " in done.stderr and "sim:1" in done.stderr

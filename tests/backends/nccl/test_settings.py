@@ -23,10 +23,13 @@ from tests.support.standin import COMPILER, library, report
 pytestmark = [pytest.mark.calm, pytest.mark.one_library]
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 ALGORITHMS = (
-    ("allreduce", "tree+ring", "TREE"), ("allreduce", "collnetdirect+collnetchain", "COLLNET_DIRECT"),
-    ("allgather", "nvls", "NVLS"), ("reduce_scatter_block", "pat", "PAT"), ("bcast", "^tree+nvls", "RING"),
+    ("allreduce", "tree+ring", "TREE"),
+    ("allreduce", "collnetdirect+collnetchain", "COLLNET_DIRECT"),
+    ("allgather", "nvls", "NVLS"),
+    ("reduce_scatter_block", "pat", "PAT"),
+    ("bcast", "^tree+nvls", "RING"),
     ("allreduce", "^tree+ring+collnetdirect+collnetchain+nvls", "NVLSTREE"),
-)  # fmt: skip
+)
 """Benchmark, ``algorithm=``, and what the stand-in takes of the admitted ones."""
 CELLS: tuple[Cell, ...] = (
     {"benchmark": "allreduce", "size": 4096, "nccl": "log=tuning"},
@@ -209,8 +212,11 @@ def test_the_log_is_read() -> None:
         + line.format("AllGather", 64, "PAT", "LL", 1)
     )
     assert chosen(text) == {
-        "algorithm_used": "RING", "protocol_used": "SIMPLE", "channels_used": "0..7", "algorithms_seen": "2",
-    }  # fmt: skip
+        "algorithm_used": "RING",
+        "protocol_used": "SIMPLE",
+        "channels_used": "0..7",
+        "algorithms_seen": "2",
+    }
     assert {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"} == set(variables(__import__("pathlib").Path("x")))
 
 

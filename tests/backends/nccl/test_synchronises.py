@@ -51,9 +51,7 @@ def problems(words: dict[str, Any], found: dict[str, Any]) -> list[str]:
 @cache
 def launched() -> list[dict[str, Any]]:
     cells = [*CASES.values(), *({**cell, "without": why} for why, cell in CASES.items())]
-    found: list[dict[str, Any]] = report(
-        "tests.support.nccl_cells", 2, 60, cells, OMB_PY_SIM_DELAY_US=str(DELAY_US)
-    )  # fmt: skip
+    found: list[dict[str, Any]] = report("tests.support.nccl_cells", 2, 60, cells, OMB_PY_SIM_DELAY_US=str(DELAY_US))
     return found
 
 

@@ -40,15 +40,16 @@ def test_names_of_tests_are_unique(suite: Path, capsys: pytest.CaptureFixture[st
     bw = '[[entry]]\nbenchmarks = ["bw"]\nmessage-size = "8:8"\nwindow-size = [1, 64]\n'
     both = '[[entry]]\nbenchmarks = ["allreduce"]\nmessage-size = "8:8"\ntype = ["float64", "int32"]\n'
     suite.write_text(
-        HEAD + bw + both + criterion('benchmark = "bw"\nmin = "1 B/s"', "b")
+        HEAD
+        + bw
+        + both
+        + criterion('benchmark = "bw"\nmin = "1 B/s"', "b")
         + criterion('benchmark = "allreduce"\nmax = "1 s"')
-    )  # fmt: skip
+    )
     assert main(["accept", "mine.toml", "--quiet", "--output", "a.xml", "-n", "2"]) == 0
     cases = [(one.classname, one.name) for tests in junitparser.JUnitXml.fromfile("a.xml") for one in tests]
     performance = {name for where, name in cases if where.endswith(".contract")}
-    assert performance == {
-        "b, 8 B, window-size 1", "b, 8 B, window-size 64", "a, 8 B, float64", "a, 8 B, int32"
-    }  # fmt: skip
+    assert performance == {"b, 8 B, window-size 1", "b, 8 B, window-size 64", "a, 8 B, float64", "a, 8 B, int32"}
     right = {name for where, name in cases if where.endswith(".correctness")}
     assert right >= {"allreduce (type: float64), 2 ranks", "allreduce (type: int32), 2 ranks"}
     (told,) = junitparser.JUnitXml.fromfile("a.xml")
@@ -69,11 +70,13 @@ def test_stdout_and_a_missed_criterion(suite: Path, form: str, begins: str, caps
     [
         ("mine.toml --output a.pdf", "--output a.pdf: the ending says the form: "),
         ("quick", "no [[criterion]], so nothing can be accepted: omb-py run quick measures it"),
-        ("acceptanze", "no suite 'acceptanze'"), ("mine.toml --baseline last", "leave --baseline out"),
-        ("mine.toml --format pdf", "unknown format 'pdf'"), ("mine.toml --launches 3", "no such option --launches"),
+        ("acceptanze", "no suite 'acceptanze'"),
+        ("mine.toml --baseline last", "leave --baseline out"),
+        ("mine.toml --format pdf", "unknown format 'pdf'"),
+        ("mine.toml --launches 3", "no such option --launches"),
         ("nightly", "needs a baseline: --baseline RUN"),
     ],
-)  # fmt: skip
+)
 def test_refused(suite: Path, words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["accept", *words.split(), "--quiet"]) == 2
     out, err = capsys.readouterr()

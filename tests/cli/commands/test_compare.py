@@ -47,8 +47,9 @@ def test_a_planted_change_is_found_after_fresh_launches(run, tmp_path: Path) -> 
     code, out, err = run(f"{sides(new=f'alpha=1.1us,{NOISE}')} {SMALL}")
     assert code == 1
     assert [line.split()[:3] for line in out.splitlines() if line.strip().startswith("allreduce")] == [
-        ["allreduce", "8", "B"], ["allreduce", "64", "B"],
-    ]  # fmt: skip
+        ["allreduce", "8", "B"],
+        ["allreduce", "64", "B"],
+    ]
     assert out.count("SLOWER") >= 2 and "2 slower" in out
     assert out.splitlines()[2] == f"differs: option mock: {NOISE} → alpha=1.1us,{NOISE}, and nothing else"
     assert "smallest change that these launches can show" in out
@@ -170,7 +171,7 @@ class TestRefusals:
             (f"compare --option NEW:message-size=8:8 {SMALL}", "the same list of cells (BASE 2 and NEW 1)"),
             ("aa", "which benchmark?"),
             ("aa bcastt", "unknown benchmark 'bcastt': did you mean bcast?"),
-        ):  # fmt: skip
+        ):
             assert told in refused(run, line), line
 
     def test_mock_has_no_environments(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -213,8 +214,10 @@ class TestRefusals:
 
 
 def test_help_tells_all(capsys: pytest.CaptureFixture[str]) -> None:
-    for command, words in (("compare", ("--env", "--module", "--set", "--option", "--strict", "BASE NEW | BENCHMARK")),
-                           ("aa", ("--reports", "BENCHMARK"))):  # fmt: skip
+    for command, words in (
+        ("compare", ("--env", "--module", "--set", "--option", "--strict", "BASE NEW | BENCHMARK")),
+        ("aa", ("--reports", "BENCHMARK")),
+    ):
         assert main([command, "--help"]) == 0
         out = capsys.readouterr().out
         assert all(word in out for word in words), command

@@ -22,12 +22,25 @@ def fill(store: Path, times: list[float], versions: list[str], sizes: tuple[int,
         for size in sizes:
             row = blank_row()
             row.update(
-                run_id=f"run{number}", launch_id=f"run{number}-0", launch_index=0, schema_version=SCHEMA_VERSION,
-                started_at=f"2026-10-{number + 1:02d}T12:00:00", source="omb-py", benchmark="allreduce",
-                backend="mpi", binding="native", library="Open MPI", library_version=version, ranks=4, metric="latency",
-                unit="us", size_bytes=size, comparability_key=f"k{size}", environment_key=version,
+                run_id=f"run{number}",
+                launch_id=f"run{number}-0",
+                launch_index=0,
+                schema_version=SCHEMA_VERSION,
+                started_at=f"2026-10-{number + 1:02d}T12:00:00",
+                source="omb-py",
+                benchmark="allreduce",
+                backend="mpi",
+                binding="native",
+                library="Open MPI",
+                library_version=version,
+                ranks=4,
+                metric="latency",
+                unit="us",
+                size_bytes=size,
+                comparability_key=f"k{size}",
+                environment_key=version,
                 median_us=time * launch * (1 + size / 1024),
-            )  # fmt: skip
+            )
             rows.append(row)
         write_launch(store, rows, {"environment": {"UCX_TLS": "tcp" if time > 11 else "sm"}})
 
@@ -92,10 +105,13 @@ def test_the_provenance_of_a_merged_launch_is_found(run, tmp_path) -> None:
         ("allreduce --band large", "no cell of allreduce in band large: there are sizes 8 to 1024 bytes"),
         ("allreduce --band larg", "unknown band 'larg': did you mean large?"),
         ("allreduce --band small -m 8", "give -m or --band, not both"),
-        ("allreduce -m 8", "too few launches: 4 of allreduce, 10 are needed; measure more with omb-py allreduce -n 4"
-         " -m 8:8 --launches 6 --store {store}"),
+        (
+            "allreduce -m 8",
+            "too few launches: 4 of allreduce, 10 are needed; measure more with omb-py allreduce -n 4"
+            " -m 8:8 --launches 6 --store {store}",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input(run, tmp_path, line: str, says: str) -> None:
     fill(tmp_path, [10.0] * 4, ["5"] * 4)
     code, out, err = run(line)

@@ -125,8 +125,11 @@ def test_bash_accepts_the_script() -> None:
     """The script defines its function in a real bash."""
     script = subprocess.run(
         [sys.executable, "-c", "from omb_py.cli import main; raise SystemExit(main(['completion', 'bash']))"],
-        capture_output=True, text=True, timeout=60, check=True,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
     done = subprocess.run(["bash", "-c", f"{script}\ncomplete -p omb-py"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "_omb_py_completion" in done.stdout

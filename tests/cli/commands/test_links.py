@@ -21,17 +21,33 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_a_slow_node_and_a_slow_link_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mock, page, file = "noise=0.03,slow=5:1.5,link=1-2:2", tmp_path / "l.html", tmp_path / "l.json"
     code, out, err = run(
-        capsys, "-n", "8", "--mock", mock, "--store", str(tmp_path / "s"), "--seed", "1", "-G", "tty",
-        "--output", str(page), "--output", str(file), "--tag", "why=test",
-    )  # fmt: skip
+        capsys,
+        "-n",
+        "8",
+        "--mock",
+        mock,
+        "--store",
+        str(tmp_path / "s"),
+        "--seed",
+        "1",
+        "-G",
+        "tty",
+        "--output",
+        str(page),
+        "--output",
+        str(file),
+        "--tag",
+        "why=test",
+    )
     assert code == 1
     assert "8 nodes, 28 links: link node1 - node2 is slow (" in out and "node5 is slow (" in out
     assert "node5 |" in out and "of the median" in out
     assert "omb-py: 2 suspects are measured again, in a launch of its own, among all 8 nodes\n" in err
     told = json.loads(file.read_text())
     assert [(one["kind"], one["name"], one["state"]) for one in told["found"]] == [
-        ("link", "node1 - node2", "confirmed"), ("node", "node5", "confirmed"),
-    ]  # fmt: skip
+        ("link", "node1 - node2", "confirmed"),
+        ("node", "node5", "confirmed"),
+    ]
     assert told["found"][1]["metrics"]["latency"]["slower"] == pytest.approx(1.5, rel=0.03)
     assert len(told["pairs"]) == 28 and told["units"]["bandwidth"] == "MB/s"
     html = page.read_text()

@@ -33,13 +33,27 @@ def fill(store: Path, benchmark: str, time, ranks: int = 4, sizes=tuple(SIZES), 
         for size in sizes:
             row = blank_row()
             row.update(
-                run_id=f"{benchmark}{ranks}", launch_id=f"{benchmark}{ranks}-{launch}", launch_index=launch,
-                schema_version=SCHEMA_VERSION, started_at="2026-10-01T12:00:00", source="omb-py", benchmark=benchmark,
-                backend="mpi", binding="native", library="MPICH", library_version="5", ranks=ranks, unit="us",
-                device="cpu", buffer="numpy", metric="latency", size_bytes=size, bytes_total=size,
+                run_id=f"{benchmark}{ranks}",
+                launch_id=f"{benchmark}{ranks}-{launch}",
+                launch_index=launch,
+                schema_version=SCHEMA_VERSION,
+                started_at="2026-10-01T12:00:00",
+                source="omb-py",
+                benchmark=benchmark,
+                backend="mpi",
+                binding="native",
+                library="MPICH",
+                library_version="5",
+                ranks=ranks,
+                unit="us",
+                device="cpu",
+                buffer="numpy",
+                metric="latency",
+                size_bytes=size,
+                bytes_total=size,
                 bw_formula="nccl-tests:all_reduce" if benchmark == "allreduce" else None,
                 median_us=time(size, ranks) * rng.lognormal(0, 0.01),
-            )  # fmt: skip
+            )
             row.update(more)
             rows.append(row)
         write_launch(store, rows, {})

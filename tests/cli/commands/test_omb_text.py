@@ -27,8 +27,12 @@ NUMBER = r"\d+\.\d\d"
 def run(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "omb_py", *words, "--store", str(store), "--quiet"],
-        capture_output=True, text=True, timeout=280, cwd=ROOT, env=environment(),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=280,
+        cwd=ROOT,
+        env=environment(),
+    )
 
 
 WANTED = [b for b in BENCHMARKS.values() if b.ranks.admits(RANKS) and not b.ranks.over_nodes and not b.once]

@@ -41,14 +41,13 @@ def test_put(capsys: pytest.CaptureFixture[str]) -> None:
         "# Size          Latency (us)\n"
         "1                       4.00\n"
         "2                       4.00\n"
-    )  # fmt: skip
+    )
 
 
 def test_a_bandwidth_with_another_window_and_checks(capsys: pytest.CaptureFixture[str]) -> None:
     expected = head("Put Bi-directional Bandwidth", "MPI_Win_create_dynamic", "MPI_Win_fence") + (
-        "# Datatype: MPI_CHAR.\n"
-        "# Size      Bandwidth (MB/s)        Validation\n"
-    )  # fmt: skip
+        "# Datatype: MPI_CHAR.\n# Size      Bandwidth (MB/s)        Validation\n"
+    )
     text = printed("put_bibw -w dynamic -s fence -m 1000:1000 -c", capsys)
     assert text.startswith(expected)
     assert re.fullmatch(r"1000 {6} +\d+\.\d\d {14}Pass\n", text.removeprefix(expected))
@@ -70,7 +69,7 @@ def test_accumulate_ends_with_a_block_for_each_rank(capsys: pytest.CaptureFixtur
         "# Datatype: MPI_INT.\n"
         "# Size          Latency (us)        Validation\n"
         "4                       4.00            passed\n"
-    ) + BLOCK.format(rank=0, said="") + BLOCK.format(rank=1, said=PASSED.format(n=2))  # fmt: skip
+    ) + BLOCK.format(rank=0, said="") + BLOCK.format(rank=1, said=PASSED.format(n=2))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_one_element_is_one_row(name: str, title: str, capsys: pytest.CaptureFix
         "# Datatype: MPI_INT.\n"
         "# Size          Latency (us)        Validation\n"
         "4                       4.00            passed\n"
-    ) + "".join(BLOCK.format(rank=rank, said=PASSED.format(n=1)) for rank in (0, 1))  # fmt: skip
+    ) + "".join(BLOCK.format(rank=rank, said=PASSED.format(n=1)) for rank in (0, 1))
 
 
 def test_a_wrong_byte_fails(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,8 +34,11 @@ Parse = Callable[[str], Request]
 def test_are_read(request_of: Parse, line: str, request_: Request) -> None:
     assert request_of(line) == request_
     (launch,) = plan(request_, 2)
-    given = {f for f in ("vary_window", "print_rate", "buffer_num", "partitions", "thread_counts", "process_counts")
-             if getattr(request_, f) is not None}  # fmt: skip
+    given = {
+        f
+        for f in ("vary_window", "print_rate", "buffer_num", "partitions", "thread_counts", "process_counts")
+        if getattr(request_, f) is not None
+    }
     assert all(getattr(cell, field) == getattr(request_, field) for cell in launch.cells for field in given)
 
 
@@ -80,9 +83,12 @@ def test_help_gives_the_defaults_that_are_used(name: str, capsys: pytest.Capture
     cell = plan(Request(name), 2)[0].cells[0]
     options = BENCHMARKS[name].options
     for option, long in (
-        ("print_rate", "--print-rate"), ("buffer_num", "--buffer-num"), ("partitions", "--partitions"),
-        ("thread_counts", "--num-threads"), ("process_counts", "--num-processes"),
-    ):  # fmt: skip
+        ("print_rate", "--print-rate"),
+        ("buffer_num", "--buffer-num"),
+        ("partitions", "--partitions"),
+        ("thread_counts", "--num-threads"),
+        ("process_counts", "--num-processes"),
+    ):
         assert (long in text) == (option in options)
         if option in options:
             assert f"(default: {getattr(cell, option)})" in text.partition(long)[2].split(" --")[0]

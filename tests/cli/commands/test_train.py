@@ -20,8 +20,10 @@ from tests.support import chakra
 
 Parse = Callable[[str], Request]
 Refuse = Callable[[str], tuple[int, str]]
-TRACE = [{"comms": "all_reduce", "in_msg_size": 1000, "dtype": "Float"},
-         {"comms": "teleport", "in_msg_size": 3, "dtype": "Int"}]  # fmt: skip
+TRACE = [
+    {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "Float"},
+    {"comms": "teleport", "in_msg_size": 3, "dtype": "Int"},
+]
 
 
 @pytest.fixture(autouse=True)

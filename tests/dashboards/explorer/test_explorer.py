@@ -96,15 +96,20 @@ def test_two_selections_over_ranks_and_gpus(tmp_path: Path, frame) -> None:
     parts = [frame.assign(devices=None)]
     for ranks, factor in ((8, 2.0), (16, 4.0)):
         more = frame.assign(ranks=ranks, devices=ranks, run_id=f"r{ranks}", median_us=frame["median_us"] * factor)
-        parts.append(more.assign(
-            launch_id=more["launch_id"] + f"-{ranks}", comparability_key=more["comparability_key"] + f"-{ranks}"
-        ))  # fmt: skip
+        parts.append(
+            more.assign(
+                launch_id=more["launch_id"] + f"-{ranks}", comparability_key=more["comparability_key"] + f"-{ranks}"
+            )
+        )
     data = Data(write(tmp_path / "s", pd.concat(parts)))
     for state, x, word in (
         (State("beside_counts"), [4, 8, 16], "ranks"),
-        (State("beside_counts", count="devices", filters={"library": ["MPICH"]}, other={"library": ["Open MPI"]}),
-         [8, 16], "GPUs"),
-    ):  # fmt: skip
+        (
+            State("beside_counts", count="devices", filters={"library": ["MPICH"]}, other={"library": ["Open MPI"]}),
+            [8, 16],
+            "GPUs",
+        ),
+    ):
         ((view, *_), note) = views(data, state)
         assert (
             note == ""

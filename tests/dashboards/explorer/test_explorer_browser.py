@@ -37,15 +37,29 @@ ROWS = "try { return dash_ag_grid.getApi('cells').getDisplayedRowCount() } catch
 def store(frame, cell, step_cells, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two libraries, also on eight ranks, with a comparison and something for every view."""
     more = frame.assign(
-        ranks=8, median_us=frame["median_us"] * 3, comparability_key=frame["comparability_key"] + "p8",
-        launch_id=frame["launch_id"] + "p8", run_id="p8", benchmark="bcast", environment_key="e1",
-    )  # fmt: skip
+        ranks=8,
+        median_us=frame["median_us"] * 3,
+        comparability_key=frame["comparability_key"] + "p8",
+        launch_id=frame["launch_id"] + "p8",
+        run_id="p8",
+        benchmark="bcast",
+        environment_key="e1",
+    )
     both = pd.concat([frame, more, more.assign(ranks=4, launch_id=more["launch_id"] + "p4", comparability_key="p4")])
     sizes = [
-        cell(1 + 2**n / 1000, 50, run_id="l", launch_id="l", benchmark="latency", ranks=2, size_bytes=2**n,
-             bytes_total=2**n, comparability_key=f"l{n}")
+        cell(
+            1 + 2**n / 1000,
+            50,
+            run_id="l",
+            launch_id="l",
+            benchmark="latency",
+            ranks=2,
+            size_bytes=2**n,
+            bytes_total=2**n,
+            comparability_key=f"l{n}",
+        )
         for n in (3, 6, 16, 18)
-    ]  # fmt: skip
+    ]
     made = write(tmp_path_factory.mktemp("s") / "store", pd.concat([both, pd.DataFrame(sizes), step_cells]))
     compared(made)
     for words in (LINKS, PROMISES):

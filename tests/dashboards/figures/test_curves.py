@@ -119,10 +119,14 @@ def test_the_tags_of_a_comparison_make_no_lines_unless_nothing_else_does(cell) -
     def rows(**more) -> pd.DataFrame:
         sides = ("BASE", "NEW")
         tags = [{"compare_side": side, "compare_look": look, "when": "now"} for side in sides for look in "12"]
-        return series.prepared(pd.DataFrame([
-            cell(2.0, n, tags=one, **{k: v[sides.index(one["compare_side"])] for k, v in more.items()})
-            for n, one in enumerate(tags)
-        ]))  # fmt: skip
+        return series.prepared(
+            pd.DataFrame(
+                [
+                    cell(2.0, n, tags=one, **{k: v[sides.index(one["compare_side"])] for k, v in more.items()})
+                    for n, one in enumerate(tags)
+                ]
+            )
+        )
 
     other = rows(library=("MPICH", "Open MPI"))
     assert [one.label for one in series.lines(other)] == ["MPICH", "Open MPI"] and set(other["tags"]) == {"when=now"}

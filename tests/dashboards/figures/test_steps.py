@@ -30,9 +30,11 @@ def test_medians_over_launches_of_each_layout(step_cells: pd.DataFrame) -> None:
     exposed, *points = two.spec["data"]
     assert exposed["x"] == [400.0, 520.0, None, 400.0, 800.0, None]
     assert {trace["name"]: trace["x"] for trace in points} == {
-        "step": [520.0, 800.0], "computing": [400.0, 400.0], "calls one by one": [310.0, 500.0],
+        "step": [520.0, 800.0],
+        "computing": [400.0, 400.0],
+        "calls one by one": [310.0, 500.0],
         "calls in flight": [240.0, 450.0],
-    }  # fmt: skip
+    }
     assert four.rows[0][:2] == ("ddp:model=mlp", 1000.0) and four.title.startswith("4 ranks")
     for view in (two, four):
         view.figure  # noqa: B018

@@ -31,10 +31,18 @@ def test_few_launches_and_one_quiet_day_are_no_history(cell) -> None:
 
 def linear(cell, benchmark: str, alpha: float, beta: float, **more) -> list[dict]:
     return [
-        cell(alpha + beta * 2**n, launch, benchmark=benchmark, size_bytes=2**n, bytes_total=2**n,
-             comparability_key=f"{benchmark}{n}", **more)
-        for n in range(3, 20, 2) for launch in range(2)
-    ]  # fmt: skip
+        cell(
+            alpha + beta * 2**n,
+            launch,
+            benchmark=benchmark,
+            size_bytes=2**n,
+            bytes_total=2**n,
+            comparability_key=f"{benchmark}{n}",
+            **more,
+        )
+        for n in range(3, 20, 2)
+        for launch in range(2)
+    ]
 
 
 @pytest.fixture

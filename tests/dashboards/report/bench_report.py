@@ -39,10 +39,21 @@ def cells_of(cell, count: int) -> pd.DataFrame:
         at = (1 + 2**power / 1000) * float(rng.lognormal(0, 0.03))
         name = f"{benchmark}-{library[0]}-{ranks}-{launch}"
         rows.append(
-            cell(at, launch % 50, run_id=name, launch_id=name, benchmark=benchmark, library=library, ranks=ranks,
-                 size_bytes=2**power, comparability_key=f"{benchmark}{ranks}{power}", hosts=["n"] * ranks,
-                 rank_mean_us=[at] * ranks, slowest_rank_share=[1 / ranks] * ranks)
-        )  # fmt: skip
+            cell(
+                at,
+                launch % 50,
+                run_id=name,
+                launch_id=name,
+                benchmark=benchmark,
+                library=library,
+                ranks=ranks,
+                size_bytes=2**power,
+                comparability_key=f"{benchmark}{ranks}{power}",
+                hosts=["n"] * ranks,
+                rank_mean_us=[at] * ranks,
+                slowest_rank_share=[1 / ranks] * ranks,
+            )
+        )
     return pd.DataFrame(rows)
 
 

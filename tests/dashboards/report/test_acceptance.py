@@ -14,10 +14,12 @@ from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.report import Verdicts
 from tests.support.accepting import ENTRY, HEAD, criterion
 
-PARTS = (
-    "cover", "scope", "configuration", "criteria", "curves", "pairs", "guidelines", "efficiency", "stability",
-    "correctness", "incidents", "method", "data", "again",
-)  # fmt: skip
+PARTS = tuple(
+    (
+        "cover scope configuration criteria curves pairs guidelines efficiency stability correctness "
+        "incidents method data again"
+    ).split()
+)
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,12 @@ def test_too_many_nodes_are_not_drawn() -> None:
 
 def test_a_line_for_each_metric_of_a_subject() -> None:
     told = {"slower": 2.0, "limit": 1.1, "state": "confirmed"}
-    subject = {"kind": "link", "name": "[a] - b", "state": "confirmed",
-               "metrics": {"latency": told, "tail": {**told, "state": "cleared"}}}  # fmt: skip
+    subject = {
+        "kind": "link",
+        "name": "[a] - b",
+        "state": "confirmed",
+        "metrics": {"latency": told, "tail": {**told, "state": "cleared"}},
+    }
     console = Console(width=100, file=io.StringIO())
     console.print(found_table([subject]))
     text = console.file.getvalue()  # type: ignore[attr-defined]

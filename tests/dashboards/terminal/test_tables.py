@@ -13,10 +13,24 @@ from omb_py.results.store.runs import Run
 
 def row(**values: Any) -> dict[str, Any]:
     base = {
-        "launch_id": "r-0", "benchmark": "allreduce", "backend": "mpi", "library": "MPICH", "library_version": "5.0",
-        "binding": "native", "dtype": "int32", "ranks": 2, "size_bytes": 8, "value": 1.234, "unit": "us",
-        "median_us": 1.2, "p99_us": 2.0, "min_us": 1.0, "max_us": 9.0, "iterations": 1000, "stop_reason": "count",
-    }  # fmt: skip
+        "launch_id": "r-0",
+        "benchmark": "allreduce",
+        "backend": "mpi",
+        "library": "MPICH",
+        "library_version": "5.0",
+        "binding": "native",
+        "dtype": "int32",
+        "ranks": 2,
+        "size_bytes": 8,
+        "value": 1.234,
+        "unit": "us",
+        "median_us": 1.2,
+        "p99_us": 2.0,
+        "min_us": 1.0,
+        "max_us": 9.0,
+        "iterations": 1000,
+        "stop_reason": "count",
+    }
     return {**base, **values}
 
 
@@ -101,6 +115,14 @@ def test_runs() -> None:
     )
     head, line = lines(runs_table([run]))
     assert words(head) == [
-        "run", "started (UTC)", "benchmarks", "backend", "library", "ranks", "cells", "launches", "failed",
-    ]  # fmt: skip
+        "run",
+        "started (UTC)",
+        "benchmarks",
+        "backend",
+        "library",
+        "ranks",
+        "cells",
+        "launches",
+        "failed",
+    ]
     assert words(line) == ["r1", "2026-11-21 10:00:00", "a, b, c, d +1", "mpi", "MPICH 5.0", "2, 4", "10", "2", "3"]

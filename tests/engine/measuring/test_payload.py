@@ -18,9 +18,17 @@ from omb_py.engine.program.language import Lap, Region, Repeat, Request, Request
 
 ARITHMETIC = [name for name in DTYPES if name != "char"]
 OPERATIONS = {
-    "sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "land": np.logical_and,
-    "lor": np.logical_or, "lxor": np.logical_xor, "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
-}  # fmt: skip
+    "sum": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "land": np.logical_and,
+    "lor": np.logical_or,
+    "lxor": np.logical_xor,
+    "band": np.bitwise_and,
+    "bor": np.bitwise_or,
+    "bxor": np.bitwise_xor,
+}
 DEFINED = [(dtype, op) for dtype in ARITHMETIC for op in OPS_OF[DTYPES[dtype].kind]]
 
 
@@ -201,9 +209,17 @@ class TestCollectives:
         sent = [np.frombuffer(next(iter(filled(step, 0, world, 2).values())), np.int32) for world in WORLDS]
         assert all(wanted(step, 0, world, 2) == {B: np.sum(sent, axis=0, dtype=np.int32).tobytes()} for world in WORLDS)
 
-    @pytest.mark.parametrize("step", [steps.barrier(), steps.nonblocking(steps.barrier(), Request(0)),
-                                      steps.wait(Request(0)),
-                                      steps.waitall(Requests(0, 2)), steps.compute(5), steps.flip(B)])  # fmt: skip
+    @pytest.mark.parametrize(
+        "step",
+        [
+            steps.barrier(),
+            steps.nonblocking(steps.barrier(), Request(0)),
+            steps.wait(Request(0)),
+            steps.waitall(Requests(0, 2)),
+            steps.compute(5),
+            steps.flip(B),
+        ],
+    )
     def test_other_steps_have_no_data(self, step: Step) -> None:
         assert not filled(step, 0, WORLDS[0], 0) and not wanted(step, 0, WORLDS[0], 0)
 

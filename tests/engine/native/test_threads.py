@@ -27,8 +27,10 @@ def test_shares_are_all_iterations_once(first: int, iterations: int, threads: in
 def test_variants_are_dealt_out_in_turn() -> None:
     stage = Stage(tuple((Lap(name),) for name in "abcdef"), threads=3)
     assert [part.variants for part in stages_of(stage)] == [
-        ((Lap("a"),), (Lap("d"),)), ((Lap("b"),), (Lap("e"),)), ((Lap("c"),), (Lap("f"),)),
-    ]  # fmt: skip
+        ((Lap("a"),), (Lap("d"),)),
+        ((Lap("b"),), (Lap("e"),)),
+        ((Lap("c"),), (Lap("f"),)),
+    ]
     with pytest.raises(ValueError, match="6 variants cannot be shared among 4 threads"):
         stages_of(Stage(stage.variants, threads=4))
 

@@ -39,9 +39,12 @@ def test_a_derived_type_is_one_element_a_message() -> None:
 
 
 @given(
-    st.sampled_from(["char", "int32", "float64"]), st.integers(1, 40), st.integers(1, 12), st.integers(1, 12),
+    st.sampled_from(["char", "int32", "float64"]),
+    st.integers(1, 40),
+    st.integers(1, 12),
+    st.integers(1, 12),
     st.integers(1, 4),
-)  # fmt: skip
+)
 def test_the_mask_has_as_many_bytes_as_travel(
     dtype: str, elements: int, stride: int, block: int, messages: int
 ) -> None:

@@ -56,10 +56,16 @@ class TestWalk:
         mark, inner = Lap("outer"), Lap("inner")
         nodes: Body = (Repeat(2, (Repeat(3, (inner,)), mark)), Lap("after"))
         assert [(n.name, k) for n, k in walk(nodes) if isinstance(n, Lap)] == [
-            ("inner", 0), ("inner", 1), ("inner", 2), ("outer", 0),
-            ("inner", 0), ("inner", 1), ("inner", 2), ("outer", 1),
+            ("inner", 0),
+            ("inner", 1),
+            ("inner", 2),
+            ("outer", 0),
+            ("inner", 0),
+            ("inner", 1),
+            ("inner", 2),
+            ("outer", 1),
             ("after", 0),
-        ]  # fmt: skip
+        ]
 
     def test_a_repeat_of_no_times_is_nothing(self) -> None:
         assert list(walk((Repeat(0, (BARRIER,)),))) == []
@@ -98,8 +104,9 @@ class TestRequestCount:
     def test_looks_at_setup_teardown_and_every_variant(self) -> None:
         stage = Stage(
             ((steps.wait(Request(0)),), (steps.wait(Request(1)),)),
-            setup=(steps.wait(Request(2)),), teardown=(steps.wait(Request(3)),),
-        )  # fmt: skip
+            setup=(steps.wait(Request(2)),),
+            teardown=(steps.wait(Request(3)),),
+        )
         assert request_count(Program((), (stage, Stage(body())))) == 4
 
 

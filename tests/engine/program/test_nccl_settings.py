@@ -19,13 +19,16 @@ from omb_py.errors import UsageError
     st.fixed_dictionaries(
         {},
         optional={
-            "registration": st.sampled_from(REGISTRATIONS), "cta_policy": st.sampled_from(POLICIES),
-            "max_ctas": st.integers(32, 64), "min_ctas": st.integers(1, 32),
+            "registration": st.sampled_from(REGISTRATIONS),
+            "cta_policy": st.sampled_from(POLICIES),
+            "max_ctas": st.integers(32, 64),
+            "min_ctas": st.integers(1, 32),
             "algorithm": st.sampled_from(["ring", "^nvls"]),
-            "aggregate": st.integers(1, 64), "log": st.sampled_from(["off", "tuning"]),
+            "aggregate": st.integers(1, 64),
+            "log": st.sampled_from(["off", "tuning"]),
         },
     )
-)  # fmt: skip
+)
 def test_a_text_and_its_canonical_form_say_the_same(given: dict[str, object]) -> None:
     text = " , ".join(f"{key}={value}" for key, value in reversed(given.items()))
     made = settings_of(text)

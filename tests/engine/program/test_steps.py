@@ -32,16 +32,32 @@ def test_every_step_can_be_said_in_words(op: str) -> None:
 @pytest.mark.parametrize(
     ("op", "name", "value"),
     [
-        ("send", "send", A), ("send", "peer", 1), ("send", "tag", 7), ("send", "dtype", "int32"),
-        ("recv", "recv", A), ("recv", "peer", 0), ("recv", "tag", 7),
-        ("isend", "request", R), ("irecv", "request", R), ("isend", "tag", 1), ("irecv", "tag", 1),
-        ("wait", "request", R), ("waitall", "requests", Requests(64, 64)),
-        ("bcast", "buf", A), ("bcast", "root", 2),
-        ("allreduce", "send", A), ("allreduce", "recv", B), ("allreduce", "op", "sum"),
-        ("allgather", "recv", B), ("alltoall", "send", B), ("reduce_scatter", "counts", (2, 6)),
-        ("compute", "ns", 12500), ("flip", "recv", A), ("flip", "iteration", 7),
+        ("send", "send", A),
+        ("send", "peer", 1),
+        ("send", "tag", 7),
+        ("send", "dtype", "int32"),
+        ("recv", "recv", A),
+        ("recv", "peer", 0),
+        ("recv", "tag", 7),
+        ("isend", "request", R),
+        ("irecv", "request", R),
+        ("isend", "tag", 1),
+        ("irecv", "tag", 1),
+        ("wait", "request", R),
+        ("waitall", "requests", Requests(64, 64)),
+        ("bcast", "buf", A),
+        ("bcast", "root", 2),
+        ("allreduce", "send", A),
+        ("allreduce", "recv", B),
+        ("allreduce", "op", "sum"),
+        ("allgather", "recv", B),
+        ("alltoall", "send", B),
+        ("reduce_scatter", "counts", (2, 6)),
+        ("compute", "ns", 12500),
+        ("flip", "recv", A),
+        ("flip", "iteration", 7),
     ],
-)  # fmt: skip
+)
 def test_operands_have_the_names_that_bindings_look_up(op: str, name: str, value: object) -> None:
     assert MADE[op][name] == value
 

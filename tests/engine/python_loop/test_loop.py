@@ -75,8 +75,10 @@ class TestSource:
         stage = Stage(((Lap(), note(0), Lap("a")), (note(1),), ()))
         source = compile_stage(stage, fake, {}).source
         assert [line.strip() for line in source.splitlines() if "if i" in line] == [
-            "if i % 3 == 0:", "elif i % 3 == 1:", "elif i % 3 == 2:",
-        ]  # fmt: skip
+            "if i % 3 == 0:",
+            "elif i % 3 == 1:",
+            "elif i % 3 == 2:",
+        ]
 
     def test_a_host_call_in_a_body_is_refused(self, fake: Fake) -> None:
         with pytest.raises(ValueError, match="fork"):

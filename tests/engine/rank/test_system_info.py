@@ -40,11 +40,17 @@ class TestBuildId:
     @pytest.mark.parametrize(
         "content",
         [
-            b"", b"text", b"\x7fELF", b"\x7fELF\x01\x01" + bytes(100),
-            elf(), elf((b"GNU", 1, ID)), elf((b"GNU", 3, ID), kind=6), elf((b"GNU", 3, ID))[:100],
+            b"",
+            b"text",
+            b"\x7fELF",
+            b"\x7fELF\x01\x01" + bytes(100),
+            elf(),
+            elf((b"GNU", 1, ID)),
+            elf((b"GNU", 3, ID), kind=6),
+            elf((b"GNU", 3, ID))[:100],
             elf((b"GNU", 3, ID))[:64],
         ],
-    )  # fmt: skip
+    )
     def test_is_none_where_there_is_none(self, tmp_path: Path, content: bytes) -> None:
         file = tmp_path / "lib.so"
         file.write_bytes(content)

@@ -43,8 +43,11 @@ def test_bounds() -> None:
 
 def test_other_sources() -> None:
     for key, source in (
-        ("baseline", "baseline"), ("efficiency", "lower bound"), ("drift", "drift"), ("interference", "interference"),
-    ):  # fmt: skip
+        ("baseline", "baseline"),
+        ("efficiency", "lower bound"),
+        ("drift", "drift"),
+        ("interference", "interference"),
+    ):
         found = one(f'benchmark = "allreduce"\n{key} = "20%"')
         assert (found.source, found.share) == (source, 0.2)
     found = one('benchmark = "allreduce"\nguideline = "reduce + osu_bcast"\ntolerance = "5%"')
@@ -60,7 +63,7 @@ def test_other_sources() -> None:
         ('benchmark = "latincy"\nmax = "5 us"', "benchmark 'latincy' unknown, the nearest is 'latency'"),
         ('benchmark = "latency"\nmax = "-5 us"', "f.toml:12: [criterion 1] key 'max': '-5 us' is no bound"),
         ('benchmark = "latency"\nmax = "5 uss"', "unknown unit 'uss' in '5 uss': did you mean us?"),
-        ('benchmark = "latency"\nmax = 5', "expected a text with a unit, as \"5 us\", or a table"),
+        ('benchmark = "latency"\nmax = 5', 'expected a text with a unit, as "5 us", or a table'),
         ('benchmark = "latency"\nmax = "5 us"\nmin = "6 us"', "6 us is more than max, 5 us: nothing can keep both"),
         ('benchmark = "latency"\nmax = "5 us"\nmin = "6 GB/s"', "mixes rate and time"),
         ('benchmark = "bcast"\nmax = "5 us"\nbackend = "mok"', "f.toml:13: [criterion 1] key 'backend': 'mok' is unkn"),
@@ -87,7 +90,7 @@ def test_other_sources() -> None:
         ('benchmark = "reduce"\ndrift = "5%"\nranks = 0', "expected a whole number from 1"),
         ('benchmark = "reduce"\ndrift = "5%"\ntype = "flaot32"', "float32"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_criterion(lines: str, said: str) -> None:
     assert said in refusal(criterion(lines))
 
@@ -95,13 +98,17 @@ def test_a_bad_criterion(lines: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("launchs = 3", "key 'launchs': unknown, the nearest is 'launches'"), ("launches = 0", "from 1 to 1000, got 0"),
-        ("launches = 5\nmost-launches = 3", "3 is less than launches, 5"), ('confidence = "5%"', "50% to 99.99%"),
-        ('undecided = "maybe"', "the nearest is"), ("allow-missing-nodes = 1", "expected true or false"),
-        ('beside = "alltoal -n 2"', "the nearest is 'alltoall'"), ('beside = "alltoall \'"', "not a command line"),
+        ("launchs = 3", "key 'launchs': unknown, the nearest is 'launches'"),
+        ("launches = 0", "from 1 to 1000, got 0"),
+        ("launches = 5\nmost-launches = 3", "3 is less than launches, 5"),
+        ('confidence = "5%"', "50% to 99.99%"),
+        ('undecided = "maybe"', "the nearest is"),
+        ("allow-missing-nodes = 1", "expected true or false"),
+        ('beside = "alltoal -n 2"', "the nearest is 'alltoall'"),
+        ('beside = "alltoall \'"', "not a command line"),
         ("nodes = 0", "from 1"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_rule(lines: str, said: str) -> None:
     assert said in refusal(f"[accept]\n{lines}\n")
 

@@ -55,7 +55,7 @@ def test_a_case_for_each_cell() -> None:
         ('benchmark = "allreduce"\nefficiency = "5%"', "a lower bound needs latency at up to 64 B and from 64 KiB on"),
         ('benchmark = "gather"\nguideline = "allgather"', "no entry of the suite measures gather: it has latency"),
     ],
-)  # fmt: skip
+)
 def test_a_criterion_about_nothing_is_refused(lines: str, said: str) -> None:
     with pytest.raises(UsageError, match=r"^f\.toml:\d+: ") as caught:
         cases(lines)
@@ -74,8 +74,9 @@ def test_a_guideline_is_measured_by_its_own_program() -> None:
     """On the ranks of the entry that has the benchmark, at its sizes or the criterion's."""
     found = cases('benchmark = "allreduce"\nranks = 4\nguideline = "reduce + bcast"')
     assert [(c.facts["benchmark"], c.size, c.facts["ranks"]) for c in found] == [
-        ("gl5_allreduce", 8, 4), ("gl5_allreduce", 65536, 4)
-    ]  # fmt: skip
+        ("gl5_allreduce", 8, 4),
+        ("gl5_allreduce", 65536, 4),
+    ]
     assert [c.name for c in found] == ["a, 8 B", "a, 64 KiB"] and needed(found[:1]) == {found[0].cell}
     at = cases('benchmark = "allreduce"\nmessage-size = "1K"\nguideline = "gl6"')
     assert [(c.facts["benchmark"], c.size) for c in at] == [("gl6_allreduce", 1024)] * 2

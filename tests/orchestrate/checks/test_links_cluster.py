@@ -78,10 +78,24 @@ def test_a_host_is_cut_off_in_the_middle_of_an_acceptance(tmp_path: Path) -> Non
     (tmp_path / "long.toml").write_text(SUITE)
     store = tmp_path / "store"
     with hosts(3) as cluster:
-        words = command(cluster, tmp_path, "accept", str(tmp_path / "long.toml"), "-n", "3", "--store", str(store),
-                        "--timeout", "6", "--no-correctness", "--format", "json")  # fmt: skip
-        child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
-                                 env=environment(**YIELD))  # fmt: skip
+        words = command(
+            cluster,
+            tmp_path,
+            "accept",
+            str(tmp_path / "long.toml"),
+            "-n",
+            "3",
+            "--store",
+            str(store),
+            "--timeout",
+            "6",
+            "--no-correctness",
+            "--format",
+            "json",
+        )
+        child = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment(**YIELD)
+        )
         try:
             until = time.monotonic() + 60
             while sum(path.read_bytes().count(b"\n") for path in store.rglob("*.jsonl")) < 5:

@@ -46,8 +46,11 @@ def test_cells_of_other_needs_have_launches_of_their_own_side_next_to_side() -> 
     script = Script()
     conduct([[0, 1], [2]], Design(Rules(), 1, 1), script)
     assert [(side, sorted(cells)) for side, cells, _ in script.asked] == [
-        ("BASE", [0, 1]), ("NEW", [0, 1]), ("BASE", [2]), ("NEW", [2]),
-    ]  # fmt: skip
+        ("BASE", [0, 1]),
+        ("NEW", [0, 1]),
+        ("BASE", [2]),
+        ("NEW", [2]),
+    ]
 
 
 def test_flagged_cells_alone_are_measured_again_and_a_change_is_then_said() -> None:

@@ -13,8 +13,14 @@ from omb_py.orchestrate.info.catalogue import Place
 from omb_py.orchestrate.info.doctor import Finding
 from omb_py.orchestrate.planning import validation
 
-OPEN_MPI = Probe("mpi", True, library="Open MPI", version="5.0", bindings={"native": "", "mpi4py": "too old"},
-                 facts={"mpiexec": "/x/mpiexec"})  # fmt: skip
+OPEN_MPI = Probe(
+    "mpi",
+    True,
+    library="Open MPI",
+    version="5.0",
+    bindings={"native": "", "mpi4py": "too old"},
+    facts={"mpiexec": "/x/mpiexec"},
+)
 MOCK = Probe("mock", True, library="mock", version="1.0")
 GONE = Probe("mpi", False, "no MPI library", "pip install mpich")
 
@@ -143,17 +149,33 @@ def test_text_and_json() -> None:
 
 def test_amount() -> None:
     assert [doctor.amount(n) for n in (512, 1536, 3 << 20, 5 << 30, 1 << 50)] == [
-        "512 B", "1.5 KiB", "3 MiB", "5 GiB", "1024 TiB",
-    ]  # fmt: skip
+        "512 B",
+        "1.5 KiB",
+        "3 MiB",
+        "5 GiB",
+        "1024 TiB",
+    ]
 
 
 def test_report_covers_this_machine(tmp_path: Path) -> None:
     findings = doctor.report([OPEN_MPI, MOCK], [], tmp_path, {})
     subjects = [f.subject for f in findings]
     for wanted in (
-        "Python", "omb-py", "backend mpi", "backend mock", "launcher mpiexec", "launcher srun", "launcher around",
-        "cores", "oversubscription", "CPU governor", "memory", "/dev/shm", "code generation", "store",
-    ):  # fmt: skip
+        "Python",
+        "omb-py",
+        "backend mpi",
+        "backend mock",
+        "launcher mpiexec",
+        "launcher srun",
+        "launcher around",
+        "cores",
+        "oversubscription",
+        "CPU governor",
+        "memory",
+        "/dev/shm",
+        "code generation",
+        "store",
+    ):
         assert wanted in subjects
     assert all(
         f.text and (f.fix or f.status == "ok" or f.subject.startswith(("launcher", "  binding"))) for f in findings

@@ -21,22 +21,38 @@ from omb_py.orchestrate.launching.allocation import (
 from omb_py.suites import find
 
 SLURM_BATCH = {
-    "SLURM_JOB_ID": "814", "SLURM_JOBID": "814", "SLURM_JOB_NODELIST": "node[01-04,7]",
-    "SLURM_JOB_NUM_NODES": "5", "SLURM_NNODES": "5", "SLURM_NTASKS": "17", "SLURM_NPROCS": "17",
-    "SLURM_TASKS_PER_NODE": "4(x4),1", "SLURM_JOB_CPUS_PER_NODE": "8(x4),2", "SLURM_CLUSTER_NAME": "alps",
-}  # fmt: skip
+    "SLURM_JOB_ID": "814",
+    "SLURM_JOBID": "814",
+    "SLURM_JOB_NODELIST": "node[01-04,7]",
+    "SLURM_JOB_NUM_NODES": "5",
+    "SLURM_NNODES": "5",
+    "SLURM_NTASKS": "17",
+    "SLURM_NPROCS": "17",
+    "SLURM_TASKS_PER_NODE": "4(x4),1",
+    "SLURM_JOB_CPUS_PER_NODE": "8(x4),2",
+    "SLURM_CLUSTER_NAME": "alps",
+}
 SLURM_SALLOC = {
-    "SLURM_JOB_ID": "9", "SLURM_JOB_NODELIST": "n1", "SLURM_TASKS_PER_NODE": "2", "SLURM_JOB_CPUS_PER_NODE": "2",
-}  # fmt: skip
+    "SLURM_JOB_ID": "9",
+    "SLURM_JOB_NODELIST": "n1",
+    "SLURM_TASKS_PER_NODE": "2",
+    "SLURM_JOB_CPUS_PER_NODE": "2",
+}
 PBS_PRO = {
-    "PBS_JOBID": "4711.pbs01", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_QUEUE": "workq", "PBS_NUM_PPN": "2",
-    "NCPUS": "2", "OMP_NUM_THREADS": "1",
-}  # fmt: skip
+    "PBS_JOBID": "4711.pbs01",
+    "PBS_ENVIRONMENT": "PBS_BATCH",
+    "PBS_QUEUE": "workq",
+    "PBS_NUM_PPN": "2",
+    "NCPUS": "2",
+    "OMP_NUM_THREADS": "1",
+}
 PBS_NODEFILE = "r1i0n0.ib0\nr1i0n0.ib0\nr1i0n3.ib0\nr1i0n3.ib0\n"
 FLUX_BATCH = {
-    "FLUX_URI": "local:///tmp/flux-abc/local-0", "FLUX_ENCLOSING_ID": "fA7b2", "FLUX_KVS_NAMESPACE": "job-1",
+    "FLUX_URI": "local:///tmp/flux-abc/local-0",
+    "FLUX_ENCLOSING_ID": "fA7b2",
+    "FLUX_KVS_NAMESPACE": "job-1",
     "FLUX_TERMINUS_SESSION": "0",
-}  # fmt: skip
+}
 
 
 def test_slurm() -> None:

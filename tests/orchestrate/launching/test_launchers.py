@@ -112,8 +112,13 @@ def test_open_mpi_must_be_told_what_to_pass_on(tmp_path: Path) -> None:
     words = command_for("mpiexec", PROGRAM, 2, pass_names=["MINE", "NOT_SET"], context=there).words
     passed = {words[k + 1] for k, word in enumerate(words) if word == "-x"}
     assert passed == {
-        "OMB_PY_CONTROL", "OMB_PY_TOKEN", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONPATH", "MINE",
-    }  # fmt: skip
+        "OMB_PY_CONTROL",
+        "OMB_PY_TOKEN",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "PYTHONPATH",
+        "MINE",
+    }
 
 
 def test_an_older_open_mpi_has_other_words(tmp_path: Path) -> None:

@@ -71,8 +71,9 @@ def test_each_backend_takes_the_bindings_that_it_has() -> None:
 def test_gloo_reduces_in_place_and_says_so_beside_mpi() -> None:
     asked = request("allreduce", "mpi", "gloo", sizes="8:8")
     assert {(launch.backend, c.in_place) for launch in plan(asked, 2, THERE) for c in launch.cells} == {
-        ("mpi", False), ("gloo", True)
-    }  # fmt: skip
+        ("mpi", False),
+        ("gloo", True),
+    }
     assert in_place_alone(asked, THERE) == [
         "gloo does allreduce in place, the others do not: -l makes all of them do so"
     ]
@@ -86,12 +87,16 @@ def test_several_devices_stand_in_one_table() -> None:
     assert [skip.what for skip in skips] == ["nccl on cpu"] and "no buffers on cpu" in skips[0].reason
     needs = [(launch.backend, launch.needs.device, launch.needs.share_device) for launch in plan(left, 2, THERE)]
     assert needs == [
-        ("mpi", "cpu", False), ("mpi", "sim", True), ("gloo", "cpu", False), ("gloo", "sim", True),
+        ("mpi", "cpu", False),
+        ("mpi", "sim", True),
+        ("gloo", "cpu", False),
+        ("gloo", "sim", True),
         ("nccl", "sim", True),
-    ]  # fmt: skip
+    ]
     assert {(c.device, c.staging) for launch in plan(left, 2, THERE) for c in launch.cells if c.backend == "mpi"} == {
-        ("cpu", ""), ("sim", "auto")
-    }  # fmt: skip
+        ("cpu", ""),
+        ("sim", "auto"),
+    }
     assert narrowed(replace(left), THERE) == (left, []), "what was left out is not told twice"
 
 
@@ -140,10 +145,18 @@ def test_a_launch_that_cannot_start_leaves_the_others(
 def test_two_simulated_sides_stand_beside_each_other(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     """One table, sorted by size, with the fastest marked."""
     rows: list[Mapping[str, Any]] = [
-        {"benchmark": "allreduce", "backend": b, "binding": "x", "dtype": "int32", "size_bytes": s, "value": v,
-         "unit": "us", "window": None}
+        {
+            "benchmark": "allreduce",
+            "backend": b,
+            "binding": "x",
+            "dtype": "int32",
+            "size_bytes": s,
+            "value": v,
+            "unit": "us",
+            "window": None,
+        }
         for b, s, v in (("mpi", 8, 1.0), ("mpi", 16, 9.0), ("gloo", 8, 5.0), ("gloo", 16, 6.0))
-    ]  # fmt: skip
+    ]
     from omb_py.orchestrate.running.printers import AtEnd
 
     printer = AtEnd("table")

@@ -61,8 +61,11 @@ def test_counts_do_not_stick_across_types() -> None:
     """OMB keeps the large counts for the next type of -T all; we do not."""
     (launch,) = plan(Request("bcast", dtypes=("char", "int32"), sizes="8K:16K"), 2)
     assert [(c.dtype, c.size, c.iterations) for c in launch.cells] == [
-        ("char", 8192, 1000), ("char", 16384, 100), ("int32", 8192, 1000), ("int32", 16384, 100),
-    ]  # fmt: skip
+        ("char", 8192, 1000),
+        ("char", 16384, 100),
+        ("int32", 8192, 1000),
+        ("int32", 16384, 100),
+    ]
 
 
 def test_sizes_that_hold_no_element_are_skipped() -> None:
@@ -76,9 +79,11 @@ def test_sizes_that_hold_no_element_are_skipped() -> None:
 def test_bindings_need_launches_of_their_own() -> None:
     launches = plan(Request("barrier", bindings=("native", "mpi4py"), launches=2), 2)
     assert [(p.index, p.thread_level, [c.binding for c in p.cells]) for p in launches] == [
-        (0, "funneled", ["native"]), (1, "multiple", ["mpi4py"]),
-        (2, "funneled", ["native"]), (3, "multiple", ["mpi4py"]),
-    ]  # fmt: skip
+        (0, "funneled", ["native"]),
+        (1, "multiple", ["mpi4py"]),
+        (2, "funneled", ["native"]),
+        (3, "multiple", ["mpi4py"]),
+    ]
 
 
 def test_equal_needs_share_a_launch() -> None:
@@ -136,7 +141,7 @@ def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str
         Request(name, thread_level=level, backends=(backend,), ranks=ranks)
         for name, level, backend, ranks in asked
         if find(name).ranks.admits(ranks) and (level, find(name).needs.thread_level) != ("single", "multiple")
-    ]  # fmt: skip
+    ]
     made = plan_all(requests)
     assert len({(p.backend, p.ranks, p.needs) for p in made}) == len(made)
     alone = [cell for request in requests for p in plan_all([request]) for cell in p.cells]

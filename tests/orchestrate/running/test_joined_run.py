@@ -24,8 +24,12 @@ def under_mpiexec(
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [MPIEXEC, "-n", str(ranks), sys.executable, *python, *words],
-        capture_output=True, text=True, timeout=60, env={**os.environ, **AS_ROOT, **OVERSUBSCRIBE}, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **AS_ROOT, **OVERSUBSCRIBE},
+        check=False,
+    )
 
 
 @pytest.mark.mpi
@@ -66,8 +70,12 @@ def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
     env = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
     told = subprocess.run(
         [sys.executable, "-m", "omb_py", "allreduce", "--store", str(tmp_path)],
-        capture_output=True, text=True, timeout=60, env={**os.environ, **AS_ROOT, **env}, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **AS_ROOT, **env},
+        check=False,
+    )
     assert told.returncode == 3
     assert "did not join one world" in told.stderr.splitlines()[-1]
 
@@ -77,7 +85,9 @@ def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     chosen, skips = _fitting(launches)
     assert chosen is launches[0]
     assert [skip.what for skip in skips] == [
-        "mpi at thread level multiple", "launch 3", "mpi at thread level multiple",
-    ]  # fmt: skip
+        "mpi at thread level multiple",
+        "launch 3",
+        "mpi at thread level multiple",
+    ]
     assert "started once, for mpi at thread level funneled" in skips[0].reason
     assert "one launch" in skips[1].reason

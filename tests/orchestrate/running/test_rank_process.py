@@ -29,9 +29,14 @@ print(json.dumps(asked))
 
 def _reserved(seed: int) -> list[list[str]]:
     done = subprocess.run(
-        [sys.executable, "-c", ORDER, *BENCHMARKS], cwd=ROOT, capture_output=True, text=True, check=True,
-        env=environment(PYTHONHASHSEED=str(seed)), stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-c", ORDER, *BENCHMARKS],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(PYTHONHASHSEED=str(seed)),
+        stdin=subprocess.DEVNULL,
+    )
     return list(json.loads(done.stdout))
 
 

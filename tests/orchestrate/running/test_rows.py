@@ -30,11 +30,21 @@ def cell(benchmark: str, **changes: Any) -> dict[str, Any]:
 
 def message(cell: dict[str, Any], slowest: list[float], average: list[float], means: list[float], **more: Any) -> Any:
     return {
-        "cell": cell, "iterations": len(slowest), "warmup": 2, "stop_reason": "fixed", "program_hash": "abc",
+        "cell": cell,
+        "iterations": len(slowest),
+        "warmup": 2,
+        "stop_reason": "fixed",
+        "program_hash": "abc",
         "series": {"time": {"max": encode(np.array(slowest)), "avg": encode(np.array(average))}},
-        "laps": {"time": means}, "slowest_rank_share": [0.0] * len(means), "skew_us": 0.5,
-        "validated": None, "wrong_bytes": None, "elapsed_s": 1.0, "bytes_moved": None, **more,
-    }  # fmt: skip
+        "laps": {"time": means},
+        "slowest_rank_share": [0.0] * len(means),
+        "skew_us": 0.5,
+        "validated": None,
+        "wrong_bytes": None,
+        "elapsed_s": 1.0,
+        "bytes_moved": None,
+        **more,
+    }
 
 
 def row(told: Any, facts: dict[str, Any] = FACTS) -> dict[str, Any]:

@@ -29,9 +29,14 @@ def rows_of(text: str) -> list[list[str]]:
 def test_text_of_an_allreduce_from_known_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # rank 0 takes 10 and 12 µs in turn, rank 1 takes 20 and 26: means 11 and 23, average over ranks 15 and 19
     request = mock(
-        "allreduce", tmp_path, sizes="8:8", iterations="4", full=True, percentiles=(50, 99),
+        "allreduce",
+        tmp_path,
+        sizes="8:8",
+        iterations="4",
+        full=True,
+        percentiles=(50, 99),
         mock="series=10us/12us:20us/26us",
-    )  # fmt: skip
+    )
     assert execute(request) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[:3] == ["", "# OSU MPI Allreduce Latency Test v7.5", "# Datatype: MPI_INT."]
@@ -190,10 +195,10 @@ class Stumbling:
     def __init__(self, folder: Path, times: int) -> None:
         self.count, script = folder / "count", folder / "launcher"
         script.write_text(
-            f'#!/bin/sh\necho x >> {self.count}\nif [ $(wc -l < {self.count}) -le {times} ]; then\n'
+            f"#!/bin/sh\necho x >> {self.count}\nif [ $(wc -l < {self.count}) -le {times} ]; then\n"
             'echo "The PMIx server\'s listener thread failed to start. We cannot"; echo continue.; exit 213\nfi\n'
             "echo no such host; exit 1\n"
-        )  # fmt: skip
+        )
         script.chmod(0o755)
         self.words = (str(script),)
 

@@ -13,9 +13,15 @@ from omb_py.orchestrate.running.soak import Drift
 
 def row(size: int, number: int, median: float) -> dict[str, Any]:
     return {
-        "benchmark": "bcast", "backend": "mpi", "binding": "native", "dtype": "char", "op": None, "size_bytes": size,
-        "median_us": median, "parameters": {"pass": str(number)} if number else {},
-    }  # fmt: skip
+        "benchmark": "bcast",
+        "backend": "mpi",
+        "binding": "native",
+        "dtype": "char",
+        "op": None,
+        "size_bytes": size,
+        "median_us": median,
+        "parameters": {"pass": str(number)} if number else {},
+    }
 
 
 def test_a_pass_is_compared_with_the_first_when_it_is_over() -> None:

@@ -62,9 +62,10 @@ def test_tables_one_after_the_other_and_one_run(tmp_path: Path, capsys: pytest.C
     frame = load(tmp_path)
     assert frame["run_id"].nunique() == 1 and frame["launch_id"].nunique() == 1
     assert list(zip(frame["benchmark"], frame["size_bytes"], strict=True)) == [
-        (name, size) for name, sizes in (("latency", (8, 16, 32)), ("bcast", (8, 16, 32)), ("allreduce", (8, 16)))
+        (name, size)
+        for name, sizes in (("latency", (8, 16, 32)), ("bcast", (8, 16, 32)), ("allreduce", (8, 16)))
         for size in sizes
-    ]  # fmt: skip
+    ]
     assert {tags["suite"] for tags in frame["tags"]} == {"mine"}
     assert len({tags[CELL_TAG] for tags in frame["tags"]}) == 8, "every cell has a name of its own"
 
@@ -80,8 +81,10 @@ def test_what_differs_is_printed_above_the_table(tmp_path: Path, capsys: pytest.
 def test_other_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_suite(suite(TWO, tmp_path, format="json")) == 0
     assert Counter(row["benchmark"] for row in json.loads(capsys.readouterr().out)) == {
-        "latency": 3, "bcast": 3, "allreduce": 2,
-    }  # fmt: skip
+        "latency": 3,
+        "bcast": 3,
+        "allreduce": 2,
+    }
     assert run_suite(suite(TWO, tmp_path, format="table")) == 0
     out = capsys.readouterr().out
     assert [out.count(f"{name} · mock") for name in ("latency", "bcast", "allreduce")] == [1, 1, 1]
@@ -118,8 +121,13 @@ def test_a_hang_is_a_failure_and_the_rest_goes_on(tmp_path: Path, capsys: pytest
     assert "omb-py: failed: latency: " in err and "omb-py: failed: bcast: " in err
     frame = load(tmp_path)
     assert list(zip(frame["benchmark"], frame["size_bytes"], strict=True)) == [
-        ("latency", 8), ("latency", 16), ("bcast", 8), ("bcast", 16), ("allreduce", 8), ("allreduce", 16),
-    ]  # fmt: skip
+        ("latency", 8),
+        ("latency", 16),
+        ("bcast", 8),
+        ("bcast", 16),
+        ("allreduce", 8),
+        ("allreduce", 16),
+    ]
 
 
 def test_want_of_memory_is_found_sweep_by_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,8 +170,9 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_text(text)
     victim = subprocess.Popen(
         [sys.executable, "-m", "omb_py", "run", str(file), "--store", str(store), "--quiet"],
-        stdout=subprocess.DEVNULL, cwd=ROOT,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        cwd=ROOT,
+    )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and victim.poll() is None:
         lines = [path.read_bytes().count(b"\n") for path in (store / ".journal").glob("*.jsonl")]
@@ -260,8 +269,10 @@ def test_ranks_that_never_began_are_given_up_together(tmp_path: Path) -> None:
     run = new_run(requests[0], [launch])
     rest, skips = after(EnvironmentProblem("no mpiexec"), launch, run)
     assert rest == [] and [(skip.what, skip.failed) for skip in skips] == [
-        ("latency", False), ("bcast", False), ("allreduce", False),
-    ]  # fmt: skip
+        ("latency", False),
+        ("bcast", False),
+        ("allreduce", False),
+    ]
 
 
 REAL = """name = "real"
@@ -311,8 +322,11 @@ def test_inside_a_foreign_launcher(tmp_path: Path) -> None:
     told = under_mpiexec(2, *words)
     assert told.returncode == 0, told.stderr
     assert [told.stdout.count(f"# OSU MPI {name}") for name in ("Latency", "Allreduce", "Broadcast", "Barrier")] == [
-        1, 1, 0, 0,
-    ]  # fmt: skip
+        1,
+        1,
+        0,
+        0,
+    ]
     skipped = [line for line in told.stderr.splitlines() if "skipped: " in line]
     assert skipped == [
         "omb-py: skipped: barrier: it is to be measured on 3 ranks, and this job has 2",

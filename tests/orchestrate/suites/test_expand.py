@@ -53,13 +53,18 @@ def test_a_text_is_one_value_in_the_command_lines_grammar() -> None:
 
 
 def test_values_are_read_as_on_the_command_line() -> None:
-    lines = ("iterations = 7", "warmup = 0", 'precision = "2%"', "time-limit = 1.5", "validation = true",
-             'tail-lat = "50,99"', 'type = ["char", "float64"]')  # fmt: skip
+    lines = (
+        "iterations = 7",
+        "warmup = 0",
+        'precision = "2%"',
+        "time-limit = 1.5",
+        "validation = true",
+        'tail-lat = "50,99"',
+        'type = ["char", "float64"]',
+    )
     first, second = requests(entry(*lines))
     assert (first.iterations, first.warmup, first.precision, first.time_limit) == ("7", 0, 0.02, 1.5)
-    assert (first.validate, first.percentiles, first.dtypes, second.dtypes) == (
-        True, (50, 99), ("char",), ("float64",)
-    )  # fmt: skip
+    assert (first.validate, first.percentiles, first.dtypes, second.dtypes) == (True, (50, 99), ("char",), ("float64",))
     (bare,) = requests(entry("tail-lat = true", "full = [true]", benchmarks='"allreduce"'))
     assert (bare.percentiles, bare.full) == ((50, 90, 99), True)
 

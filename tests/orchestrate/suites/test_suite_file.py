@@ -48,7 +48,7 @@ def test_what_a_file_says() -> None:
     assert (first.number, first.line, first.ranks) == (1, 8, (2,))
     assert [(s.key, s.value, s.line, s.place) for s in first.options] == [
         ("window-size", [32, 64], 14, "[entry 1]"),
-    ]  # fmt: skip
+    ]
     assert second.ranks == (2, "max") and second.options == ()
 
 

@@ -14,11 +14,24 @@ from omb_py.orchestrate.suites.toml_lines import Path, key_lines
 NAMES = st.sampled_from(["a", "b-1", "_", "42", '"c d"', "'e.f'", '"g\\"\\u0041"', '"]"', "'#'", '"="'])
 FILLERS = st.sampled_from(
     [
-        "# a comment = [1]", "", '"""\n"two" \\""" \nlines"""', "'''\n'#' = [\n'''", '"a # b [ ] \\" ="', "'\\'",
-        "1979-05-27 07:32:00", "-1.5e3", "true", '"""four quotes""""', "'''four quotes''''", '""""x"""', '""', "''",
-        "[\n1, # [\n 2,\n]", '{ x = "}", y = [1, {z = \']\'}] }',
+        "# a comment = [1]",
+        "",
+        '"""\n"two" \\""" \nlines"""',
+        "'''\n'#' = [\n'''",
+        '"a # b [ ] \\" ="',
+        "'\\'",
+        "1979-05-27 07:32:00",
+        "-1.5e3",
+        "true",
+        '"""four quotes""""',
+        "'''four quotes''''",
+        '""""x"""',
+        '""',
+        "''",
+        "[\n1, # [\n 2,\n]",
+        "{ x = \"}\", y = [1, {z = ']'}] }",
     ]
-)  # fmt: skip
+)
 SHAPES = st.recursive(st.just("line"), lambda inner: st.lists(inner, max_size=3), max_leaves=5)
 
 

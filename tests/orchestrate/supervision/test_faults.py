@@ -83,9 +83,21 @@ def test_stopped_rank_is_named_within_the_timeout(tmp_path: Path) -> None:
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_receive_that_never_comes_is_named(binding: str, tmp_path: Path) -> None:
     run = Run(
-        tmp_path, "latency", "-n", "2", "-m", "8:32", "-i", "50", "--timeout", "8",
-        "--inject", "lost:1:32", "--binding", binding,
-    )  # fmt: skip
+        tmp_path,
+        "latency",
+        "-n",
+        "2",
+        "-m",
+        "8:32",
+        "-i",
+        "50",
+        "--timeout",
+        "8",
+        "--inject",
+        "lost:1:32",
+        "--binding",
+        binding,
+    )
     code, out, err = run.finish()
     last = err.rstrip().splitlines()[-1]
     assert code == 3

@@ -36,11 +36,13 @@ def test_sizes_are_those_of_the_benchmarks() -> None:
     assert of("ddp:model=mlp") == {("allreduce", n, "float32", True) for n in (1607680, 1071144)}
     parameters = 669_706 * 4 + 8  # in whole elements for each of 4 ranks
     assert of("zero:model=mlp") == {
-        ("reduce_scatter_block", parameters, "float32", False), ("allgather", parameters // 4, "", False)
-    }  # fmt: skip
+        ("reduce_scatter_block", parameters, "float32", False),
+        ("allgather", parameters // 4, "", False),
+    }
     assert of("ulysses:layers=1") >= {("alltoall", 1024 // 4 * 768 * 2 // 4, "", False)}
-    hot = {ask.size_bytes for own in asks(parse_workload("moe:tokens=4,hidden=64,experts=8,traffic=hot"), 4)
-           for ask in own}  # fmt: skip
+    hot = {
+        ask.size_bytes for own in asks(parse_workload("moe:tokens=4,hidden=64,experts=8,traffic=hot"), 4) for ask in own
+    }
     even = {ask.size_bytes for own in asks(parse_workload("moe:tokens=4,hidden=64,experts=8"), 4) for ask in own}
     assert max(hot) > max(even)
     assert {a.benchmark for a in asks(parse_workload("ring"), 2)[0]} == {MESSAGES}

@@ -23,11 +23,16 @@ def test_which_cells_it_covers() -> None:
 @pytest.mark.parametrize(
     ("metric", "more", "value"),
     [
-        ("median", {}, 4.0), ("busbw", {"busbw_gbps": 1.5}, 1500.0), ("bandwidth", {}, None),
-        ("bandwidth", {"unit": "MB/s", "value": 9.0}, 9.0), ("overlap", {"metrics": {"overlap_pct": 30.0}}, 30.0),
-        ("overlap", {}, None), ("stolen", {"mean_us": 5.0, "min_us": 4.0}, 25.0), ("stolen", {"min_us": 0.0}, None),
+        ("median", {}, 4.0),
+        ("busbw", {"busbw_gbps": 1.5}, 1500.0),
+        ("bandwidth", {}, None),
+        ("bandwidth", {"unit": "MB/s", "value": 9.0}, 9.0),
+        ("overlap", {"metrics": {"overlap_pct": 30.0}}, 30.0),
+        ("overlap", {}, None),
+        ("stolen", {"mean_us": 5.0, "min_us": 4.0}, 25.0),
+        ("stolen", {"min_us": 0.0}, None),
     ],
-)  # fmt: skip
+)
 def test_metrics(metric: str, more: dict[str, object], value: float | None) -> None:
     assert METRICS[metric].read(row(4.0, **more)) == value
 

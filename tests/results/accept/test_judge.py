@@ -21,10 +21,14 @@ def word(made: Case, found: Evidence, questions: int = 1) -> str:
 @pytest.mark.parametrize(
     ("medians", "said"),
     [
-        ((8.0, 8.1, 7.9), "PASS"), ((12.0, 12.1, 11.9), "FAIL"), ((9.0, 11.0, 10.0), "MARGINAL"), ((8.0,), "MARGINAL"),
-        ((10.0, 10.0), "PASS"), ((1.0, 12.0, 12.0), "MARGINAL"),
+        ((8.0, 8.1, 7.9), "PASS"),
+        ((12.0, 12.1, 11.9), "FAIL"),
+        ((9.0, 11.0, 10.0), "MARGINAL"),
+        ((8.0,), "MARGINAL"),
+        ((10.0, 10.0), "PASS"),
+        ((1.0, 12.0, 12.0), "MARGINAL"),
     ],
-)  # fmt: skip
+)
 def test_a_contract(medians: tuple[float, ...], said: str) -> None:
     assert word(case(), evidence(*medians)) == said
 

@@ -13,10 +13,16 @@ from omb_py.results.accept.quantities import UNITS, in_unit, parse_quantity, par
 @pytest.mark.parametrize(
     ("text", "value", "kind"),
     [
-        ("5 us", 5.0, "time"), ("0.5ms", 500.0, "time"), (".5 µs", 0.5, "time"), ("2e3 ns", 2.0, "time"),
-        ("12 GB/s", 12000.0, "rate"), ("100 Gbit/s", 12500.0, "rate"), ("5%", 5.0, "share"), ("0 %", 0.0, "share"),
+        ("5 us", 5.0, "time"),
+        ("0.5ms", 500.0, "time"),
+        (".5 µs", 0.5, "time"),
+        ("2e3 ns", 2.0, "time"),
+        ("12 GB/s", 12000.0, "rate"),
+        ("100 Gbit/s", 12500.0, "rate"),
+        ("5%", 5.0, "share"),
+        ("0 %", 0.0, "share"),
     ],
-)  # fmt: skip
+)
 def test_units(text: str, value: float, kind: str) -> None:
     found = parse_quantity(text)
     assert found.value == pytest.approx(value) and found.kind == kind
@@ -25,11 +31,19 @@ def test_units(text: str, value: float, kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("5", "has no unit"), ("five us", "is no quantity"), ("5 uss", "did you mean us?"), ("-5 us", "0 or more"),
-        ("0 us", "every time is more than 0"), ("5 gb/s", "did you mean GB/s?"), ("1e999 s", "0 or more"),
-        ("5 us us", "unknown unit"), ("", "is no quantity"), ("nan us", "is no quantity"), ("5 GiB/s", "GB/s"),
+        ("5", "has no unit"),
+        ("five us", "is no quantity"),
+        ("5 uss", "did you mean us?"),
+        ("-5 us", "0 or more"),
+        ("0 us", "every time is more than 0"),
+        ("5 gb/s", "did you mean GB/s?"),
+        ("1e999 s", "0 or more"),
+        ("5 us us", "unknown unit"),
+        ("", "is no quantity"),
+        ("nan us", "is no quantity"),
+        ("5 GiB/s", "GB/s"),
     ],
-)  # fmt: skip
+)
 def test_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=r"^[^\n]+$") as caught:
         parse_quantity(text)
@@ -59,8 +73,15 @@ def test_shares() -> None:
 
 @pytest.mark.parametrize(
     ("value", "kind", "text"),
-    [(1.23456, "time", "1.235 us"), (12345.0, "time", "12.35 ms"), (1e-6, "time", "0.000001 us"), (0.0, "share", "0 %"),
-     (999.0, "rate", "999 MB/s"), (1500.0, "rate", "1.5 GB/s"), (float("inf"), "time", "unknown")],
-)  # fmt: skip
+    [
+        (1.23456, "time", "1.235 us"),
+        (12345.0, "time", "12.35 ms"),
+        (1e-6, "time", "0.000001 us"),
+        (0.0, "share", "0 %"),
+        (999.0, "rate", "999 MB/s"),
+        (1500.0, "rate", "1.5 GB/s"),
+        (float("inf"), "time", "unknown"),
+    ],
+)
 def test_for_a_reader(value: float, kind: str, text: str) -> None:
     assert in_unit(value, kind) == text  # type: ignore[arg-type]

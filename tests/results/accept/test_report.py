@@ -40,14 +40,17 @@ def verdicts(*found: Verdict, **more: object) -> Verdicts:
 @pytest.mark.parametrize(
     ("found", "word", "code", "strict"),
     [
-        (verdicts(GOOD), "PASS", 0, 0), (verdicts(GOOD, OPEN), "MARGINAL", 0, 4), (verdicts(GOOD, LOST), "ERROR", 3, 3),
-        (verdicts(BAD, LOST, OPEN), "FAIL", 1, 1), (verdicts(), "ERROR", 3, 3),
+        (verdicts(GOOD), "PASS", 0, 0),
+        (verdicts(GOOD, OPEN), "MARGINAL", 0, 4),
+        (verdicts(GOOD, LOST), "ERROR", 3, 3),
+        (verdicts(BAD, LOST, OPEN), "FAIL", 1, 1),
+        (verdicts(), "ERROR", 3, 3),
         (verdicts(GOOD, checked=[Checked("bcast", "FAIL", "8 wrong bytes")]), "FAIL", 1, 1),
         (verdicts(GOOD, checked=[Checked("bcast", "SKIPPED", "no such function")]), "PASS", 0, 0),
         (verdicts(GOOD, incidents=[Incident("bcast", "rank 1 died", failed=True)]), "ERROR", 3, 3),
         (verdicts(GOOD, incidents=[Incident("bcast", "no such function", failed=False)]), "PASS", 0, 0),
     ],
-)  # fmt: skip
+)
 def test_one_word_and_the_exit_code(found: Verdicts, word: str, code: int, strict: int) -> None:
     assert found.word == word and exit_code(found) == code and exit_code(found, strict=True) == strict
 
@@ -64,6 +67,7 @@ def test_json_holds_every_launch_and_nothing_that_is_not_finite() -> None:
     told = as_dict(verdicts(OPEN, verdict(8.0)))
     text = json.dumps(told, allow_nan=False, default=str)
     assert json.loads(text)["verdicts"][0]["launches"] == [
-        {"launch_id": "r-0", "value": pytest.approx(9.0)}, {"launch_id": "r-1", "value": pytest.approx(11.0)},
-    ]  # fmt: skip
+        {"launch_id": "r-0", "value": pytest.approx(9.0)},
+        {"launch_id": "r-1", "value": pytest.approx(11.0)},
+    ]
     assert told["verdicts"][1]["high"] is None

@@ -51,8 +51,9 @@ def test_bindings_of_one_backend_are_told_apart_and_types_are_apart() -> None:
     assert sentences(rows) == ["allreduce: mpi native is fastest at every size"]
     rows += [row("gloo", 8, 1, dtype="float32"), row("mpi", 8, 2, dtype="float32", binding="native")]
     assert sentences(rows) == [
-        "allreduce float32: gloo is fastest at every size", "allreduce int32: mpi native is fastest at every size"
-    ]  # fmt: skip
+        "allreduce float32: gloo is fastest at every size",
+        "allreduce int32: mpi native is fastest at every size",
+    ]
 
 
 def test_a_row_without_a_value_is_nobodys_rival() -> None:

@@ -38,8 +38,12 @@ def test_a_step_is_named() -> None:
 def test_wandering_is_not_taken_for_knowledge() -> None:
     """Of passes that know of each other the error is wider: a drift of nothing is called one as rarely as is said."""
     for launches, correlation, most in (
-        ((30,), 0.0, 0.06), ((30,), 0.5, 0.065), ((60,), 0.6, 0.065), ((10,), 0.5, 0.08), ((10, 10, 10), 0.5, 0.05),
-    ):  # fmt: skip
+        ((30,), 0.0, 0.06),
+        ((30,), 0.5, 0.065),
+        ((60,), 0.6, 0.065),
+        ((10,), 0.5, 0.08),
+        ((10, 10, 10), 0.5, 0.05),
+    ):
         assert max(rates(launches, correlation, 1000)) <= most, (launches, correlation)
 
 

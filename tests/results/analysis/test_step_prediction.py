@@ -21,17 +21,36 @@ SIDE = {"backend": "mpi", "binding": "native", "library": "MPICH", "device": "cp
 
 
 def sweep(
-    benchmark: str, ranks: int, time: Callable[[int], float], sizes: Iterable[int] = SIZES, launches: int = 2,
+    benchmark: str,
+    ranks: int,
+    time: Callable[[int], float],
+    sizes: Iterable[int] = SIZES,
+    launches: int = 2,
     **more: Any,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     rows = []
     for launch, size in itertools.product(range(launches), sizes):
-        row = blank_row() | SIDE | {
-            "benchmark": benchmark, "ranks": ranks, "size_bytes": size, "metric": "latency", "unit": "us",
-            "source": "omb-py", "statistic": "median", "launch_id": f"{benchmark}{ranks}-{launch}",
-            "started_at": "2026-10-01T12:00:00", "time_us": time(size), "dtype": "float32", "cache": "hot",
-            "datatype_layout": "contiguous", "in_place": False,
-        } | more  # fmt: skip
+        row = (
+            blank_row()
+            | SIDE
+            | {
+                "benchmark": benchmark,
+                "ranks": ranks,
+                "size_bytes": size,
+                "metric": "latency",
+                "unit": "us",
+                "source": "omb-py",
+                "statistic": "median",
+                "launch_id": f"{benchmark}{ranks}-{launch}",
+                "started_at": "2026-10-01T12:00:00",
+                "time_us": time(size),
+                "dtype": "float32",
+                "cache": "hot",
+                "datatype_layout": "contiguous",
+                "in_place": False,
+            }
+            | more
+        )
         rows.append(row)
     return rows
 
@@ -104,10 +123,12 @@ def test_a_reduction_is_of_its_type_and_a_copy_of_any() -> None:
 
 def test_the_curve_that_is_most_like_the_call_is_taken() -> None:
     rows = [
-        *sweep("allreduce", 2, line(2, 0)), *sweep("allreduce", 2, line(1, 0), in_place=True, launches=1),
+        *sweep("allreduce", 2, line(2, 0)),
+        *sweep("allreduce", 2, line(1, 0), in_place=True, launches=1),
         *sweep("allreduce", 2, line(9, 0), in_place=True, cache="rotate"),
-        *sweep("allreduce", 2, line(7, 0), nodes=2), *sweep("allreduce", 2, line(8, 0), library="Open MPI"),
-    ]  # fmt: skip
+        *sweep("allreduce", 2, line(7, 0), nodes=2),
+        *sweep("allreduce", 2, line(8, 0), library="Open MPI"),
+    ]
     (found, plain) = (
         predict_step([[Ask("a", "allreduce", 64, "float32", in_place=here)]] * 2, curves(rows, 2)).serial_us
         for here in (True, False)
@@ -131,8 +152,11 @@ def test_alone_a_rank_takes_no_time() -> None:
 
 class TestTimeline:
     def test_the_last_to_come_lets_all_go(self) -> None:
-        calls = [[Ask("pair", "bcast", members=(0, 1)), Ask("all", "bcast")], [Ask("pair", "bcast", members=(0, 1)),
-                 Ask("all", "bcast")], [Ask("all", "bcast")]]  # fmt: skip
+        calls = [
+            [Ask("pair", "bcast", members=(0, 1)), Ask("all", "bcast")],
+            [Ask("pair", "bcast", members=(0, 1)), Ask("all", "bcast")],
+            [Ask("all", "bcast")],
+        ]
         assert timeline(calls, flat(2)) == [{"pair": 2, "all": 2}, {"pair": 2, "all": 2}, {"all": 4}]
 
     def test_of_members_that_differ_the_largest_holds(self) -> None:
@@ -153,16 +177,19 @@ class TestTimeline:
         """A server gets two messages one after the other, while it sends one."""
         server = Ask("s", MESSAGES, sends=(Message(1, 8),), receives=(Message(1, 8), Message(2, 8)))
         calls = [
-            [server], [Ask("w", MESSAGES, sends=(Message(0, 8),), receives=(Message(0, 8),))],
+            [server],
+            [Ask("w", MESSAGES, sends=(Message(0, 8),), receives=(Message(0, 8),))],
             [Ask("w", MESSAGES, sends=(Message(0, 8),))],
-        ]  # fmt: skip
+        ]
         assert timeline(calls, flat(5)) == [{"s": 10}, {"w": 5}, {"w": 5}]
 
     def test_a_message_begins_when_both_have_come(self) -> None:
         late = Ask("late", "bcast", members=(1, 2))
         calls = [
-            [Ask("m", MESSAGES, sends=(Message(1, 8),))], [late, Ask("m", MESSAGES, receives=(Message(0, 8),))], [late]
-        ]  # fmt: skip
+            [Ask("m", MESSAGES, sends=(Message(1, 8),))],
+            [late, Ask("m", MESSAGES, receives=(Message(0, 8),))],
+            [late],
+        ]
         assert timeline(calls, flat(1)) == [{"m": 2}, {"late": 1, "m": 1}, {"late": 1}]
 
     def test_tags_and_order_tell_messages_apart(self) -> None:

@@ -30,10 +30,18 @@ def pair(ratio: float, launches: int = 8, spread: float = 0.02, seed: int = 1, *
 
 def row(launch: int, side: str, us: float, **more: Any) -> dict[str, Any]:
     usual = {
-        "family": "guideline", "launch_id": f"r-{launch}", "benchmark": "gl9_bcast", "size_bytes": 64, "ranks": 4,
-        "nodes": 1, "library": "Open MPI", "library_version": "5.0.11", "backend": "mpi", "median_us": us,
+        "family": "guideline",
+        "launch_id": f"r-{launch}",
+        "benchmark": "gl9_bcast",
+        "size_bytes": 64,
+        "ranks": 4,
+        "nodes": 1,
+        "library": "Open MPI",
+        "library_version": "5.0.11",
+        "backend": "mpi",
+        "median_us": us,
         "parameters": {"side": side, "guideline": "bcast ≤ scatter + allgather"},
-    }  # fmt: skip
+    }
     return {**usual, **more}
 
 
@@ -95,8 +103,11 @@ def test_fresh_launches_decide() -> None:
 
 
 def test_stored_rows_say_their_look() -> None:
-    rows = [row(k, s, us, tags={"guideline_look": f"{1 + k // 4}/3"}) for k in range(8)
-            for s, us in (("left", 20.0 + k), ("right", 10.0))]  # fmt: skip
+    rows = [
+        row(k, s, us, tags={"guideline_look": f"{1 + k // 4}/3"})
+        for k in range(8)
+        for s, us in (("left", 20.0 + k), ("right", 10.0))
+    ]
     found = by_look(rows)
     assert sorted(found) == [(1, 3), (2, 3)] and found[2, 3][0].left_us == (24.0, 25.0, 26.0, 27.0)
     assert list(by_look([row(0, "left", 1.0), row(0, "right", 1.0)])) == [(1, 1)]
@@ -114,9 +125,15 @@ def test_two_reports_do_not_contradict_each_other() -> None:
             cells, looks, words = list(range(len(ratios))), {}, {}
             for look, launches in ((1, 10), (2, 10), (3, 20)):
                 made = [
-                    Pair(f"gl{k}_x", "", 8, tuple(10 * np.exp(draws.normal(math.log(ratios[k]), 0.05, launches))),
-                         (10.0,) * launches) for k in cells
-                ]  # fmt: skip
+                    Pair(
+                        f"gl{k}_x",
+                        "",
+                        8,
+                        tuple(10 * np.exp(draws.normal(math.log(ratios[k]), 0.05, launches))),
+                        (10.0,) * launches,
+                    )
+                    for k in cells
+                ]
                 looks[look, 3] = made
                 words = {one.pair.name: one.verdict for one in decide(looks, Rules())}
                 cells = [k for k in cells if words[f"gl{k}_x"] == "UNCLEAR"]
@@ -127,9 +144,17 @@ def test_two_reports_do_not_contradict_each_other() -> None:
 
 
 def test_rows_of_a_launch_belong_together() -> None:
-    rows = [row(1, "right", 5), row(0, "left", 20), row(0, "right", 10), row(1, "left", 21), row(2, "left", 9),
-            row(0, "left", 7, ranks=8), row(0, "right", 7, ranks=8), row(0, "x", 1),
-            {"family": "collective"}]  # fmt: skip
+    rows = [
+        row(1, "right", 5),
+        row(0, "left", 20),
+        row(0, "right", 10),
+        row(1, "left", 21),
+        row(2, "left", 9),
+        row(0, "left", 7, ranks=8),
+        row(0, "right", 7, ranks=8),
+        row(0, "x", 1),
+        {"family": "collective"},
+    ]
     one, other = pairs_of(rows)
     assert (one.left_us, one.right_us, one.text) == ((21.0, 20.0), (5.0, 10.0), "bcast ≤ scatter + allgather")
     assert other.left_us == (7.0,) and other.row["ranks"] == 8

@@ -33,8 +33,11 @@ def test_the_rows_say_what_the_sweep_said(swept) -> None:
     (link,), (there,) = again["found"], said["found"]
     assert (link["name"], link["state"]) == (there["name"], there["state"]) == ("node1 - node2", "confirmed")
     for metric, told in there["metrics"].items():
-        assert link["metrics"][metric] == {**told, "slower": pytest.approx(told["slower"], rel=1e-5),
-                                           "limit": pytest.approx(told["limit"], rel=1e-4)}  # fmt: skip
+        assert link["metrics"][metric] == {
+            **told,
+            "slower": pytest.approx(told["slower"], rel=1e-5),
+            "limit": pytest.approx(told["limit"], rel=1e-4),
+        }
     assert len(again["pairs"]) == 15
     for mine, theirs in zip(again["pairs"], said["pairs"], strict=True):
         assert mine == {k: pytest.approx(v, rel=1e-5) if isinstance(v, float) else v for k, v in theirs.items()}

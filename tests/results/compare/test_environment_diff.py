@@ -7,11 +7,15 @@ from omb_py.results.compare.environment_diff import differences, say
 
 def provenance(version: str = "2.30", environment: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
     return {
-        "library": "NCCL", "library_version": version, "library_string": f"NCCL {version} built today",
+        "library": "NCCL",
+        "library_version": version,
+        "library_string": f"NCCL {version} built today",
         "software": {"python": "3.12", "packages": {"mpi4py": "4.1"}, "library": f"NCCL {version}"},
-        "environment": environment or {}, "node_facts": [{"host": "n1", "kernel": "6.1"}],
-        "run": {"run_id": "x"}, **more,
-    }  # fmt: skip
+        "environment": environment or {},
+        "node_facts": [{"host": "n1", "kernel": "6.1"}],
+        "run": {"run_id": "x"},
+        **more,
+    }
 
 
 def row(version: str = "2.30", binding: str = "native") -> dict[str, Any]:
@@ -36,9 +40,10 @@ def test_nothing() -> None:
 
 def test_a_variable_a_package_a_kernel_and_the_binding() -> None:
     other = provenance(
-        environment={"UCX_TLS": "tcp"}, node_facts=[{"host": "n2", "kernel": "6.9"}],
+        environment={"UCX_TLS": "tcp"},
+        node_facts=[{"host": "n2", "kernel": "6.9"}],
         software={"python": "3.12", "packages": {"mpi4py": "4.2"}},
-    )  # fmt: skip
+    )
     found = [str(one) for one in differences([provenance()], [other], (row(), row(binding="mpi4py")))]
     assert found[0] == "binding: native → mpi4py", "the most telling first"
     assert "variable UCX_TLS: not set → tcp" in found and "node kernel: 6.1 → 6.9" in found

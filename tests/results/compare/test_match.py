@@ -28,11 +28,20 @@ def row(make_row: Make) -> Make:
     def make(minute: int = 0, program: str = "p", **values: Any) -> Row:
         made = make_row(
             **{
-                "launch_id": f"r-{minute}", "launch_index": minute, "started_at": f"2026-11-21T10:{minute:02}:00",
-                "size_bytes": 8, "ranks": 2, "binding": "native", "timing": "local_max", "median_us": 10.0,
-                "mean_us": 11.0, "p99_us": 20.0, "tags": {}, **values,
+                "launch_id": f"r-{minute}",
+                "launch_index": minute,
+                "started_at": f"2026-11-21T10:{minute:02}:00",
+                "size_bytes": 8,
+                "ranks": 2,
+                "binding": "native",
+                "timing": "local_max",
+                "median_us": 10.0,
+                "mean_us": 11.0,
+                "p99_us": 20.0,
+                "tags": {},
+                **values,
             }
-        )  # fmt: skip
+        )
         made["comparability_key"] = comparability_key(made, program)
         return made
 

@@ -33,11 +33,21 @@ def side(make_row: Callable[..., Row]) -> Callable[..., Launches]:
                 time = 10.0 * factor * (1 + 0.002 * (k % 3) * (1 if which == "NEW" else -1))
                 row = make_row(
                     **{
-                        "run_id": which, "launch_id": f"{which}-{k}", "launch_index": k, "binding": "native",
-                        "started_at": f"2026-11-21T10:{at:02}:00", "size_bytes": size, "ranks": 2, "library": "MPI|X",
-                        "library_version": "1", "median_us": time, "mean_us": time, "p99_us": 2 * time, **more,
+                        "run_id": which,
+                        "launch_id": f"{which}-{k}",
+                        "launch_index": k,
+                        "binding": "native",
+                        "started_at": f"2026-11-21T10:{at:02}:00",
+                        "size_bytes": size,
+                        "ranks": 2,
+                        "library": "MPI|X",
+                        "library_version": "1",
+                        "median_us": time,
+                        "mean_us": time,
+                        "p99_us": 2 * time,
+                        **more,
                     }
-                )  # fmt: skip
+                )
                 row["comparability_key"] = comparability_key(row, "p")
                 rows.append(row)
         return Launches(which, rows, [])

@@ -12,9 +12,13 @@ from tests.results.accept.test_report import BAD, GOOD, LOST, OPEN, verdicts
 from tests.support.jenkins import violations
 
 ALL = verdicts(
-    GOOD, BAD, OPEN, LOST, checked=[Checked("bcast", "FAIL", "8 wrong bytes"), Checked("bw", "SKIPPED", "no | pipes")],
+    GOOD,
+    BAD,
+    OPEN,
+    LOST,
+    checked=[Checked("bcast", "FAIL", "8 wrong bytes"), Checked("bw", "SKIPPED", "no | pipes")],
     incidents=[Incident("barrier", "not here", failed=False), Incident("bcast", "rank 1 died", failed=True)],
-)  # fmt: skip
+)
 
 
 def test_junit() -> None:

@@ -13,10 +13,15 @@ from omb_py.results.formats.horovod import horovod_text, rates
 def row(**more: Any) -> dict[str, Any]:
     samples = [100_000.0, 100_000.0, 200_000.0, 200_000.0]
     return {
-        "parameters": {"workload": "resnet50:parallel=ddp,batch=8,image=224"}, "ranks": 2, "device": "cpu",
-        "samples_us": samples, "mean_us": 150_000.0, "validated": True,
-        "metrics": {"steps": 2.0, "exposed_us": 30_000.0, "exposed_half_us": 1500.0, "alone_us": 120_000.0}, **more,
-    }  # fmt: skip
+        "parameters": {"workload": "resnet50:parallel=ddp,batch=8,image=224"},
+        "ranks": 2,
+        "device": "cpu",
+        "samples_us": samples,
+        "mean_us": 150_000.0,
+        "validated": True,
+        "metrics": {"steps": 2.0, "exposed_us": 30_000.0, "exposed_half_us": 1500.0, "alone_us": 120_000.0},
+        **more,
+    }
 
 
 def test_the_lines() -> None:

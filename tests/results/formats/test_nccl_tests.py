@@ -37,19 +37,41 @@ numbers = st.floats(0, 1e6, allow_nan=False).map(lambda x: round(x, 2))
 
 
 @given(
-    st.sampled_from(sorted(set(TYPES) & set(DTYPES))), st.integers(0, 1 << 33),
-    st.sampled_from(["sum", "prod", "min", "max", None]), st.one_of(st.none(), st.integers(0, 4096)), numbers, numbers,
-    st.one_of(st.none(), numbers), st.one_of(st.none(), st.integers(0, 1 << 40)), st.booleans(),
-)  # fmt: skip
+    st.sampled_from(sorted(set(TYPES) & set(DTYPES))),
+    st.integers(0, 1 << 33),
+    st.sampled_from(["sum", "prod", "min", "max", None]),
+    st.one_of(st.none(), st.integers(0, 4096)),
+    numbers,
+    numbers,
+    st.one_of(st.none(), numbers),
+    st.one_of(st.none(), st.integers(0, 1 << 40)),
+    st.booleans(),
+)
 def test_what_is_printed_is_read_back(
-    dtype: str, count: int, op: str | None, root: int | None, us: float, algbw: float, busbw: float | None,
-    wrong: int | None, both: bool,
-) -> None:  # fmt: skip
+    dtype: str,
+    count: int,
+    op: str | None,
+    root: int | None,
+    us: float,
+    algbw: float,
+    busbw: float | None,
+    wrong: int | None,
+    both: bool,
+) -> None:
     item = DTYPES[dtype].itemsize
     made: dict[str, Any] = {
-        "benchmark": "allreduce", "size_bytes": count * item, "bytes_total": count * item, "dtype": dtype, "op": op,
-        "root": root, "ranks": 8, "value": us, "algbw_gbps": algbw, "busbw_gbps": busbw, "wrong_bytes": wrong,
-    }  # fmt: skip
+        "benchmark": "allreduce",
+        "size_bytes": count * item,
+        "bytes_total": count * item,
+        "dtype": dtype,
+        "op": op,
+        "root": root,
+        "ranks": 8,
+        "value": us,
+        "algbw_gbps": algbw,
+        "busbw_gbps": busbw,
+        "wrong_bytes": wrong,
+    }
     text = line(made, made if both else None)
     assert len(text.split()) == 13
     found = parse(text)
@@ -75,11 +97,19 @@ def test_types_are_named_once() -> None:
 @pytest.mark.parametrize(
     ("value", "width", "text"),
     [
-        (0.0, 7, "   0.00"), (1097.14, 7, "1097.14"), (12345.67, 7, "12345.7"), (123456.7, 7, " 123457"),
-        (1234567.8, 7, "1234568"), (12345678.9, 7, "1.2e+07"), (300.514, 6, "300.51"), (1234.56, 6, "1234.6"),
-        (123456.0, 6, "123456"), (1e9, 6, " 1e+09"), (float("nan"), 6, "   nan"),
+        (0.0, 7, "   0.00"),
+        (1097.14, 7, "1097.14"),
+        (12345.67, 7, "12345.7"),
+        (123456.7, 7, " 123457"),
+        (1234567.8, 7, "1234568"),
+        (12345678.9, 7, "1.2e+07"),
+        (300.514, 6, "300.51"),
+        (1234.56, 6, "1234.6"),
+        (123456.0, 6, "123456"),
+        (1e9, 6, " 1e+09"),
+        (float("nan"), 6, "   nan"),
     ],
-)  # fmt: skip
+)
 def test_as_many_decimals_as_fit(value: float, width: int, text: str) -> None:
     assert real(value, width) == text
 

@@ -11,13 +11,23 @@ from omb_py.results.formats.tables import export
 
 def test_the_parser_of_prometheus_reads_it(make_row) -> None:
     rows = [
-        make_row(size_bytes=8, value=2.5, ranks=2, median_us=2.0, iterations=100, validated=True, busbw_gbps=1.5,
-                 library='say "hi" \\ \n', tags={"a": "b"}, parameters={"tests": "0"}),
+        make_row(
+            size_bytes=8,
+            value=2.5,
+            ranks=2,
+            median_us=2.0,
+            iterations=100,
+            validated=True,
+            busbw_gbps=1.5,
+            library='say "hi" \\ \n',
+            tags={"a": "b"},
+            parameters={"tests": "0"},
+        ),
         make_row(size_bytes=8, value=2.5, ranks=2),
         make_row(size_bytes=8, value=2.5, ranks=2),
         make_row(benchmark="bw", size_bytes=8, unit="MB/s", metric="bandwidth", value=12.0, in_place=False),
         make_row(size_bytes=16, value=math.nan),
-    ]  # fmt: skip
+    ]
     families = {family.name: family for family in parse(export(rows, "openmetrics"))}
     latency = families["omb_py_latency_seconds"]
     assert (latency.type, latency.unit, len(latency.samples)) == ("gauge", "seconds", 3)

@@ -209,9 +209,16 @@ class TestGolden:
 
     def test_non_blocking_in_full(self) -> None:
         metrics = {
-            "overall": 482.73, "compute": 157.28, "init": 3.38, "test": 321.73, "wait": 0.13, "pure": 50.03,
-            "min_comm": 40.94, "max_comm": 65.98, "overlap_pct": 0.0,
-        }  # fmt: skip
+            "overall": 482.73,
+            "compute": 157.28,
+            "init": 3.38,
+            "test": 321.73,
+            "wait": 0.13,
+            "pure": 50.03,
+            "min_comm": 40.94,
+            "max_comm": 65.98,
+            "overlap_pct": 0.0,
+        }
         text = printed(OsuText("iallreduce", full=True), "int32", {"size_bytes": 4, "metrics": metrics})
         assert text.endswith("\n" + IALLREDUCE_F)
 
@@ -262,8 +269,11 @@ class TestRows:
             text.header("char").splitlines()[-1] == "# Size       Avg Latency(us)P99.9 Tail Lat(us)   P1 Tail Lat(us)"
         )
         assert text.row({"size_bytes": 1, "value": 1.0, "samples_avg_us": [3.0, 1.0, 2.0]}).split() == [
-            "1", "1.00", "2.00", "1.00",
-        ]  # fmt: skip
+            "1",
+            "1.00",
+            "2.00",
+            "1.00",
+        ]
 
     def test_numpy_columns_are_as_good_as_lists(self) -> None:
         import numpy as np
@@ -330,8 +340,13 @@ class TestTitles:
         for name in TITLES:
             text = OsuText(name, full=True, validation=True, percentiles=TAIL)
             row = {
-                "size_bytes": 8, "value": 1.0, "iterations": 3, "validated": True, "samples_avg_us": [1.0], "ranks": 2,
-            }  # fmt: skip
+                "size_bytes": 8,
+                "value": 1.0,
+                "iterations": 3,
+                "validated": True,
+                "samples_avg_us": [1.0],
+                "ranks": 2,
+            }
             assert text.header("char").count("\n") >= (1 if BENCHMARKS[name].once else 2)
             assert text.row(row).endswith("\n")
 
@@ -367,9 +382,15 @@ class TestNeighborhood:
     """Lines before the table, and the table (reference section 3.6)."""
 
     ROW: ClassVar = {
-        "benchmark": "neighbor_allgather", "family": "neighborhood", "unit": "us", "size_bytes": 1, "value": 10.13,
-        "ranks": 4, "parameters": {"neighborhood": "cart:1:1"}, "metrics": {"topology_us": 223.91},
-    }  # fmt: skip
+        "benchmark": "neighbor_allgather",
+        "family": "neighborhood",
+        "unit": "us",
+        "size_bytes": 1,
+        "value": 10.13,
+        "ranks": 4,
+        "parameters": {"neighborhood": "cart:1:1"},
+        "metrics": {"topology_us": 223.91},
+    }
 
     def test_a_grid(self) -> None:
         text = text_of(self.ROW, False, False, ())

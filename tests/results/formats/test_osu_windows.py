@@ -28,11 +28,18 @@ SECOND = f"""
 def rows(size: int = 1, validated: bool | None = None, rate: str = "1", dtype: str = "char") -> list[dict[str, Any]]:
     return [
         {
-            "benchmark": "mbw_mr", "launch_id": "a", "dtype": dtype, "ranks": 4, "window": window, "size_bytes": size,
-            "value": value, "validated": validated, "parameters": {"vary_window": "True", "print_rate": rate},
+            "benchmark": "mbw_mr",
+            "launch_id": "a",
+            "dtype": dtype,
+            "ranks": 4,
+            "window": window,
+            "size_bytes": size,
+            "value": value,
+            "validated": validated,
+            "parameters": {"vary_window": "True", "print_rate": rate},
         }
         for window, value in zip(WINDOWS, BANDWIDTHS, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def test_is_omb_s_to_the_character() -> None:

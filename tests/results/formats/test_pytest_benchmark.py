@@ -26,8 +26,17 @@ def test_pytest_benchmark_compares_two_files(tmp_path: Path, make_row) -> None:
     for name, scale in (("0001_base", 1.0), ("0002_new", 3.0)):
         (tmp_path / f"{name}.json").write_text(export(cells(make_row, scale), "pytest-benchmark"))
     program = "from pytest_benchmark.cli import main; main()"
-    command = [sys.executable, "-c", program, "compare", "--csv=out.csv", "--columns=median,rounds", "--group-by=name",
-               "0001_base.json", "0002_new.json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "compare",
+        "--csv=out.csv",
+        "--columns=median,rounds",
+        "--group-by=name",
+        "0001_base.json",
+        "0002_new.json",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     assert "Failed to load" not in done.stdout + done.stderr
     lines = (tmp_path / "out.csv").read_text().splitlines()

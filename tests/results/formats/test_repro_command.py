@@ -11,10 +11,22 @@ from omb_py.results.formats.repro_command import COLUMNS, measuring
 from omb_py.results.store.schema import blank_row
 
 ROW: dict[str, Any] = blank_row() | {
-    "benchmark": "allreduce", "family": "collective", "backend": "mpi", "binding": "native", "ranks": 4,
-    "size_bytes": 8, "dtype": "float32", "op": "sum", "in_place": False, "process_sync": "barrier", "device": "cpu",
-    "buffer": "numpy", "cache": "hot", "datatype_layout": "contiguous", "launch_id": "a-0",
-}  # fmt: skip
+    "benchmark": "allreduce",
+    "family": "collective",
+    "backend": "mpi",
+    "binding": "native",
+    "ranks": 4,
+    "size_bytes": 8,
+    "dtype": "float32",
+    "op": "sum",
+    "in_place": False,
+    "process_sync": "barrier",
+    "device": "cpu",
+    "buffer": "numpy",
+    "cache": "hot",
+    "datatype_layout": "contiguous",
+    "launch_id": "a-0",
+}
 
 
 def test_what_is_usual_needs_no_option() -> None:
@@ -23,9 +35,22 @@ def test_what_is_usual_needs_no_option() -> None:
 
 
 def test_what_is_not_has_its_own() -> None:
-    told = measuring([ROW | {"op": "max", "in_place": True, "root": -1, "device": "cuda", "buffer": "device",
-                             "cache": "rotate", "process_sync": "roundtime", "datatype_layout": "vect:2:8",
-                             "window": 1}])  # fmt: skip
+    told = measuring(
+        [
+            ROW
+            | {
+                "op": "max",
+                "in_place": True,
+                "root": -1,
+                "device": "cuda",
+                "buffer": "device",
+                "cache": "rotate",
+                "process_sync": "roundtime",
+                "datatype_layout": "vect:2:8",
+                "window": 1,
+            }
+        ]
+    )
     assert " --op max --in-place -k rotate -W 1 -d cuda --cache rotate --process-sync roundtime -D vect:2:8 " in told
     assert "--buffer" not in told
 
@@ -49,12 +74,23 @@ def test_nulls_of_pandas_are_nulls() -> None:
 
 
 def test_workloads_and_trainings_say_what_they_are_of() -> None:
-    step = ROW | {"benchmark": "step", "family": "workload", "size_bytes": 0, "op": None, "dtype": "char",
-                  "parameters": {"workload": "ddp:model=resnet50"}}  # fmt: skip
+    step = ROW | {
+        "benchmark": "step",
+        "family": "workload",
+        "size_bytes": 0,
+        "op": None,
+        "dtype": "char",
+        "parameters": {"workload": "ddp:model=resnet50"},
+    }
     wanted = "omb-py step --workload ddp:model=resnet50 --backend mpi --binding native -n 4"
     assert measuring([step]) == wanted
-    train = step | {"benchmark": "train", "family": "training", "backend": "gloo", "binding": "torch",
-                    "parameters": [("workload", "gpt2:parallel=fsdp,batch=2,seq=8")]}  # fmt: skip
+    train = step | {
+        "benchmark": "train",
+        "family": "training",
+        "backend": "gloo",
+        "binding": "torch",
+        "parameters": [("workload", "gpt2:parallel=fsdp,batch=2,seq=8")],
+    }
     assert measuring([train], 2) == (
         "omb-py train gpt2 --parallel fsdp --batch 2 --seq 8 --backend gloo -n 4 --launches 2"
     )

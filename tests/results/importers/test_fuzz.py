@@ -17,13 +17,40 @@ NCCL = [text for name, text in vars(nccl_texts).items() if name.isupper()]
 SEEDS = [*OMB.values(), *NCCL, imb_texts.MPI1, imb_texts.NBC, LATENCY + BW]
 MUTATIONS = 10_000
 WORDS = (
-    b"nan", b"inf", b"-1", b"9" * 30, b"9" * 5000, b"1e999", b"0x10", b"\xff\xfe", b"\0", b"#", b"# Size", b"\n", b"\r",
+    b"nan",
+    b"inf",
+    b"-1",
+    b"9" * 30,
+    b"9" * 5000,
+    b"1e999",
+    b"0x10",
+    b"\xff\xfe",
+    b"\0",
+    b"#",
+    b"# Size",
+    b"\n",
+    b"\r",
     b"\t",
-    b" ", b"{", b"[" * 3000, b'"', b",", b"null", b"Fail", b"\xd9\xa3", b"\xc2\xb2", b"# OSU MPI Latency Test v7.5\n",
-    b"# Datatype: MPI_CHAR.\n", b"# Benchmarking PingPong\n", b"# nThread 1 nGpus 1 minBytes 1\n", b"[1,0]<stdout>: ",
-    b"# Message Rate Profile\n", b"Dimensions size = 99999 99999\n", b"# Out of bounds values : 1 FAILED\n", b"99",
+    b" ",
+    b"{",
+    b"[" * 3000,
+    b'"',
+    b",",
+    b"null",
+    b"Fail",
+    b"\xd9\xa3",
+    b"\xc2\xb2",
+    b"# OSU MPI Latency Test v7.5\n",
+    b"# Datatype: MPI_CHAR.\n",
+    b"# Benchmarking PingPong\n",
+    b"# nThread 1 nGpus 1 minBytes 1\n",
+    b"[1,0]<stdout>: ",
+    b"# Message Rate Profile\n",
+    b"Dimensions size = 99999 99999\n",
+    b"# Out of bounds values : 1 FAILED\n",
+    b"99",
     b"-",
-)  # fmt: skip
+)
 
 
 def mutated(rng: random.Random) -> bytes:

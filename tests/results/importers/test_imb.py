@@ -15,18 +15,31 @@ def test_tables_of_one_start_are_one_launch() -> None:
     found = read(MPI1 + NBC)
     assert not found.problems
     assert [(table.benchmark, table.launch, len(table.rows)) for table in found.tables] == [
-        ("latency", 0, 2), ("allreduce", 0, 2), ("barrier", 0, 1), ("bw", 0, 1), ("iallreduce", 1, 1),
+        ("latency", 0, 2),
+        ("allreduce", 0, 2),
+        ("barrier", 0, 1),
+        ("bw", 0, 1),
+        ("iallreduce", 1, 1),
         ("put_latency", 1, 1),
-    ]  # fmt: skip
+    ]
     assert [table.started_at for table in found.tables] == ["2026-11-21T21:42:43"] * 4 + [None] * 2
 
 
 def test_a_pingpong() -> None:
     row = read(MPI1).tables[0].rows[1]
     known = {
-        "source": "IMB", "family": "pt2pt", "ranks": 2, "size_bytes": 1, "value": 3.48, "iterations": 20, "unit": "us",
-        "dtype": "byte", "binding_version": "IMB 2021.10", "metrics": {"mbytes_per_s": 0.29}, "process_sync": None,
-    }  # fmt: skip
+        "source": "IMB",
+        "family": "pt2pt",
+        "ranks": 2,
+        "size_bytes": 1,
+        "value": 3.48,
+        "iterations": 20,
+        "unit": "us",
+        "dtype": "byte",
+        "binding_version": "IMB 2021.10",
+        "metrics": {"mbytes_per_s": 0.29},
+        "process_sync": None,
+    }
     assert known.items() <= {**row, "process_sync": row.get("process_sync")}.items()
 
 

@@ -35,11 +35,27 @@ class TestText:
     def test_the_first_generation_counts_in_ms(self) -> None:
         first, second, *_ = rows_of(texts.FIRST)
         known = {
-            "source": "nccl-tests", "benchmark": "allreduce", "backend": "nccl", "library": "NCCL", "dtype": "char",
-            "op": "sum", "root": None, "in_place": False, "value": 286.0, "algbw_gbps": 34.98, "busbw_gbps": 52.47,
-            "bytes_total": 10_000_000, "size_bytes": 10_000_000, "ranks": 2, "nodes": 1, "hosts": ["ncrh", "ncrh"],
-            "device": "cuda", "device_name": "GeForce RTX 2080 Ti", "iterations": 20, "warmup": 5,
-        }  # fmt: skip
+            "source": "nccl-tests",
+            "benchmark": "allreduce",
+            "backend": "nccl",
+            "library": "NCCL",
+            "dtype": "char",
+            "op": "sum",
+            "root": None,
+            "in_place": False,
+            "value": 286.0,
+            "algbw_gbps": 34.98,
+            "busbw_gbps": 52.47,
+            "bytes_total": 10_000_000,
+            "size_bytes": 10_000_000,
+            "ranks": 2,
+            "nodes": 1,
+            "hosts": ["ncrh", "ncrh"],
+            "device": "cuda",
+            "device_name": "GeForce RTX 2080 Ti",
+            "iterations": 20,
+            "warmup": 5,
+        }
         assert known.items() <= first.items()
         assert (second["in_place"], second["value"]) == (True, 303.0)
 
@@ -115,10 +131,21 @@ class TestJson:
     def test_a_row(self) -> None:
         first, second = rows_of(texts.JSON)
         known = {
-            "benchmark": "allgather", "library_version": "2.30.7", "ranks": 2, "nodes": 2, "hosts": ["n1", "n2"],
-            "bytes_total": 1024, "size_bytes": 512, "value": 12.5, "samples_us": [12.0, 13.0, 12.5], "median_us": 12.5,
-            "iterations": 3, "batch": 2, "validated": True, "root": None,
-        }  # fmt: skip
+            "benchmark": "allgather",
+            "library_version": "2.30.7",
+            "ranks": 2,
+            "nodes": 2,
+            "hosts": ["n1", "n2"],
+            "bytes_total": 1024,
+            "size_bytes": 512,
+            "value": 12.5,
+            "samples_us": [12.0, 13.0, 12.5],
+            "median_us": 12.5,
+            "iterations": 3,
+            "batch": 2,
+            "validated": True,
+            "root": None,
+        }
         assert known.items() <= first.items()
         assert (second["value"], second["validated"], second["iterations"]) == (None, None, 20)
 
@@ -153,10 +180,18 @@ class TestRccl:
     def test_csv_whose_head_lacks_a_column(self) -> None:
         first, second = rows_of(texts.RCCL_CSV)
         known = {
-            "source": "rccl-tests", "benchmark": "allreduce", "ranks": 8, "nodes": 2, "ranks_per_node": 4,
+            "source": "rccl-tests",
+            "benchmark": "allreduce",
+            "ranks": 8,
+            "nodes": 2,
+            "ranks_per_node": 4,
             "value": 19.18415,
-            "validated": True, "in_place": False, "op": "sum", "dtype": "float32", "parameters": {"cycle": "0"},
-        }  # fmt: skip
+            "validated": True,
+            "in_place": False,
+            "op": "sum",
+            "dtype": "float32",
+            "parameters": {"cycle": "0"},
+        }
         assert known.items() <= first.items()
         assert (second["in_place"], second["validated"]) == (True, None)
 

@@ -30,8 +30,10 @@ def test_two_tables() -> None:
     found = read(LATENCY + BW + LATENCY.replace("Latency Test", "Allgather Latency Test"))
     assert not found.problems
     assert [(table.benchmark, len(table.rows), table.launch) for table in found.tables] == [
-        ("latency", 2, 0), ("bw", 1, 1), ("allgather", 2, 2),
-    ]  # fmt: skip
+        ("latency", 2, 0),
+        ("bw", 1, 1),
+        ("allgather", 2, 2),
+    ]
     row = found.tables[1].rows[0]
     assert (row["source"], row["binding"], row["unit"], row["value"], row["ranks"]) == (
         "OMB-Py",

@@ -64,10 +64,21 @@ class TestWhatARowSays:
         assert (table.source, table.version, table.line) == ("OMB", "7.5", 2)
         [row] = table.rows
         known = {
-            "benchmark": "allreduce", "family": "collective", "backend": "mpi", "dtype": "int32", "size_bytes": 4,
-            "value": 24.34, "unit": "us", "iterations": 20, "validated": True, "ranks": None, "library": None,
-            "binding": "c", "binding_version": "OMB 7.5", "process_sync": "barrier",
-        }  # fmt: skip
+            "benchmark": "allreduce",
+            "family": "collective",
+            "backend": "mpi",
+            "dtype": "int32",
+            "size_bytes": 4,
+            "value": 24.34,
+            "unit": "us",
+            "iterations": 20,
+            "validated": True,
+            "ranks": None,
+            "library": None,
+            "binding": "c",
+            "binding_version": "OMB 7.5",
+            "process_sync": "barrier",
+        }
         assert known.items() <= row.items()
         assert row["metrics"] == {
             "rank_min_us": 18.6,

@@ -50,14 +50,26 @@ def tables(draw: st.DrawFn, name: str) -> list[dict[str, Any]]:
             parameters["neighborhood"], metrics["topology_us"] = "cart:2", 12.25
         if title.layout == "partitioned":
             parameters["partitions"] = "8"
-        rows.append(blank_row() | {
-            "source": "OMB", "benchmark": name, "family": kind, "backend": "mpi", "text_dialect": "omb-7.5",
-            "unit": "MB/s" if "band" in title.layout else "us", "metrics": metrics, "parameters": parameters,
-            "ranks": 4 if kind == "neighborhood" or name == "mbw_mr" else 2, "size_bytes": size,
-            "value": draw(numbers), "iterations": draw(st.integers(1, 10**6)),
-            "dtype": "int8" if title.reduces else "char", "window": 64 if name == "mbw_mr" else None,
-            "validated": True if checked and sized else None,
-        })  # fmt: skip
+        rows.append(
+            blank_row()
+            | {
+                "source": "OMB",
+                "benchmark": name,
+                "family": kind,
+                "backend": "mpi",
+                "text_dialect": "omb-7.5",
+                "unit": "MB/s" if "band" in title.layout else "us",
+                "metrics": metrics,
+                "parameters": parameters,
+                "ranks": 4 if kind == "neighborhood" or name == "mbw_mr" else 2,
+                "size_bytes": size,
+                "value": draw(numbers),
+                "iterations": draw(st.integers(1, 10**6)),
+                "dtype": "int8" if title.reduces else "char",
+                "window": 64 if name == "mbw_mr" else None,
+                "validated": True if checked and sized else None,
+            }
+        )
     return rows
 
 
@@ -74,10 +86,15 @@ def test_every_benchmark_with_any_columns(name: str, data: st.DataObject) -> Non
 
 NCCL = [nccl_texts.FIRST, nccl_texts.SECOND, nccl_texts.THIRD, nccl_texts.FOURTH]
 CUT = {
-    **OMB, **{f"nccl-tests {i}": text for i, text in enumerate(NCCL)}, "rccl csv": nccl_texts.RCCL_CSV,
-    "rccl json": nccl_texts.RCCL_JSON, "rccl lines": nccl_texts.RCCL_JSON_LINES, "imb": imb_texts.MPI1,
-    "nbc": imb_texts.NBC, "omb-py": LATENCY + BW,
-}  # fmt: skip
+    **OMB,
+    **{f"nccl-tests {i}": text for i, text in enumerate(NCCL)},
+    "rccl csv": nccl_texts.RCCL_CSV,
+    "rccl json": nccl_texts.RCCL_JSON,
+    "rccl lines": nccl_texts.RCCL_JSON_LINES,
+    "imb": imb_texts.MPI1,
+    "nbc": imb_texts.NBC,
+    "omb-py": LATENCY + BW,
+}
 
 
 def read(text: str) -> Parsed:

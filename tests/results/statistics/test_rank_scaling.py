@@ -50,9 +50,15 @@ def test_refusals() -> None:
 def test_the_bounds_are_those_of_the_table() -> None:
     p, size, alpha, beta = 8, 1 << 20, 1.0, 1e-4
     for formula, share in (
-        ("broadcast", 1), ("reduce", 1), ("scatter", 7 / 8), ("gather", 7 / 8), ("all_gather", 7 / 8),
-        ("reduce_scatter", 7 / 8), ("all_reduce", 14 / 8), ("alltoall", 7 / 8),
-    ):  # fmt: skip
+        ("broadcast", 1),
+        ("reduce", 1),
+        ("scatter", 7 / 8),
+        ("gather", 7 / 8),
+        ("all_gather", 7 / 8),
+        ("reduce_scatter", 7 / 8),
+        ("all_reduce", 14 / 8),
+        ("alltoall", 7 / 8),
+    ):
         assert formula in FORMULAS
         assert lower_bound_us(f"nccl-tests:{formula}", "x", size, p, alpha, beta) == pytest.approx(share * size * beta)
         assert lower_bound_us(f"nccl-tests:{formula}", "x", 8, p, alpha, beta) == 3.0

@@ -32,10 +32,15 @@ def rows(make_row) -> list[dict[str, Any]]:
         samples = rng.lognormal(1, 0.1, SAMPLES)
         made.append(
             make_row(
-                size_bytes=2 ** (index % 21), samples_us=samples.tolist(), samples_avg_us=(samples * 0.9).tolist(),
-                rank_mean_us=[1.0] * 8, slowest_rank_share=[0.125] * 8, hosts=["n1"] * 8, **summarise(samples),
+                size_bytes=2 ** (index % 21),
+                samples_us=samples.tolist(),
+                samples_avg_us=(samples * 0.9).tolist(),
+                rank_mean_us=[1.0] * 8,
+                slowest_rank_share=[0.125] * 8,
+                hosts=["n1"] * 8,
+                **summarise(samples),
             )
-        )  # fmt: skip
+        )
     return made
 
 

@@ -34,11 +34,16 @@ def add(tmp_path, make_row):
         launch = {"run_id": f"r{day}", "launch_id": f"r{day}-{number}", "launch_index": number}
         made = [
             make_row(
-                **launch, started_at=f"2026-11-{day:02d}T12:00:00", value=value or float(index), size_bytes=index,
-                samples_us=[float(number), 1.0], tags={"site": "x", "odd": str(number % 2)}, metrics={"m": 0.5},
+                **launch,
+                started_at=f"2026-11-{day:02d}T12:00:00",
+                value=value or float(index),
+                size_bytes=index,
+                samples_us=[float(number), 1.0],
+                tags={"site": "x", "odd": str(number % 2)},
+                metrics={"m": 0.5},
             )
             for index in range(rows)
-        ]  # fmt: skip
+        ]
         return write_launch(tmp_path, made, {"number": number, "day": day, "text": "x" * 100})
 
     return write

@@ -17,8 +17,10 @@ from omb_py.results.store.write import write_launch
 
 @pytest.fixture
 def path(tmp_path: Path, make_row) -> Path:  # type: ignore[no-untyped-def]
-    rows = [make_row(size_bytes=size, samples_us=[1.0, 2.0], tags={"a": "b"}, metrics={"x": 0.5}, hosts=["n1", "n2"])
-            for size in (8, 4, None)]  # fmt: skip
+    rows = [
+        make_row(size_bytes=size, samples_us=[1.0, 2.0], tags={"a": "b"}, metrics={"x": 0.5}, hosts=["n1", "n2"])
+        for size in (8, 4, None)
+    ]
     return write_launch(tmp_path, rows, {"n": 1})
 
 

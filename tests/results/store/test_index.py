@@ -46,13 +46,20 @@ def add(tmp_path, make_row):
     def write(number: int, value: float = 0.0) -> Path:
         rows = [
             make_row(
-                run_id=f"r{number // 3}", launch_id=f"r{number // 3}-{number % 3}", launch_index=number % 3,
-                started_at=f"2026-11-{1 + number % 4:02d}T12:00:00", benchmark=("allreduce", "bcast")[number % 2],
-                size_bytes=size, value=value or float(number), samples_us=[float(number)] * 3, tags={"n": str(number)},
-                metrics={"x": 1.5}, hosts=["a", "b"],
+                run_id=f"r{number // 3}",
+                launch_id=f"r{number // 3}-{number % 3}",
+                launch_index=number % 3,
+                started_at=f"2026-11-{1 + number % 4:02d}T12:00:00",
+                benchmark=("allreduce", "bcast")[number % 2],
+                size_bytes=size,
+                value=value or float(number),
+                samples_us=[float(number)] * 3,
+                tags={"n": str(number)},
+                metrics={"x": 1.5},
+                hosts=["a", "b"],
             )
             for size in (8, 4, None)
-        ]  # fmt: skip
+        ]
         return write_launch(tmp_path, rows, {"n": number})
 
     return write
@@ -101,9 +108,7 @@ def test_answers_without_opening_the_files(store, monkeypatch) -> None:
         os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     # told that nothing changed, it does not look
     known = {f[0]: f for part in index._parts(store / ".index") for f in part.files}
-    listed = [
-        type(e)(e.path, e.relative, known[e.relative][1], known[e.relative][2]) for e in entries(store)
-    ]  # fmt: skip
+    listed = [type(e)(e.path, e.relative, known[e.relative][1], known[e.relative][2]) for e in entries(store)]
     monkeypatch.setattr(read, "entries", lambda root, on_skip: listed)
     pd.testing.assert_frame_equal(load(store, **QUERIES[2]), wanted)
 

@@ -63,8 +63,16 @@ def test_text(text: str, clean: str) -> None:
 def test_a_command_line() -> None:
     words = ["omb-py", "allreduce", "--tag", "site=x", "--token", "abc", "--api-key=abc", "-n", "4"]
     assert redact_words(words) == [
-        "omb-py", "allreduce", "--tag", "site=x", "--token", REDACTED, f"--api-key={REDACTED}", "-n", "4",
-    ]  # fmt: skip
+        "omb-py",
+        "allreduce",
+        "--tag",
+        "site=x",
+        "--token",
+        REDACTED,
+        f"--api-key={REDACTED}",
+        "-n",
+        "4",
+    ]
 
 
 @given(st.sampled_from([*PREFIXES, "HOME_", ""]), names, st.sampled_from(SECRET_WORDS), names, secrets, st.booleans())

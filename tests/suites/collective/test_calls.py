@@ -35,20 +35,22 @@ PLAIN: dict[str, tuple[Made, Made]] = {
     # four elements on three ranks: one each, one left over
     "reduce_scatter_block": (
         (steps.reduce_scatter_block(Region("send", 0, 12), Region("recv", 0, 4), "int32", "sum"), 12, 4),
-    ) * 2,
+    )
+    * 2,
     # nothing is kept where nothing is read or written
     "gather": ((steps.gather(SEND, ALL, 2, "char"), 16, 48), (steps.gather(SEND, NOTHING_IN, 2, "char"), 16, 0)),
     "gatherv": ((steps.gatherv(SEND, BLOCKS_IN, 2, "char"), 16, 48), (steps.gatherv(SEND, NONE_IN, 2, "char"), 16, 0)),
     "scatter": ((steps.scatter(OUT, RECV, 2, "char"), 48, 16), (steps.scatter(NOTHING_OUT, RECV, 2, "char"), 0, 16)),
     "scatterv": (
-        (steps.scatterv(BLOCKS_OUT, RECV, 2, "char"), 48, 16), (steps.scatterv(NONE_OUT, RECV, 2, "char"), 0, 16),
+        (steps.scatterv(BLOCKS_OUT, RECV, 2, "char"), 48, 16),
+        (steps.scatterv(NONE_OUT, RECV, 2, "char"), 0, 16),
     ),
     "allgather": ((steps.allgather(SEND, ALL, "char"), 16, 48),) * 2,
     "allgatherv": ((steps.allgatherv(SEND, BLOCKS_IN, "char"), 16, 48),) * 2,
     "alltoall": ((steps.alltoall(OUT, ALL, "char"), 48, 48),) * 2,
     "alltoallv": ((steps.alltoallv(BLOCKS_OUT, BLOCKS_IN, "char"), 48, 48),) * 2,
     "alltoallw": ((steps.alltoallw(BLOCKS_OUT, BLOCKS_IN, "char"), 48, 48),) * 2,
-}  # fmt: skip
+}
 """On three ranks, 16 bytes, root 2: the call of the root (or of the last rank) and that of rank 0."""
 
 IN_PLACE: dict[str, dict[str, Any]] = {

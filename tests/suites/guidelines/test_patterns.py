@@ -48,8 +48,10 @@ def test_a_mock_up_that_forgets_a_step_is_found() -> None:
 
 def test_sides_take_turns_and_a_barrier_follows_each() -> None:
     (stage,) = BENCHMARKS["gl9_bcast"].program(World(0, 4), cell("gl9_bcast", 64)).stages
-    told = [[node.name if isinstance(node, Lap) else node.op for node in body if isinstance(node, Lap | Step)]
-            for body in stage.variants]  # fmt: skip
+    told = [
+        [node.name if isinstance(node, Lap) else node.op for node in body if isinstance(node, Lap | Step)]
+        for body in stage.variants
+    ]
     left, right = [None, "bcast", LEFT, "barrier"], [None, "scatter", "allgather", RIGHT, "barrier"]
     assert told == [left + right, right + left]
 

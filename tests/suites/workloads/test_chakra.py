@@ -55,49 +55,85 @@ def calls(tmp_path: Path, data: bytes, more: str = "", ranks: int = 2) -> list[t
 @pytest.mark.parametrize("packed", [lambda data: data, gzip.compress])
 def test_what_chakra_generates(tmp_path: Path, packed: Any) -> None:
     assert calls(tmp_path, packed(GENERATED)) == [REDUCED]
-    first = node(1, "All-Reduce", COLL_NODE, field(1, "is_cpu_op") + field(27, 0), attribute("comm_type", 0),
-                 attribute("comm_size", 1 << 20))  # fmt: skip
+    first = node(
+        1,
+        "All-Reduce",
+        COLL_NODE,
+        field(1, "is_cpu_op") + field(27, 0),
+        attribute("comm_type", 0),
+        attribute("comm_size", 1 << 20),
+    )
     assert trace(metadata(), first) == GENERATED
 
 
 def test_every_collective_that_can_be_replayed(tmp_path: Path) -> None:
-    data = trace(metadata(), *(collective(id_, type_, 64) for id_, type_ in enumerate(TYPES) if type_ not in
-                               ("GATHER", "SCATTER")))  # fmt: skip
+    data = trace(
+        metadata(),
+        *(collective(id_, type_, 64) for id_, type_ in enumerate(TYPES) if type_ not in ("GATHER", "SCATTER")),
+    )
     assert calls(tmp_path, data) == [
-        ("allreduce", 64, "float32"), ("reduce", 64, "float32"), ("allgather", 64, "float32"), ("bcast", 64, "float32"),
-        ("alltoall", 64, "float32"), ("reduce_scatter_block", 64, "float32"), ("reduce_scatter_block", 64, "float32"),
+        ("allreduce", 64, "float32"),
+        ("reduce", 64, "float32"),
+        ("allgather", 64, "float32"),
+        ("bcast", 64, "float32"),
+        ("alltoall", 64, "float32"),
+        ("reduce_scatter_block", 64, "float32"),
+        ("reduce_scatter_block", 64, "float32"),
         ("barrier", 0, "float32"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
     ("size", "written"),
     [
-        (field(7, 8), 8), (field(11, 8), 8), (field(13, 8), 8), (field(15, 16), 8), (field(17, 16), 8),
-        (fixed(19, 8, "<I"), 8), (fixed(21, 8, "<Q"), 8), (fixed(23, 8, "<i"), 8), (fixed(25, 2**40, "<q"), 2**40),
+        (field(7, 8), 8),
+        (field(11, 8), 8),
+        (field(13, 8), 8),
+        (field(15, 16), 8),
+        (field(17, 16), 8),
+        (fixed(19, 8, "<I"), 8),
+        (fixed(21, 8, "<Q"), 8),
+        (fixed(23, 8, "<i"), 8),
+        (fixed(25, 2**40, "<q"), 2**40),
     ],
-)  # fmt: skip
+)
 def test_numbers_of_every_kind(tmp_path: Path, size: bytes, written: int) -> None:
     data = trace(metadata(), node(3, "n", COLL_NODE, attribute("comm_type", 5, 11), field(1, "comm_size") + size))
     assert calls(tmp_path, data) == [("bcast", written, "float32")]
 
 
 def test_the_type_is_that_of_the_first_tensor(tmp_path: Path) -> None:
-    types = ("['GenericList[Tensor(c10::BFloat16)]', 'Int']", "['Tensor(long int)', 'Tensor(float)']",
-             "['Tensor(c10::complex<float>)']", "['Int']", "['Tensor(double)']")  # fmt: skip
-    data = trace(metadata(), *(collective(i, "ALL_GATHER", n, types=t) for i, (n, t) in enumerate(zip(
-        (6, 16, 24, 3, 4), types, strict=True))))  # fmt: skip
+    types = (
+        "['GenericList[Tensor(c10::BFloat16)]', 'Int']",
+        "['Tensor(long int)', 'Tensor(float)']",
+        "['Tensor(c10::complex<float>)']",
+        "['Int']",
+        "['Tensor(double)']",
+    )
+    data = trace(
+        metadata(),
+        *(
+            collective(i, "ALL_GATHER", n, types=t)
+            for i, (n, t) in enumerate(zip((6, 16, 24, 3, 4), types, strict=True))
+        ),
+    )
     assert calls(tmp_path, data) == [
-        ("allgather", 6, "bfloat16"), ("allgather", 16, "int64"), ("allgather", 24, "float32"),
-        ("allgather", 3, "uint8"), ("allgather", 4, "float32"),
-    ]  # fmt: skip
+        ("allgather", 6, "bfloat16"),
+        ("allgather", 16, "int64"),
+        ("allgather", 24, "float32"),
+        ("allgather", 3, "uint8"),
+        ("allgather", 4, "float32"),
+    ]
 
 
 def test_calls_come_in_the_order_in_which_the_nodes_can_run(tmp_path: Path) -> None:
     data = trace(
-        metadata(), collective(9, "BROADCAST", 4, after=[7]), collective(2, "ALL_REDUCE", 8),
-        node(7, "compute", COMP_NODE, parents=[7, 2, 99]), collective(1, "REDUCE", 12, after=[1]),
-    )  # fmt: skip
+        metadata(),
+        collective(9, "BROADCAST", 4, after=[7]),
+        collective(2, "ALL_REDUCE", 8),
+        node(7, "compute", COMP_NODE, parents=[7, 2, 99]),
+        collective(1, "REDUCE", 12, after=[1]),
+    )
     assert calls(tmp_path, data) == [("allreduce", 8, "float32"), ("bcast", 4, "float32"), ("reduce", 12, "float32")]
 
 
@@ -114,12 +150,27 @@ def converted(*nodes: bytes, groups: str = "") -> bytes:
 
 
 def kernel(id_: int, name: str, number: int, nbytes: int, group: str) -> bytes:
-    given = (attribute("rf_id", id_), attribute("op_schema", ""), field(1, "is_cpu_op") + field(27, 0),
-             attribute("stream", 7), attribute("comm_type", number), attribute("comm_size", nbytes),
-             attribute("pg_name", group))  # fmt: skip
+    given = (
+        attribute("rf_id", id_),
+        attribute("op_schema", ""),
+        field(1, "is_cpu_op") + field(27, 0),
+        attribute("stream", 7),
+        attribute("comm_type", number),
+        attribute("comm_size", nbytes),
+        attribute("pg_name", group),
+    )
     types = "['GenericList[Tensor(c10::Half)]', 'Int', 'String']"
-    return node(id_, f"ncclDevKernel_{name}", COLL_NODE, *given, parents=[id_ - 1], after=[3], types=types,
-                shapes="[[[512]], [], []]", values="[[[1, 2, 0, 512, 2, 'cuda:0']], 0, '0']")  # fmt: skip
+    return node(
+        id_,
+        f"ncclDevKernel_{name}",
+        COLL_NODE,
+        *given,
+        parents=[id_ - 1],
+        after=[3],
+        types=types,
+        shapes="[[[512]], [], []]",
+        values="[[[1, 2, 0, 512, 2, 'cuda:0']], 0, '0']",
+    )
 
 
 OPERATOR = node(
@@ -130,8 +181,10 @@ OPERATOR = node(
     shapes="[[[512]], []]",
     types="['GenericList[Tensor(float)]', 'Int']",
 )
-GROUPS = ('[{"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "ranks": [], "group_size": 2}, '
-          '{"pg_name": "4", "pg_desc": "tp", "ranks": [0, 3, 6]}]')  # fmt: skip
+GROUPS = (
+    '[{"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "ranks": [], "group_size": 2}, '
+    '{"pg_name": "4", "pg_desc": "tp", "ranks": [0, 3, 6]}]'
+)
 
 
 def test_what_chakra_converts_from_a_run_over_nccl(tmp_path: Path) -> None:
@@ -150,8 +203,9 @@ def test_what_chakra_converts_from_a_run_over_gloo(tmp_path: Path) -> None:
 def test_groups_without_ranks_are_refused_where_there_are_several(tmp_path: Path) -> None:
     one, other = kernel(12, "AllReduce", 0, 1024, "dp"), kernel(14, "AllReduce", 0, 64, "tp-1")
     assert calls(tmp_path, converted(one, kernel(13, "AllReduce", 0, 4, "dp"))) == [
-        ("allreduce", 1024, "float16"), ("allreduce", 4, "float16"),
-    ]  # fmt: skip
+        ("allreduce", 1024, "float16"),
+        ("allreduce", 4, "float16"),
+    ]
     with pytest.raises(UsageError, match=r"call allreduce of 512 elements is among the ranks of dp, which the"):
         calls(tmp_path, converted(one, other))
     part = collective(5, "ALL_REDUCE", 4, attribute("involved_dim", [True, False]))
@@ -176,8 +230,16 @@ def test_the_layout_of_2023(tmp_path: Path, head: tuple[bytes, ...], number: int
         return field(1, id_) + field(2, "n") + field(3, type_) + texts + b"".join(field(11, a) for a in attributes)
 
     comp = made(0, 3, field(1, "runtime") + field(2, 1) + field(4, 1.5))
-    moved = [made(id_, 6, older("comm_type", id_ - 1, number), older("comm_size", 8, number),
-                  older("involved_dim", [True, True], number)) for id_ in range(1, 6)]  # fmt: skip
+    moved = [
+        made(
+            id_,
+            6,
+            older("comm_type", id_ - 1, number),
+            older("comm_size", 8, number),
+            older("involved_dim", [True, True], number),
+        )
+        for id_ in range(1, 6)
+    ]
     data = trace(*head, comp, *moved)
     ops = "allreduce", "alltoall", "allgather", "reduce_scatter_block", "bcast"
     assert calls(tmp_path, data) == [(op, 8, "float32") for op in ops]
@@ -208,7 +270,7 @@ def test_the_layout_of_2022(tmp_path: Path) -> None:
         (node(1, "n", 11), "call nodetype11 of 0 elements is unknown"),
         (node(1, "n", COLL_NODE, attribute("comm_size", 4)), "call nocommtype of 1 elements is unknown"),
     ],
-)  # fmt: skip
+)
 def test_calls_that_are_unknown_are_named_or_left_out(tmp_path: Path, some: bytes, said: str) -> None:
     data = trace(metadata(), some, collective(2, "ALL_REDUCE", 1 << 20))
     with pytest.raises(UsageError, match=said):
@@ -242,8 +304,16 @@ def test_what_is_no_chakra_trace(tmp_path: Path, data: bytes, said: str) -> None
         calls(tmp_path, data)
 
 
-WORDS = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-         "int64": "long int", "int32": "int", "uint8": "unsigned char", "int8": "signed char"}  # fmt: skip
+WORDS = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "int64": "long int",
+    "int32": "int",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+}
 CALLS = st.lists(
     st.tuples(st.sampled_from(TYPES), st.integers(0, 2**40), st.sampled_from(sorted(WORDS)), st.integers(2, 2**20)),
     max_size=9,
@@ -255,10 +325,16 @@ def test_what_is_written_is_read(some: list[tuple[str, int, str, int]], backward
     """Whatever the order in the file: the nodes wait for each other."""
     groups = ", ".join(f'{{"pg_name": "{place}", "group_size": {call[3]}}}' for place, call in enumerate(some))
     nodes = [
-        collective(place + 1, op, elements * DTYPES[dtype].itemsize, attribute("pg_name", str(place)),
-                   after=[place] if place else [], types=f"['Tensor({WORDS[dtype]})']")
+        collective(
+            place + 1,
+            op,
+            elements * DTYPES[dtype].itemsize,
+            attribute("pg_name", str(place)),
+            after=[place] if place else [],
+            types=f"['Tensor({WORDS[dtype]})']",
+        )
         for place, (op, elements, dtype, _) in enumerate(some)
-    ]  # fmt: skip
+    ]
     init = node(0, "## process_group:init ##", METADATA_NODE, values=f"['[{groups}]']")
     data = trace(metadata(version) if version else b"", init, *(reversed(nodes) if backwards else nodes))
     assert entries_of(execution_trace(data)) == [
@@ -266,8 +342,14 @@ def test_what_is_written_is_read(some: list[tuple[str, int, str, int]], backward
     ]
 
 
-@given(st.one_of(st.binary(max_size=200), st.tuples(st.integers(0, len(GENERATED)), st.integers(0, 255)).map(
-    lambda change: GENERATED[: change[0]] + bytes([change[1]]) + GENERATED[change[0] + 1 :])))  # fmt: skip
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.tuples(st.integers(0, len(GENERATED)), st.integers(0, 255)).map(
+            lambda change: GENERATED[: change[0]] + bytes([change[1]]) + GENERATED[change[0] + 1 :]
+        ),
+    )
+)
 @example(b"")
 def test_any_other_bytes_are_read_or_refused(data: bytes) -> None:
     try:

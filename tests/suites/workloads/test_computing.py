@@ -62,9 +62,15 @@ class TestHowMuch:
     def test_tokens_follow_from_the_model(self) -> None:
         made = {name: flop(f"ddp:model={name}", 2) / 6 / model(name).parameters for name in NAMES}
         assert {name: round(tokens) for name, tokens in made.items()} == {
-            "mlp": 32, "resnet50": 32, "gpt2-124m": 32, "gpt2-1.5b": 32, "bert-large": 16, "bert-2.5b": 16,
-            "llama2-7b": 128, "llama2-70b": 128,
-        }  # fmt: skip
+            "mlp": 32,
+            "resnet50": 32,
+            "gpt2-124m": 32,
+            "gpt2-1.5b": 32,
+            "bert-large": 16,
+            "bert-2.5b": 16,
+            "llama2-7b": 128,
+            "llama2-70b": 128,
+        }
 
     def test_workers_compute_and_servers_do_not(self) -> None:
         text = "parameter_server:tokens=10"

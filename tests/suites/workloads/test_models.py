@@ -49,13 +49,16 @@ def test_unknown_models() -> None:
 @pytest.mark.parametrize(
     ("name", "dtype", "rebuilt", "unused"),
     [
-        ("resnet50", "float32", [8196000, 31502336, 26255360, 26550272, 9724160],
-         [12410784, 31502336, 29669376, 27022336, 1623296]),
+        (
+            "resnet50",
+            "float32",
+            [8196000, 31502336, 26255360, 26550272, 9724160],
+            [12410784, 31502336, 29669376, 27022336, 1623296],
+        ),
         ("resnet50", "bfloat16", [4098000, 28878848, 18137216], [21956560, 27950080, 1207424]),
-        ("gpt2-124m", "bfloat16", [4723200, *[28351488] * 5, 102398976],
-         [4608, *[28351488] * 5, 29922816, 77194752]),
+        ("gpt2-124m", "bfloat16", [4723200, *[28351488] * 5, 102398976], [4608, *[28351488] * 5, 29922816, 77194752]),
     ],
-)  # fmt: skip
+)
 def test_buckets_by_the_published_rule(name: str, dtype: str, rebuilt: list[int], unused: list[int]) -> None:
     assert list(ddp_buckets(name, dtype, "rebuilt", FIRST, CAP)) == rebuilt
     assert list(ddp_buckets(name, dtype, "unused", FIRST, CAP)) == unused
@@ -63,9 +66,13 @@ def test_buckets_by_the_published_rule(name: str, dtype: str, rebuilt: list[int]
 
 @pytest.mark.parametrize(
     ("name", "dtype", "rebuilt", "unused"),
-    [("bert-large", "float32", 38, 38), ("bert-large", "bfloat16", 22, 22), ("gpt2-1.5b", "float32", 145, 146),
-     ("gpt2-1.5b", "bfloat16", 73, 74)],
-)  # fmt: skip
+    [
+        ("bert-large", "float32", 38, 38),
+        ("bert-large", "bfloat16", 22, 22),
+        ("gpt2-1.5b", "float32", 145, 146),
+        ("gpt2-1.5b", "bfloat16", 73, 74),
+    ],
+)
 def test_numbers_of_buckets(name: str, dtype: str, rebuilt: int, unused: int) -> None:
     assert len(ddp_buckets(name, dtype, "rebuilt", FIRST, CAP)) == rebuilt
     assert len(ddp_buckets(name, dtype, "unused", FIRST, CAP)) == unused

@@ -22,23 +22,47 @@ BASIC = [
 ]
 KINETO = {
     "traceEvents": [
-        {"ts": 2, "name": "record_param_comms", "args": {
-            "Collective name": "_reduce_scatter_base", "In msg nelems": 8, "dtype": "BFloat16", "Group size": 2}},
-        {"ts": 1, "name": "record_param_comms", "args": {
-            "Collective name": "allreduce", "In msg nelems": 5, "dtype": "Float", "Group size": 2}},
+        {
+            "ts": 2,
+            "name": "record_param_comms",
+            "args": {
+                "Collective name": "_reduce_scatter_base",
+                "In msg nelems": 8,
+                "dtype": "BFloat16",
+                "Group size": 2,
+            },
+        },
+        {
+            "ts": 1,
+            "name": "record_param_comms",
+            "args": {"Collective name": "allreduce", "In msg nelems": 5, "dtype": "Float", "Group size": 2},
+        },
         {"ts": 3, "name": "aten::mm", "args": {}},
     ]
-}  # fmt: skip
+}
 CHAKRA = {
     "nodes": [
-        {"id": 2, "name": "record_param_comms", "attrs": [
-            {"name": "collective_name", "value": "broadcast"}, {"name": "in_msg_nelems", "value": 7},
-            {"name": "dtype", "value": "Double"}, {"name": "pg_size", "value": 2}]},
-        {"id": 1, "name": "record_param_comms", "attrs": [
-            {"name": "collective_name", "value": "all_to_all"}, {"name": "in_msg_nelems", "value": 4},
-            {"name": "dtype", "value": "Int"}]},
+        {
+            "id": 2,
+            "name": "record_param_comms",
+            "attrs": [
+                {"name": "collective_name", "value": "broadcast"},
+                {"name": "in_msg_nelems", "value": 7},
+                {"name": "dtype", "value": "Double"},
+                {"name": "pg_size", "value": 2},
+            ],
+        },
+        {
+            "id": 1,
+            "name": "record_param_comms",
+            "attrs": [
+                {"name": "collective_name", "value": "all_to_all"},
+                {"name": "in_msg_nelems", "value": 4},
+                {"name": "dtype", "value": "Int"},
+            ],
+        },
     ]
-}  # fmt: skip
+}
 
 
 def calls(tmp_path: Path, trace: Any, more: str = "", pack: bool = False) -> list[tuple[str, int, str]]:
@@ -75,8 +99,10 @@ def test_an_operator_that_nccl_tells_more_of_counts_once(tmp_path: Path) -> None
     ]
     assert calls(tmp_path, {"traceEvents": kineto}) == [("allreduce", 20, "float32")] * 3
     inputs = {"shapes": [[[5]]], "types": ["GenericList[Tensor(float)]"]}
-    attrs = [{"name": name, "value": value} for name, value in (
-        ("collective_name", "allreduce"), ("in_msg_nelems", 5), ("dtype", "Float"), ("pg_size", 2))]  # fmt: skip
+    attrs = [
+        {"name": name, "value": value}
+        for name, value in (("collective_name", "allreduce"), ("in_msg_nelems", 5), ("dtype", "Float"), ("pg_size", 2))
+    ]
     nodes = [
         {"id": 4, "name": "c10d::allreduce_", "inputs": inputs},
         {"id": 5, "name": "record_param_comms", "ctrl_deps": 4, "attrs": attrs},

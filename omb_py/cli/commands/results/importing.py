@@ -39,26 +39,56 @@ def import_params() -> list[click.Parameter]:
     known = "What is known"
     return [
         click.Argument(["sources"], nargs=-1, required=True, type=Parsed("file", str), metavar="FILE..."),
-        Grouped(["--benchmark"], heading=known, metavar="NAME", type=Parsed("benchmark", str),
-                help="What a table measures that does not say it. (default: from the title, the command line in the "
-                     "log, the file's name)"),
-        Grouped(["--set", "values"], heading=known, metavar="COLUMN=VALUE", type=Parsed("value", str), multiple=True,
-                help="A column that the file leaves null, as library, library_version, ranks; repeat it. "
-                     "(default: none)"),
-        Grouped(["--tag", "tags"], heading=known, metavar="K=V", type=Parsed("tag", str), multiple=True,
-                help="Stored with every row; repeat it. (default: none)"),
-        Grouped(["--started-at"], heading=known, metavar="TIME", type=Parsed("time", _moment),
-                help="When it was measured, as 2026-11-21T12:00. (default: what the file says, else when it was last "
-                     "written)"),
-        Grouped(["--again"], heading="Storage", is_flag=True,
-                help="Replace an earlier import of the same content. (default: leave it)"),
-    ]  # fmt: skip
+        Grouped(
+            ["--benchmark"],
+            heading=known,
+            metavar="NAME",
+            type=Parsed("benchmark", str),
+            help="What a table measures that does not say it. (default: from the title, the command line in the "
+            "log, the file's name)",
+        ),
+        Grouped(
+            ["--set", "values"],
+            heading=known,
+            metavar="COLUMN=VALUE",
+            type=Parsed("value", str),
+            multiple=True,
+            help="A column that the file leaves null, as library, library_version, ranks; repeat it. (default: none)",
+        ),
+        Grouped(
+            ["--tag", "tags"],
+            heading=known,
+            metavar="K=V",
+            type=Parsed("tag", str),
+            multiple=True,
+            help="Stored with every row; repeat it. (default: none)",
+        ),
+        Grouped(
+            ["--started-at"],
+            heading=known,
+            metavar="TIME",
+            type=Parsed("time", _moment),
+            help="When it was measured, as 2026-11-21T12:00. (default: what the file says, else when it was last "
+            "written)",
+        ),
+        Grouped(
+            ["--again"],
+            heading="Storage",
+            is_flag=True,
+            help="Replace an earlier import of the same content. (default: leave it)",
+        ),
+    ]
 
 
 def run_import(
-    sources: tuple[str, ...], benchmark: str | None, values: tuple[str, ...], tags: tuple[str, ...],
-    started_at: str | None, again: bool, store: Path | None,
-) -> int:  # fmt: skip
+    sources: tuple[str, ...],
+    benchmark: str | None,
+    values: tuple[str, ...],
+    tags: tuple[str, ...],
+    started_at: str | None,
+    again: bool,
+    store: Path | None,
+) -> int:
     """Import each file; a bad one does not keep the others back."""
     from omb_py.results.importers.storing import Options, check_benchmark, columns_of
 
@@ -67,8 +97,12 @@ def run_import(
     except UsageError as error:
         raise UsageError(f"--set takes COLUMN=VALUE: {error}".replace("tag ", "")) from None
     options = Options(
-        check_benchmark(benchmark) if benchmark else None, columns_of(assignments), parse_tags(tags), started_at, again,
-    )  # fmt: skip
+        check_benchmark(benchmark) if benchmark else None,
+        columns_of(assignments),
+        parse_tags(tags),
+        started_at,
+        again,
+    )
     place = store or DEFAULT_STORE
     refused = [said for source in sources if (said := _one(source, place, options)) is not None]
     if len(sources) == 1 and refused:

@@ -128,9 +128,13 @@ def _verb(
 
 def _format(forms: Sequence[str], default: str) -> click.Option:
     return Grouped(
-        ["--format", "form"], heading="Output", metavar="FORM", type=word("format", forms), default=default,
+        ["--format", "form"],
+        heading="Output",
+        metavar="FORM",
+        type=word("format", forms),
+        default=default,
         help=f"{', '.join(forms)}. (default: {default})",
-    )  # fmt: skip
+    )
 
 
 def _skipped(path: Path, why: str) -> None:

@@ -30,9 +30,13 @@ def parse_age(text: str) -> timedelta:
 
 def _older(default: str | None, text: str) -> click.Option:
     return Grouped(
-        ["--older-than", "older"], heading="Which launches", metavar="AGE", type=Parsed("age", parse_age),
-        default=default, help=f"{text} (default: {default or 'any age'})",
-    )  # fmt: skip
+        ["--older-than", "older"],
+        heading="Which launches",
+        metavar="AGE",
+        type=Parsed("age", parse_age),
+        default=default,
+        help=f"{text} (default: {default or 'any age'})",
+    )
 
 
 def compact_params() -> Sequence[click.Parameter]:
@@ -50,13 +54,29 @@ def prune_params() -> Sequence[click.Parameter]:
     heading = "Which launches"
     return (
         _older(None, "Only launches that started so long ago, as 30d, 6w, 3m, 1y."),
-        Grouped(["--tag"], heading=heading, metavar="K=V", type=Parsed("tag", str), multiple=True,
-                help="Only launches with this tag; repeat it for several. (default: any tags)"),
-        Grouped(["--run", "runs"], heading=heading, metavar="RUN", type=Parsed("run", str), multiple=True,
-                help="Only launches of this run: its id or the beginning of it; repeat it. (default: any run)"),
-        Grouped(["--yes"], heading="What is done", is_flag=True,
-                help="Remove them. Without it they are only listed. (default: off)"),
-    )  # fmt: skip
+        Grouped(
+            ["--tag"],
+            heading=heading,
+            metavar="K=V",
+            type=Parsed("tag", str),
+            multiple=True,
+            help="Only launches with this tag; repeat it for several. (default: any tags)",
+        ),
+        Grouped(
+            ["--run", "runs"],
+            heading=heading,
+            metavar="RUN",
+            type=Parsed("run", str),
+            multiple=True,
+            help="Only launches of this run: its id or the beginning of it; repeat it. (default: any run)",
+        ),
+        Grouped(
+            ["--yes"],
+            heading="What is done",
+            is_flag=True,
+            help="Remove them. Without it they are only listed. (default: off)",
+        ),
+    )
 
 
 def run_compact(older: timedelta, dry_run: bool, store: Path | None) -> int:

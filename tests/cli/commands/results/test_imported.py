@@ -92,14 +92,20 @@ def test_what_is_not_comparable_and_what_to_do(run: Run) -> None:
     put(run, "one.log", omb(1, 5))
     assert run("latency --backend mock -n 2 -m 1:64 -i 20 --launches 3 --quiet --tag file=ours")[0] == 0
     for line, *told in (
-        ("tag=file=a.log tag=file=ours", "source OMB against omb-py, statistic mean against median",
-         "import a file of OMB for tag=file=ours too: omb-py results import FILE…"),
-        ("tag=file=ours tag=file=a.log", "statistic median against mean",
-         "measure tag=file=a.log again with omb-py latency --backend mock"),
+        (
+            "tag=file=a.log tag=file=ours",
+            "source OMB against omb-py, statistic mean against median",
+            "import a file of OMB for tag=file=ours too: omb-py results import FILE…",
+        ),
+        (
+            "tag=file=ours tag=file=a.log",
+            "statistic median against mean",
+            "measure tag=file=a.log again with omb-py latency --backend mock",
+        ),
         ("tag=file=a.log tag=file=old.log", "another version of OMB, or with other options"),
         ("tag=file=a.log tag=file=one.log", "is one launch", "import the output of more starts of OMB"),
         ("a.log one.log", "a.log is a file: omb-py results import a.log --tag file=a.log --store store"),
-    ):  # fmt: skip
+    ):
         code, out, err = run(f"compare {line}")
         assert code == 2 and out == "" and err.count("\n") == 1, err
         assert all(text in err for text in told), err

@@ -27,11 +27,13 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMB_PY_STORE", "store")
     for name, text in (
-        ("allreduce.log", OMB["allreduce -f -c -z"]), 
+        ("allreduce.log", OMB["allreduce -f -c -z"]),
         ("mixed.log", "starting\n" + OMB["bw"] + nccl_texts.FOURTH + MPI1),
-        ("notes.txt", "\nhello, world\n1 2 3\n"), ("cut.log", OMB["latency"] + OMB["bw"][:-4]), ("empty.log", ""),
+        ("notes.txt", "\nhello, world\n1 2 3\n"),
+        ("cut.log", OMB["latency"] + OMB["bw"][:-4]),
+        ("empty.log", ""),
         ("run.json", nccl_texts.JSON),
-    ):  # fmt: skip
+    ):
         Path(name).write_text(text)
         os.utime(name, (1_790_000_000, 1_790_000_000))
     Path("binary.log").write_bytes(b"PAR1\0\0\0")
@@ -100,8 +102,11 @@ def test_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("import notes.txt", "notes.txt: line 2: 'hello, world' and no later line begins a table of a known format; "
-         "tried OMB text, OMB-Py text, nccl-tests text, IMB text, nccl-tests JSON, rccl-tests JSON, rccl-tests CSV"),
+        (
+            "import notes.txt",
+            "notes.txt: line 2: 'hello, world' and no later line begins a table of a known format; "
+            "tried OMB text, OMB-Py text, nccl-tests text, IMB text, nccl-tests JSON, rccl-tests JSON, rccl-tests CSV",
+        ),
         ("import empty.log", "empty.log: an empty file"),
         ("import binary.log", "binary.log: a binary file, not a log"),
         ("import none.log", "none.log: cannot read it: no such file"),
@@ -113,7 +118,7 @@ def test_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         ("import allreduce.log --benchmark a/b", "is not a name"),
         ("import allreduce.log --started-at noon", "is not a time"),
     ],
-)  # fmt: skip
+)
 def test_refusals_leave_nothing(run: Run, line: str, says: str) -> None:
     code, out, err = run(line)
     assert (code, out) == (2, "") and says in err and err.count("\n") == 1

@@ -23,13 +23,30 @@ Run = Callable[[str], tuple[int, str, str]]
 def row(run: str, launch: int, size: int, value: float, **more: Any) -> Row:
     return {
         **blank_row(),
-        "run_id": run, "launch_id": f"{run}-{launch}", "launch_index": launch, "schema_version": SCHEMA_VERSION,
-        "started_at": f"2026-11-2{run[-1]}T10:00:0{launch}+00:00", "source": "omb-py", "benchmark": "bcast",
-        "family": "collective", "backend": "mpi", "library": "MPICH", "library_version": "5.0", "binding": "native",
-        "dtype": "char", "ranks": 2, "metric": "latency", "unit": "us", "size_bytes": size, "value": value,
-        "rank_mean_us": [value - 0.5, value + 0.5], "samples_us": [value, value + 2],
-        "samples_avg_us": [value, value + 2], "iterations": 2, **more,
-    }  # fmt: skip
+        "run_id": run,
+        "launch_id": f"{run}-{launch}",
+        "launch_index": launch,
+        "schema_version": SCHEMA_VERSION,
+        "started_at": f"2026-11-2{run[-1]}T10:00:0{launch}+00:00",
+        "source": "omb-py",
+        "benchmark": "bcast",
+        "family": "collective",
+        "backend": "mpi",
+        "library": "MPICH",
+        "library_version": "5.0",
+        "binding": "native",
+        "dtype": "char",
+        "ranks": 2,
+        "metric": "latency",
+        "unit": "us",
+        "size_bytes": size,
+        "value": value,
+        "rank_mean_us": [value - 0.5, value + 0.5],
+        "samples_us": [value, value + 2],
+        "samples_avg_us": [value, value + 2],
+        "iterations": 2,
+        **more,
+    }
 
 
 @pytest.fixture
@@ -66,8 +83,9 @@ def test_list_json(run: Run) -> None:
     code, out, _ = run("list --format json")
     assert code == 0
     assert [(r["run_id"], r["cells"], r["launches"], r["failed"]) for r in json.loads(out)] == [
-        ("run-1", 3, 2, 0), ("run-2", 1, 1, 1),
-    ]  # fmt: skip
+        ("run-1", 3, 2, 0),
+        ("run-2", 1, 1, 1),
+    ]
 
 
 def test_an_empty_store(run: Run, tmp_path: Path) -> None:

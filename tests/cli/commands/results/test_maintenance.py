@@ -18,10 +18,19 @@ from omb_py.results.store.write import write_launch
 def store(tmp_path) -> Path:
     for number in range(4):
         row = {
-            **blank_row(), "run_id": f"r{number // 2}", "launch_id": f"r{number // 2}-{number % 2}", "launch_index": 0,
-            "started_at": "2026-01-02T12:00:00", "schema_version": SCHEMA_VERSION, "source": "omb-py", "unit": "us",
-            "benchmark": "bcast", "backend": "mpi", "metric": "latency", "tags": {"try": str(number)},
-        }  # fmt: skip
+            **blank_row(),
+            "run_id": f"r{number // 2}",
+            "launch_id": f"r{number // 2}-{number % 2}",
+            "launch_index": 0,
+            "started_at": "2026-01-02T12:00:00",
+            "schema_version": SCHEMA_VERSION,
+            "source": "omb-py",
+            "unit": "us",
+            "benchmark": "bcast",
+            "backend": "mpi",
+            "metric": "latency",
+            "tags": {"try": str(number)},
+        }
         write_launch(tmp_path, [row], {})
     return tmp_path
 

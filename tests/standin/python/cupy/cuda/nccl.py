@@ -9,9 +9,12 @@ _library = ctypes.CDLL(os.environ["OMB_PY_NCCL"])
 _library.ncclGetErrorString.restype = ctypes.c_char_p
 available = True
 _NAMES = {
-    1: "NCCL_ERROR_UNHANDLED_CUDA_ERROR", 2: "NCCL_ERROR_SYSTEM_ERROR", 3: "NCCL_ERROR_INTERNAL_ERROR",
-    4: "NCCL_ERROR_INVALID_ARGUMENT", 5: "NCCL_ERROR_INVALID_USAGE",
-}  # fmt: skip
+    1: "NCCL_ERROR_UNHANDLED_CUDA_ERROR",
+    2: "NCCL_ERROR_SYSTEM_ERROR",
+    3: "NCCL_ERROR_INTERNAL_ERROR",
+    4: "NCCL_ERROR_INVALID_ARGUMENT",
+    5: "NCCL_ERROR_INVALID_USAGE",
+}
 
 
 class NcclError(RuntimeError):
