@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from omb_py.engine.measuring.cache_rotation import CACHE_BYTES
+
 ROOT = str(Path(__file__).resolve().parent.parent)
 if ROOT not in sys.path:  # so that tests.support is found also where pytest is not run as python -m pytest
     sys.path.insert(0, ROOT)
@@ -24,6 +26,8 @@ settings.register_profile("omb-py", deadline=None, derandomize=True)
 settings.load_profile("omb-py")
 
 os.environ[MARK] = uuid.uuid4().hex
+# the machine's own cache may be so large that --cache rotate needs more memory than a test's ranks have
+os.environ.setdefault(CACHE_BYTES, str(8 << 20))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # started in the background of a shell: what ignores Ctrl-C passes that on to all its children

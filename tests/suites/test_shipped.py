@@ -34,7 +34,7 @@ def test_which() -> None:
 def test_they_are_installed() -> None:
     """The package's data files name them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert "*.toml" in project["tool"]["setuptools"]["package-data"]["omb_py.suites"]
+    assert "*.toml" in project["tool"]["setuptools"]["package-data"]["omb_py.suites.shipped"]
 
 
 @pytest.mark.parametrize("name", list(shipped()))
@@ -46,7 +46,7 @@ def test_each_can_be_planned(name: str, ranks: int) -> None:
 
 
 def test_osu_has_every_benchmark_of_omb_that_is_registered() -> None:
-    """Who adds a benchmark with a title of OMB's adds it to suites/osu.toml."""
+    """Who adds a benchmark with a title of OMB's adds it to suites/shipped/osu.toml."""
     named = [named.name for entry in load_suite("osu").entries for named in entry.benchmarks]
     assert len(named) == len(set(named))
     assert [name for name in BENCHMARKS if name in TITLES and name not in named] == []

@@ -7,6 +7,7 @@ are fewer and lie further apart.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,11 +25,23 @@ MOST_COPIES: Final = {"native": 1 << 20, "mpi4py": 1 << 12}
 UNKNOWN_CACHE_BYTES: Final = 64 << 20
 MOST_BYTES: Final = 1 << 30
 """The copies span no more than this, however large the caches of a machine are."""
+CACHE_BYTES: Final = "OMB_PY_CACHE_BYTES"
+"""This variable, where it is set, says how large the last-level cache is: for machines that tell a wrong size."""
 _SYSFS: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def last_level_cache(folder: Path = _SYSFS) -> int:
-    """Bytes of the last-level cache of this machine; :data:`UNKNOWN_CACHE_BYTES` where the kernel does not say."""
+    """Bytes of the last-level cache of this machine; :data:`UNKNOWN_CACHE_BYTES` where the kernel does not say.
+
+    The variable :data:`CACHE_BYTES` is stronger than the kernel.
+
+    Raises:
+        UsageError: the variable holds no number of bytes.
+    """
+    if given := os.environ.get(CACHE_BYTES):
+        if not (given.isascii() and given.isdigit() and int(given)):
+            raise UsageError(f"{CACHE_BYTES} is the size of the last-level cache in bytes, as 33554432, not {given!r}")
+        return int(given)
     found = {}
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     for index in sorted(folder.glob("index*")):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.engine.measuring.cache_rotation import (
+    CACHE_BYTES,
     LINE,
     MOST_BYTES,
     UNKNOWN_CACHE_BYTES,
@@ -53,6 +54,10 @@ class TestLayout:
 
 
 class TestCacheSize:
+    @pytest.fixture(autouse=True)
+    def no_variable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv(CACHE_BYTES, raising=False)
+
     def test_is_that_of_the_last_level(self, tmp_path: Path) -> None:
         for number, (level, size, kind) in enumerate(
             [(1, "32K", "Data"), (1, "32K", "Instruction"), (2, "512K", "Unified"), (3, "36M", "Unified")]
@@ -62,6 +67,16 @@ class TestCacheSize:
             for name, text in (("level", str(level)), ("size", size), ("type", kind)):
                 (index / name).write_text(f"{text}\n")
         assert last_level_cache(tmp_path) == 36 * MB
+
+    def test_the_variable_is_stronger_than_the_kernel(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(CACHE_BYTES, "4096")
+        assert last_level_cache(tmp_path) == 4096
+        for text in ("4K", "0", "-1", "٣"):
+            monkeypatch.setenv(CACHE_BYTES, text)
+            with pytest.raises(
+                UsageError, match="OMB_PY_CACHE_BYTES is the size of the last-level cache in bytes, as "
+            ):
+                last_level_cache(tmp_path)
 
     def test_is_a_guess_where_the_kernel_does_not_say(self, tmp_path: Path) -> None:
         assert last_level_cache(tmp_path) == UNKNOWN_CACHE_BYTES

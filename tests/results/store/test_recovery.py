@@ -23,7 +23,7 @@ from omb_py.results.store.write import write_launch
 
 WRITER = """
     import sys, time
-    from omb_py.results import schema
+    from omb_py.results.store import schema
     from omb_py.results.store.journal import Journal
     store, cells, end = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     journal = Journal(store, "r1-0", {"run_id": "r1"})

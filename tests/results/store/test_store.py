@@ -325,8 +325,8 @@ class TestReadProvenance:
             read_provenance(tmp_path / "junk.parquet")
 
 
-def test_the_store_module_offers_both_sides() -> None:
-    from omb_py.results import store
+def test_the_facade_offers_reading_and_writing() -> None:
+    import omb_py.results
 
-    assert store.load is load
-    assert store.write_launch is write_launch
+    assert omb_py.results.load is load
+    assert omb_py.results.write_launch is write_launch
