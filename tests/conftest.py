@@ -19,7 +19,7 @@ ROOT = str(Path(__file__).resolve().parent.parent)
 if ROOT not in sys.path:  # so that tests.support is found also where pytest is not run as python -m pytest
     sys.path.insert(0, ROOT)
 
-from tests.support.leftovers import MARK, end, processes_marked  # noqa: E402
+from tests.support.machines.leftovers import MARK, end, processes_marked  # noqa: E402
 
 # A loaded machine is not a failure, and a test that failed yesterday must fail today.
 settings.register_profile("omb-py", deadline=None, derandomize=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mpi import AS_ROOT
+from tests.support.machines.mpi import AS_ROOT
 
 ROOT = Path(__file__).parents[1]
 

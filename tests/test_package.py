@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import omb_py
-from tests.support.mpi import AS_ROOT, ROOT
+from tests.support.machines.mpi import AS_ROOT, ROOT
 
 HEAVY = {"pandas", "pyarrow", "plotly", "scipy", "click", "rich"}
 SIDE_BY_SIDE = ("backends", "suites", "results", "dashboards")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mpi import AS_ROOT
+from tests.support.machines.mpi import AS_ROOT
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

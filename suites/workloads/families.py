@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from omb_py.errors import UsageError, nearest
-from omb_py.suites.workloads import classic, data_parallel, experts, model_parallel, replay, tiles
+from omb_py.suites.workloads import classic, data_parallel, experts, model_parallel, tiles
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES
 from omb_py.suites.workloads.calls import Call, Item, joined, scaled
 from omb_py.suites.workloads.settings import Setting, Values
+from omb_py.suites.workloads.traces import replay
 
 Make = Callable[[Values, int, int], Sequence[Item]]
 """(settings, rank, ranks) -> the calls of that rank in a step and what it computes between them, in order.

@@ -13,7 +13,7 @@ import pytest
 from omb_py.backends.registry import find
 from tests.support import conformance
 from tests.support.conformance import Combination, combinations
-from tests.support.mpi import report
+from tests.support.machines.mpi import report
 
 RANKS = (2, 3, 4)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, environment
 
 pytestmark = [pytest.mark.mpi, pytest.mark.calm, pytest.mark.one_library]
 BACKENDS = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
-from tests.support.mpi import start, torchrun
-from tests.support.workload_session import COMPUTING, bindings_of
+from tests.support.machines.mpi import start, torchrun
+from tests.support.sessions.workload_session import COMPUTING, bindings_of
 
 RANKS = 4
 
@@ -23,7 +23,7 @@ def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
     if backend == "gloo" and importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is an extra")
     out = tmp_path / "found"
-    words = [sys.executable, "-m", "tests.support.workload_session", backend, str(RANKS), str(out)]
+    words = [sys.executable, "-m", "tests.support.sessions.workload_session", backend, str(RANKS), str(out)]
     done = start(words, RANKS, 240, torchrun(RANKS) if backend == "gloo" else ())
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())

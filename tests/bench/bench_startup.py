@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.mpi import ROOT, environment, start
+from tests.support.machines.mpi import ROOT, environment, start
 
 pytestmark = pytest.mark.bench
 

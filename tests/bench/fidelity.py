@@ -38,7 +38,7 @@ from tests.bench.fidelity_plan import BENCHMARKS, SERIES, Series, chosen, plan, 
 from tests.bench.quiet import Others, wait_for_quiet
 from tests.bench.ratios import Verdict, judge, launch_log_ratio, pair_log_ratios
 from tests.bench.reference import FAMILIES, NoCompiler, beside_python, compile_reference
-from tests.support.mpi import torchrun
+from tests.support.machines.mpi import torchrun
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH_TIMEOUT_S = 300

@@ -12,8 +12,8 @@ import json
 import sys
 import time
 
-from tests.support.cluster import FAULTS, broken, named
-from tests.support.nodes import why_not
+from tests.support.machines.cluster import FAULTS, broken, named
+from tests.support.machines.nodes import why_not
 
 
 def count(nodes: int, fault: str, times: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.support.fleet import Fleet, found_in
+from tests.support.machines.fleet import Fleet, found_in
 
 MOST_FALSE, LEAST_FOUND = 0.05, 0.99
 

@@ -22,7 +22,7 @@ from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.running.rank_process import device_map
-from tests.support.synchronises import left_out
+from tests.support.sessions.synchronises import left_out
 
 SLOW_US = 20_000
 

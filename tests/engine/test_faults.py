@@ -10,8 +10,8 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Region, Stage, Step, body, walk
 from omb_py.errors import LaunchFailed, UsageError
 from omb_py.suites.registry import BENCHMARKS
+from tests.support.machines.simulated import cell, session
 from tests.support.programs import ROTATING_BCAST
-from tests.support.simulated import cell, session
 
 
 class TestParse:

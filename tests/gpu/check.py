@@ -24,7 +24,7 @@ from omb_py.backends.mpi.library import mpi_library
 from omb_py.dashboards.terminal.tables import results_table
 from omb_py.engine.program.buffers import ON_DEVICE
 from tests.gpu.parts import COLLECTIVES, RANKS, Part, absent, arrays, parts, suite_text
-from tests.support.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, environment
 
 LONGEST_S, ALONE_S = 600, 300
 
@@ -84,7 +84,7 @@ def one_rank(device: str) -> str:
     cells = json.dumps([{"benchmark": name, "size": 65536} for name in COLLECTIVES])
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.support.nccl_cells", cells],
+            [sys.executable, "-m", "tests.support.sessions.nccl_cells", cells],
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -11,7 +11,7 @@ from typing import Any
 
 from omb_py.backends.nccl.capabilities import BINDINGS, NATIVE, missing
 from omb_py.engine.program.buffers import ON_DEVICE
-from tests.support.mpi import ROOT
+from tests.support.machines.mpi import ROOT
 
 RANKS = 2
 """On one GPU: NCCL admits about two."""

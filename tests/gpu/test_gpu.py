@@ -20,7 +20,7 @@ from omb_py.suites.registry import find
 from tests.backends.nccl.test_nccl import COLLECTIVES as OF_NCCL
 from tests.gpu import check
 from tests.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, STAGED, Part, every, parts
-from tests.support.standin import COMPILER, library
+from tests.support.machines.standin import COMPILER, library
 
 SMALL = {"sizes": "64:64", "iterations": 3}
 

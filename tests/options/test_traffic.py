@@ -10,7 +10,7 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.options.traffic import blocks, check_traffic, largest, matrix_of, parse_traffic
 from omb_py.orchestrate.planning.plan import plan
-from tests.support.simulated import measured
+from tests.support.machines.simulated import measured
 
 
 def _write(folder: Path, text: str) -> str:

@@ -15,7 +15,7 @@ from omb_py.engine.program.steps import flip, wait
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.one_sided import BENCHMARKS
 from omb_py.suites.registry import find
-from tests.support.simulated import cell, checked, measured, session, with_step
+from tests.support.machines.simulated import cell, checked, measured, session, with_step
 
 NAMES = [b.name for b in BENCHMARKS]
 OUT, IN, PLACE = Region("send", 0, 16), Region("recv", 0, 16), Region("window", 0, 16)

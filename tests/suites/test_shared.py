@@ -8,7 +8,7 @@ from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Region, Step, walk
 from omb_py.suites.registry import BENCHMARKS
 from omb_py.suites.shared import PER_CALL, message_bytes
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 MIB = 1 << 20
 EXCHANGES = ("sendrecv", "hypercube")

@@ -18,7 +18,7 @@ from omb_py.results.accept.criteria import METRICS
 from omb_py.results.formats.osu_titles import TITLES
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped
-from tests.support.mpi import ROOT
+from tests.support.machines.mpi import ROOT
 
 
 def requests(name: str, ranks: int = 4) -> list[Request]:

@@ -10,7 +10,7 @@ from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Lap, Stage, body
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured, session
+from tests.support.machines.simulated import cell, measured, session
 
 MADE = {"comm_dup": steps.comm_dup(), "comm_split": steps.comm_split(2), "comm_create": steps.comm_create()}
 NOTED = ("init", "hello")

@@ -204,7 +204,7 @@ def replay_command() -> click.Command:
 def run_replay(trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, **given: Any) -> int:
     """Replay; the exit code."""
     from omb_py.suites.workloads.families import parse_workload
-    from omb_py.suites.workloads.replay import travelling
+    from omb_py.suites.workloads.traces.replay import travelling
 
     words = {"trace": travelling(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
     if skip_unknown:

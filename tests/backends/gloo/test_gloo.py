@@ -18,8 +18,8 @@ from omb_py.backends.gloo.capabilities import lacks
 from omb_py.engine.measuring.validate import checkable
 from omb_py.suites.registry import BENCHMARKS
 from tests.orchestrate.supervision.faultlab import Run
-from tests.support.gloo_session import ENOUGH
-from tests.support.mpi import environment, report, start, torchrun
+from tests.support.machines.mpi import environment, report, start, torchrun
+from tests.support.sessions.gloo_session import ENOUGH
 
 pytestmark = [
     pytest.mark.mpi,
@@ -40,7 +40,7 @@ def told(launcher: str, ranks: int) -> dict[str, Any]:
     few = (launcher, ranks) != FULL
     by = torchrun(ranks) if launcher == "torchrun" else ()
     more = NO_MPI if launcher == "torchrun" else {}
-    found: dict[str, Any] = report("tests.support.gloo_session", ranks, 200, few, by=by, **more)
+    found: dict[str, Any] = report("tests.support.sessions.gloo_session", ranks, 200, few, by=by, **more)
     return found
 
 

@@ -15,7 +15,7 @@ from omb_py.results import load
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES
 from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload
-from tests.support.mpi import environment, start
+from tests.support.machines.mpi import environment, start
 
 pytestmark = [
     pytest.mark.mpi,

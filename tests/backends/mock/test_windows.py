@@ -9,7 +9,7 @@ from omb_py.engine.program import rma
 from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Request, Stage, Window, body
 from omb_py.engine.program.steps import wait
 from omb_py.engine.session import StepFailed
-from tests.support.simulated import cell, session
+from tests.support.machines.simulated import cell, session
 
 A, B, C, W = (Region(name, 0, 8) for name in ("send", "recv", "compare", "window"))
 BUFFERS = tuple(Buffer(name, 8) for name in ("send", "recv", "compare", "window"))

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.counted import build
-from tests.support.mpi import report
+from tests.support.machines.counted import build
+from tests.support.machines.mpi import report
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(200)]
 
@@ -171,7 +171,7 @@ ELSEWHERE = {
 @cache
 def told(folder: Path) -> dict[str, dict[str, list[Said]]]:
     """One launch: binding -> benchmark -> what each rank called."""
-    result: dict[str, Any] = report("tests.support.counted", 2, 150, LD_PRELOAD=str(build(folder)))
+    result: dict[str, Any] = report("tests.support.machines.counted", 2, 150, LD_PRELOAD=str(build(folder)))
     return result
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.mpi import report
+from tests.support.machines.mpi import report
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize(("ranks", "least"), [(2, 180), (3, 40)])
 def test_exactly_what_the_layout_says_travels(ranks: int, least: int) -> None:
-    told = report("tests.support.layouts", ranks, timeout_s=240)
+    told = report("tests.support.sessions.layouts", ranks, timeout_s=240)
     assert told["wrong"] == []
     assert told["checked"] >= least
     assert told["flipped"][0] is False and told["flipped"][1] > 0

@@ -15,9 +15,9 @@ from omb_py.backends.registry import find
 from omb_py.engine.measuring.host_memory import available_bytes
 from omb_py.engine.measuring.validate import checkable
 from omb_py.suites.registry import BENCHMARKS
-from tests.support import large_messages
-from tests.support.mpi import environment, report
-from tests.support.mpi_session import ON_MORE_RANKS
+from tests.support.machines.mpi import environment, report
+from tests.support.sessions import large_messages
+from tests.support.sessions.mpi_session import ON_MORE_RANKS
 
 pytestmark = pytest.mark.mpi
 BINDINGS = ("native", "mpi4py")
@@ -26,7 +26,7 @@ BINDINGS = ("native", "mpi4py")
 @cache
 def told(ranks: int, level: str = "funneled", *checks: str) -> dict[str, list[Any]]:
     """What every rank of a launch said: check (all where none is named) and binding -> one entry a rank."""
-    result: dict[str, list[Any]] = report("tests.support.mpi_session", ranks, 100, level, *checks)
+    result: dict[str, list[Any]] = report("tests.support.sessions.mpi_session", ranks, 100, level, *checks)
     return result
 
 
@@ -127,7 +127,7 @@ def test_messages_of_more_than_2_gib() -> None:
     needed = 2 * large_messages.NBYTES + (2 << 30)
     if available_bytes() < needed:
         pytest.skip(f"two ranks need {needed >> 20} MiB, {available_bytes() >> 20} MiB are free")
-    said = report("tests.support.large_messages", 2, 150)
+    said = report("tests.support.sessions.large_messages", 2, 150)
     marks = [[10 * number + k for k in range(8)] for number in range(5)]
     for what, ranks_said in said.items():
         for one in ranks_said:

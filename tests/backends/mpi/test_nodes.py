@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import YIELD
-from tests.support.mpi import ROOT, environment
-from tests.support.nodes import hosts, why_not
+from tests.support.machines.cluster import YIELD
+from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.nodes import hosts, why_not
 
 pytestmark = pytest.mark.mpi
 

@@ -18,8 +18,8 @@ from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.engine.program.language import Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import find
-from tests.support.mpi import report, torchrun
-from tests.support.nccl_cells import MULTIPLIED, OURS
+from tests.support.machines.mpi import report, torchrun
+from tests.support.sessions.nccl_cells import MULTIPLIED, OURS
 
 DELAY_US = 4000
 Cell = dict[str, Any]
@@ -92,7 +92,7 @@ ALL = [*CELLS, *PLACED, *HELD, *MPI4PY, *SPOILED, MULTIPLIED, *FILLED]
 @cache
 def _measured(aware: str) -> list[list[dict[str, Any]]]:
     more = {"OMB_PY_GPU_AWARE": aware, "OMB_PY_SIM_DELAY_US": "50"}
-    found: list[list[dict[str, Any]]] = report("tests.support.device_cells", 2, 100, ALL, "mpi", **more)
+    found: list[list[dict[str, Any]]] = report("tests.support.sessions.device_cells", 2, 100, ALL, "mpi", **more)
     return found
 
 
@@ -100,7 +100,7 @@ def _measured(aware: str) -> list[list[dict[str, Any]]]:
 def _over_gloo() -> list[list[dict[str, Any]]]:
     cells = [cell for cell in GLOO if not refused_by_gloo(cell)]
     found: list[list[dict[str, Any]]] = report(
-        "tests.support.device_cells", 2, 100, cells, "gloo", by=torchrun(2), OMB_PY_SIM_DELAY_US="50"
+        "tests.support.sessions.device_cells", 2, 100, cells, "gloo", by=torchrun(2), OMB_PY_SIM_DELAY_US="50"
     )
     return found
 
@@ -160,7 +160,13 @@ def test_gloo_under_torchrun_is_staged_on_a_device_that_pytorch_does_not_know() 
 def test_a_synchronise_that_is_left_out_is_found_missing(aware: str, slow: dict[str, Cell]) -> None:
     cells = [*slow.values(), *({**cell, "without": why} for why, cell in slow.items())]
     found = report(
-        "tests.support.device_cells", 2, 60, cells, "mpi", OMB_PY_GPU_AWARE=aware, OMB_PY_SIM_DELAY_US=str(DELAY_US)
+        "tests.support.sessions.device_cells",
+        2,
+        60,
+        cells,
+        "mpi",
+        OMB_PY_GPU_AWARE=aware,
+        OMB_PY_SIM_DELAY_US=str(DELAY_US),
     )
     bad = []
     for cell, (done, _) in zip(cells, found, strict=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, environment
 
 pytestmark = pytest.mark.mpi
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from omb_py.engine.program.rma import SYNCS, WINDOWS
-from tests.support.mpi import report
-from tests.support.one_sided import EVERYWHERE, cells, named
+from tests.support.machines.mpi import report
+from tests.support.sessions.one_sided import EVERYWHERE, cells, named
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 BINDINGS = ("native", "mpi4py")
@@ -18,7 +18,7 @@ BINDINGS = ("native", "mpi4py")
 @cache
 def told() -> dict[str, Any]:
     """What the launch said of each combination."""
-    result: dict[str, Any] = report("tests.support.one_sided", 2, 280)
+    result: dict[str, Any] = report("tests.support.sessions.one_sided", 2, 280)
     return result
 
 

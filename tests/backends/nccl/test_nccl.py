@@ -27,9 +27,9 @@ from omb_py.engine.program.nccl_settings import Settings
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS, find
-from tests.support.mpi import ROOT, environment
-from tests.support.nccl_cells import MULTIPLIED
-from tests.support.standin import COMPILER, library, report, start
+from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.standin import COMPILER, library, report, start
+from tests.support.sessions.nccl_cells import MULTIPLIED
 
 pytestmark = pytest.mark.one_library
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
@@ -81,7 +81,7 @@ def _cells(ranks: int) -> list[Cell]:
 def _measured(ranks: int, old: bool) -> list[dict[str, Any]]:
     wanted = _cells(ranks) if not old else [cell for cell in _cells(ranks) if cell["benchmark"] in NEWER]
     found: list[dict[str, Any]] = report(
-        "tests.support.nccl_cells",
+        "tests.support.sessions.nccl_cells",
         ranks,
         100,
         wanted,
@@ -124,7 +124,7 @@ def test_what_an_older_version_lacks_is_grouped_and_says_so() -> None:
 @pytest.mark.mpi
 def test_a_wrong_byte_is_found() -> None:
     (done,) = report(
-        "tests.support.nccl_cells", 2, 60, [{"benchmark": "allreduce", "size": 64}], STANDIN_FAIL="wrong:2@1"
+        "tests.support.sessions.nccl_cells", 2, 60, [{"benchmark": "allreduce", "size": 64}], STANDIN_FAIL="wrong:2@1"
     )
     assert done["wrong"] > 0
 
@@ -168,7 +168,7 @@ def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -
 def test_graphs_are_destroyed_before_their_communicator() -> None:
     """The stand-in ends a process that destroys a communicator of which a graph has work; NCCL would not return."""
     cell = {"benchmark": "allreduce", "timing": "graph", "batch": 4}
-    found = report("tests.support.nccl_cells", 2, 60, [{**cell, "size": size} for size in (64, 4096)])
+    found = report("tests.support.sessions.nccl_cells", 2, 60, [{**cell, "size": size} for size in (64, 4096)])
     assert [done["wrong"] for done in found] == [0, 0]
 
 
@@ -253,9 +253,9 @@ def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
 @pytest.mark.mpi
 def test_ranks_share_a_device_only_where_they_may() -> None:
     cell = {"benchmark": "allreduce", "size": 64}
-    refused = start("tests.support.nccl_cells", 2, 60, [cell], OMB_PY_SIM_DEVICES="1")
+    refused = start("tests.support.sessions.nccl_cells", 2, 60, [cell], OMB_PY_SIM_DEVICES="1")
     assert any("--share-device" in err for _, _, err in refused)
-    (done,) = report("tests.support.nccl_cells", 2, 60, [{**cell, "share": True}], OMB_PY_SIM_DEVICES="1")
+    (done,) = report("tests.support.sessions.nccl_cells", 2, 60, [{**cell, "share": True}], OMB_PY_SIM_DEVICES="1")
     assert (done["wrong"], done["marks"]["ranks_per_device"]) == (0, "2")
 
 

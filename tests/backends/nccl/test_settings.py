@@ -18,7 +18,7 @@ from omb_py.engine.program.language import Region, Step
 from omb_py.engine.program.nccl_settings import Settings, settings_of
 from omb_py.errors import EnvironmentProblem
 from tests.backends.nccl.test_nccl import Cell
-from tests.support.standin import COMPILER, library, report
+from tests.support.machines.standin import COMPILER, library, report
 
 pytestmark = [pytest.mark.calm, pytest.mark.one_library]
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
@@ -59,7 +59,9 @@ CELLS: tuple[Cell, ...] = (
 
 @cache
 def _measured(version: str) -> dict[str, Any]:
-    found = report("tests.support.nccl_cells", 2, 100, CELLS, OMB_PY_SIM_DELAY_US="50", STANDIN_VERSION=version)
+    found = report(
+        "tests.support.sessions.nccl_cells", 2, 100, CELLS, OMB_PY_SIM_DELAY_US="50", STANDIN_VERSION=version
+    )
     return {str(number): done for number, done in enumerate(found)}
 
 
@@ -90,7 +92,7 @@ def test_every_byte_is_right_and_the_library_got_what_was_asked_for(version: str
 @pytest.mark.mpi
 def test_a_library_that_cannot_register_ends_the_run() -> None:
     cell = {"benchmark": "allreduce", "size": 64, "nccl": "registration=window"}
-    (done,) = report("tests.support.nccl_cells", 2, 60, [cell], STANDIN_FAIL="register:0")
+    (done,) = report("tests.support.sessions.nccl_cells", 2, 60, [cell], STANDIN_FAIL="register:0")
     assert "ncclCommWindowRegister failed: NCCL: unhandled system error: stand-in: cannot register" in done["refused"]
 
 

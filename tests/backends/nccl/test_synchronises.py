@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from omb_py.engine.devices import SYNCHRONISES
-from tests.support.mpi import ROOT
-from tests.support.standin import COMPILER, report
+from tests.support.machines.mpi import ROOT
+from tests.support.machines.standin import COMPILER, report
 
 pytestmark = pytest.mark.one_library
 DELAY_US = 4000
@@ -51,7 +51,9 @@ def problems(words: dict[str, Any], found: dict[str, Any]) -> list[str]:
 @cache
 def launched() -> list[dict[str, Any]]:
     cells = [*CASES.values(), *({**cell, "without": why} for why, cell in CASES.items())]
-    found: list[dict[str, Any]] = report("tests.support.nccl_cells", 2, 60, cells, OMB_PY_SIM_DELAY_US=str(DELAY_US))
+    found: list[dict[str, Any]] = report(
+        "tests.support.sessions.nccl_cells", 2, 60, cells, OMB_PY_SIM_DELAY_US=str(DELAY_US)
+    )
     return found
 
 

@@ -17,7 +17,7 @@ from omb_py import __version__
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.results.formats.osu_titles import TITLES
 from omb_py.suites import BENCHMARKS
-from tests.support.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, environment
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 RANKS = 2

@@ -96,7 +96,7 @@ def test_help_gives_the_defaults_that_are_used(name: str, capsys: pytest.Capture
 
 def test_several_buffers_of_latency_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     from omb_py.engine.program.benchmark import World
-    from tests.support.simulated import cell
+    from tests.support.machines.simulated import cell
 
     def buffers(size: int) -> tuple[int, int]:
         made = BENCHMARKS["latency"].program(World(0, 2), cell("latency", size, buffer_num="multiple"))

@@ -15,7 +15,7 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import find, names
-from omb_py.suites.workloads import chakra_messages
+from omb_py.suites.workloads.traces import chakra_messages
 from tests.support import chakra
 
 Parse = Callable[[str], Request]

@@ -21,8 +21,8 @@ from omb_py.engine.session import Runner
 from omb_py.errors import LaunchFailed
 from omb_py.orchestrate.running.rank_process import encode
 from omb_py.suites.registry import find
+from tests.support.machines.simulated import cell, measured, session
 from tests.support.programs import IALLREDUCE
-from tests.support.simulated import cell, measured, session
 
 
 def us(*values: float) -> str:

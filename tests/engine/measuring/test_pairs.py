@@ -12,7 +12,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Step, walk
 from omb_py.engine.program.pair_schedule import Schedule
 from omb_py.suites.registry import find
-from tests.support.simulated import cell, session
+from tests.support.machines.simulated import cell, session
 
 
 def rounds(name: str, ranks: int, mock: str, schedule: Schedule, **more: object) -> list[Round]:

@@ -19,8 +19,8 @@ from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.engine.program.language import Body, Node, Program, Region, Repeat, Step, templates
 from omb_py.suites.registry import BENCHMARKS, find
+from tests.support.machines.simulated import cell, checked, measured, session, with_step
 from tests.support.programs import IALLREDUCE, ROTATING_BCAST
-from tests.support.simulated import cell, checked, measured, session, with_step
 
 Change = Callable[[Step], Step]
 

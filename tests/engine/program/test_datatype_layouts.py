@@ -17,7 +17,7 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import check, plan
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 TAKES = [name for name, b in BENCHMARKS.items() if "ddt" in b.options and not b.ranks.over_nodes]
 LAYOUTS = ("cont", "vect:8:3", "indx:1+2,4+1")

@@ -10,7 +10,7 @@ from omb_py.engine.program.benchmark import Needs
 from omb_py.engine.program.requirements import check_needs, enough
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import session
+from tests.support.machines.simulated import session
 
 
 def test_levels_are_in_order() -> None:

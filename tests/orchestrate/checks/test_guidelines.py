@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from tests.support.cluster import YIELD
+from tests.support.machines.cluster import YIELD
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import omb_py
-from tests.support.cluster import FAULTS, YIELD, broken, command, named
-from tests.support.mpi import ROOT, environment
-from tests.support.nodes import hosts, why_not
+from tests.support.machines.cluster import FAULTS, YIELD, broken, command, named
+from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.nodes import hosts, why_not
 
 pytestmark = [pytest.mark.mpi, pytest.mark.one_library, pytest.mark.timeout(300)]
 

@@ -9,8 +9,8 @@ import pytest
 
 from omb_py.backends.mpi.library import MPICH, mpi_library
 from omb_py.results import load
-from tests.support import slurm
-from tests.support.slurm import Slurm
+from tests.support.machines import slurm
+from tests.support.machines.slurm import Slurm
 
 pytestmark = [
     pytest.mark.mpi,

@@ -12,7 +12,7 @@ import pytest
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.orchestrate.running.joined_run import _fitting
-from tests.support.mpi import AS_ROOT
+from tests.support.machines.mpi import AS_ROOT
 
 OVERSUBSCRIBE = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 """Open MPI starts no more ranks than cores without being asked to."""

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from tests.support.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, environment
 
 BENCHMARKS = ("allreduce", "bcast", "alltoallv", "barrier", "latency")
 ORDER = """

@@ -27,7 +27,7 @@ from omb_py.orchestrate.suites.expand import Expanded, Ranks, expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results import load
 from tests.orchestrate.running.test_joined_run import under_mpiexec
-from tests.support.mpi import ROOT
+from tests.support.machines.mpi import ROOT
 
 HEAD = 'name = "mine"\ndescription = "d"\n[defaults]\nbackend = "mock"\niterations = 5\n'
 TWO = (

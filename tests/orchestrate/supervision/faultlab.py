@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.mpi import AS_ROOT
+from tests.support.machines.mpi import AS_ROOT
 
 MARK = "OMB_PY_FAULT_MARK"
 

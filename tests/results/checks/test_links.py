@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from omb_py.results.checks import links
 from omb_py.results.checks.links import Suspect, column_of, confirm, judge, pair_ends, suspects, take_apart
-from tests.support.fleet import Fleet, found_in, sweep
+from tests.support.machines.fleet import Fleet, found_in, sweep
 
 Floats = NDArray[np.float64]
 

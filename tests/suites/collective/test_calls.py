@@ -12,7 +12,7 @@ from omb_py.engine.program.language import Blocks, Buffer, Region, Step
 from omb_py.suites.collective.calls import COLLECTIVES
 from omb_py.suites.collective.forms import calls_of
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell
+from tests.support.machines.simulated import cell
 
 SEND, RECV, BUF = Region("send", 0, 16), Region("recv", 0, 16), Region("buf", 0, 16)
 OUT, ALL = Region("send", 0, 48), Region("recv", 0, 48)

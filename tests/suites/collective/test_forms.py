@@ -12,7 +12,7 @@ from omb_py.engine.program.language import Buffer, Lap, Region, Request, Result,
 from omb_py.suites.collective.calls import COLLECTIVES
 from omb_py.suites.collective.forms import ROTATE, overlap_columns
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 CALL = steps.allreduce(Region("send", 0, 16), Region("recv", 0, 16), "int32", "sum")
 BUFFERS = (Buffer("send", 16), Buffer("recv", 16))

@@ -12,7 +12,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Blocks, Region, Step
 from omb_py.suites.collective.neighborhood import edges, grid_edges
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 GRAPH = "graph:0>1,1>0,0>2,0>1"
 
@@ -67,7 +67,7 @@ def test_a_block_for_nobody_is_named() -> None:
     from omb_py.engine.measuring.measure import measure
     from omb_py.engine.program.benchmark import Benchmark
     from omb_py.engine.session import StepFailed
-    from tests.support.simulated import session
+    from tests.support.machines.simulated import session
 
     whole = BENCHMARKS["neighbor_alltoall"]
 

@@ -14,7 +14,7 @@ from omb_py.suites import names
 from omb_py.suites.guidelines import mockups as m
 from omb_py.suites.guidelines.hierarchy import parts_of
 from omb_py.suites.guidelines.patterns import BENCHMARKS, GUIDELINES, LEFT, PATTERNS, RIGHT, Guideline
-from tests.support.simulated import cell, checked, measured
+from tests.support.machines.simulated import cell, checked, measured
 
 IN_PARTS = [name for name in GUIDELINES if name.startswith("gl24")]
 CASES = [(name, ranks) for name in GUIDELINES for ranks in ((4, 6, 10) if name in IN_PARTS else (2, 3, 5))]

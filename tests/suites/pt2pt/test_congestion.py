@@ -9,7 +9,7 @@ from omb_py.engine.program.language import Lap, Region, Repeat, Request, Request
 from omb_py.engine.program.steps import irecv, isend, recv, send, waitall
 from omb_py.suites.pt2pt.congestion import by_node
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 HOSTS = ("a", "b", "c", "a", "b", "c")
 OUT, ACK = Region("send", 0, 16), Region("ack", 0, 1)

@@ -7,7 +7,7 @@ from omb_py.engine.program.language import Host
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 B = BENCHMARKS["latency_mp"]
 

@@ -11,7 +11,7 @@ from omb_py.options.request import Request as Wanted
 from omb_py.orchestrate.planning.plan import VARIED_WINDOWS, plan
 from omb_py.results.formats.osu_windows import WINDOWS
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 OUT, IN, ACK = Region("send", 0, 16), Region("recv", 0, 16), Region("ack", 0, 1)
 

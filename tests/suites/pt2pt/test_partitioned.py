@@ -11,7 +11,7 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request as Wanted
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 B = BENCHMARKS["partitioned_latency"]
 OUT, BACK = Request(0), Request(1)

@@ -8,7 +8,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Program, Region, Repeat, Request, Requests
 from omb_py.engine.program.steps import free, persistent, recv, send, start, startall, wait, waitall
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 OUT, IN, ACK = Region("send", 0, 16), Region("recv", 0, 16), Region("ack", 0, 1)
 

@@ -9,7 +9,7 @@ import pytest
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Stage, Step
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 B = BENCHMARKS["latency_mt"]
 

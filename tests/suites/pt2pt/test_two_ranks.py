@@ -8,7 +8,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Buffer, Lap, Program, Region, Repeat, Request, Requests
 from omb_py.engine.program.steps import irecv, isend, recv, send, waitall
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.simulated import cell
+from tests.support.machines.simulated import cell
 
 
 def program(name: str, rank: int, **more: object) -> Program:

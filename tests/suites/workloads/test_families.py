@@ -17,7 +17,7 @@ from omb_py.suites.workloads.calls import Call
 from omb_py.suites.workloads.experts import apportioned, distinct, loads
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.grid import grid
-from tests.support.simulated import cell, measured
+from tests.support.machines.simulated import cell, measured
 
 SMALL = {
     "ddp": "scale=1/64",

@@ -1,4 +1,4 @@
-"""One rank of a launch of tests/backends/test_workloads.py: ``python -m tests.support.workload_session``.
+"""One rank of a launch of tests/backends/test_workloads.py: ``python -m tests.support.sessions.workload_session``.
 
 Every family of workloads, small, on real ranks: right bytes, right answer. A rank's arguments: backend, ranks, file.
 """

@@ -1,4 +1,4 @@
-"""``omb-py links`` on hosts of :mod:`tests.support.nodes`, with what is wrong with them."""
+"""``omb-py links`` on hosts of :mod:`tests.support.machines.nodes`, with what is wrong with them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support import mpi
-from tests.support.mpi import ROOT, environment
-from tests.support.nodes import OVER_TCP, Hosts, hosts
+from tests.support.machines import mpi
+from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.nodes import OVER_TCP, Hosts, hosts
 
 QUICK = ("--rounds", "serial", "-i", "40", "-W", "4", "--large", "256K")
 FEW, MANY, SOME = ("--windows", "10", "--passes", "9"), ("--windows", "6", "--passes", "7"), ("--windows", "3")

@@ -1,4 +1,4 @@
-"""One rank of the launches of tests/backends/gloo/test_gloo.py: ``python -m tests.support.gloo_session FILE``.
+"""One rank of the launches of tests/backends/gloo/test_gloo.py: ``python -m tests.support.sessions.gloo_session FILE``.
 
 Every benchmark that Gloo has, with every type, operation and option, checked byte by byte; a fault that must be found;
 what the session says of itself.

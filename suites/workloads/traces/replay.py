@@ -169,7 +169,7 @@ def _loaded(path: Path) -> Any:
     if data.startswith(_GZIP):
         data = _unpacked(data)
     if _BINARY.search(data):
-        from omb_py.suites.workloads.chakra import execution_trace  # only here: it needs protobuf
+        from omb_py.suites.workloads.traces.chakra import execution_trace  # only here: it needs protobuf
 
         return execution_trace(data)
     try:

@@ -1,9 +1,9 @@
 """A rank on the stand-in libnccl and the simulated device: measures cells, rank 0 prints what came out as JSON.
 
-``python -m tests.support.nccl_cells CELLS``: cells as [{"benchmark": …, "size": …, …}]. ``without`` names a synchronise
-to leave out (tests/backends/nccl/test_synchronises.py); ``share`` lets ranks share a device; ``binding`` is one of
-:data:`omb_py.backends.nccl.capabilities.BINDINGS`; ``inject`` puts a fault into
-its program. A cell that is refused after a step has begun ends the process.
+``python -m tests.support.sessions.nccl_cells CELLS``: cells as [{"benchmark": …, "size": …, …}]. ``without`` names a
+synchronise to leave out (tests/backends/nccl/test_synchronises.py); ``share`` lets ranks share a device; ``binding``
+is one of :data:`omb_py.backends.nccl.capabilities.BINDINGS`; ``inject`` puts a fault into its program. A cell that is
+refused after a step has begun ends the process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omb_py.errors import OmbError
 from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.orchestrate.running.rank_process import arranged, reserve
 from omb_py.suites.registry import find
-from tests.support.synchronises import left_out
+from tests.support.sessions.synchronises import left_out
 
 DEVICE = os.environ.get("OMB_PY_TEST_DEVICE", "sim")
 MULTIPLIED = {"benchmark": "step", "workload": "ddp:scale=1/64,tokens=2,compute=matmul", "timing": ""}

@@ -1,4 +1,4 @@
-"""A rank of MPI or Gloo on the simulated device: ``python -m tests.support.device_cells FILE CELLS BACKEND``."""
+"""MPI or Gloo on the simulated device: ``python -m tests.support.sessions.device_cells FILE CELLS BACKEND``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from omb_py.backends.registry import find as backend
 from omb_py.engine.devices.buffers import Renderer, Resolver
 from omb_py.engine.measuring import validate
-from tests.support.nccl_cells import measured
+from tests.support.sessions.nccl_cells import measured
 
 
 def classes(name: str, binding: str) -> tuple[Any, Any]:

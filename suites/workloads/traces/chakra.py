@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
-from omb_py.suites.workloads.chakra_messages import nodes_of, numbers
-from omb_py.suites.workloads.replay import element_type
+from omb_py.suites.workloads.traces.chakra_messages import nodes_of, numbers
+from omb_py.suites.workloads.traces.replay import element_type
 
 _SEND, _RECEIVE, _COLLECTIVE, _LAST = 5, 6, 7, 10
 """Types of nodes since 0.0.4. The others up to the last are metadata, memory, computing and storage."""

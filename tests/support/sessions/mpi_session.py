@@ -1,4 +1,4 @@
-"""One rank of the launches of tests/backends/mpi/test_mpi.py: ``python -m tests.support.mpi_session FILE``."""
+"""One rank of the launches of tests/backends/mpi/test_mpi.py: ``python -m tests.support.sessions.mpi_session FILE``."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.suites.workloads import chakra_messages
-from omb_py.suites.workloads.chakra import execution_trace
 from omb_py.suites.workloads.families import parse_workload
-from omb_py.suites.workloads.replay import entries_of
+from omb_py.suites.workloads.traces import chakra_messages
+from omb_py.suites.workloads.traces.chakra import execution_trace
+from omb_py.suites.workloads.traces.replay import entries_of
 from tests.support.chakra import (
     COLL_NODE,
     COMP_NODE,

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.support.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, environment
 
 ALONE_S = 1.0
 """How long the other ranks go on when one has failed."""

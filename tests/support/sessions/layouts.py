@@ -1,4 +1,4 @@
-"""One rank of a launch that checks derived datatypes: ``python -m tests.support.layouts FILE``."""
+"""One rank of a launch that checks derived datatypes: ``python -m tests.support.sessions.layouts FILE``."""
 
 from __future__ import annotations
 

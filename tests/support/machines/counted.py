@@ -1,4 +1,4 @@
-"""One of two ranks whose MPI calls are counted: ``python -m tests.support.counted FILE``, with the shim preloaded.
+"""One of two ranks whose MPI calls are counted (``python -m tests.support.machines.counted FILE``).
 
 The shim (tests/calls/shim.c) stands before the library, so what is counted is what the library is really called with,
 by generated code and by mpi4py alike.
@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[1] / "calls"
+FOLDER = Path(__file__).parents[2] / "calls"
 SIZE, WINDOW = 24, 3
 NUMBERS = frozenset({"count", "block", "outgoing", "received", "number", "partitions", "part"})
 """Operands that are numbers of elements or requests: what a call moves."""

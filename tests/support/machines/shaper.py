@@ -1,7 +1,7 @@
 """A cable that holds packets back: two TAP devices, and a process that hands over each frame some time later.
 
-For kernels without sch_netem. ``python -m tests.support.shaper TAP TAP MICROSECONDS`` says ``ready`` and runs until
-its standard input is closed, as by the end of whoever started it.
+For kernels without sch_netem. ``python -m tests.support.machines.shaper TAP TAP MICROSECONDS`` says ``ready``
+and runs until its standard input is closed, as by the end of whoever started it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One rank of the launch that tests/backends/mpi/test_windows.py looks at: window kinds × synchronisations × bindings.
 
-``python -m tests.support.one_sided FILE``; rank 0 writes what it found by combination.
+``python -m tests.support.sessions.one_sided FILE``; rank 0 writes what it found by combination.
 """
 
 from __future__ import annotations

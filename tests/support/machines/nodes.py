@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from tests.support.mpi import ROOT, mpiexec
+from tests.support.machines.mpi import ROOT, mpiexec
 
 _AGENT = """#!/bin/sh
 # called by a launcher as: agent [OPTION...] HOST COMMAND...
@@ -189,7 +189,7 @@ class Hosts:
         """Let every packet to and from a host come so much later, through a process that holds it back."""
         space, taps = self.prefix + self.names[k], (f"{self.wires[k]}a", f"{self.wires[k]}b")
         shaper = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.shaper", *taps, str(us)],
+            [sys.executable, "-m", "tests.support.machines.shaper", *taps, str(us)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,4 +1,4 @@
-"""One rank of a launch that sends Python objects of every kind: ``python -m tests.support.object_session FILE``."""
+"""A rank that sends Python objects of every kind: ``python -m tests.support.sessions.object_session FILE``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Recorded steps as workloads: traces of PyTorch, Chakra and param."""
