@@ -1,0 +1,127 @@
+"""What varies from run to run, made the same: ids, times, folders, versions, the last digits of numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+RUN = re.compile(r"\b(?!00000000)\d{8}T\d{6}-[0-9a-f]{6}\b")
+MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d([T ])\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00|Z)?")
+DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
+LONG = re.compile(r"(?<![\w.])-?\d+(?:\.\d{5,}(?:e[+-]?\d+)?|(?:\.\d+)?e-?\d+)(?![\w.])")
+"""A number that may have more digits than two machines must agree on."""
+SECONDS = (
+    (re.compile(r'("seconds": )[\d.e-]+'), r"\g<1>0"),
+    (re.compile(r'(\btime=")[\d.e-]+"'), r'\g<1>0"'),
+    (re.compile(r"(launch(?:es)?, )[\d.]+ s\b"), r"\g<1>0 s"),
+)
+WRITTEN = re.compile(r"(<version> · )[\d-]+ [\d:]+ UTC")
+"""When a page was written."""
+ENVIRONMENT = re.compile(r'("environment_key": ")[0-9a-f]{32}"')
+PYTHON = re.compile(r'("(?:python_version|machine)": )"[^"]*"')
+SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
+REVISION = re.compile(r'("revision": )"[0-9a-f]+(-dirty|\+)?"')
+
+
+class Normal:
+    """Normalises the texts of one folder; a run's id becomes its number in the order of appearance."""
+
+    def __init__(self, root: Path, keep_dates: bool = False) -> None:
+        self._folders = [str(root), str(root.parent)]
+        self._runs: dict[str, str] = {}
+        self._keep_dates = keep_dates
+
+    def __call__(self, text: str) -> str:
+        """`text` as it is on every machine, on every day."""
+        if text.startswith("run_id,") and not self._keep_dates:
+            text = _csv(text)
+        for folder, name in zip(self._folders, ("/work", "/tmp"), strict=True):
+            text = text.replace(folder, name)
+        text = re.sub(rf"(?<![\w.])(v?){re.escape(version())}(?![\w.])", r"\1<version>", text)
+        if not self._keep_dates:
+            text = RUN.sub(lambda found: self._number(found[0]), text)
+            text = MOMENT.sub(_zeros, text)
+            text = DATE.sub("0000-00-00", text)
+            text = ENVIRONMENT.sub(r'\g<1><environment>"', text)
+            text = SHA256.sub("<sha256>", text)
+        text = WRITTEN.sub(r"\g<1>0000-00-00 00:00 UTC", text)
+        text = PYTHON.sub(r'\g<1>"…"', text)
+        text = REVISION.sub(r'\g<1>"<revision>"', text)
+        for pattern, into in SECONDS:
+            text = pattern.sub(into, text)
+        return LONG.sub(lambda found: number(found[0]), text)
+
+    def _number(self, run: str) -> str:
+        return self._runs.setdefault(run, f"00000000T000000-{len(self._runs) + 1:06d}")
+
+
+@cache
+def version() -> str:
+    """Of omb-py, as it says itself."""
+    import contextlib
+
+    from omb_py.cli import main
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        main(["--version"])
+    return said.getvalue().split()[-1]
+
+
+def page(text: str) -> str:
+    """An HTML page, a tag a line: without styles, and without plotly's own code and pictures."""
+    text = re.sub(r"<style.*?</style>", "<style>…</style>", text, flags=re.S)
+    text = re.sub(r"(<script[^>]*>)(.*?)</script>", _script, text, flags=re.S)
+    text = re.sub(r"data:[\w/+;-]+base64,[\w/+=]+", "data:…", text)
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
+    lines = (line.strip() for line in re.sub(r">\s*<(?!/)", ">\n<", text).splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _script(found: re.Match[str]) -> str:
+    """Of the views of a page their tables and commands; of code nothing."""
+    if "application/json" not in found[1]:
+        return f"{found[1]}…</script>"
+    views = json.loads(found[2]).get("views", [])
+    return "".join(f"\nview {number}: {_view(view)}" for number, view in enumerate(views))
+
+
+def _view(view: dict[str, Any]) -> str:
+    rest = {key: value for key, value in view.items() if key not in ("spec", "columns", "rows")}
+    lines = [json.dumps(rest, ensure_ascii=False), json.dumps(view.get("columns"), ensure_ascii=False)]
+    lines += [json.dumps(row, ensure_ascii=False) for row in view.get("rows") or () if not _of_the_machine(row)]
+    traces = [f"{trace.get('type')} {trace.get('name')}" for trace in (view.get("spec") or {}).get("data", ())]
+    return "\n  ".join([*lines, f"drawn: {traces}"])
+
+
+def _of_the_machine(row: list[Any]) -> bool:
+    return str(row[0]).startswith(("node_facts.", "software.", "took", "measured by"))
+
+
+def number(text: str) -> str:
+    """Nine significant digits: exponentials and sums may differ in the last ones between processors."""
+    value = float(text)
+    if abs(value) < 1e-12:
+        return "0.0"
+    short = f"{value:.9g}"
+    return short if re.search(r"[.e]", short) else f"{short}.0"
+
+
+def _csv(text: str) -> str:
+    """A table of rows with the environment's key, which is of this machine, blank."""
+    head, *rows = csv.reader(io.StringIO(text))
+    at = head.index("environment_key") if "environment_key" in head else len(head)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows([head, *([*row[:at], *(["<environment>"] * (at < len(row))), *row[at + 1 :]] for row in rows)])
+    return out.getvalue()
+
+
+def _zeros(found: re.Match[str]) -> str:
+    seconds = ":00" if found[2] else ""
+    return f"0000-00-00{found[1]}00:00{seconds}{found[4] or ''}"

@@ -1,0 +1,259 @@
+"""Comparisons, acceptances, guidelines, links, histories and models, in every form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.golden.running import Place
+from tests.golden.suites import MINE, SWEEP
+
+NOISE = "noise=0.005,launch=0.005"
+CELLS = "allreduce --backend mock -n 2 -m 8:64:8 -i 30 -x 1"
+FORMS = ("table", "json", "markdown", "junit")
+
+
+def files() -> dict[str, Callable[[Place], str]]:
+    """Name of a file -> what makes it."""
+    return {
+        "reports/compare.txt": _compare,
+        "reports/compare-words.txt": _compare_words,
+        "reports/compare-suite.txt": _compare_suite,
+        "reports/compare-stored.txt": _compare_stored,
+        "reports/aa.txt": _aa,
+        **{f"reports/accept-{name}.txt": _accepted(name) for name in _FORMS},
+        "reports/accept.txt": _accept,
+        "reports/accept-baseline.txt": _accept_baseline,
+        "reports/accept-others.txt": _accept_others,
+        "reports/guidelines.txt": _guidelines,
+        "reports/links.txt": _links,
+        "reports/links-html.txt": _links_page,
+        "reports/history.txt": _history,
+        "reports/model.txt": _model,
+        "reports/workloads.txt": _workloads,
+    }
+
+
+def _sides(base: str, new: str, launches: int = 3) -> str:
+    return f"compare --option BASE:mock={base} --option NEW:mock={new} --seed 7 --launches {launches}"
+
+
+def _compare(place: Place) -> str:
+    """A change that is found, in all forms, and what is stored of it."""
+    outputs = ("a.json", "a.md", "a.xml")
+    more = " ".join(f"--output {name}" for name in outputs)
+    told = place.shown(f"{_sides(NOISE, f'alpha=1.2us,{NOISE}')} {CELLS} --store s {more}")
+    (stored,) = Path("s/reports").glob("*.json")
+    told += "".join(place.file(name) for name in outputs)
+    told += place.normal(f"== s/reports/{stored.name}\n{stored.read_text()}\n")
+    return told + place.shown(*(f"compare {stored.stem} --store s --format {form}" for form in FORMS[:1]))
+
+
+def _compare_words(place: Place) -> str:
+    """Nothing found, nothing clear, nothing comparable, a side that breaks."""
+    wide = "launch=0.3,noise=0.005"
+    one = "allreduce --backend mock -n 2 -m 8:8 -i 20 -x 1 --store s"
+    return place.shown(
+        f"{_sides(NOISE, f'{NOISE},nodes=1')} {one}",
+        f"{_sides(wide, f'alpha=1.1us,{wide}')} {one} --strict --looks 1",
+        f"{_sides(NOISE, f'{NOISE},nodes=1')} --option NEW:in-place {one} --strict --quiet",
+        f"{_sides(NOISE, 'die=1')} {one}",
+        f"{_sides(NOISE, f'spike=0.03:10,{NOISE}')} allreduce --backend mock -n 2 -m 8:8 -i 300 -x 1 --store s --quiet",
+    )
+
+
+def _compare_suite(place: Place) -> str:
+    place.write("sweep.toml", SWEEP)
+    line = f"{_sides(NOISE, f'alpha=1.2us,{NOISE}', 2)} sweep.toml --looks 1 --store s --quiet"
+    return place.shown(*(f"{line} --format {form}" for form in ("table", "markdown", "junit")))
+
+
+def _compare_stored(place: Place) -> str:
+    """Sides by tag, by version and by folder."""
+    for version, folder in (("1.0", "s"), ("1.1", "s"), ("1.0", "t")):
+        place.run(
+            f"{CELLS} --launches 3 --quiet --tag v={version} --mock version={version},{NOISE} --seed 3 --store {folder}"
+        )
+    return place.shown(
+        "compare tag=v=1.0 tag=v=1.1 --store s",
+        "compare library_version=1.0 library_version=1.1 --store s --format json",
+        "compare tag=v=1.1 ./t --store s --format markdown",
+        "compare last last --store s",
+        "compare tag=v=1.0 tag=v=1.2 --store s",
+    )
+
+
+def _aa(place: Place) -> str:
+    line = f"aa {CELLS} --mock {NOISE} --launches 3 --reports 2 --seed 1 --store s"
+    return place.shown(line, f"{line} --quiet --format json")
+
+
+def _mine(place: Place) -> str:
+    place.write("mine.toml", MINE)
+    return "accept mine.toml -n 4 --mock noise=0.05,launch=0.02 --seed 4"
+
+
+def _accept(place: Place) -> str:
+    """Several verdicts; wrong bytes; a run that is gone on with; criteria alone."""
+    line = _mine(place)
+    return place.shown(
+        f"{line} --store s",
+        f"{line} --store s --resume",
+        f"{line.replace('noise=0.05', 'flip=1:8')} --store t",
+        f"{line} --store u --strict --quiet --no-correctness",
+        f"{line.replace('noise=0.05', 'die=1:65536')} --store v --quiet",
+    )
+
+
+_FORMS = ("a.xml", "a.json", "a.md", "a.html")
+_accepted_once: dict[str, str] = {}
+"""The files of one acceptance, which four golden files share."""
+
+
+def _accepted(name: str) -> Callable[[Place], str]:
+    def made(place: Place) -> str:
+        if not _accepted_once:
+            line = f"{_mine(place)} --store s --quiet {' '.join(f'--output {one}' for one in _FORMS)}"
+            assert place.run(line).code == 1
+            for one in _FORMS:
+                _accepted_once[one] = place.page(one) if one.endswith("html") else place.file(one)
+        return _accepted_once[name]
+
+    return made
+
+
+_BASELINE = """\
+name = "kept"
+description = "against a stored baseline"
+[defaults]
+backend = "mock"
+iterations = 5
+[[entry]]
+benchmarks = ["allreduce"]
+ranks = 2
+message-size = "8,64"
+[[criterion]]
+id = "not-slower"
+benchmark = "allreduce"
+baseline = "5%"
+"""
+
+
+def _accept_baseline(place: Place) -> str:
+    place.write("kept.toml", _BASELINE)
+    place.run(f"run kept.toml --mock {NOISE} --launches 3 --seed 2 --tag baseline=spring --quiet --store s")
+    line = "accept kept.toml --quiet --store s --seed 3 --baseline tag=baseline=spring"
+    return place.shown(
+        f"{line} --mock {NOISE}",
+        f"{line} --mock alpha=1.2us,{NOISE} --format markdown",
+        f"{line} --mock version=1.1,{NOISE} --format junit",
+        "accept kept.toml --store s",
+        "accept kept.toml --store s --baseline tag=baseline=autumn",
+    )
+
+
+_OTHERS = """\
+name = "others"
+description = "what the hosts steal, a guideline that is broken, a table of bounds"
+[defaults]
+backend = "mock"
+[accept]
+undecided = "fail"
+most-launches = 3
+[[entry]]
+benchmarks = ["noise"]
+ranks = "max"
+iterations = 200
+[[entry]]
+benchmarks = ["gather", "ibcast"]
+message-size = "8,1K"
+iterations = 5
+[[criterion]]
+id = "stolen"
+text = "the hosts steal at most a tenth"
+benchmark = "noise"
+metric = "stolen"
+max = "10 %"
+[[criterion]]
+id = "gather-is-worth-it"
+benchmark = "gather"
+guideline = "allgather"
+tolerance = "50%"
+[[criterion]]
+id = "hidden"
+benchmark = "ibcast"
+metric = "overlap"
+min = { 8 = "50 %", 1K = "99.99 %" }
+"""
+
+
+def _accept_others(place: Place) -> str:
+    place.write("others.toml", _OTHERS)
+    return place.shown(
+        "suite show others.toml -n 4",
+        "accept others.toml --mock noise=0.02 -n 4 --seed 6 --store s",
+        "accept others.toml --mock noise=0.2,straggler=1:3us -n 2 --seed 6 --store s --quiet --no-correctness",
+    )
+
+
+def _guidelines(place: Place) -> str:
+    line = "guidelines {} --backend mock -n 4 -m 8:64:8 -i 4 -x 1 --launches 3 --seed 3 --mock noise=0.02 --store s"
+    return place.shown(
+        *(f"{line.format('gl5 gl9')} --format {form}" for form in FORMS),
+        line.format("patterns").replace("8:64:8", "8:8") + " --quiet --looks 1",
+        line.format("monotony split") + " --quiet --looks 1",
+    )
+
+
+def _links(place: Place) -> str:
+    line = "links --backend mock --passes 3 -i 10 --windows 2 -W 2 --seed 1"
+    slow = "-n 6 --mock noise=0.03,slow=5:1.5,link=1-2:2"
+    told = place.shown(
+        f"{line} {slow} --store s -G tty --output l.json",
+        f"{line} -n 4 --mock noise=0.03 --rounds serial --no-store --quiet",
+        f"{line} -n 4 --per-node 2 --mock slow=3:2 --no-store --format json",
+    )
+    return told + place.file("l.json")
+
+
+def _links_page(place: Place) -> str:
+    line = "links --backend mock --passes 3 -i 10 --windows 2 -W 2 --seed 1 -n 4 --mock noise=0.03,slow=2:1.5"
+    return place.shown(f"{line} --no-store --quiet --output l.html") + place.page("l.html")
+
+
+def _history(place: Place) -> str:
+    """A library that became slower."""
+    for version, alpha in (("5.0.9", "1us"), ("5.0.10", "1.2us")):
+        place.run(
+            f"bcast --backend mock -n 2 -m 8,4K -i 5 -x 1 --launches 8 --seed 3 --quiet --store s "
+            f"--mock version={version},alpha={alpha},noise=0.01,launch=0.01"
+        )
+    return place.shown(
+        "history bcast --store s", "history bcast -m 8 --store s --format json",
+        "history bcast --band small --by version --store s", "history bcast --store s --where library_version=5.0.9",
+        "history bcast -m 16 --store s",
+    )  # fmt: skip
+
+
+def _model(place: Place) -> str:
+    common = "--backend mock --mock noise=0.01 -i 5 -x 1 --seed 3 --quiet --store s"
+    for line in ("latency -n 2 -m 1:1M:4", *(f"allreduce -n {ranks} -m 8:1M:4" for ranks in (2, 4, 8))):
+        place.run(f"{line} --launches 2 {common}")
+    return place.shown(
+        "model allreduce --store s --where ranks=4", "model allreduce --store s --where ranks=4 --format json",
+        "model latency --store s", "model allreduce --predict 16 --store s", "model allreduce --predict 64 --store s",
+        "model bcast --store s",
+    )  # fmt: skip
+
+
+def _workloads(place: Place) -> str:
+    """What a step takes as sweeps predict it, and over numbers of ranks."""
+    step, common = "ddp:scale=1/64,compute=1ms", "--backend mock -i 3 --seed 3 --quiet --store s"
+    place.run(f"allreduce -n 4 -T float32 -l -m 4:256K {common} --format json")
+    for ranks in (2, 4):
+        place.run(f"step --workload {step} -n {ranks} {common}")
+    return place.shown(
+        f"step --workload {step} -n 4 {common} --predict", f"workloads {step} -n 4 --predict --store s",
+        f"workloads {step} -n 4 --predict --format json --store s", f"workloads {step} --scaling --store s",
+        f"workloads {step} --scaling --format json --store s", "workloads knn -n 4 --predict --store s",
+    )  # fmt: skip
