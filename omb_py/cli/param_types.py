@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from omb_py.errors import UsageError, nearest
+from omb_py.options.values import parse_count
 
 if TYPE_CHECKING:
     _Type = click.ParamType[Any]
@@ -68,15 +69,4 @@ def joined(what: str, choices: Sequence[str]) -> Parsed:
 def whole(what: str, smallest: int) -> Parsed:
     """A whole number of at least `smallest`."""
 
-    def parse(text: str) -> int:
-        try:
-            value = int(text, 10)
-        except ValueError:
-            raise UsageError(f"{what} {text!r} is not a whole number") from None
-        if value < smallest:
-            raise UsageError(f"{what} must be {smallest} or more, not {value}")
-        if value > 2**53:
-            raise UsageError(f"{what} {value} is too large")
-        return value
-
-    return Parsed(what, parse)
+    return Parsed(what, lambda text: parse_count(text, what, smallest))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from omb_py.errors import UsageError, nearest
 from omb_py.options.line_file import entries
+from omb_py.options.values import pair_of
 
 _KINDS = ("cart", "graph")
 _MOST_DIMENSIONS = 8
@@ -33,10 +34,10 @@ def parse_neighborhood(text: str) -> str:
 
 
 def _grid(text: str, rest: str) -> str:
-    words = rest.split(":")
-    if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
+    numbers = pair_of(rest, ":")
+    if numbers is None:
         raise UsageError(f"neighborhood {text!r}: write cart:DIMENSIONS:RADIUS, as cart:1:1")
-    dimensions, radius = int(words[0]), int(words[1])
+    dimensions, radius = numbers
     if not 1 <= dimensions <= _MOST_DIMENSIONS or not 1 <= radius <= 64 or (2 * radius + 1) ** dimensions > 1 << 16:
         most = f"1 to {_MOST_DIMENSIONS} dimensions, and at most 65535 neighbors a rank"
         raise UsageError(f"neighborhood {text!r}: {most}")
@@ -46,10 +47,10 @@ def _grid(text: str, rest: str) -> str:
 def _edges_of(path: Path) -> list[tuple[int, int]]:
     edges = []
     for number, body in entries(path, "graph file", "-N graph:FILE with lines SOURCE, TARGET"):
-        words = [word.strip() for word in body.split(",")]
-        if len(words) != 2 or not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        edge = pair_of(body, ",")
+        if edge is None:
             raise UsageError(f"{path}:{number}: {body!r} is no edge: write SOURCE, TARGET as two ranks, such as 0, 1")
-        edges.append((int(words[0]), int(words[1])))
+        edges.append(edge)
     if not edges:
         raise UsageError(f"graph file {path} has no edge: write lines SOURCE, TARGET, such as 0, 1")
     return edges

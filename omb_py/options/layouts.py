@@ -10,6 +10,7 @@ from pathlib import Path
 
 from omb_py.errors import UsageError, nearest
 from omb_py.options.line_file import entries
+from omb_py.options.values import pair_of
 
 _KINDS = ("cont", "vect", "indx")
 _MOST = 1 << 30
@@ -37,14 +38,9 @@ def parse_layout(text: str) -> str:
     raise UsageError(f"datatype {text!r}: {valid} write cont, vect:STRIDE:BLOCK or indx:FILE")
 
 
-def _number(word: str) -> int:
-    """A number of elements; -1 where it is none."""
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 11 and int(word) <= _MOST else -1
-
-
 def _vector(text: str, rest: str) -> str:
-    numbers = [_number(word.strip()) for word in rest.split(":")]
-    if len(numbers) != 2 or not 1 <= numbers[1] <= numbers[0]:
+    numbers = pair_of(rest, ":")
+    if numbers is None or not 1 <= numbers[1] <= numbers[0] <= _MOST:
         raise UsageError(
             f"datatype {text!r}: write vect:STRIDE:BLOCK with a block of 1 to STRIDE elements, as vect:8:4"
         )
@@ -55,16 +51,16 @@ def _pieces_of(path: Path) -> list[tuple[int, int]]:
     pieces: list[tuple[int, int]] = []
     end = 0
     for number, body in entries(path, "file", "-D indx:FILE with lines DISPLACEMENT, LENGTH"):
-        words = [_number(word.strip()) for word in body.split(",")]
-        if len(words) != 2 or words[0] < 0 or words[1] < 1:
+        piece = pair_of(body, ",")
+        if piece is None or piece[1] < 1 or max(piece) > _MOST:
             raise UsageError(f"{path}:{number}: {body!r} is no piece: write DISPLACEMENT, LENGTH, such as 4, 2")
-        if words[0] < end:
+        if piece[0] < end:
             raise UsageError(
-                f"{path}:{number}: the piece begins at {words[0]}, but the one before ends at {end}: pieces must stand "
+                f"{path}:{number}: the piece begins at {piece[0]}, but the one before ends at {end}: pieces must stand "
                 "in order and not overlap"
             )
-        pieces.append((words[0], words[1]))
-        end = sum(words)
+        pieces.append(piece)
+        end = sum(piece)
     if not pieces:
         raise UsageError(f"file {path} has no piece: write lines DISPLACEMENT, LENGTH, such as 4, 2")
     return pieces

@@ -1,17 +1,24 @@
-"""The small languages of the command line: sizes, iteration counts, percentiles, tags, durations.
+"""Readers of option values: numbers, words, sizes, counts, percentiles, tags, times, rates and shares.
 
-Pure functions of the standard library. Each raises :class:`~omb_py.errors.UsageError` with one line that says the
-rule and, where there is one, the nearest valid form.
+Every value that a user writes as text is read here: on the command line, in a suite file, in ``KEY=VALUE`` lists
+(:mod:`omb_py.options.key_values`). The functions are pure and need only the standard library. Each raises
+:class:`~omb_py.errors.UsageError` with one line that states the rule and, where there is one, the nearest valid form.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
+from typing import Literal
 
 from omb_py.errors import UsageError, nearest
+
+MAX_NUMBER = 1e18
+"""Numbers without a unit are smaller than this."""
 
 MAX_BYTES = 2**62
 """No message size is larger than this, in bytes."""
@@ -24,8 +31,96 @@ DEFAULT_PERCENTILES = (50, 90, 99)
 
 _UNITS = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _SIZE = re.compile(r"(\d+)(?:\^(\d+))?\s*([A-Za-z]*)", re.ASCII)
-_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)", re.ASCII)
-_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "min": 60.0, "h": 3600.0}
+_NUMBER_AND_UNIT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.ASCII | re.S)
+
+
+def digits_of(text: str) -> int | None:
+    """The whole number that 1 to 18 ASCII digits write; None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def pair_of(text: str, separator: str) -> tuple[int, int] | None:
+    """The two whole numbers on the sides of a separator; None for any other text.
+
+    >>> pair_of("8: 4", ":"), pair_of("8", ":")
+    ((8, 4), None)
+    """
+    numbers = [digits_of(part.strip()) for part in text.split(separator)]
+    match numbers:
+        case [int(first), int(second)]:
+            return first, second
+    return None
+
+
+def parse_whole(text: str, least: int = 0, most: int = 10**15, error: str = "") -> int:
+    """A whole number from `least` to `most`, written in digits alone.
+
+    Args:
+        text: what the user wrote.
+        least: the smallest number that is allowed.
+        most: the largest.
+        error: the message about any other text, a template with ``{text!r}``, ``{least}`` and ``{most}``.
+
+    Raises:
+        UsageError: the text is no such number.
+    """
+    value = digits_of(text)
+    if value is None or not least <= value <= most:
+        template = error or "{text!r} is not a whole number from {least} on"
+        raise UsageError(template.format(text=text, least=least, most=most))
+    return value
+
+
+def parse_count(text: str, what: str, least: int = 0, most: int = 2**53, malformed: str = "") -> int:
+    """A whole number of at least `least`, with a message of its own for each way to miss it.
+
+    Args:
+        text: what the user wrote.
+        what: the name of the number in messages, such as ``iterations``.
+        least: the smallest number that is allowed.
+        most: the largest.
+        malformed: the message about a text that is no whole number.
+
+    Raises:
+        UsageError: the text is no whole number, too small or too large.
+    """
+    try:
+        value = int(text, 10)
+    except ValueError:
+        raise UsageError(malformed or f"{what} {text!r} is not a whole number") from None
+    if value < least:
+        raise UsageError(f"{what} must be {least} or more, not {value}")
+    if value > most:
+        raise UsageError(f"{what} {value} is too large: at most {most}")
+    return value
+
+
+def parse_number(text: str, least: float = 0.0, most: float = MAX_NUMBER) -> float:
+    """A finite number from `least` to `most`. Raises UsageError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise UsageError(f"{text!r} is not a number from {least:g} on")
+    return value
+
+
+def parse_word(text: str, words: Iterable[str], error: str = "{text!r}: {nearest}") -> str:
+    """One of `words`.
+
+    Args:
+        text: what the user wrote.
+        words: the words that are allowed.
+        error: the message about another word, a template with ``{text!r}`` and ``{nearest}``.
+
+    Raises:
+        UsageError: the text is none of them.
+    """
+    choices = tuple(words)
+    if text not in choices:
+        raise UsageError(error.format(text=text, nearest=nearest(text, choices)))
+    return text
 
 
 def parse_size(text: str) -> int:
@@ -112,9 +207,9 @@ def _range(low: int, high: int, factor: int) -> tuple[int, ...]:
 
 
 def _factor(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 2:
-        raise UsageError(f"factor {text!r} of a range of sizes must be a whole number of 2 or more, as in 1:1M:4")
-    return int(text)
+    return parse_whole(
+        text, 2, 10**9, "factor {text!r} of a range of sizes must be a whole number of 2 or more, as in 1:1M:4"
+    )
 
 
 def _listed(text: str, zero_ok: bool) -> tuple[int, ...]:
@@ -187,14 +282,14 @@ def parse_iterations(text: str) -> Iterations:
     if ":" not in word:
         if "," in word:
             raise UsageError(f"iterations {word!r}: each part of a list is SIZE:N, as in 8K:1000,0:100")
-        return Iterations((), (_count(word, "iterations"),))
+        return Iterations((), (_iterations(word),))
     if "," not in word:
         parts = word.split(":")
         if len(parts) == 2:
             raise UsageError(f"iterations {word!r}: a list also needs a count for larger messages: write {word},0:N")
         if len(parts) != 3:
             raise UsageError(f"iterations {word!r}: write auto, omb, N, SIZE:N,…,0:N or SIZE:N:N")
-        return Iterations((parse_size(parts[0]),), (_count(parts[1], "iterations"), _count(parts[2], "iterations")))
+        return Iterations((parse_size(parts[0]),), (_iterations(parts[1]), _iterations(parts[2])))
     return _buckets(word)
 
 
@@ -205,7 +300,7 @@ def _buckets(word: str) -> Iterations:
         if not colon or ":" in count:
             raise UsageError(f"iterations {word!r}: {pair!r} is not SIZE:N, as in 8K:1000,0:100")
         limits.append(parse_size(size))
-        counts.append(_count(count, "iterations"))
+        counts.append(_iterations(count))
     used = limits[:-1]  # the last count is for everything larger
     if any(a >= b for a, b in pairwise(used)) or (limits[-1] and limits[-1] <= used[-1]):
         ordered = sorted(set(used))
@@ -215,19 +310,13 @@ def _buckets(word: str) -> Iterations:
 
 def parse_warmup(text: str) -> int:
     """Warm-up iterations, 0 or more. Raises UsageError."""
-    return _count(text.strip(), "warm-up", smallest=0)
+    return parse_count(text.strip(), "warm-up", 0, MAX_COUNT)
 
 
-def _count(text: str, what: str, smallest: int = 1) -> int:
+def _iterations(text: str) -> int:
     word = text.strip()
-    if re.fullmatch(r"-\d+", word) or (word.isascii() and word.isdigit() and int(word[:15]) < smallest):
-        raise UsageError(f"{what} must be {smallest} or more, not {word}")
-    if not (word.isascii() and word.isdigit()):
-        extra = ": write auto, omb or a whole number" if what == "iterations" else ": write a whole number"
-        raise UsageError(f"{word!r} is not a number of {what}{extra}")
-    if len(word) > 15 or int(word) > MAX_COUNT:
-        raise UsageError(f"{what} {word} is too large: at most {MAX_COUNT}")
-    return int(word)
+    malformed = f"{word!r} is not a number of iterations: write auto, omb or a whole number"
+    return parse_count(word, "iterations", 1, MAX_COUNT, malformed)
 
 
 def parse_root(text: str) -> int:
@@ -243,7 +332,7 @@ def parse_root(text: str) -> int:
     if kind == "rotate" and not colon:
         return -1
     if kind == "fixed":
-        return _count(number or "0", "root rank", 0)
+        return parse_count(number or "0", "root rank", 0, MAX_COUNT)
     raise UsageError(f"root {text!r}: {nearest(kind, ['fixed', 'rotate'])} write fixed:N or rotate")
 
 
@@ -261,10 +350,10 @@ def parse_counts(text: str, sender: int) -> str:
     Raises:
         UsageError: another form, or a number out of range.
     """
-    parts = [part.strip() for part in text.split(":")]
-    if len(parts) > 2 or not all(part.isdecimal() and 1 <= int(part) <= MOST_COUNTS for part in parts):
+    counts = [digits_of(part.strip()) for part in text.split(":")]
+    if len(counts) > 2 or not all(count and count <= MOST_COUNTS for count in counts):
         raise UsageError(f"{text!r} is not of the form R or S:R with numbers from 1 to {MOST_COUNTS}, as 1:2")
-    return ":".join(str(int(part)) for part in ([str(sender)] if len(parts) == 1 else []) + parts)
+    return ":".join(map(str, counts if len(counts) == 2 else [sender, *counts]))
 
 
 def parse_percentiles(text: str) -> tuple[int, ...]:
@@ -278,12 +367,10 @@ def parse_percentiles(text: str) -> tuple[int, ...]:
         return DEFAULT_PERCENTILES
     values: list[int] = []
     for part in word.split(","):
-        digits = part.strip()
-        if not (digits.isascii() and digits.isdigit()) or len(digits) > 3 or not 1 <= int(digits) <= 100:
-            raise UsageError(f"percentile {digits!r}: whole numbers from 1 to 100, as in -z50,90,99")
-        if int(digits) in values:
-            raise UsageError(f"percentiles {word!r}: {int(digits)} stands there twice")
-        values.append(int(digits))
+        value = parse_whole(part.strip(), 1, 100, "percentile {text!r}: whole numbers from 1 to 100, as in -z50,90,99")
+        if value in values:
+            raise UsageError(f"percentiles {word!r}: {value} stands there twice")
+        values.append(value)
     if len(values) > MAX_PERCENTILES:
         raise UsageError(f"percentiles {word!r}: at most {MAX_PERCENTILES}, as in OMB")
     return tuple(values)
@@ -303,6 +390,12 @@ def parse_tags(texts: Iterable[str]) -> dict[str, str]:
     return tags
 
 
+_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "min": 60.0, "h": 3600.0}
+_NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_DAYS = {"": 1, "d": 1, "w": 7, "m": 30, "y": 365}
+_MAX_DAYS = 36_500
+
+
 def parse_duration(text: str) -> float:
     """Seconds of a positive duration: ``30``, ``2m``, ``500ms``, ``1h``. A bare number is seconds.
 
@@ -313,24 +406,46 @@ def parse_duration(text: str) -> float:
         UsageError: zero, negative, an unknown unit, or not a number.
     """
     word = text.strip()
-    match = _DURATION.fullmatch(word)
-    if match is None:
-        if re.fullmatch(r"-[\d.]+\s*[A-Za-z]*", word):
-            raise UsageError(f"a duration must be greater than 0, not {word}")
+    match = _NUMBER_AND_UNIT.fullmatch(word)
+    if match is None or (match[2] and not (match[2].isascii() and match[2].isalpha())):
         raise UsageError(f"{word!r} is not a duration: write 30, 500ms, 2m or 1h (a bare number is seconds)")
-    number, unit = match.groups()
-    if unit.lower() not in _SECONDS:
-        raise UsageError(f"{word!r} is not a duration: {nearest(unit, [u for u in _SECONDS if u])}")
-    seconds = float(number) * _SECONDS[unit.lower()]
-    if seconds <= 0:
+    number, unit = float(match[1]), match[2]
+    if number <= 0:
         raise UsageError(f"a duration must be greater than 0, not {word}")
-    if seconds > 1e9:
+    if unit.lower() not in _SECONDS:
+        raise UsageError(f"{word!r} is not a duration: {nearest(unit, filter(None, _SECONDS))}")
+    seconds = number * _SECONDS[unit.lower()]
+    if seconds >= 1e9:
         raise UsageError(f"duration {word!r} is too long")
     return seconds
 
 
-def _part(word: str) -> float | None:
-    """A number, or one of percent; None where it is neither."""
+def parse_nanoseconds(text: str) -> float:
+    """Nanoseconds of a time of 0 or more, with its unit: ``1.5us``, ``0.1ns``.
+
+    >>> parse_nanoseconds("1.5us")
+    1500.0
+
+    Raises:
+        UsageError: no number, negative, or no unit of time.
+    """
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if match is None or match[2] not in _NANOSECONDS or not 0 <= float(match[1]) <= MAX_NUMBER:
+        raise UsageError(f"{text!r} is not a time: write 0.1ns, 2us, 5ms or 1s")
+    return float(match[1]) * _NANOSECONDS[match[2]]
+
+
+def parse_age(text: str) -> timedelta:
+    """An age in days: ``30d``, ``6w``, ``3m`` (of 30 days), ``1y``; a bare number is days. Raises UsageError."""
+    match = _NUMBER_AND_UNIT.fullmatch(text.strip().lower())
+    count = digits_of(match[1]) if match else None
+    if match is None or count is None or match[2] not in _DAYS or count * _DAYS[match[2]] > _MAX_DAYS:
+        raise UsageError(f"{text!r} is not an age: write days as 30d, or 6w, 3m, 1y")
+    return timedelta(days=count * _DAYS[match[2]])
+
+
+def _fraction(word: str) -> float | None:
+    """The fraction that a number or a percentage writes; None for any other text."""
     try:
         return float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
     except ValueError:
@@ -340,7 +455,7 @@ def _part(word: str) -> float | None:
 def parse_fraction(text: str) -> float:
     """A fraction between 0 and 1, as ``0.01`` or ``1%``. Raises UsageError."""
     word = text.strip()
-    value = _part(word)
+    value = _fraction(word)
     if value is None:
         raise UsageError(f"{word!r} is not a fraction: write 0.01 or 1%")
     if not 0 < value < 1:
@@ -349,9 +464,90 @@ def parse_fraction(text: str) -> float:
 
 
 def parse_imbalance(text: str) -> float:
-    """A part from 0 to 1, as ``0.5`` or ``50%``. Raises UsageError."""
+    """A fraction from 0 to 1, both included, as ``0.5`` or ``50%``. Raises UsageError."""
     word = text.strip()
-    value = _part(word)
+    value = _fraction(word)
     if value is None or not 0 <= value <= 1:
         raise UsageError(f"imbalance {word!r} is not between 0 and 1: write 0.5 or 50%")
     return value
+
+
+Dimension = Literal["time", "rate", "share"]
+UNITS: Mapping[Dimension, Mapping[str, float]] = {
+    "time": {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
+    "rate": {
+        "B/s": 1e-6,
+        "KB/s": 1e-3,
+        "MB/s": 1.0,
+        "GB/s": 1e3,
+        "TB/s": 1e6,
+        "Kbit/s": 0.125e-3,
+        "Mbit/s": 0.125,
+        "Gbit/s": 125.0,
+        "Tbit/s": 125e3,
+    },
+    "share": {"%": 1.0},
+}
+"""Dimension -> unit -> its worth in µs, MB/s or %. Rates are decimal, as everywhere in this field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit."""
+
+    value: float
+    """In µs, MB/s or %."""
+    dimension: Dimension
+    text: str
+    """As the user wrote it."""
+
+
+def parse_quantity(text: str) -> Quantity:
+    """A time, a rate or a share: ``2.5 us``, ``12 GB/s``, ``5 %``. A bound needs its unit: none is assumed.
+
+    >>> parse_quantity("12 GB/s").value
+    12000.0
+
+    Raises:
+        UsageError: no number, no unit or an unknown one (with the nearest), or a number that cannot be: negative, or 0
+            of anything but a share.
+    """
+    word = text.strip()
+    match = _NUMBER_AND_UNIT.fullmatch(word)
+    if match is None:
+        raise UsageError(f"{word!r} is no quantity: write a number and a unit, as 5 us, 12 GB/s or 5 %")
+    number, unit = float(match[1]), match[2]
+    dimensions = {name: dimension for dimension, names in UNITS.items() for name in names}
+    if not unit:
+        raise UsageError(f"{word!r} has no unit: {', '.join(name for name in dimensions if name != 'µs')}")
+    if unit not in dimensions:
+        raise UsageError(f"unknown unit {unit!r} in {word!r}: {_nearest_unit(unit, dimensions)}")
+    dimension = dimensions[unit]
+    value = number * UNITS[dimension][unit]
+    if number < 0 or not math.isfinite(value):
+        raise UsageError(f"{word!r} is no bound: it must be a number of 0 or more")
+    if value == 0 and dimension != "share":
+        raise UsageError(f"{word!r} is no bound: every {dimension} is more than 0")
+    return Quantity(value, dimension, word)
+
+
+def _nearest_unit(unit: str, units: Iterable[str]) -> str:
+    by_lower_case = {name.lower(): name for name in units}
+    same = by_lower_case.get(unit.lower())
+    return f"did you mean {same}?" if same else nearest(unit, units)
+
+
+def parse_share(text: str, least: float = 0.0, most: float = math.inf) -> float:
+    """A share such as ``5%``, as a fraction. Raises UsageError as :func:`parse_quantity`, and outside `least` … `most`.
+
+    >>> parse_share("5 %")
+    0.05
+    """
+    quantity = parse_quantity(text)
+    if quantity.dimension != "share":
+        raise UsageError(f"{quantity.text!r} is no share: write it as 5%")
+    share = quantity.value / 100
+    if not least <= share <= most:
+        reach = f"{100 * least:g}% to {100 * most:g}%" if math.isfinite(most) else f"{100 * least:g}% or more"
+        raise UsageError(f"{quantity.text!r} is out of range: {reach}")
+    return share

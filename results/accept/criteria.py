@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from omb_py.results.accept.quantities import Kind as Dimension
-from omb_py.results.accept.quantities import in_unit
-from omb_py.results.formats.units import size_text
+from omb_py.options.values import Dimension
+from omb_py.results.formats.units import in_unit, size_text
 
 Row = Mapping[str, Any]
 Source = Literal["contract", "baseline", "lower bound", "guideline", "drift", "interference"]

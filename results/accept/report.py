@@ -11,9 +11,8 @@ from typing import Any, Literal
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.accept.criteria import METRICS
 from omb_py.results.accept.judge import Verdict
-from omb_py.results.accept.quantities import in_unit
 from omb_py.results.compare.report import finite
-from omb_py.results.formats.units import counted, share_text
+from omb_py.results.formats.units import counted, in_unit, share_text
 from omb_py.results.statistics.sequential import WORDS, Rule, Word, worst
 
 

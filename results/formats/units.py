@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from omb_py.options.values import Dimension
 from omb_py.results.formats.tables import plain
 
+_BASE: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -45,3 +47,26 @@ def number_of(value: Any) -> float:
     """NaN for None and for pandas' NA."""
     found = plain(value)
     return math.nan if found is None else float(found)
+
+
+def in_unit(value: float, dimension: Dimension) -> str:
+    """A time in µs, a rate in MB/s or a share in %, with the unit that suits its size.
+
+    >>> in_unit(12000.0, "rate")
+    '12 GB/s'
+    """
+    if not math.isfinite(value):
+        return "unknown"
+    unit, number = _BASE[dimension], value
+    if dimension == "rate" and value >= 1000:
+        unit, number = "GB/s", value / 1000
+    if dimension == "time" and value >= 10_000:
+        unit, number = "ms", value / 1000
+    return f"{_four_digits(number)} {unit}"
+
+
+def _four_digits(number: float) -> str:
+    """At least four significant digits, never with an exponent."""
+    digits = 3 - math.floor(math.log10(abs(number))) if number else 2
+    text = f"{number:.{min(max(digits, 0), 12)}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"

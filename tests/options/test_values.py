@@ -1,4 +1,4 @@
-"""Sizes, counts, percentiles, tags and durations of the command line."""
+"""Values of options: numbers, sizes, counts, percentiles, tags, times, rates and shares."""
 
 from __future__ import annotations
 
@@ -90,6 +90,10 @@ def test_junk_is_refused_in_one_line_or_read(text: str) -> None:
         grammar.parse_percentiles,
         grammar.parse_duration,
         grammar.parse_fraction,
+        grammar.parse_nanoseconds,
+        grammar.parse_age,
+        grammar.parse_share,
+        lambda t: grammar.parse_count(t, "steps"),
         lambda t: grammar.parse_tags([t]),
     ):
         try:
@@ -275,3 +279,114 @@ def test_fraction() -> None:
     for bad in ("0", "1", "100%", "-0.1", "one", "nan", "inf"):
         with pytest.raises(UsageError):
             grammar.parse_fraction(bad)
+
+
+def test_age() -> None:
+    assert [grammar.parse_age(text).days for text in ("3", "3d", "2w", "1m", "1Y", "0d")] == [3, 3, 14, 30, 365, 0]
+    for bad in ("", "d", "1.5d", "99999999d", "200y", "-1d"):
+        with pytest.raises(UsageError):
+            grammar.parse_age(bad)
+
+
+@pytest.mark.parametrize(("text", "nanoseconds"), [("1.5us", 1500.0), ("0.1ns", 0.1), ("2 ms", 2e6), ("0s", 0.0)])
+def test_nanoseconds(text: str, nanoseconds: float) -> None:
+    assert grammar.parse_nanoseconds(text) == nanoseconds
+
+
+@pytest.mark.parametrize("text", ["", "1", "us", "-1us", "nan us", "1e999us", "1 US", "1us us"])
+def test_bad_nanoseconds(text: str) -> None:
+    with pytest.raises(UsageError, match="us"):
+        grammar.parse_nanoseconds(text)
+
+
+@given(st.integers(0, 10**15), st.integers(0, 10**15), st.sampled_from(":,-"))
+def test_whole_numbers_and_pairs_are_read_back(first: int, second: int, separator: str) -> None:
+    assert grammar.parse_whole(str(first)) == grammar.digits_of(str(first)) == first
+    assert grammar.pair_of(f"{first}{separator} {second}", separator) == (first, second)
+    assert grammar.parse_number(str(first)) == first
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", "1e3", "one", "٤", "9" * 19, "1 2"])
+def test_bad_whole_numbers(text: str) -> None:
+    assert grammar.digits_of(text) is None and grammar.pair_of(f"1:{text}", ":") is None
+    with pytest.raises(UsageError, match="is not a whole number from 0 on"):
+        grammar.parse_whole(text)
+
+
+def test_bounds_of_numbers() -> None:
+    assert grammar.parse_whole("64", 1, 64) == 64
+    with pytest.raises(UsageError, match=r"^width is 1 to 64, not '65'$"):
+        grammar.parse_whole("65", 1, 64, "width is {least} to {most}, not {text!r}")
+    for text, says in (("0", "steps must be 1 or more, not 0"), ("9", "steps 9 is too large: at most 8"), ("x", "'x'")):
+        with pytest.raises(UsageError, match=says):
+            grammar.parse_count(text, "steps", 1, 8)
+    for text in ("-1", "nan", "inf", "1e999", "", "one"):
+        with pytest.raises(UsageError, match="is not a number from 0 on"):
+            grammar.parse_number(text)
+
+
+def test_word() -> None:
+    assert grammar.parse_word("ring", ("ring", "tree")) == "ring"
+    with pytest.raises(UsageError, match=r"^'rng': did you mean ring\?$"):
+        grammar.parse_word("rng", ("ring", "tree"))
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "dimension"),
+    [
+        ("5 us", 5.0, "time"),
+        ("0.5ms", 500.0, "time"),
+        (".5 µs", 0.5, "time"),
+        ("2e3 ns", 2.0, "time"),
+        ("12 GB/s", 12000.0, "rate"),
+        ("100 Gbit/s", 12500.0, "rate"),
+        ("5%", 5.0, "share"),
+        ("0 %", 0.0, "share"),
+    ],
+)
+def test_quantity(text: str, value: float, dimension: str) -> None:
+    quantity = grammar.parse_quantity(text)
+    assert quantity.value == pytest.approx(value) and quantity.dimension == dimension
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("5", "has no unit"),
+        ("five us", "is no quantity"),
+        ("5 uss", "did you mean us?"),
+        ("-5 us", "0 or more"),
+        ("0 us", "every time is more than 0"),
+        ("5 gb/s", "did you mean GB/s?"),
+        ("1e999 s", "0 or more"),
+        ("5 us us", "unknown unit"),
+        ("", "is no quantity"),
+        ("nan us", "is no quantity"),
+        ("5 GiB/s", "GB/s"),
+    ],
+)
+def test_bad_quantity(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=r"^[^\n]+$") as caught:
+        grammar.parse_quantity(text)
+    assert says in str(caught.value)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_quantity_or_one_line(text: str) -> None:
+    try:
+        assert grammar.parse_quantity(text).value >= 0
+    except UsageError as error:
+        assert str(error)
+
+
+@given(st.floats(1e-3, 1e6), st.sampled_from([(k, u) for k, units in grammar.UNITS.items() for u in units]))
+def test_a_quantity_in_any_unit(number: float, known: tuple[str, str]) -> None:
+    dimension, unit = known
+    assert grammar.parse_quantity(f"{number!r} {unit}").value == pytest.approx(number * grammar.UNITS[dimension][unit])  # type: ignore[index]
+
+
+def test_shares() -> None:
+    assert grammar.parse_share("12.5%") == 0.125
+    for text, says in (("5 us", "is no share"), ("101%", "50% to 100%"), ("-1 %", "0 or more")):
+        with pytest.raises(UsageError, match=says):
+            grammar.parse_share(text, 0.5, 1.0)

@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.options.values import parse_size, parse_sizes
+from omb_py.options.values import Quantity, parse_quantity, parse_share, parse_size, parse_sizes
 from omb_py.orchestrate.accept.mockup_requests import mock_up, words_of
 from omb_py.orchestrate.planning.validation import OFFERS, offers_of
 from omb_py.orchestrate.suites.suite_file import Setting, Suite, Table, kind, nearest_key
 from omb_py.results.accept.criteria import METRICS, Criterion, Range, Source
-from omb_py.results.accept.quantities import Quantity, parse_quantity, parse_share
 from omb_py.results.analysis.lower_bounds import lower_bound_us
 from omb_py.results.statistics.sequential import UNDECIDED, Rule, Undecided
 from omb_py.suites import find, names
@@ -266,7 +265,7 @@ def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
     ends = {key: _get(keys, key, _quantities, none) for key in ("max", "min") if key in keys}
     if len(ends) == 2 and set(ends["max"]) != set(ends["min"]):
         raise keys["min"].error("other sizes than 'max': give both ends of each range")
-    kinds = {q.kind for bounds in ends.values() for q in bounds.values()}
+    kinds = {q.dimension for bounds in ends.values() for q in bounds.values()}
     if len(kinds) > 1:
         raise keys[next(reversed(ends))].error(
             f"mixes {' and '.join(sorted(kinds))}: bounds of one criterion have one kind"
@@ -303,7 +302,7 @@ def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[i
     given = keys.get("max") or keys.get("min")
     dimension = None
     if given is not None:
-        dimension = next(iter(_quantities(given).values())).kind
+        dimension = next(iter(_quantities(given).values())).dimension
         usual = {"time": "median", "rate": "bandwidth" if rates else "busbw", "share": "overlap"}[dimension]
         if dimension == "share" and benchmark.name == "noise":
             usual = "stolen"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -13,19 +12,7 @@ from omb_py.cli.help import Grouped
 from omb_py.cli.param_types import Parsed
 from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.options.values import parse_tags
-
-_AGE = re.compile(r"(\d+)\s*([dwmy]?)", re.ASCII)
-_DAYS = {"": 1, "d": 1, "w": 7, "m": 30, "y": 365}
-_OLDEST = 36_500
-
-
-def parse_age(text: str) -> timedelta:
-    """``30d``, ``6w``, ``3m`` (of 30 days), ``1y``; a bare number is days. Raises UsageError."""
-    match = _AGE.fullmatch(text.strip().lower())
-    if match is None or len(match[1]) > 6 or int(match[1]) * _DAYS[match[2]] > _OLDEST:
-        raise UsageError(f"{text!r} is not an age: write days as 30d, or 6w, 3m, 1y")
-    return timedelta(days=int(match[1]) * _DAYS[match[2]])
+from omb_py.options.values import parse_age, parse_tags
 
 
 def _older(default: str | None, text: str) -> click.Option:

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.cli.commands.results.maintenance import parse_age
-from omb_py.errors import UsageError
 from omb_py.results.store.paths import files
 from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.results.store.write import write_launch
@@ -86,10 +84,3 @@ def test_no_such_store(tmp_path, capsys) -> None:
     for verb in ("compact", "verify", "prune --older-than 1d"):
         assert main(["results", *verb.split(), "--store", str(tmp_path / "none")]) == 2
         assert "no store at" in capsys.readouterr().err
-
-
-def test_ages() -> None:
-    assert [parse_age(text).days for text in ("3", "3d", "2w", "1m", "1Y", "0d")] == [3, 3, 14, 30, 365, 0]
-    for bad in ("", "d", "1.5d", "99999999d", "200y"):
-        with pytest.raises(UsageError):
-            parse_age(bad)
