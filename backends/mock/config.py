@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from omb_py.backends.mock.faults import Fault
-from omb_py.errors import UsageError, nearest
-
-_UNITS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-_SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+from omb_py.errors import UsageError
+from omb_py.options.key_values import Key, KeyValues
+from omb_py.options.values import pair_of, parse_nanoseconds, parse_number, parse_size, parse_whole, parse_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,148 +67,75 @@ def parse(text: str) -> Config:
     Raises:
         UsageError: an unknown key (with the nearest one), a key given twice, or a bad value (with the rule).
     """
-    values: dict[str, Any] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        key, equals, value = (part.strip() for part in item.partition("="))
-        if key not in _PARSERS:
-            raise UsageError(f"mock: unknown setting {key!r}: {nearest(key, _PARSERS)}")
-        if not equals or not value:
-            raise UsageError(f"mock: {key} needs a value, {key}={_FORMS[key]}")
-        try:
-            parsed = _PARSERS[key](value)
-        except ValueError:
-            raise UsageError(f"mock: {key}={value!r} is not of the form {key}={_FORMS[key]}") from None
-        if key in _REPEATED:
-            values[key] = (*values.get(key, ()), parsed)
-        elif key in values:
-            raise UsageError(f"mock: {key} is given twice")
-        else:
-            values[key] = parsed
-    return Config(**values)
+    return Config(**_GRAMMAR.read(text))
 
 
-def _number(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(text)
+def _above(text: str, bound: float) -> float:
+    value = parse_number(text, bound)
+    if value == bound:
+        raise UsageError(f"{text!r} is not above {bound:g}")
     return value
-
-
-def _rate(text: str) -> float:
-    value = _number(text)
-    if not value:
-        raise ValueError(text)
-    return value
-
-
-def _share(text: str) -> float:
-    value = _number(text)
-    if value > 1:
-        raise ValueError(text)
-    return value
-
-
-def _signed(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and value > -1):
-        raise ValueError(text)
-    return value
-
-
-def _time(text: str) -> float:
-    """Nanoseconds; the unit must be there."""
-    found = re.fullmatch(r"([0-9.eE+-]+)\s*(ns|us|ms|s)", text)
-    if not found:
-        raise ValueError(text)
-    return _number(found[1]) * _UNITS[found[2]]
-
-
-def _natural(text: str) -> int:
-    if not re.fullmatch(r"\d+", text):
-        raise ValueError(text)
-    return int(text)
-
-
-def _nodes(text: str) -> int:
-    value = _natural(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
-def _size(text: str) -> int:
-    found = re.fullmatch(r"(\d+)\s*([kmg]?)(?:i?b)?", text.lower())
-    if not found:
-        raise ValueError(text)
-    return int(found[1]) * _SIZES[found[2]]
 
 
 def _spike(text: str) -> tuple[float, float]:
     share, _, factor = text.partition(":")
-    return _share(share), _number(factor)
+    return parse_number(share, most=1), parse_number(factor)
 
 
 def _straggler(text: str) -> tuple[int, float]:
     rank, _, delay = text.partition(":")
-    return _natural(rank), _time(delay)
+    return parse_whole(rank), parse_nanoseconds(delay)
 
 
 def _slow(text: str) -> tuple[int, float]:
     rank, _, factor = text.partition(":")
-    return _natural(rank), _number(factor)
+    return parse_whole(rank), parse_number(factor)
 
 
 def _link(text: str) -> tuple[int, int, float]:
     ends, _, factor = text.partition(":")
-    a, _, b = ends.partition("-")
-    if _natural(a) == _natural(b):
-        raise ValueError(text)
-    return _natural(a), _natural(b), _number(factor)
+    ranks = pair_of(ends, "-")
+    if ranks is None or ranks[0] == ranks[1]:
+        raise UsageError(f"{ends!r} are not two ranks")
+    return *ranks, parse_number(factor)
 
 
 def _series(text: str) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(_time(item) for item in row.split("/")) for row in text.split(":"))
+    return tuple(tuple(map(parse_nanoseconds, row.split("/"))) for row in text.split(":"))
 
 
 def _fault(text: str) -> Fault:
     rank, *rest = text.split(":")
     if len(rest) > 2:
-        raise ValueError(text)
+        raise UsageError(f"{text!r} has more than three parts")
     size, iteration = (*rest, "", "")[:2]
-    return Fault(_natural(rank), _size(size) if size else None, _natural(iteration) if iteration else None)
+    return Fault(parse_whole(rank), parse_size(size) if size else None, parse_whole(iteration) if iteration else None)
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parser(text: str) -> str:
-        if text not in words:
-            raise ValueError(text)
-        return text
-
-    return parser
-
-
-_FAULT_FORM = "RANK[:SIZE[:ITERATION]], as 2:8:17 or 2::17"
-_TABLE: Final[tuple[tuple[str, Callable[[str], Any], str], ...]] = (
-    ("alpha", _time, "TIME, as 1us"),
-    ("beta", _time, "TIME for a byte, as 0.1ns"),
-    ("gflops", _rate, "NUMBER above 0, as 50"),
-    ("noise", _number, "NUMBER of 0 or more, as 0.05"),
-    ("launch", _number, "NUMBER of 0 or more, as 0.1"),
-    ("spike", _spike, "SHARE:FACTOR, as 0.03:10"),
-    ("drift", _signed, "SHARE a launch, as 0.01"),
-    ("straggler", _straggler, "RANK:TIME, as 3:2us"),
-    ("slow", _slow, "RANK:FACTOR, as 3:1.06"),
-    ("link", _link, "RANK-RANK:FACTOR, as 2-5:3"),
-    ("series", _series, "TIME/TIME/…, one list or one a rank with ':' between, as 10us/12us:20us/22us"),
-    ("nodes", _nodes, "COUNT of 1 or more"),
-    ("eager", _size, "BYTES, as 64K"),
-    ("version", str, "TEXT, as 1.0"),
-    ("data", _one_of("on", "off", "auto"), "on|off|auto"),
-    ("path", _one_of("auto", "event"), "auto|event"),
-    ("flip", _fault, _FAULT_FORM),
-    ("hang", _fault, _FAULT_FORM),
-    ("die", _fault, _FAULT_FORM),
+_FAULT: Final = Key(_fault, form="RANK[:SIZE[:ITERATION]], as 2:8:17 or 2::17", repeats=True)
+_GRAMMAR: Final = KeyValues(
+    {
+        "alpha": Key(parse_nanoseconds, form="TIME, as 1us"),
+        "beta": Key(parse_nanoseconds, form="TIME for a byte, as 0.1ns"),
+        "gflops": Key(partial(_above, bound=0), form="NUMBER above 0, as 50"),
+        "noise": Key(parse_number, form="NUMBER of 0 or more, as 0.05"),
+        "launch": Key(parse_number, form="NUMBER of 0 or more, as 0.1"),
+        "spike": Key(_spike, form="SHARE:FACTOR, as 0.03:10"),
+        "drift": Key(partial(_above, bound=-1), form="SHARE a launch, as 0.01"),
+        "straggler": Key(_straggler, form="RANK:TIME, as 3:2us", repeats=True),
+        "slow": Key(_slow, form="RANK:FACTOR, as 3:1.06", repeats=True),
+        "link": Key(_link, form="RANK-RANK:FACTOR, as 2-5:3", repeats=True),
+        "series": Key(_series, form="TIME/TIME/…, one list or one a rank with ':' between, as 10us/12us:20us/22us"),
+        "nodes": Key(partial(parse_whole, least=1), form="COUNT of 1 or more"),
+        "eager": Key(parse_size, form="BYTES, as 64K"),
+        "version": Key(str, form="TEXT, as 1.0"),
+        "data": Key(partial(parse_word, words=("on", "off", "auto")), form="on|off|auto"),
+        "path": Key(partial(parse_word, words=("auto", "event")), form="auto|event"),
+        "flip": _FAULT,
+        "hang": _FAULT,
+        "die": _FAULT,
+    },
+    prefix="mock: ",
+    missing="{key} needs a value, {key}={form}",
+    malformed="{key}={value!r} is not of the form {key}={form}",
 )
-_PARSERS: Final = {key: parser for key, parser, _ in _TABLE}
-_FORMS: Final = {key: form for key, _, form in _TABLE}
-_REPEATED: Final = frozenset({"flip", "hang", "die", "straggler", "slow", "link"})

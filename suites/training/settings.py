@@ -9,19 +9,20 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from omb_py.errors import UsageError, nearest
-from omb_py.suites.workloads.settings import Setting, read, whole, word
+from omb_py.options.key_values import Key
+from omb_py.suites.workloads.settings import grammar, whole, word
 
 BACKENDS: Final = ("gloo", "nccl", "mpi")
 """Process groups of PyTorch."""
 PARALLEL: Final = ("ddp", "fsdp")
-_OF_ALL: Final[Mapping[str, Setting]] = {
+_OF_ALL: Final[Mapping[str, Key]] = {
     "parallel": word("ddp", "how the work is spread", *PARALLEL),
     "backend": word("gloo", "PyTorch's process group", *BACKENDS),
     "batch": whole(32, "samples of a rank and step"),
     "steps": whole(10, "steps of an iteration"),
-    "trace": Setting("", "file for a trace of a step", unquote),
+    "trace": Key(unquote, "", "file for a trace of a step"),
 }
-MODELS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
+MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
     {
         "mlp": _OF_ALL,
         "resnet50": {**_OF_ALL, "image": whole(224, "pixels of an image's side", 32)},
@@ -74,7 +75,7 @@ def parse_training(text: str) -> Training:
     model, _, rest = text.partition(":")
     if model not in MODELS:
         raise UsageError(f"unknown model {model!r}: {nearest(model, MODELS)}")
-    values, _ = read(model, MODELS[model], rest)
+    values = grammar(model, MODELS[model]).read(rest)
     if model == "gpt2" and values["seq"] > GPT2_TOKENS:
         raise UsageError(f"gpt2 has positions for {GPT2_TOKENS} tokens, not {values['seq']}: --seq {GPT2_TOKENS}")
     return Training(model, values)

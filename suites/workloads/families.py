@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from omb_py.errors import UsageError, nearest
+from omb_py.options.key_values import Key
 from omb_py.suites.workloads import classic, data_parallel, experts, model_parallel, tiles
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES
 from omb_py.suites.workloads.calls import Call, Item, joined, scaled
-from omb_py.suites.workloads.settings import Setting, Values
+from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces import replay
 
 Make = Callable[[Values, int, int], Sequence[Item]]
@@ -33,14 +34,14 @@ class Family:
     formula: str
     """Calls and sizes, in the symbols of docs/workloads."""
     source: str
-    settings: Mapping[str, Setting] = field(compare=False)
+    settings: Mapping[str, Key] = field(compare=False)
     flop: str = ""
     """Floating point operations of ``compute=matmul``, a rank and step; empty: nothing says how many there are."""
     labels: tuple[str, ...] = ()
     """Of calls that not all ranks make, in the order of the table; empty: all ranks make calls of equal sizes."""
 
     @property
-    def keys(self) -> dict[str, Setting]:
+    def keys(self) -> dict[str, Key]:
         """Its settings, and those of every family."""
         return {**self.settings, **s.COMMON}
 
@@ -247,11 +248,11 @@ _ALL = (
             "hidden": s.whole(7168, "H"),
             "inner": s.whole(2048, "width of an expert, of compute=matmul"),
             "layers": s.whole(1, "layers with experts"),
-            "traffic": Setting(
+            "traffic": Key(
+                experts.read_traffic,
                 "balanced",
                 "who sends to whom: balanced, zipf, hot, or @FILE with a row of copies of tokens for each rank",
-                experts.read_traffic,
-                experts.travelling,
+                normalize=experts.travelling,
             ),
             "skew": s.number(0, "zipf's exponent (1), or the share of the hot expert (0.5)"),
             "copies": s.word(
@@ -358,8 +359,11 @@ _ALL = (
         "the recorded calls with the recorded bytes",
         "the trace",
         {
-            "trace": Setting(
-                "1*allreduce/1024/float32/0", "@FILE, a trace of one rank", replay.read_calls, replay.travelling
+            "trace": Key(
+                replay.read_calls,
+                "1*allreduce/1024/float32/0",
+                "@FILE, a trace of one rank",
+                normalize=replay.travelling,
             ),
             "wait": s.word("end", "calls run beside the rest of the step, or are waited for at once", "end", "now"),
             "unknown": s.word("refuse", "calls that cannot be replayed", "refuse", "skip"),
@@ -412,7 +416,10 @@ def parse_workload(text: str) -> Workload:
     if name not in FAMILIES:
         raise UsageError(f"unknown workload {name!r}: {nearest(name, FAMILIES)}")
     family = FAMILIES[name]
-    values, given = s.read(name, family.keys, rest)
+    grammar = s.grammar(name, family.keys)
+    texts = grammar.texts(rest)
+    values = grammar.values(texts)
     if values["compute"] and values["compute"].products and not family.flop:
         raise UsageError(f"workload {name}: nothing says how much is multiplied between its calls: use compute=5ms")
-    return Workload(family, f"{name}:{given}" if given else name, values)
+    settings = ",".join(f"{key}={texts[key][0]}" for key in family.keys if key in texts)
+    return Workload(family, f"{name}:{settings}" if settings else name, values)

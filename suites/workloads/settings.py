@@ -2,59 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from omb_py.engine.program.dtypes import parse_dtype
 from omb_py.errors import UsageError, nearest
-from omb_py.options.values import parse_duration, parse_size
+from omb_py.options.key_values import Key, KeyValues
+from omb_py.options.values import parse_duration, parse_number, parse_size, parse_whole, parse_word
 from omb_py.suites.workloads.models import NAMES, model, transformer
 
 Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A key of a workload."""
-
-    default: str
-    about: str
-    read: Callable[[str], Any]
-    """Raises UsageError."""
-    travels: Callable[[str], str] | None = None
-    """The text as it is passed on to ranks, where it names a file here."""
-
-
-def _whole(text: str, smallest: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 16) or int(text) < smallest:
-        raise UsageError(f"{text!r} is not a whole number from {smallest} on")
-    return int(text)
-
-
-def _number(text: str, smallest: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not smallest <= value < 1e18:
-        raise UsageError(f"{text!r} is not a number from {smallest:g} on")
-    return value
-
-
 def _scale(text: str) -> float:
     top, slash, bottom = text.partition("/")
-    value = _number(top, 0) / max(_number(bottom, 0), 1e-18) if slash else _number(text, 0)
+    value = parse_number(top) / max(parse_number(bottom), 1e-18) if slash else parse_number(text)
     if not 0 < value <= 1:
         raise UsageError(f"{text!r} is not a share of the sizes: write 1/64, or a number up to 1")
     return value
-
-
-def _word(text: str, words: tuple[str, ...]) -> str:
-    if text not in words:
-        raise UsageError(f"{text!r}: {nearest(text, words)}")
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,85 +53,59 @@ def _order(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split("-")))
 
 
-def whole(default: int, about: str, smallest: int = 1) -> Setting:
+def whole(default: int, about: str, smallest: int = 1) -> Key:
     """A whole number."""
-    return Setting(str(default), about, partial(_whole, smallest=smallest))
+    return Key(partial(parse_whole, least=smallest), str(default), about)
 
 
-def number(default: float, about: str, smallest: float = 0.0) -> Setting:
+def number(default: float, about: str, smallest: float = 0.0) -> Key:
     """A number."""
-    return Setting(f"{default:g}", about, partial(_number, smallest=smallest))
+    return Key(partial(parse_number, least=smallest), f"{default:g}", about)
 
 
-def word(default: str, about: str, *words: str) -> Setting:
+def word(default: str, about: str, *words: str) -> Key:
     """One of some words."""
-    return Setting(default, f"{about}: {', '.join(words)}", partial(_word, words=words))
+    return Key(partial(parse_word, words=words), default, f"{about}: {', '.join(words)}")
 
 
-def size(default: str, about: str) -> Setting:
+def size(default: str, about: str) -> Key:
     """Bytes."""
-    return Setting(default, about, parse_size)
+    return Key(parse_size, default, about)
 
 
-def order(default: str, about: str) -> Setting:
+def order(default: str, about: str) -> Key:
     """Names of dimensions, with dashes between them."""
-    return Setting(default, about, _order)
+    return Key(_order, default, about)
 
 
-def any_model(default: str) -> Setting:
+def any_model(default: str) -> Key:
     """A model by name."""
-    return Setting(default, f"the model: {', '.join(NAMES)}", model)
+    return Key(model, default, f"the model: {', '.join(NAMES)}")
 
 
-def attention_model(default: str) -> Setting:
+def attention_model(default: str) -> Key:
     """A model with layers of attention."""
-    return Setting(default, "the model, one with layers of attention", lambda text: (model(text), transformer(text))[0])
+    return Key(lambda text: (model(text), transformer(text))[0], default, "the model, one with layers of attention")
 
 
-COMMON: Final[Mapping[str, Setting]] = {
-    "scale": Setting("1", "all sizes are multiplied by it, as 1/64, to fit a small machine", _scale),
-    "compute": Setting(
+COMMON: Final[Mapping[str, Key]] = {
+    "scale": Key(_scale, "1", "all sizes are multiplied by it, as 1/64, to fit a small machine"),
+    "compute": Key(
+        _compute,
         "auto",
         "time of the step's computing: 5ms; 5ms/n: of all ranks together; auto: as long as all calls take one "
         "by one; matmul: real matrix products of the layers' sizes, as long as they take",
-        _compute,
     ),
 }
 """Keys of every family."""
 FLOATS: Final = ("float32", "bfloat16", "float16", "float64")
 
 
-def dtype(default: str) -> Setting:
+def dtype(default: str) -> Key:
     """The element type."""
-    return Setting(default, f"element type: {', '.join(FLOATS)}", lambda text: _word(parse_dtype(text), FLOATS))
+    return Key(lambda text: parse_word(parse_dtype(text), FLOATS), default, f"element type: {', '.join(FLOATS)}")
 
 
-def read(name: str, known: Mapping[str, Setting], text: str) -> tuple[dict[str, Any], str]:
-    """The values of all keys, and the settings that were given, in the form that travels.
-
-    Args:
-        name: of the family, for messages.
-        known: its keys.
-        text: ``KEY=VALUE`` with commas between.
-
-    Raises:
-        UsageError: an unknown key (with the nearest), one given twice, a bad value.
-    """
-    given: dict[str, str] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        key, equals, value = (part.strip() for part in item.partition("="))
-        if key not in known:
-            raise UsageError(f"workload {name}: unknown setting {key!r}: {nearest(key, known)}")
-        if not equals or not value:
-            raise UsageError(f"workload {name}: {key} needs a value, as {key}={known[key].default or '…'}")
-        if key in given:
-            raise UsageError(f"workload {name}: {key} is given twice")
-        travels = known[key].travels
-        given[key] = travels(value) if travels else value
-    values: dict[str, Any] = {}
-    for key, setting in known.items():
-        try:
-            values[key] = setting.read(given.get(key, setting.default))
-        except UsageError as error:
-            raise UsageError(f"workload {name}: {key}: {error}") from None
-    return values, ",".join(f"{key}={given[key]}" for key in known if key in given)
+def grammar(name: str, keys: Mapping[str, Key]) -> KeyValues:
+    """How the settings ``KEY=VALUE,…`` of a workload or a model are read."""
+    return KeyValues(keys, prefix=f"workload {name}: ")

@@ -6,12 +6,13 @@ Pure: the command line reads them, cells carry their text, the backend and
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, Final
+from functools import cache, partial
+from typing import Final
 
 from omb_py.errors import UsageError, nearest
+from omb_py.options.key_values import Key, KeyValues
+from omb_py.options.values import parse_whole, parse_word
 
 REGISTRATIONS: Final = ("none", "register", "window")
 POLICIES: Final = ("default", "efficiency", "zero")
@@ -46,22 +47,12 @@ class Settings:
     """``tuning``: NCCL writes the algorithm of every call into a log, which is read."""
 
 
-def _word(what: str, choices: tuple[str, ...]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in choices:
-            raise UsageError(f"unknown {what} {text!r} in --nccl: {nearest(text, choices)}")
-        return text
-
-    return read
+def _word(what: str, choices: tuple[str, ...]) -> Key:
+    return Key(partial(parse_word, words=choices, error=f"unknown {what} {{text!r}} in --nccl: {{nearest}}"))
 
 
-def _number(what: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or not 1 <= int(text) <= MOST:
-            raise UsageError(f"{what} in --nccl is 1 to {MOST}, not {text!r}")
-        return int(text)
-
-    return read
+def _number(name: str) -> Key:
+    return Key(partial(parse_whole, least=1, most=MOST, error=name + " in --nccl is {least} to {most}, not {text!r}"))
 
 
 def _algorithms(text: str) -> str:
@@ -73,18 +64,24 @@ def _algorithms(text: str) -> str:
     return text
 
 
-_READ: Final[dict[str, Callable[[str], Any]]] = {
-    "registration": _word("registration", REGISTRATIONS),
-    "cta_policy": _word("CTA policy", POLICIES),
-    "min_ctas": _number("min_ctas"),
-    "max_ctas": _number("max_ctas"),
-    "algorithm": _algorithms,
-    "protocol": _word("protocol", PROTOCOLS),
-    "communicators": _number("communicators"),
-    "aggregate": _number("aggregate"),
-    "log": _word("log", LOGS),
-}
-KEYS: Final = tuple(_READ)
+_GRAMMAR: Final = KeyValues(
+    {
+        "registration": _word("registration", REGISTRATIONS),
+        "cta_policy": _word("CTA policy", POLICIES),
+        "min_ctas": _number("min_ctas"),
+        "max_ctas": _number("max_ctas"),
+        "algorithm": Key(_algorithms),
+        "protocol": _word("protocol", PROTOCOLS),
+        "communicators": _number("communicators"),
+        "aggregate": _number("aggregate"),
+        "log": _word("log", LOGS),
+    },
+    unknown="unknown setting {key!r} in --nccl: {nearest}",
+    missing="setting {key} of --nccl has no value: write {key}=VALUE",
+    repeated="setting {key} stands in --nccl twice",
+    malformed="{error}",
+)
+KEYS: Final = tuple(_GRAMMAR.keys)
 
 
 @cache
@@ -94,22 +91,12 @@ def settings_of(text: str) -> Settings:
     >>> settings_of("max_ctas=4, registration=window").max_ctas
     4
     """
-    given: dict[str, Any] = {}
-    for part in filter(None, (part.strip().lower() for part in text.split(","))):
-        key, equals, value = part.partition("=")
-        if key not in _READ:
-            raise UsageError(f"unknown setting {key!r} in --nccl: {nearest(key, KEYS)}")
-        if not equals:
-            raise UsageError(f"setting {key} of --nccl has no value: write {key}=VALUE")
-        if key in given:
-            raise UsageError(f"setting {key} stands in --nccl twice")
-        given[key] = _READ[key](value)
-    made = Settings(**given)
-    if made.min_ctas and made.max_ctas and made.min_ctas > made.max_ctas:
-        raise UsageError(f"min_ctas={made.min_ctas} is above max_ctas={made.max_ctas} in --nccl")
-    if made.communicators > 1 and made.aggregate > 1:
+    settings = Settings(**_GRAMMAR.read(text.lower()))
+    if settings.min_ctas and settings.max_ctas and settings.min_ctas > settings.max_ctas:
+        raise UsageError(f"min_ctas={settings.min_ctas} is above max_ctas={settings.max_ctas} in --nccl")
+    if settings.communicators > 1 and settings.aggregate > 1:
         raise UsageError("--nccl takes communicators or aggregate, not both: leave one out")
-    return made
+    return settings
 
 
 def changed(settings: Settings) -> dict[str, str]:
