@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
@@ -14,13 +13,14 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.values import Quantity, parse_quantity, parse_share, parse_size, parse_sizes
 from omb_py.orchestrate.accept.mockup_requests import mock_up, words_of
 from omb_py.orchestrate.planning.validation import OFFERS, offers_of
-from omb_py.orchestrate.suites.suite_file import Setting, Suite, Table, kind, nearest_key
+from omb_py.orchestrate.suites import toml_values as toml
+from omb_py.orchestrate.suites.suite_file import Suite
+from omb_py.orchestrate.suites.toml_values import Setting, Table, kind, nearest_key
 from omb_py.results.accept.criteria import METRICS, Criterion, Range, Source
 from omb_py.results.analysis.lower_bounds import lower_bound_us
 from omb_py.results.statistics.sequential import UNDECIDED, Rule, Undecided
 from omb_py.suites import find, names
 
-T = TypeVar("T")
 RULE_KEYS = tuple("launches most-launches confidence undecided nodes allow-missing-nodes baseline beside".split())
 SHARES: Mapping[str, Source] = {
     "baseline": "baseline",
@@ -46,7 +46,7 @@ CRITERION_KEYS = (
 )
 _BOUNDS = ("max", "min", *SHARES, "guideline")
 _TOLERANCE = 0.10
-_MOST_LAUNCHES = 1000
+_MOST_COUNT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +67,19 @@ class Accepting:
 def read_accepting(suite: Suite) -> Accepting:
     """The table ``[accept]``. Raises UsageError with file, line and key."""
     table = suite.accept
-    found = {} if table is None else _known(table, RULE_KEYS)
-    usual = Rule()
-    launches = _get(found, "launches", lambda s: _whole(s, 1), usual.launches)
-    most = _get(found, "most-launches", lambda s: _whole(s, 1), max(usual.most, launches))
+    keys = {} if table is None else table.by_key(RULE_KEYS)
+    usual, no_words = Rule(), tuple[str, ...]()
+    launches = toml.read(keys, "launches", _count, usual.launches)
+    most = toml.read(keys, "most-launches", _count, max(usual.most, launches))
     if most < launches:
-        raise found["most-launches"].error(f"{most} is less than launches, {launches}")
-    confidence = _get(found, "confidence", lambda s: parse_share(_text(s), 0.5, 0.9999), usual.confidence)
-    undecided = _get(found, "undecided", _undecided, usual.undecided)
-    rule = Rule(launches, most, confidence, undecided)
-    none: tuple[str, ...] = ()
-    beside = _get(found, "beside", _job, none)
+        raise keys["most-launches"].error(f"{most} is less than launches, {launches}")
+    confidence = toml.read(keys, "confidence", lambda s: parse_share(toml.text(s), 0.5, 0.9999), usual.confidence)
     return Accepting(
-        rule,
-        _get(found, "nodes", lambda s: _whole(s, 1), None),
-        _get(found, "allow-missing-nodes", _flag, False),
-        _get(found, "baseline", _text, None),
-        beside,
+        Rule(launches, most, confidence, toml.read(keys, "undecided", _undecided, usual.undecided)),
+        toml.read(keys, "nodes", _count, None),
+        toml.read(keys, "allow-missing-nodes", toml.flag, False),
+        toml.read(keys, "baseline", toml.text, None),
+        toml.read(keys, "beside", _job, no_words),
     )
 
 
@@ -94,25 +90,22 @@ def read_criteria(suite: Suite) -> list[Criterion]:
         UsageError: an unknown key, benchmark, metric or unit, a bound that cannot be, or two criteria of one id: with
             file, line, key and the nearest valid one.
     """
-    found: list[Criterion] = []
+    criteria: dict[str, Criterion] = {}
     for table in suite.criteria:
-        made = _criterion(table)
-        twice = next((one for one in found if one.id == made.id), None)
-        if twice:
+        criterion = _criterion(table)
+        if criterion.id in criteria:
             at = next(s for s in table.settings if s.key == "id")
-            raise at.error(f"{made.id!r} is the id of {twice.at} already")
-        found.append(made)
-    return found
+            raise at.error(f"{criterion.id!r} is the id of {criteria[criterion.id].at} already")
+        criteria[criterion.id] = criterion
+    return list(criteria.values())
 
 
 def _criterion(table: Table) -> Criterion:
-    keys = _known(table, CRITERION_KEYS)
+    keys = table.by_key(CRITERION_KEYS)
     for needed in ("id", "benchmark"):
         if needed not in keys:
             raise table.error(f"no key {needed!r}: expected a text")
-    name = _get(keys, "id", _text, "")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise keys["id"].error(f"expected letters, digits and . _ -, got {name!r}")
+    name = toml.identifier(keys["id"])
     benchmark = _benchmark(keys["benchmark"])
     bounds = [key for key in _BOUNDS if key in keys]
     if not bounds:
@@ -128,7 +121,7 @@ def _criterion(table: Table) -> Criterion:
     ranges = _ranges(keys)
     metric = _metric(keys, benchmark, ranges, table)
     sizes: tuple[int, ...] = ()
-    sizes = _get(keys, "message-size", lambda s: _sizes(s, benchmark), sizes)
+    sizes = toml.read(keys, "message-size", lambda s: _sizes(s, benchmark), sizes)
     if None not in ranges and ranges:
         if sizes:
             raise keys["message-size"].error(f"the sizes stand in {bounds[0]!r} already: leave one of them out")
@@ -138,18 +131,18 @@ def _criterion(table: Table) -> Criterion:
     source: Source = "contract"
     if bounds[0] in SHARES:
         source = SHARES[bounds[0]]
-        share = _get(keys, bounds[0], lambda s: parse_share(_text(s), *_reach(source)), 0.0)
+        share = toml.read(keys, bounds[0], lambda s: parse_share(toml.text(s), *_reach(source)), 0.0)
     elif bounds[0] == "guideline":
         source = "guideline"
-        program, words = _get(keys, "guideline", lambda s: _mock_up(s, benchmark), ("", ""))
-        share = _get(keys, "tolerance", lambda s: parse_share(_text(s)), _TOLERANCE)
+        program, words = toml.read(keys, "guideline", lambda s: _mock_up(s, benchmark), ("", ""))
+        share = toml.read(keys, "tolerance", lambda s: parse_share(toml.text(s)), _TOLERANCE)
     at = f"{table.file}:{table.line}"
     return Criterion(
         name,
         source,
         benchmark.name,
         metric,
-        _get(keys, "text", _text, ""),
+        toml.read(keys, "text", toml.text, ""),
         sizes,
         _where(keys),
         ranges,
@@ -165,60 +158,15 @@ def _reach(source: Source) -> tuple[float, ...]:
     return (0.0001, 100.0) if source == "lower bound" else (0.0,)
 
 
-def _known(table: Table, keys: tuple[str, ...]) -> dict[str, Setting]:
-    for setting in table.settings:
-        if setting.key not in keys:
-            raise setting.error(nearest_key(setting.key, keys))
-    return {setting.key: setting for setting in table.settings}
-
-
-def _get(keys: Mapping[str, Setting], key: str, read: Callable[[Setting], T], usual: T) -> T:
-    """The value of a key; what is wrong with it is said with its line."""
-    if key not in keys:
-        return usual
-    setting = keys[key]
-    try:
-        return read(setting)
-    except UsageError as error:
-        text = str(error)
-        raise (error if text.startswith(f"{setting.file}:") else setting.error(text)) from None
-
-
-def _text(setting: Setting) -> str:
-    if not isinstance(setting.value, str) or not setting.value.strip():
-        raise setting.error(f"expected a text, got {kind(setting.value)}")
-    return setting.value.strip()
-
-
-def _whole(setting: Setting, least: int) -> int:
-    value = setting.value
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_LAUNCHES:
-        raise setting.error(f"expected a whole number from {least} to {_MOST_LAUNCHES}, got {kind(value)}")
-    return value
-
-
-def _flag(setting: Setting) -> bool:
-    if not isinstance(setting.value, bool):
-        raise setting.error(f"expected true or false, got {kind(setting.value)}")
-    return setting.value
-
-
-def _one_of(setting: Setting, words: tuple[str, ...]) -> str:
-    word = _text(setting)
-    if word not in words:
-        raise setting.error(f"{word!r} is {nearest_key(word, words)}")
-    return word
-
-
 def _undecided(setting: Setting) -> Undecided:
-    word = _one_of(setting, UNDECIDED)
+    word = toml.one_of(setting, UNDECIDED)
     return next(known for known in UNDECIDED if known == word)
 
 
 def _job(setting: Setting) -> tuple[str, ...]:
     """The words of a benchmark's command line."""
     try:
-        words = shlex.split(_text(setting))
+        words = shlex.split(toml.text(setting))
     except ValueError as error:
         raise setting.error(f"not a command line: {str(error).lower()}") from None
     words = words[1:] if words[0] == "omb-py" else words
@@ -238,31 +186,30 @@ def _named(word: str, setting: Setting) -> Benchmark:
 
 
 def _benchmark(setting: Setting) -> Benchmark:
-    return _named(_text(setting), setting)
+    return _named(toml.text(setting), setting)
 
 
 def _mock_up(setting: Setting, benchmark: Benchmark) -> tuple[str, str]:
     """The benchmark that measures the guideline, and its mock-up in words."""
-    found = mock_up(benchmark.name, _text(setting))
+    found = mock_up(benchmark.name, toml.text(setting))
     return found.name, words_of(found)
 
 
 def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:
     if benchmark.sizes is None:
         raise setting.error(f"{benchmark.name} has no message size: leave it out")
-    word = setting.value
-    if isinstance(word, int) and not isinstance(word, bool):
-        return (parse_size(str(word)),)
-    text = _text(setting)
-    if "," not in text and ":" not in text:  # unlike -m: a bound is about this size
-        return (parse_size(text),)
-    return parse_sizes(text, benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size)
+    if isinstance(setting.value, int) and not isinstance(setting.value, bool):
+        return (parse_size(str(setting.value)),)
+    word = toml.text(setting)
+    if "," not in word and ":" not in word:  # unlike -m: a bound is about this size
+        return (parse_size(word),)
+    return parse_sizes(word, benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size)
 
 
 def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
     """The bounds of a contract by size, both ends checked against each other."""
     none: dict[int | None, Quantity] = {}
-    ends = {key: _get(keys, key, _quantities, none) for key in ("max", "min") if key in keys}
+    ends = {key: toml.read(keys, key, _quantities, none) for key in ("max", "min") if key in keys}
     if len(ends) == 2 and set(ends["max"]) != set(ends["min"]):
         raise keys["min"].error("other sizes than 'max': give both ends of each range")
     kinds = {q.dimension for bounds in ends.values() for q in bounds.values()}
@@ -306,7 +253,7 @@ def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[i
         usual = {"time": "median", "rate": "bandwidth" if rates else "busbw", "share": "overlap"}[dimension]
         if dimension == "share" and benchmark.name == "noise":
             usual = "stolen"
-    name = _get(keys, "metric", lambda s: _one_of(s, tuple(METRICS)), usual)
+    name = toml.read(keys, "metric", lambda s: toml.one_of(s, tuple(METRICS)), usual)
     at = keys.get("metric") or given or keys["benchmark"]
     metric = METRICS[name]
     if dimension is not None and metric.dimension != dimension:
@@ -335,29 +282,30 @@ def _one(given: Setting | None) -> str:
 
 
 def _where(keys: Mapping[str, Setting]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, column in WHERE.items():
-        if key in keys:
-            found[column] = _whole(keys[key], 1) if key == "ranks" else _get(keys, key, _READ[key], "")
-    return found
+    return {column: toml.read(keys, key, _READ[key], "") for key, column in WHERE.items() if key in keys}
 
 
 def _backend(setting: Setting) -> str:
-    return _one_of(setting, tuple(offers_of([_text(setting)])))
+    return toml.one_of(setting, tuple(offers_of([toml.text(setting)])))
 
 
 def _binding(setting: Setting) -> str:
     from omb_py.backends.registry import backends
 
     offers = OFFERS
-    if not any(_text(setting) in offer.bindings for offer in offers.values()):  # an installed package's, then
+    if not any(toml.text(setting) in offer.bindings for offer in offers.values()):  # an installed package's, then
         offers = offers_of(backends())
-    return _one_of(setting, tuple(dict.fromkeys(name for offer in offers.values() for name in offer.bindings)))
+    return toml.one_of(setting, tuple(dict.fromkeys(name for offer in offers.values() for name in offer.bindings)))
 
 
-_READ: Mapping[str, Callable[[Setting], str]] = {
+def _count(setting: Setting) -> int:
+    return toml.whole(setting, 1, _MOST_COUNT)
+
+
+_READ: Mapping[str, Callable[[Setting], Any]] = {
+    "ranks": _count,
     "backend": _backend,
     "binding": _binding,
-    "type": lambda s: parse_dtype(_text(s)),
-    "op": lambda s: _one_of(s, OPS),
+    "type": lambda s: parse_dtype(toml.text(s)),
+    "op": lambda s: toml.one_of(s, OPS),
 }

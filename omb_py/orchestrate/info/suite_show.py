@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from omb_py.orchestrate.accept.criteria_file import read_criteria
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.suites.expand import Skip
-from omb_py.orchestrate.suites.suite_file import Setting, Suite, kind
+from omb_py.orchestrate.suites.suite_file import Suite
+from omb_py.orchestrate.suites.toml_values import Setting, kind
 from omb_py.results.accept.criteria import METRICS, Criterion
 from omb_py.results.formats.units import counted, size_text
 
@@ -54,9 +55,8 @@ def _launch(launch: LaunchPlan) -> str:
 
 
 def _setting(setting: Setting) -> str:
-    values = setting.value if isinstance(setting.value, list) else [setting.value]
     # tags stand side by side; other lists are multiplied out
-    return f"{setting.key} {_texts(values, ', ' if setting.key == 'tag' else ' | ')}"
+    return f"{setting.key} {_texts(setting.values, ', ' if setting.key == 'tag' else ' | ')}"
 
 
 def _texts(values: Sequence[object], between: str = " | ") -> str:

@@ -13,7 +13,8 @@ from omb_py.options.request import DEFAULT_RANKS, Part, Request
 from omb_py.orchestrate.planning.plan import check, check_fits, check_ranks
 from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.suites.option_values import Chosen, Key, Values, Vocabulary, choose
-from omb_py.orchestrate.suites.suite_file import Entry, Named, Setting, Suite, nearest_key, read_suite
+from omb_py.orchestrate.suites.suite_file import Entry, Named, Suite, read_suite
+from omb_py.orchestrate.suites.toml_values import Setting, nearest_key
 from omb_py.suites import find, names
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.suites.suite_file import Setting, kind
+from omb_py.orchestrate.suites.toml_values import Setting, kind
 
 Values = Mapping[str, Any]
 """Key -> value as the command line's parser makes it; None is as if it were not given."""
@@ -69,14 +69,14 @@ def choose(setting: Setting, key: Key) -> list[Chosen]:
     value = setting.value
     if key.scope == "run":
         if key.repeats:
-            values = value if isinstance(value, list) else [value]
-            return [Chosen(setting.key, tuple(_read(setting, key, each) for each in values), kind(value), setting)]
+            values = tuple(_read(setting, key, each) for each in setting.values)
+            return [Chosen(setting.key, values, kind(value), setting)]
         if isinstance(value, list):
             raise setting.error("expected one value: it holds for the whole suite")
     if value == []:
         raise setting.error("expected at least one value, got an empty list")
     chosen: list[Chosen] = []
-    for each in value if isinstance(value, list) else [value]:
+    for each in setting.values:
         read = _read(setting, key, each)
         read = (read,) if key.repeats and read is not None else read
         if any(read == other.value for other in chosen):

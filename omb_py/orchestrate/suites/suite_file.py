@@ -5,17 +5,18 @@ Which options there are is not known here: :mod:`omb_py.orchestrate.suites.expan
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from omb_py.errors import UsageError
+from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.toml_lines import Path as Place
 from omb_py.orchestrate.suites.toml_lines import key_lines
+from omb_py.orchestrate.suites.toml_values import Located, Setting, Table, kind, nearest_key
 from omb_py.results.store.keys import digest
 
 DEFAULTS = "defaults"
@@ -30,41 +31,6 @@ MOST = "max"
 Ranks = int | Literal["max"]
 
 
-class _Placed:
-    """What stands in a line of the file."""
-
-    __slots__ = ()
-    file: str
-    line: int
-
-    @property
-    def where(self) -> str:
-        """What a message calls it."""
-        raise NotImplementedError
-
-    def error(self, text: str) -> UsageError:
-        """An error about it, in one line."""
-        return UsageError(f"{self.file}:{self.line}: {self.where}: {text}")
-
-
-@dataclass(frozen=True, slots=True)
-class Setting(_Placed):
-    """A key of the file and its value."""
-
-    key: str
-    value: Any
-    """As TOML has it."""
-    file: str
-    line: int
-    place: str
-    """``[defaults]`` or ``[entry 2]``."""
-
-    @property
-    def where(self) -> str:
-        """``[entry 2] key 'ranks'``."""
-        return f"{self.place} key {self.key!r}"
-
-
 @dataclass(frozen=True, slots=True)
 class Named:
     """A benchmark of an entry."""
@@ -74,7 +40,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(_Placed):
+class Entry(Located):
     """Benchmarks × options × numbers of ranks."""
 
     number: int
@@ -91,22 +57,6 @@ class Entry(_Placed):
     def where(self) -> str:
         """``[entry 2]``."""
         return f"[{ENTRY} {self.number}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Table(_Placed):
-    """A table of the file as it stands there: what its keys mean is for others to say."""
-
-    place: str
-    """``[accept]`` or ``[criterion 2]``."""
-    file: str
-    line: int
-    settings: tuple[Setting, ...]
-
-    @property
-    def where(self) -> str:
-        """``[criterion 2]``."""
-        return self.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +104,11 @@ def parse_suite(text: str, file: str) -> Suite:
     return _Reader(data, key_lines(text), file).suite()
 
 
-def nearest_key(word: str, keys: Iterable[str]) -> str:
-    """``unknown, the nearest is 'window-size'``."""
-    return f"unknown, the nearest is {difflib.get_close_matches(word, sorted(keys), n=1, cutoff=0.0)[0]!r}"
-
-
 def _syntax(error: Exception, text: str, file: str) -> str:
-    found = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-    line = int(found[2]) if found and found[2] else text.count("\n") + (not text.endswith("\n"))
-    said = found[1] if found else str(error)
-    return f"{file}:{line}: not TOML: {said[:1].lower()}{said[1:]}"
+    match = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+    line = int(match[2]) if match and match[2] else text.count("\n") + (not text.endswith("\n"))
+    reason = match[1] if match else str(error)
+    return f"{file}:{line}: not TOML: {reason[:1].lower()}{reason[1:]}"
 
 
 class _Reader:
@@ -171,93 +116,85 @@ class _Reader:
         self.data, self.lines, self.file = data, lines, file
 
     def suite(self) -> Suite:
-        for key in self.data:
+        for key, value in self.data.items():
             if key not in _TOP:
-                what = "table" if isinstance(self.data[key], dict) else "key"
+                what = "table" if isinstance(value, dict) else "key"
                 raise UsageError(f"{self.file}:{self._line((key,))}: {what} {key!r}: " + nearest_key(key, _TOP))
-        name = self._text("name")
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise self._top("name", f"expected letters, digits and . _ -, got {name!r}")
-        defaults = self.data.get(DEFAULTS, {})
-        if not isinstance(defaults, dict):
-            raise self._top(DEFAULTS, f"expected a table [{DEFAULTS}], got {kind(defaults)}")
-        found = self.data.get(ENTRY)
-        if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
-            told = "none" if found is None else kind(found)
-            raise self._top(ENTRY, f"expected at least one table [[{ENTRY}]], got {told}")
-        description = self._text("description")
-        settings = self._settings((DEFAULTS,), defaults, f"[{DEFAULTS}]")
+        name = toml.identifier(self._top("name"))
+        defaults = self._only_table(DEFAULTS)
+        entries = self._entries()
+        description = toml.text(self._top("description"))
+        settings = defaults.settings if defaults else ()
         ranks = next((_ranks(s) for s in settings if s.key == "ranks"), ())
-        entries = tuple(self._entry(index, entry) for index, entry in enumerate(found))
-        said = {key: value for key, value in self.data.items() if key not in _OF_VERDICTS}
-        rest = tuple(s for s in settings if s.key != "ranks")
-        verdicts = self._accept(), self._criteria()
-        return Suite(name, description, self.file, rest, ranks, entries, digest(said)[:12], *verdicts)
+        measured = {key: value for key, value in self.data.items() if key not in _OF_VERDICTS}
+        return Suite(
+            name,
+            description,
+            self.file,
+            tuple(s for s in settings if s.key != "ranks"),
+            ranks,
+            tuple(self._entry(number, table) for number, table in enumerate(entries, 1)),
+            digest(measured)[:12],
+            self._only_table(ACCEPT),
+            self._tables(CRITERION),
+        )
 
-    def _accept(self) -> Table | None:
-        table = self.data.get(ACCEPT)
+    def _entries(self) -> tuple[Table, ...]:
+        tables = self.data.get(ENTRY)
+        if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+            raise self._top(ENTRY).error(f"expected at least one table [[{ENTRY}]], got {kind(tables)}")
+        return self._tables(ENTRY)
+
+    def _tables(self, key: str) -> tuple[Table, ...]:
+        tables = self.data.get(key, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self._top(key).error(f"expected tables [[{key}]], got {kind(tables)}")
+        return tuple(self._table((key, n), table, f"[{key} {n + 1}]") for n, table in enumerate(tables))
+
+    def _only_table(self, key: str) -> Table | None:
+        table = self.data.get(key)
         if table is None:
             return None
         if not isinstance(table, dict):
-            raise self._top(ACCEPT, f"expected a table [{ACCEPT}], got {kind(table)}")
-        return self._table((ACCEPT,), table, f"[{ACCEPT}]")
-
-    def _criteria(self) -> tuple[Table, ...]:
-        tables = self.data.get(CRITERION, [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self._top(CRITERION, f"expected tables [[{CRITERION}]], got {kind(tables)}")
-        shown = enumerate(tables, 1)
-        return tuple(self._table((CRITERION, n - 1), table, f"[{CRITERION} {n}]") for n, table in shown)
+            raise self._top(key).error(f"expected a table [{key}], got {kind(table)}")
+        return self._table((key,), table, f"[{key}]")
 
     def _table(self, place: Place, table: Mapping[str, Any], shown: str) -> Table:
-        return Table(shown, self.file, self._line(place), self._settings(place, table, shown))
+        settings = (Setting(key, value, self.file, self._line((*place, key)), shown) for key, value in table.items())
+        return Table(shown, self.file, self._line(place), tuple(settings))
 
-    def _entry(self, index: int, table: Mapping[str, Any]) -> Entry:
-        place: Place = (ENTRY, index)
-        settings = self._settings(place, table, f"[{ENTRY} {index + 1}]")
-        named = {setting.key: setting for setting in settings}
-        line = self._line(place)
+    def _entry(self, number: int, table: Table) -> Entry:
+        named = {setting.key: setting for setting in table.settings}
         if "benchmarks" not in named:
-            raise UsageError(
-                f"{self.file}:{line}: [{ENTRY} {index + 1}]: no key 'benchmarks': expected a list of names"
-            )
+            raise table.error("no key 'benchmarks': expected a list of names")
         at = named.get("ranks")
-        options = tuple(setting for setting in settings if setting.key not in ("benchmarks", "ranks"))
-        benchmarks = self._benchmarks(place, named["benchmarks"])
-        return Entry(index + 1, self.file, line, benchmarks, _ranks(at) if at else (), at, options)
+        options = tuple(setting for setting in table.settings if setting.key not in ("benchmarks", "ranks"))
+        benchmarks = self._benchmarks((ENTRY, number - 1, "benchmarks"), named["benchmarks"])
+        return Entry(number, self.file, table.line, benchmarks, _ranks(at) if at else (), at, options)
 
     def _benchmarks(self, place: Place, setting: Setting) -> tuple[Named, ...]:
         names = setting.value
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             raise setting.error(f'expected a list of names, as ["latency", "bw"], got {kind(names)}')
-        found: dict[str, Named] = {}
+        benchmarks: dict[str, Named] = {}
         for index, name in enumerate(names):
-            line = self._line((*place, "benchmarks", index))
-            at = Setting(setting.key, name, self.file, line, setting.place)
+            at = replace(setting, value=name, line=self._line((*place, index)))
             short = name.lower().removeprefix("osu_")
-            if short in found:
+            if short in benchmarks:
                 raise at.error(f"benchmark {short!r} stands there twice")
-            found[short] = Named(short, at)
-        return tuple(found.values())
+            benchmarks[short] = Named(short, at)
+        return tuple(benchmarks.values())
 
-    def _settings(self, place: Place, table: Mapping[str, Any], shown: str) -> tuple[Setting, ...]:
-        return tuple(Setting(key, value, self.file, self._line((*place, key)), shown) for key, value in table.items())
-
-    def _text(self, key: str) -> str:
-        value = self.data.get(key)
-        if not isinstance(value, str) or not value.strip():
-            raise self._top(key, f"expected a text, got {'none' if value is None else kind(value)}")
-        return value
-
-    def _top(self, key: str, text: str) -> UsageError:
-        return UsageError(f"{self.file}:{self._line((key,))}: key {key!r}: {text}")
+    def _top(self, key: str) -> Setting:
+        """A key at the top of the file."""
+        return Setting(key, self.data.get(key), self.file, self._line((key,)), "")
 
     def _line(self, place: Place) -> int:
         return self.lines.get(place, 1)
 
 
 def _ranks(setting: Setting) -> tuple[Ranks, ...]:
-    values = setting.value if isinstance(setting.value, list) else [setting.value]
+    values = setting.values
     for value in values:
         if isinstance(value, bool) or not (value == MOST or (isinstance(value, int) and value >= 1)):
             raise setting.error(f"expected whole numbers of 1 or more, or {MOST!r}, got {kind(value)}")
@@ -266,18 +203,3 @@ def _ranks(setting: Setting) -> tuple[Ranks, ...]:
     if not values:
         raise setting.error("expected at least one number of ranks, got an empty list")
     return tuple(values)
-
-
-_KINDS: tuple[tuple[type, Callable[[Any], str]], ...] = (
-    (bool, lambda value: str(value).lower()),
-    (int, str),
-    (float, str),
-    (str, repr),
-    (dict, lambda value: "a table"),
-    (list, lambda value: "a list" if value else "an empty list"),
-)
-
-
-def kind(value: Any) -> str:
-    """A TOML value in a message: as it is, or what it is."""
-    return next((tell(value) for known, tell in _KINDS if isinstance(value, known)), "a date or time")

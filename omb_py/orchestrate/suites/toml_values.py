@@ -1,0 +1,155 @@
+"""Values of a suite's TOML file, each with the line it stands in, and their readers by type."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from omb_py.errors import UsageError
+
+T = TypeVar("T")
+
+
+class LocatedError(UsageError):
+    """Something in a suite's file is wrong; the message begins with the file and the line."""
+
+
+class Located:
+    """Something that stands in a line of the file."""
+
+    __slots__ = ()
+    file: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """What a message calls it."""
+        raise NotImplementedError
+
+    def error(self, text: str) -> LocatedError:
+        """An error about it, in one line."""
+        return LocatedError(f"{self.file}:{self.line}: {self.where}: {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Located):
+    """A key of the file and its value."""
+
+    key: str
+    value: Any
+    """As TOML has it; None where a key that is needed is missing."""
+    file: str
+    line: int
+    place: str
+    """``[defaults]`` or ``[entry 2]``; empty at the top of the file."""
+
+    @property
+    def where(self) -> str:
+        """``[entry 2] key 'ranks'``."""
+        return f"{self.place} key {self.key!r}".strip()
+
+    @property
+    def values(self) -> list[Any]:
+        """The elements of a list; a single value alone."""
+        return self.value if isinstance(self.value, list) else [self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Located):
+    """A table of the file; the meaning of its keys is defined by whoever reads it."""
+
+    place: str
+    """``[accept]`` or ``[criterion 2]``."""
+    file: str
+    line: int
+    settings: tuple[Setting, ...]
+
+    @property
+    def where(self) -> str:
+        """``[criterion 2]``."""
+        return self.place
+
+    def by_key(self, known: Iterable[str]) -> dict[str, Setting]:
+        """The settings by key. Raises LocatedError about a key that is not known, with the nearest."""
+        for setting in self.settings:
+            if setting.key not in known:
+                raise setting.error(nearest_key(setting.key, known))
+        return {setting.key: setting for setting in self.settings}
+
+
+def read(settings: Mapping[str, Setting], key: str, reader: Callable[[Setting], T], default: T) -> T:
+    """The value of a key, or `default` where it is not given.
+
+    Raises:
+        LocatedError: the reader refuses the value.
+    """
+    if key not in settings:
+        return default
+    try:
+        return reader(settings[key])
+    except LocatedError:
+        raise
+    except UsageError as error:
+        raise settings[key].error(str(error)) from None
+
+
+def text(setting: Setting) -> str:
+    """A text that is not blank, without blanks around it. Raises LocatedError."""
+    if not isinstance(setting.value, str) or not setting.value.strip():
+        raise setting.error(f"expected a text, got {kind(setting.value)}")
+    return setting.value.strip()
+
+
+def identifier(setting: Setting) -> str:
+    """A name of letters, digits and ``. _ -`` that begins with a letter or digit. Raises LocatedError."""
+    name = text(setting)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise setting.error(f"expected letters, digits and . _ -, got {name!r}")
+    return name
+
+
+def one_of(setting: Setting, words: tuple[str, ...]) -> str:
+    """One of some words. Raises LocatedError with the nearest."""
+    word = text(setting)
+    if word not in words:
+        raise setting.error(f"{word!r} is {nearest_key(word, words)}")
+    return word
+
+
+def whole(setting: Setting, least: int, most: int) -> int:
+    """A whole number from `least` to `most`. Raises LocatedError."""
+    value = setting.value
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise setting.error(f"expected a whole number from {least} to {most}, got {kind(value)}")
+    return value
+
+
+def flag(setting: Setting) -> bool:
+    """True or false. Raises LocatedError."""
+    if not isinstance(setting.value, bool):
+        raise setting.error(f"expected true or false, got {kind(setting.value)}")
+    return setting.value
+
+
+def nearest_key(word: str, keys: Iterable[str]) -> str:
+    """``unknown, the nearest is 'window-size'``."""
+    return f"unknown, the nearest is {difflib.get_close_matches(word, sorted(keys), n=1, cutoff=0.0)[0]!r}"
+
+
+_KINDS: tuple[tuple[type, Callable[[Any], str]], ...] = (
+    (bool, lambda value: str(value).lower()),
+    (int, str),
+    (float, str),
+    (str, repr),
+    (dict, lambda value: "a table"),
+    (list, lambda value: "a list" if value else "an empty list"),
+    (type(None), lambda value: "none"),
+)
+
+
+def kind(value: Any) -> str:
+    """A TOML value for a message: a number or a text as it is, anything else by what it is."""
+    return next((describe(value) for known, describe in _KINDS if isinstance(value, known)), "a date or time")
