@@ -26,7 +26,7 @@ from omb_py.dashboards.figures import (
     stored_links,
     stragglers,
 )
-from omb_py.results.store.lookup import provenance_of
+from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:

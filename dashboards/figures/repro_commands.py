@@ -26,7 +26,7 @@ class Commands:
     """Commands by run, from the provenance of one launch of each; a run without one gets a command from its columns."""
 
     def __init__(self, provenance: Callable[[str], Mapping[str, Any]]) -> None:
-        """Look launches up with `provenance` (:func:`omb_py.results.store.lookup.provenance_of`)."""
+        """Look launches up with `provenance` (:func:`omb_py.results.store.provenance.provenance_of`)."""
         self._provenance = provenance
         self._known: dict[str, str] = {}
 

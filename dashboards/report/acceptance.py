@@ -18,7 +18,7 @@ from omb_py.results.compare.false_alarm_rate import site_rate
 from omb_py.results.formats.accept_forms import HEADS, row
 from omb_py.results.statistics.sequential import WORDS
 from omb_py.results.store.keys import environment_facts, flat
-from omb_py.results.store.lookup import provenance_of
+from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from omb_py.dashboards.figures import (
 from omb_py.dashboards.figures.anomalies import Finding
 from omb_py.dashboards.figures.stored_comparisons import Comparison
 from omb_py.results.formats.units import size_text
-from omb_py.results.store.lookup import provenance_of
+from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:

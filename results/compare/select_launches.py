@@ -9,8 +9,8 @@ from typing import Any
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import SIDE_TAG, SIDES, Side, wanted
-from omb_py.results.store.lookup import provenance_of
 from omb_py.results.store.paths import is_store
+from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import DATE, load_table, to_rows
 from omb_py.results.store.runs import find_run
 

@@ -16,10 +16,9 @@ from omb_py.results.formats.osu_titles import TITLES
 from omb_py.results.importers.formats import parse
 from omb_py.results.importers.model import Context, Parsed, Problem, Table
 from omb_py.results.store import schema
-from omb_py.results.store.filters import typed
 from omb_py.results.store.keys import comparability_key
-from omb_py.results.store.launchfile import MERGED
-from omb_py.results.store.read import files, load_table
+from omb_py.results.store.provenance import MERGED
+from omb_py.results.store.read import files, load_table, typed
 from omb_py.results.store.write import check_writable, to_table, write_launch
 
 IMPORTED = "import"

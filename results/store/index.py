@@ -19,11 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.results.store import excerpt, schema
-from omb_py.results.store.excerpt import COLUMNS, layout
-from omb_py.results.store.filters import DATE
-from omb_py.results.store.launchfile import launches, why_not
-from omb_py.results.store.paths import SUFFIX, Entry, OnSkip, wait_for_lock
+from omb_py.results.store import schema
+from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt
+from omb_py.results.store.paths import DATE, SUFFIX, Entry, OnSkip, wait_for_lock
+from omb_py.results.store.provenance import launches, why_not
 from omb_py.results.store.write import first_line, reason
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def _schema() -> pa.Schema:
     import pyarrow as pa
 
     more = [pa.field(DATE, pa.string()), pa.field(FILE, pa.int32()), pa.field(ROW, pa.int32())]
-    return pa.schema([*excerpt.columns_schema(), *more])
+    return pa.schema([*columns_schema(), *more])
 
 
 def _schema_of(names: Sequence[str]) -> pa.Schema:
@@ -262,7 +261,7 @@ def _joined(entries: Sequence[Entry], found: Sequence[Read]) -> Batch:
     if not files:
         return files, bad, None
     numbers = pa.array(np.repeat(np.arange(len(files), dtype=np.int32), rows))
-    table = pa.Table.from_batches(batches, excerpt.columns_schema())
+    table = pa.Table.from_batches(batches, columns_schema())
     columns = [
         *table.columns,
         pa.array(days, pa.string()).take(numbers),
@@ -277,7 +276,7 @@ def _read_file(entry: Entry) -> Read:
     import pyarrow.parquet as pq
 
     try:
-        copied = excerpt.read(entry.path)
+        copied = read_excerpt(entry.path)
         if copied is not None:
             return [copied], (), ""
         with pq.ParquetFile(entry.path, pre_buffer=False) as file:
@@ -292,7 +291,7 @@ def _read_file(entry: Entry) -> Read:
     except (OSError, pa.ArrowException) as error:
         return None, (), f"not a readable Parquet file ({first_line(error)})"
     has = dict(zip(table.column_names, table.columns, strict=True))
-    wanted = excerpt.columns_schema()
+    wanted = columns_schema()
     columns = [has[f.name] if f.name in has else pa.nulls(table.num_rows, f.type) for f in wanted]
     return pa.table(columns, schema=wanted).to_batches(), tuple(launches(found.metadata)), ""
 

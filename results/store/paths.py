@@ -18,6 +18,8 @@ from omb_py.results.store.journal import lock
 from omb_py.results.store.write import reason, write_atomically
 
 SUFFIX = ".parquet"
+DATE = "date"
+"""The column that is the name of a day's folder, ``date=YYYY-MM-DD``."""
 _GENERATION = ".generation"
 _LOCK = ".maintenance"
 _LISTINGS = 20

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.errors import UsageError
+from omb_py.errors import UsageError, nearest
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
-from omb_py.results.store.filters import DATE, column, days
-from omb_py.results.store.filters import expression as expression_of
-from omb_py.results.store.launchfile import launches, outdated_launches, read_provenance, why_not
-from omb_py.results.store.paths import Entry, OnSkip, entries, files, no_store
+from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, files, no_store
+from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
 from omb_py.results.store.write import first_line
 
 if TYPE_CHECKING:
@@ -31,6 +29,7 @@ __all__ = [
     "read_provenance",
     "to_frame",
     "to_rows",
+    "typed",
 ]
 
 _ATTEMPTS = 5
@@ -38,6 +37,8 @@ _ATTEMPTS = 5
 _FEW_FILES = 64
 """So many files are opened rather than all columns of the index read."""
 _FEW_COLUMNS = 16
+_FEW_VALUES = 8
+"""So many values of a filter are compared one by one: every pyarrow holds that against a row group's statistics."""
 
 Problems = dict[Path, str]
 
@@ -95,12 +96,12 @@ def load_table(
         raise UsageError(no_store(root))
     wanted = [*schema.NAMES, DATE] if columns is None else list(columns)
     for name in wanted:
-        column(name)
-    expression = expression_of(filters)
+        _column(name)
+    expression = _expression(filters)
     for attempt in range(_ATTEMPTS):
         problems: Problems = {}
         try:
-            table = _load(root, wanted, expression, days(filters), problems)
+            table = _load(root, wanted, expression, _days(filters), problems)
             break
         except _Vanished as gone:
             if attempt == _ATTEMPTS - 1:
@@ -109,6 +110,64 @@ def load_table(
     for path, why in sorted(problems.items()):
         skip(path, why)
     return table
+
+
+def _column(name: str) -> schema.Column:
+    """The column of this name, or the folder's day. Raises UsageError with the nearest name."""
+    if name == DATE:
+        return schema.Column(DATE, "string", "day of the launch, UTC")
+    found = schema.BY_NAME.get(name)
+    if found is None:
+        raise UsageError(f"the store has no column {name!r}: {nearest(name, [*schema.NAMES, DATE])}")
+    return found
+
+
+def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
+    """All filters together; None when there is none.
+
+    Raises UsageError on a column that does not exist or cannot be filtered, or a value it cannot hold.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    combined: ds.Expression | None = None
+    for name, wanted in filters.items():
+        found = _column(name)
+        if name not in (*schema.SCALARS, DATE):
+            raise UsageError(f"cannot filter by {name}, which holds a {found.arrow}")
+        values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+        known = [typed(found, v) for v in values if v is not None]
+        kind = schema.arrow_type(found.kind)
+        if 0 < len(known) <= _FEW_VALUES:
+            part = ds.field(name) == pa.scalar(known[0], type=kind)
+            for value in known[1:]:
+                part = part | (ds.field(name) == pa.scalar(value, type=kind))
+        else:
+            part = ds.field(name).isin(pa.array(known, type=kind))
+        if len(known) < len(values):
+            part = part | ds.field(name).is_null()
+        combined = part if combined is None else combined & part
+    return combined
+
+
+def _days(filters: Mapping[str, Any]) -> frozenset[str] | None:
+    """The days that a filter on ``date`` admits; None when it admits all."""
+    wanted = filters.get(DATE)
+    found = {wanted} if isinstance(wanted, str) else set(wanted) if isinstance(wanted, (list, tuple, set)) else None
+    return None if found is None or None in found else frozenset(found)
+
+
+def typed(found: schema.Column, value: Any) -> Any:
+    """A value in the type of a column; text is converted. Raises UsageError."""
+    import pyarrow as pa
+
+    kind = schema.arrow_type(found.kind)
+    try:
+        if isinstance(value, str) and found.kind != "string":
+            return pa.scalar(value).cast(kind).as_py()
+        return pa.scalar(value, type=kind).as_py()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise UsageError(f"{found.name} holds {found.arrow}, which {value!r} is not") from None
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:
@@ -254,7 +313,7 @@ def _read(root: Path, paths: Sequence[Path], columns: list[str], expression: ds.
     import pyarrow as pa
 
     if not paths:
-        fields = [pa.field(n, pa.string() if n == DATE else schema.arrow_type(column(n).kind)) for n in columns]
+        fields = [pa.field(n, pa.string() if n == DATE else schema.arrow_type(_column(n).kind)) for n in columns]
         return pa.schema(fields).empty_table()
     table = _dataset(root, paths).to_table(columns=columns, filter=expression)
     return table.replace_schema_metadata(None)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import schema
 from omb_py.results.store.journal import FOLDER, SUFFIX, decode_row, lock
-from omb_py.results.store.launchfile import MERGED, launches
+from omb_py.results.store.provenance import MERGED, launches
 from omb_py.results.store.write import first_line, write_launch
 
 State = Literal["recovered", "stored already", "empty", "running", "unreadable", "failed"]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.results.store import excerpt, schema, sealing
+from omb_py.results.store import footer, schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,7 +144,7 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
         table: with the metadata of :func:`to_table`.
         merged: of many launches. Pages are then long, and every column is compressed; in the file of one launch the
             numbers are not, since opening a compressed page costs more than reading its few hundred values, and the
-            footer has an excerpt (:mod:`omb_py.results.store.excerpt`).
+            footer has an excerpt (:mod:`omb_py.results.store.footer`).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -159,10 +159,10 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
         write_statistics=[c.name for c in schema.COLUMNS if c.name in schema.SCALARS],
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP)
-        copied = {} if merged else {excerpt.KEY: excerpt.made(table, sink.tell())}
-        writer.add_key_value_metadata({**copied, sealing.KEY: sealing.BLANK})
+        copied = {} if merged else {footer.EXCERPT_KEY: footer.excerpt_of(table, sink.tell())}
+        writer.add_key_value_metadata({**copied, footer.HASH_KEY: footer.BLANK_HASH})
     data = bytearray(sink.getvalue())
-    sealing.seal(data)
+    footer.seal(data)
     return memoryview(data)
 
 

@@ -152,7 +152,7 @@ def run_history(
     from omb_py.results.analysis.history import as_json, history
     from omb_py.results.statistics.change_points import LEAST
     from omb_py.results.statistics.launch_time import OURS
-    from omb_py.results.store.lookup import provenance_of
+    from omb_py.results.store.provenance import provenance_of
 
     place, name = store or DEFAULT_STORE, benchmark_name("history", name)
     wanted = filters(where)

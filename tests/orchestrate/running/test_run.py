@@ -164,7 +164,7 @@ def test_a_full_disk_keeps_the_journal_and_says_how_to_recover(tmp_path: Path, m
 
 
 def test_provenance_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from omb_py.results.store.launchfile import read_provenance
+    from omb_py.results.store.provenance import read_provenance
 
     monkeypatch.setenv("SLURM_JWT", "a-live-credential")
     monkeypatch.setenv("HOME_MADE", "not-allowed")

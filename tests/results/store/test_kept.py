@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from omb_py.results.store import index
-from omb_py.results.store.compact import compact
-from omb_py.results.store.launchfile import provenances, read_provenance
+from omb_py.results.store.compaction import compact
+from omb_py.results.store.integrity import verify
+from omb_py.results.store.provenance import provenances, read_provenance
 from omb_py.results.store.read import load, load_table, to_rows
 from omb_py.results.store.schema import SCHEMA_VERSION
-from omb_py.results.store.verify import verify
 
 KEPT = sorted((Path(__file__).parent / "kept").glob("*.parquet"))
 LAUNCH = "20261101T120000-kept-0"

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from omb_py.results.store import index
-from omb_py.results.store.compact import compact
-from omb_py.results.store.launchfile import provenances
+from omb_py.results.store.compaction import compact
+from omb_py.results.store.integrity import verify
 from omb_py.results.store.paths import files
+from omb_py.results.store.provenance import provenances
 from omb_py.results.store.read import load
-from omb_py.results.store.verify import verify
 
 WRITERS, LAUNCHES = 16, 5
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -68,7 +68,7 @@ def prune_params() -> Sequence[click.Parameter]:
 
 def run_compact(older: timedelta, dry_run: bool, store: Path | None) -> int:
     """Merge old launch files."""
-    from omb_py.results.store.compact import compact
+    from omb_py.results.store.compaction import compact
 
     place = _existing(store)
     done = compact(place, older, dry_run=dry_run, on_skip=_skipped)
@@ -84,7 +84,7 @@ def run_prune(
     older: timedelta | None, tag: tuple[str, ...], runs: tuple[str, ...], yes: bool, store: Path | None
 ) -> int:
     """Remove launches, or say which."""
-    from omb_py.results.store.prune import doomed, prune
+    from omb_py.results.store.compaction import doomed, prune
     from omb_py.results.store.runs import find_run
 
     place = _existing(store)
@@ -106,7 +106,7 @@ def run_prune(
 
 def run_verify(store: Path | None) -> int:
     """Check every file."""
-    from omb_py.results.store.verify import BAD, verify
+    from omb_py.results.store.integrity import BAD, verify
 
     place = _existing(store)
     counted: dict[str, int] = {}

@@ -1,9 +1,13 @@
-"""The excerpt of a launch's file: its rows without the lists of samples, once more in the footer, for the index.
+"""What omb-py adds to the footer of a launch's file: an excerpt of the rows, for the index, and the file's own hash.
 
 To open a Parquet file costs a millisecond and each of its columns some 30 µs, which for thousands of files of a few
-hundred rows is nearly all of the time. The excerpt is one piece: a compressed Arrow record batch under :data:`KEY`.
-It is only a copy. A file without one, or whose bytes before the footer are not as long as the excerpt says, such as
-one that was changed and written anew by other software, is read as any Parquet file.
+hundred rows is nearly all of the time. The excerpt has the rows without the lists of samples in one piece, a compressed
+Arrow record batch under :data:`EXCERPT_KEY`. It is only a copy: a file without one, or whose bytes before the footer
+are not as long as the excerpt says, such as one that was changed and written anew by other software, is read as any
+Parquet file.
+
+The hash, SHA-256, stands under :data:`HASH_KEY`. It is that of all bytes of the file with its own 64 digits replaced by
+zeros, so it travels with the file, covers samples, footer and provenance alike, and needs no list beside the store.
 """
 
 from __future__ import annotations
@@ -23,17 +27,24 @@ from omb_py.results.store import schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEY = b"omb_py.excerpt"
+EXCERPT_KEY = b"omb_py.excerpt"
 COLUMNS: tuple[str, ...] = tuple(c.name for c in schema.COLUMNS if c.kind != "floats")
 """What an excerpt holds, and the index: every column but the lists of samples."""
 _CODEC = "zstd"
-_MARK = b"PAR1"
+_PARQUET = b"PAR1"
 _TAIL = 8
 """Bytes after the footer: its length and the mark."""
 _GUESS = 128 * 1024
 """Bytes that are read at once, in which most footers are whole."""
-_HEAD = re.compile(re.escape(KEY) + rb".{1,6}?([0-9a-f]{16}):(\d+):(\d+):(\d+):(\d+):", re.DOTALL)
+_HEAD = re.compile(re.escape(EXCERPT_KEY) + rb".{1,6}?([0-9a-f]{16}):(\d+):(\d+):(\d+):(\d+):", re.DOTALL)
 """Layout, bytes before the footer, bytes of the batch, its CRC-32, characters that follow."""
+
+HASH_KEY = b"omb_py.sha256"
+_HASH_MARK = b"sha256:"
+_DIGITS = 64
+BLANK_HASH = _HASH_MARK + b"0" * _DIGITS
+"""What is written under :data:`HASH_KEY` before :func:`seal`."""
+_HASH = re.compile(re.escape(HASH_KEY) + rb".{1,4}?" + _HASH_MARK + rb"([0-9a-f]{64})", re.DOTALL)
 
 
 @cache
@@ -50,7 +61,7 @@ def columns_schema() -> pa.Schema:
     return pa.schema([pa.field(name, schema.arrow_type(schema.BY_NAME[name].kind)) for name in COLUMNS])
 
 
-def made(table: pa.Table, data_end: int) -> bytes:
+def excerpt_of(table: pa.Table, data_end: int) -> bytes:
     """The excerpt of a file's rows.
 
     Args:
@@ -65,7 +76,7 @@ def made(table: pa.Table, data_end: int) -> bytes:
     return f"{layout()}:{data_end}:{len(raw)}:{zlib.crc32(raw)}:{len(packed)}:".encode() + packed
 
 
-def read(path: Path) -> pa.RecordBatch | None:
+def read_excerpt(path: Path) -> pa.RecordBatch | None:
     """The excerpt of a file, with :func:`columns_schema`; None where it has none that can be used. Raises OSError."""
     import pyarrow as pa
 
@@ -78,8 +89,8 @@ def read(path: Path) -> pa.RecordBatch | None:
             tail = os.pread(handle, footer, size - footer)
     finally:
         os.close(handle)
-    start = tail.find(KEY, max(0, len(tail) - footer))
-    head = _HEAD.match(tail, start) if start >= 0 and tail.endswith(_MARK) else None
+    start = tail.find(EXCERPT_KEY, max(0, len(tail) - footer))
+    head = _HEAD.match(tail, start) if start >= 0 and tail.endswith(_PARQUET) else None
     if head is None or head[1].decode() != layout() or int(head[2]) != size - footer:
         return None
     try:
@@ -91,3 +102,42 @@ def read(path: Path) -> pa.RecordBatch | None:
     except (OSError, pa.ArrowException, binascii.Error):
         return None
     return batch
+
+
+def seal(data: bytearray) -> str:
+    """Write the hash into a whole file that has :data:`BLANK_HASH` in its footer; the digits.
+
+    Raises ValueError when there is no place for it.
+    """
+    place = _hash_place(data)
+    if place is None:
+        raise ValueError("no place for a hash")
+    digits = hashlib.sha256(data).hexdigest()
+    data[place : place + _DIGITS] = digits.encode()
+    return digits
+
+
+def hash_in(data: bytes | bytearray) -> str | None:
+    """The hash that a whole file carries; None when it carries none."""
+    place = _hash_place(data)
+    return None if place is None else bytes(data[place : place + _DIGITS]).decode()
+
+
+def hash_of(data: bytes | bytearray) -> str | None:
+    """The hash that a whole file should carry; None when it has no place for one."""
+    place = _hash_place(data)
+    if place is None:
+        return None
+    digest = hashlib.sha256(memoryview(data)[:place])
+    digest.update(b"0" * _DIGITS)
+    digest.update(memoryview(data)[place + _DIGITS :])
+    return digest.hexdigest()
+
+
+def _hash_place(data: bytes | bytearray) -> int | None:
+    length = int.from_bytes(data[-_TAIL:-4], "little")
+    start = max(0, len(data) - _TAIL - length)
+    last = None
+    for last in _HASH.finditer(data, start):  # noqa: B007  the last one is the writer's own
+        pass
+    return None if last is None else last.start(1)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from omb_py.errors import UsageError
-from omb_py.results.store.filters import DATE
-from omb_py.results.store.launchfile import launches, outdated_launches, why_not
-from omb_py.results.store.paths import Entry, entries
-from omb_py.results.store.sealing import carried, computed
+from omb_py.results.store.footer import hash_in, hash_of
+from omb_py.results.store.paths import DATE, Entry, entries
+from omb_py.results.store.provenance import launches, outdated_launches, why_not
 from omb_py.results.store.write import first_line
 
 if TYPE_CHECKING:
@@ -64,8 +63,8 @@ def _check(entry: Entry, listed: list[Entry]) -> Checked | None:
 
     try:
         data = entry.path.read_bytes()
-        told = carried(data)
-        if told is not None and told != computed(data):
+        carried = hash_in(data)
+        if carried is not None and carried != hash_of(data):
             return Checked(entry.path, "changed", note="its bytes are not those that were written")
         with pq.ParquetFile(pa.BufferReader(data)) as file:
             known = file.schema_arrow
@@ -73,7 +72,7 @@ def _check(entry: Entry, listed: list[Entry]) -> Checked | None:
             if why:
                 foreign = why == "not written by omb-py"
                 return Checked(entry.path, "foreign" if foreign else "unreadable", file.metadata.num_rows, why)
-            table = file.read(None if told is None else ["launch_id", "started_at"])
+            table = file.read(None if carried is None else ["launch_id", "started_at"])
         held = launches(known.metadata)
         wrong = _misplaced(entry, table, held or {entry.path.stem: {}})
         if wrong:
@@ -87,7 +86,7 @@ def _check(entry: Entry, listed: list[Entry]) -> Checked | None:
         names = elsewhere[entry.relative]
         note = f"{len(names)} of its launches count elsewhere: {names[0]}"
         return Checked(entry.path, "double", table.num_rows, note)
-    if told is None:
+    if carried is None:
         version = json.loads((known.metadata or {})[b"omb_py.schema_version"])
         return Checked(entry.path, "no hash", table.num_rows, f"schema version {version}; all of it can be read")
     return Checked(entry.path, "ok", table.num_rows)

@@ -1,4 +1,4 @@
-"""What the metadata of a file of the store say: its version, its launches and their provenance.
+"""Metadata of the files of a store: schema version, launches, and the provenance of each launch.
 
 A file holds one launch, ``<launch_id>.parquet``, or, merged, the launches of a day. A merged file lists them under
 :data:`LAUNCHES_KEY` and has their provenance, compressed together, under :data:`PROVENANCES_KEY`.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.results.store import schema
-from omb_py.results.store.paths import Entry
+from omb_py.results.store.paths import Entry, files
 from omb_py.results.store.write import LAUNCHES_KEY, PROVENANCE_KEY, PROVENANCES_KEY, VERSION_KEY, first_line
 
 if TYPE_CHECKING:
@@ -121,6 +122,35 @@ def read_provenance(path: str | Path, launch_id: str | None = None) -> dict[str,
     if launch_id is not None and launch_id not in found:
         raise UsageError(f"no launch {launch_id!r} in {str(path)!r}: {nearest(launch_id, found)}")
     return found.get(wanted, {})
+
+
+def provenance_of(store: str | Path) -> Callable[[str], Mapping[str, Any]]:
+    """Looks up launches by id; empty for one that is not there or cannot be read. Files are opened once."""
+
+    @cache
+    def paths() -> Mapping[str, Path]:
+        return {path.stem: path for path in files(store)}
+
+    @cache
+    def merged() -> Mapping[str, Mapping[str, Any]]:
+        found: dict[str, Mapping[str, Any]] = {}
+        for stem, path in paths().items():
+            if stem.startswith(MERGED):
+                found.update(held(path))
+        return found
+
+    @cache
+    def held(path: Path) -> Mapping[str, Mapping[str, Any]]:
+        try:
+            return provenances(path)
+        except EnvironmentProblem:
+            return {}
+
+    def look(launch_id: str) -> Mapping[str, Any]:
+        path = paths().get(launch_id)
+        return (held(path) if path else merged()).get(launch_id, {})
+
+    return look
 
 
 def pack(provenance: Mapping[str, Mapping[str, Any]]) -> bytes:

@@ -1,9 +1,10 @@
-"""Merge old launch files: one file a day, every launch with its provenance, no row lost at any moment.
+"""Make a store smaller: merge the launch files of old days, and remove launches by age, tag or run.
 
-Order of things: the merged file is written whole, read back and compared; the store's generation is raised; only then
-do the old files lose their names, each only if it is still the file that was read. Until then a launch's own file
-counts and the merged copy does not (``outdated_launches``), so that a crash between any
-two of these steps leaves every row readable exactly once, and repeating finishes the work.
+Old launch files become one file a day, with the provenance of every launch and without losing a row at any moment. The
+merged file is written whole, read back and compared; the store's generation is raised; only then do the old files lose
+their names, each only if it is still the file that was read. Until then a launch's own file counts and the merged copy
+does not (``outdated_launches``), so that a crash between any two of these steps leaves every row readable exactly once,
+and repeating finishes the work.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.errors import EnvironmentProblem
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import journal, schema
-from omb_py.results.store.filters import DATE
-from omb_py.results.store.launchfile import MERGED, launches, pack, provenances, why_not
-from omb_py.results.store.paths import Entry, OnSkip, entries, maintenance, raise_generation
-from omb_py.results.store.sealing import carried
+from omb_py.results.store.footer import hash_in
+from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, maintenance, raise_generation
+from omb_py.results.store.provenance import MERGED, launches, pack, provenances, why_not
+from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.write import (
     LAUNCHES_KEY,
     PROVENANCES_KEY,
@@ -42,6 +43,7 @@ FILES = 500
 BYTES = 128 * 2**20
 """Bytes of launch files from which on another merged file is begun: they are in memory together."""
 _OLD = ".old"
+_PRUNED_BY = ("run_id", "launch_id", "started_at", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,7 @@ def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
             on_skip(entry.path, "not the rows of the one launch that its name says")
             return None
         version = json.loads((found.metadata or {}).get(VERSION_KEY, b"0"))
-        held = {entry.path.stem: {"sha256": carried(data), "rows": table.num_rows, "schema_version": version}}
+        held = {entry.path.stem: {"sha256": hash_in(data), "rows": table.num_rows, "schema_version": version}}
     return Source(entry, inode, _today(table), held, provenance)
 
 
@@ -331,3 +333,91 @@ def _same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
     if a.equals(b):
         return True
     return repr(a.to_pylist()) == repr(b.to_pylist())
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A launch that is to go."""
+
+    launch_id: str
+    run_id: str
+    started_at: str
+    cells: int
+
+
+def doomed(
+    store: str | Path,
+    *,
+    older_than: timedelta | None = None,
+    tags: Mapping[str, str] | None = None,
+    runs: Sequence[str] = (),
+    now: datetime | None = None,
+    on_skip: OnSkip = lambda path, why: None,
+) -> list[Doomed]:
+    """The launches that meet every criterion given, oldest first.
+
+    Args:
+        store: the folder.
+        older_than: started so long before `now`.
+        tags: with all these tags, in any of their cells.
+        runs: of these runs, by id.
+        now: for tests.
+        on_skip: called with each file that cannot be read; it is never removed.
+
+    Raises:
+        UsageError: no criterion, since that would be the whole store; no such store.
+    """
+    if older_than is None and not tags and not runs:
+        raise UsageError("say what to remove: --older-than AGE, --tag K=V or --run RUN")
+    table = load_table(store, columns=_PRUNED_BY, on_skip=on_skip, **({"run_id": list(runs)} if runs else {}))
+    before = None if older_than is None else ((now or datetime.now(UTC)) - older_than).isoformat()
+    counted: dict[str, int] = {}
+    tagged: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, Any]] = {}
+    for row in to_rows(table):
+        name = row["launch_id"]
+        counted[name] = counted.get(name, 0) + 1
+        tagged.setdefault(name, {}).update(row["tags"] or {})
+        rows.setdefault(name, row)
+    found = [
+        Doomed(name, row["run_id"], row["started_at"], counted[name])
+        for name, row in rows.items()
+        if (before is None or row["started_at"] < before)
+        and all(tagged[name].get(key) == value for key, value in (tags or {}).items())
+    ]
+    return sorted(found, key=lambda one: (one.started_at, one.launch_id))
+
+
+def prune(store: str | Path, launch_ids: Sequence[str], on_skip: OnSkip = lambda path, why: None) -> int:
+    """Remove these launches: their own files, and their rows in merged files, which are written anew without them.
+
+    Returns:
+        Files that were removed or written anew.
+
+    Raises:
+        EnvironmentProblem: a file could not be removed or written, or another process is tidying; repeat it then.
+    """
+    root, gone = Path(store), frozenset(launch_ids)
+    changed = 0
+    with tidying(root):
+        listed = entries(root)
+        alone = [entry for entry in listed if entry.path.stem in gone]
+        raise_generation(root)
+        # merged ones first: a copy in one would count again as soon as the launch's own file is gone
+        for entry in listed:
+            if entry.path.name.startswith(MERGED) and not gone.isdisjoint(_held(entry)):
+                merge(root, [entry], on_skip, gone)
+                changed += 1
+        for entry in alone:
+            changed += remove(entry.path, entry.path.stat().st_ino)
+    return changed
+
+
+def _held(entry: Entry) -> Sequence[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return tuple(launches(pq.read_schema(entry.path).metadata))
+    except (OSError, pa.ArrowException):
+        return ()

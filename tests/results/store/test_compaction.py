@@ -9,19 +9,17 @@ from pathlib import Path
 import pytest
 
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.results.store import compact as module
+from omb_py.results.store import compaction as module
 from omb_py.results.store import paths
 from omb_py.results.store import write as writing
-from omb_py.results.store.compact import compact
+from omb_py.results.store.compaction import compact, doomed, prune
+from omb_py.results.store.integrity import verify
 from omb_py.results.store.journal import Journal
-from omb_py.results.store.launchfile import provenances, read_provenance
-from omb_py.results.store.lookup import provenance_of
 from omb_py.results.store.paths import entries, files, maintenance
-from omb_py.results.store.prune import doomed, prune
+from omb_py.results.store.provenance import provenance_of, provenances, read_provenance
 from omb_py.results.store.read import load, load_table, to_rows
 from omb_py.results.store.recovery import recover
 from omb_py.results.store.runs import runs, show
-from omb_py.results.store.verify import verify
 from omb_py.results.store.write import write_launch
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

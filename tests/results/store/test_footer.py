@@ -1,4 +1,4 @@
-"""The copy of a launch's rows in the footer of its file."""
+"""The copy of a launch's rows, and the hash, in the footer of its file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omb_py.results import load
-from omb_py.results.store import excerpt
+from omb_py.results.store import footer
 from omb_py.results.store.index import refreshed
 from omb_py.results.store.paths import entries
 from omb_py.results.store.write import write_launch
@@ -25,21 +25,21 @@ def path(tmp_path: Path, make_row) -> Path:  # type: ignore[no-untyped-def]
 
 
 def test_it_is_what_the_file_says(path: Path) -> None:
-    batch = excerpt.read(path)
+    batch = footer.read_excerpt(path)
     assert batch is not None
     file = pq.read_table(path, partitioning=None).replace_schema_metadata(None)
-    assert pa.Table.from_batches([batch]).equals(file.select(excerpt.COLUMNS))
+    assert pa.Table.from_batches([batch]).equals(file.select(footer.COLUMNS))
 
 
 def test_a_large_footer_is_read_in_a_second_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(excerpt, "_GUESS", 64)
-    batch = excerpt.read(path)
+    monkeypatch.setattr(footer, "_GUESS", 64)
+    batch = footer.read_excerpt(path)
     assert batch is not None and batch.num_rows == 3
 
 
 def test_of_other_columns_it_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(excerpt, "layout", lambda: "0" * 16)
-    assert excerpt.read(path) is None
+    monkeypatch.setattr(footer, "layout", lambda: "0" * 16)
+    assert footer.read_excerpt(path) is None
 
 
 def test_of_a_file_that_others_have_changed_it_is_not_used(path: Path) -> None:
@@ -47,21 +47,21 @@ def test_of_a_file_that_others_have_changed_it_is_not_used(path: Path) -> None:
     table = pq.read_table(path, partitioning=None).replace_schema_metadata(kept)
     place = table.schema.get_field_index("value")
     pq.write_table(table.set_column(place, table.schema.field(place), pa.array([7.0, 8.0, 9.0])), path)
-    assert excerpt.KEY in path.read_bytes()
-    assert excerpt.read(path) is None
+    assert footer.EXCERPT_KEY in path.read_bytes()
+    assert footer.read_excerpt(path) is None
 
 
 def test_damage_is_never_believed(path: Path) -> None:
     whole = path.read_bytes()
-    good = excerpt.read(path)
-    first = whole.index(excerpt.KEY)
+    good = footer.read_excerpt(path)
+    first = whole.index(footer.EXCERPT_KEY)
     for place in range(first, len(whole), 97):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        found = excerpt.read(path)
+        found = footer.read_excerpt(path)
         assert found is None or found.equals(good)
     for length in (0, 3, 8, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        assert excerpt.read(path) is None
+        assert footer.read_excerpt(path) is None
 
 
 def test_the_index_is_made_of_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,9 +78,21 @@ def test_the_index_is_made_of_it(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_merged_file_has_none(path: Path, make_row) -> None:  # type: ignore[no-untyped-def]
     from datetime import timedelta
 
-    from omb_py.results.store.compact import compact
+    from omb_py.results.store.compaction import compact
 
     store = path.parent.parent
     write_launch(store, [make_row(launch_id="other", launch_index=1)], {})
     (merged,) = compact(store, timedelta(0))
-    assert excerpt.read(merged.path) is None and len(load(store)) == 4
+    assert footer.read_excerpt(merged.path) is None and len(load(store)) == 4
+
+
+def test_the_hash_covers_every_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    assert footer.hash_in(data) == footer.hash_of(data) is not None
+    for place in (4, len(data) // 2, data.index(footer.HASH_KEY) - 1):
+        data[place] ^= 1
+        assert footer.hash_in(data) != footer.hash_of(data)
+        data[place] ^= 1
+    assert footer.hash_in(b"PAR1PAR1") is footer.hash_of(b"PAR1PAR1") is None
+    with pytest.raises(ValueError, match="no place for a hash"):
+        footer.seal(bytearray(b"PAR1PAR1"))
