@@ -18,8 +18,7 @@ from typing import Literal
 from omb_py.errors import UsageError, nearest
 
 MAX_NUMBER = 1e18
-"""Numbers without a unit are smaller than this."""
-
+"""No number without a unit is larger than this."""
 MAX_BYTES = 2**62
 """No message size is larger than this, in bytes."""
 MAX_COUNT = 2**40
@@ -27,9 +26,9 @@ MAX_COUNT = 2**40
 MAX_PERCENTILES = 5
 """OMB prints at most five percentiles."""
 DEFAULT_PERCENTILES = (50, 90, 99)
-"""What a bare ``-z`` means."""
+"""Percentiles of ``-z`` without a value."""
 
-_UNITS = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_SIZE_POWERS = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _SIZE = re.compile(r"(\d+)(?:\^(\d+))?\s*([A-Za-z]*)", re.ASCII)
 _NUMBER_AND_UNIT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.ASCII | re.S)
 
@@ -144,13 +143,13 @@ def parse_size(text: str) -> int:
     digits, power, unit = match.groups()
     letters = unit.upper()
     prefix = letters.removesuffix("IB") if letters.endswith("IB") else letters.removesuffix("B")
-    if prefix not in _UNITS or (power and unit):
+    if prefix not in _SIZE_POWERS or (power and unit):
         hint = "write 2^20 without a unit" if power else nearest(unit, ["K", "M", "G", "T", "KiB", "MiB", "GiB"])
         raise UsageError(f"{word!r} is not a message size: {hint}")
     # The lengths are checked first, so that no huge power is ever computed.
     if len(digits) > 19 or (power and (len(power) > 3 or int(power) > 62)):
         raise UsageError(f"message size {word!r} is too large: at most 2^62 bytes")
-    value = int(digits) ** int(power) if power else int(digits) << _UNITS[prefix]
+    value = int(digits) ** int(power) if power else int(digits) << _SIZE_POWERS[prefix]
     if value > MAX_BYTES:
         raise UsageError(f"message size {word!r} is too large: at most 2^62 bytes")
     return value
@@ -237,14 +236,14 @@ def _refuse_zero(size: int, zero_ok: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """How many iterations a message size gets; made by :func:`parse_iterations`."""
+    """Iteration counts by message size, as :func:`parse_iterations` reads them."""
 
     limits: tuple[int, ...] = ()
     """Ascending sizes in bytes; bucket k holds sizes up to and with ``limits[k]``, the last bucket the rest."""
     counts: tuple[int, ...] = ()
     """One count a bucket; empty means the benchmark's own counts."""
     exact: bool = True
-    """False: a cell may stop early."""
+    """Every cell does its whole count; False: a cell may stop early."""
 
     @property
     def auto(self) -> bool:
