@@ -13,7 +13,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final
 
-from omb_py.engine.rank.link import environment_rank
+from omb_py.engine.rank.launcher_variables import TORCHRUN, environment_rank
 from omb_py.errors import EnvironmentProblem
 
 Meet = Callable[[int | None], tuple[str, int]]
@@ -42,7 +42,7 @@ def store(rank: int, size: int, spec: Mapping[str, Any], environ: Mapping[str, s
     meet: Meet | None = spec.get("meet")
     if meet is not None:
         return _opened(rank, size, meet)
-    if {"MASTER_ADDR", "MASTER_PORT"} <= environ.keys():
+    if environ.keys() >= set(TORCHRUN.address):
         return None
     return _opened(rank, size, _by_mpi)
 

@@ -17,11 +17,12 @@ from omb_py.backends.gloo.errors import first_line, peers_speak_first
 from omb_py.backends.gloo.rendezvous import WORKING, place, store
 from omb_py.backends.mpi.skew import measured_skew
 from omb_py.backends.mpi.start import process_start_ns
-from omb_py.engine.devices import Device, local_rank, open_device
+from omb_py.engine.devices import Device, open_device
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import Group, groups_of
 from omb_py.engine.program.language import Program, Step
+from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.session import OneRank
 from omb_py.errors import EnvironmentProblem
 
@@ -52,7 +53,7 @@ class GlooSession(OneRank):
         self.torch = torch
         self.rank, self.size = place(os.environ, int(spec.get("ranks") or 1))
         kind = str(spec.get("device") or "cpu")
-        device = open_device(kind, local_rank()) if kind != "cpu" else None
+        device = open_device(kind, local_rank(os.environ)) if kind != "cpu" else None
         began = time.perf_counter_ns()
         self._join(spec)
         init_us = (time.perf_counter_ns() - began) / 1000

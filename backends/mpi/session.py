@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, process_start_ns, vendor
-from omb_py.engine.devices import Device, local_rank, open_device
+from omb_py.engine.devices import Device, open_device
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.process_sync import START, START_BYTES
 from omb_py.engine.program.benchmark import Cell
@@ -21,6 +22,7 @@ from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.groups import Group, group_of, groups_of
 from omb_py.engine.program.language import Edges, Program, Step
 from omb_py.engine.program.requirements import LEVELS, types_of
+from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.session import OneRank
 from omb_py.errors import EnvironmentProblem
 
@@ -37,7 +39,7 @@ class MpiSession(OneRank):
             allow_forks()
         kind = str(spec.get("device") or "cpu")
         # before MPI: some libraries look for the current device when they start
-        device = None if kind == "cpu" else open_device(kind, local_rank())
+        device = None if kind == "cpu" else open_device(kind, local_rank(os.environ))
         level = spec.get("thread_level") or "funneled"
         self._session: Any = None
         if spec.get("session"):

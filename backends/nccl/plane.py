@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.rank.control_plane import Plane, TcpPlane
-
-_OF_MPI = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+from omb_py.engine.rank.launcher_variables import started_by_mpi
 
 
 class MpiPlane:
@@ -59,5 +58,4 @@ class MpiPlane:
 
 def plane(environ: Mapping[str, str] = os.environ) -> Plane:
     """The plane that fits the launcher. Raises EnvironmentProblem."""
-    by_mpi = any(name in environ for name in _OF_MPI)
-    return MpiPlane() if by_mpi and "RANK" not in environ else TcpPlane.from_environment(environ)
+    return MpiPlane() if started_by_mpi(environ) else TcpPlane.from_environment(environ)

@@ -21,7 +21,7 @@ from omb_py.backends.nccl.log import TuningLog, chosen
 from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner, Runner
-from omb_py.engine.devices import local_rank, open_device
+from omb_py.engine.devices import open_device
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.gpu import driver_version
 from omb_py.engine.devices.sharing import crowd, places_of
@@ -31,6 +31,7 @@ from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.program.nccl_settings import Settings, changed, settings_of
+from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.session import OneRank, StepFailed
 from omb_py.errors import EnvironmentProblem
 
@@ -58,7 +59,7 @@ class NcclSession(OneRank):
         self.nccl: Library = load(kind)
         if kind == "cuda":
             check_cuda(built_for(loaded_file(self.nccl.path)), driver_version(), self.nccl.path)
-        self.device = open_device(kind, local_rank())
+        self.device = open_device(kind, local_rank(os.environ))
         self.device.attach(self.nccl.handle)
         began = time.perf_counter_ns()
         self._plane = plane()

@@ -52,7 +52,7 @@ def _run(words: list[str]) -> int:
 
 def _leave(code: int) -> int:
     """Say nothing, and not before rank 0 has."""
-    from omb_py.orchestrate.launching.launcher_detection import let_rank_0_speak
+    from omb_py.engine.rank.lifetime import let_rank_0_speak
 
     let_rank_0_speak()
     return code
@@ -61,7 +61,7 @@ def _leave(code: int) -> int:
 def _rank() -> int:
     import os
 
-    from omb_py.orchestrate.launching.launcher_detection import joined_environment
+    from omb_py.engine.rank.launcher_variables import joined_environment
 
     joined = joined_environment(os.environ)
     return joined.rank if joined is not None else 0

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from omb_py.engine.rank import launcher_variables
+
 REDACTED = "<redacted>"
 
-PREFIXES: tuple[str, ...] = tuple(
-    (
-        "OMPI_ PMIX_ PRTE_ MPICH_ MPIR_CVAR_ I_MPI_ MV2_ UCX_ UCC_ HCOLL_ SHARP_ FI_ CXI_ PALS_ NCCL_ RCCL_ "
-        "CUDA_ HIP_ HSA_ ROCR_ GLOO_ TORCH_NCCL_ OMP_ KMP_ GOMP_ MALLOC_ SLURM_ PBS_ FLUX_ LSB_"
-    ).split()
+PREFIXES: tuple[str, ...] = (
+    *launcher_variables.PREFIXES,
+    *(
+        "MPICH_ MPIR_CVAR_ UCX_ UCC_ HCOLL_ SHARP_ FI_ CXI_ NCCL_ RCCL_ "
+        "CUDA_ HIP_ HSA_ ROCR_ GLOO_ TORCH_NCCL_ OMP_ KMP_ GOMP_ MALLOC_"
+    ).split(),
 )
 """Environment variables that change how communication behaves, or say which job it was."""
 

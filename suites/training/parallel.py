@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from omb_py.engine.devices import local_rank
+from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.training.models import units
 from omb_py.suites.training.settings import Training
@@ -19,13 +20,13 @@ def device_of(what: Training) -> torch.device:
     if what["backend"] != "nccl":
         return torch.device("cpu")
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if not dist.is_nccl_available() or local_rank() >= there:
+    if not dist.is_nccl_available() or local_rank(os.environ) >= there:
         raise EnvironmentProblem(
             f"--backend nccl needs a PyTorch with NCCL and a GPU for each rank: torch {torch.__version__} sees {there} "
             "on this node: use --backend gloo"
         )
-    torch.cuda.set_device(local_rank())
-    return torch.device("cuda", local_rank())
+    torch.cuda.set_device(local_rank(os.environ))
+    return torch.device("cuda", local_rank(os.environ))
 
 
 def group_of(what: Training) -> Any:

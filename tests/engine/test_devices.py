@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, local_rank, open_device
+from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, open_device
 from omb_py.engine.devices.gpu import OWN, SYMBOLS, Gpu, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.sharing import crowd, refuse_sharing
@@ -277,15 +277,6 @@ def test_ranks_that_each_see_one_device_share_it_only_where_it_is_the_same() -> 
 def test_the_map_tells_devices_apart_that_ranks_number_alike() -> None:
     assert device_map(places("n0:17", "n1:17")) == "rank → device: 0 → n0 cuda:0, 1 → n1 cuda:0 (a GPU)"
     assert device_map(places("n0:17", "n0:65")) == "rank → device: 0 → n0 cuda:0 17, 1 → n0 cuda:0 65 (a GPU)"
-
-
-def test_the_local_rank_is_known_before_anything_starts() -> None:
-    assert local_rank({}) == 0
-    assert local_rank({"OMPI_COMM_WORLD_LOCAL_RANK": "2", "LOCAL_RANK": "5"}) == 2
-    assert local_rank({"LOCAL_RANK": "5"}) == 5
-    around = {"SLURM_LOCALID": "0", "FLUX_TASK_LOCAL_ID": "1", "LOCAL_RANK": "3"}
-    assert local_rank(around) == 1
-    assert local_rank({**around, "TORCHELASTIC_RUN_ID": "x"}) == 3, "not of the batch step around torchrun"
 
 
 def test_the_host_does_everything_at_once() -> None:

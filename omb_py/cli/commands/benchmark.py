@@ -14,10 +14,10 @@ from omb_py.cli.option_params import MANAGED, measuring_options
 from omb_py.engine.devices.placement import PLACES, is_managed
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OMB_ALL, parse_dtype
+from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError
 from omb_py.options.request import Request
 from omb_py.options.values import parse_tags
-from omb_py.orchestrate.launching.launcher_detection import joined_environment
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import takes
 from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here, offers_of

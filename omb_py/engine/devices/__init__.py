@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from omb_py.engine.program.language import Step
-from omb_py.engine.rank.launcher_environment import by_torchrun
 
 GPU_KINDS: Final = ("cuda", "rocm")
 SIMULATED: Final = "sim"
@@ -61,15 +60,6 @@ SYNCHRONISES: Final[Mapping[str, str]] = {
     "copied in": "staged: bytes have gone before MPI receives others, and before the sample ends",
 }
 """Every place where omb-py waits for a device, and why. A test leaves each out in turn and finds it missing."""
-
-_LOCAL_RANK: Final = (
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "PMIX_LOCAL_RANK",
-    "FLUX_TASK_LOCAL_ID",
-    "SLURM_LOCALID",
-    "LOCAL_RANK",
-)
 
 
 def synchronise(why: str) -> Step:
@@ -129,19 +119,6 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Free streams and events."""
-
-
-def local_rank(environ: Mapping[str, str] = os.environ) -> int:
-    """Number of this rank on its machine, as launchers tell before any library starts; 0 where none does.
-
-    >>> local_rank({"SLURM_LOCALID": "3"})
-    3
-    """
-    for name in _LOCAL_RANK[-1:] if by_torchrun(environ) else _LOCAL_RANK:
-        value = environ.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return 0
 
 
 def open_device(kind: str, rank: int) -> Device:

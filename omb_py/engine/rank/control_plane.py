@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.engine.rank.launcher_variables import TORCHRUN
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem
 
@@ -83,12 +84,12 @@ class TcpPlane:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> TcpPlane:
         """The plane of the variables that torchrun sets; of one rank where there are none."""
-        if "RANK" not in environ or "WORLD_SIZE" not in environ:
+        (rank,), (size,), (host, master_port) = TORCHRUN.rank, TORCHRUN.size, TORCHRUN.address
+        if rank not in environ or size not in environ:
             return cls(0, 1, ("127.0.0.1", 0), b"")
-        port = int(environ.get(PORT_VARIABLE) or int(environ.get("MASTER_PORT", "29500")) + 1)
+        port = int(environ.get(PORT_VARIABLE) or int(environ.get(master_port, "29500")) + 1)
         secret = environ.get(TOKEN_VARIABLE) or environ.get("TORCHELASTIC_RUN_ID") or "omb-py"
-        place = environ.get("MASTER_ADDR", "127.0.0.1"), port
-        return cls(int(environ["RANK"]), int(environ["WORLD_SIZE"]), place, secret.encode())
+        return cls(int(environ[rank]), int(environ[size]), (environ.get(host, "127.0.0.1"), port), secret.encode())
 
     def gather(self, value: Any) -> list[Any]:
         """One object of each rank, on rank 0."""

@@ -1,12 +1,14 @@
-"""A process that ends with its parent, however that ends: the kernel sees to it."""
+"""When a rank ends: with its parent, however that ends, and not before rank 0 has printed an error."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import signal
+import time
 
 _PR_SET_PDEATHSIG = 1
+_RANK_0_PRINTS_S = 1.5
 # looked up at import: between fork and exec, beside threads, a child may do little but call the kernel
 _PRCTL = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
 
@@ -26,3 +28,11 @@ def die_with_parent(parent: int | None = None, signal_number: int = signal.SIGKI
     if _PRCTL is not None:
         _PRCTL(_PR_SET_PDEATHSIG, int(signal_number), 0, 0, 0)
     return parent is None or os.getppid() == parent
+
+
+def let_rank_0_speak() -> None:
+    """Wait before a rank leaves with an error that rank 0 prints.
+
+    Launchers end the whole job when the first rank fails: rank 0 might not have come to its line by then.
+    """
+    time.sleep(_RANK_0_PRINTS_S)

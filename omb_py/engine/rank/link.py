@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol, TypeAlias
 
-from omb_py.engine.rank.launcher_environment import by_torchrun
+from omb_py.engine.rank.launcher_variables import environment_rank
 from omb_py.errors import EnvironmentProblem
 
 CONTROL_VARIABLE = "OMB_PY_CONTROL"
@@ -29,14 +29,6 @@ _REFUSED_S = 1.0
 
 Message: TypeAlias = dict[str, Any]
 Position: TypeAlias = Callable[[], Mapping[str, Any]]
-
-_RANK_VARIABLES = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("PMIX_RANK", "PMIX_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
-    ("RANK", "WORLD_SIZE"),
-)
 
 
 class Channel(Protocol):
@@ -60,16 +52,6 @@ class Channel(Protocol):
 
 class LinkRefused(EnvironmentProblem):
     """No supervisor answered at the address."""
-
-
-def environment_rank(environ: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """(rank, size) as the launcher's variables tell before the library starts; None where they do not."""
-    for rank_name, size_name in _RANK_VARIABLES[-1:] if by_torchrun(environ) else _RANK_VARIABLES:
-        rank = environ.get(rank_name, "")
-        if rank.isdigit():
-            size = environ.get(size_name, "")
-            return int(rank), int(size) if size.isdigit() else None
-    return None, None
 
 
 def start_ticks(pid: int | str = "self") -> int | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.accept.background_job import other_job
@@ -33,7 +34,6 @@ from omb_py.orchestrate.accept.progress_log import (
     log_of,
     read_log,
 )
-from omb_py.orchestrate.launching.launcher_detection import joined_environment
 from omb_py.orchestrate.planning.plan import LaunchPlan, takes
 from omb_py.orchestrate.running.collector import Run, now
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key

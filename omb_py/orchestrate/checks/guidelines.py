@@ -9,9 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
-from omb_py.orchestrate.launching.launcher_detection import joined_environment
 from omb_py.orchestrate.planning.plan import LaunchPlan, check, check_ranks, plan_all
 from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.running.collector import Run

@@ -15,9 +15,9 @@ import numpy as np
 
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
+from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.options.request import SILENT, Request
-from omb_py.orchestrate.launching.launcher_detection import joined_environment
 from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
 from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.running.collector import Run

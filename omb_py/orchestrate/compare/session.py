@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.interleaving import Design, conduct
-from omb_py.orchestrate.launching.launcher_detection import joined_environment
 from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.collector import Run

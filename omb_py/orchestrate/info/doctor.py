@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from omb_py import __version__
 from omb_py.backends.mpi.library import find_mpiexec, mpi_library
+from omb_py.engine.rank.launcher_variables import OPEN_MPI_ROOT, SLURM, joined_environment
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info.catalogue import Place
-from omb_py.orchestrate.launching.launcher_detection import joined_environment
 from omb_py.orchestrate.launching.launchers import launcher_report
 from omb_py.orchestrate.planning.validation import GPUS, device_problem
 
@@ -27,7 +27,6 @@ little for more than a few ranks."""
 MAX_TEXT = 120
 """Characters of a finding in the text form; JSON has all of it."""
 MEMORY_ENOUGH_BYTES = 1 << 30
-ROOT_VARIABLES = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 
 Status = Literal["ok", "warn", "no"]
 
@@ -169,7 +168,7 @@ def root_variables(found: Iterable[Probe], user: int, environ: Mapping[str, str]
     """Open MPI's launcher refuses to run as root unless told twice."""
     if user != 0 or not any("open mpi" in probe.library.lower() for probe in found):
         return []
-    missing = [name for name in ROOT_VARIABLES if environ.get(name) != "1"]
+    missing = [name for name in OPEN_MPI_ROOT if environ.get(name) != "1"]
     if not missing:
         return [Finding("root", "ok", "Open MPI is told to run as root")]
     fix = "export " + " ".join(f"{name}=1" for name in missing) + ", or use another user"
@@ -180,7 +179,7 @@ def launcher_around(environ: Mapping[str, str]) -> Finding:
     """Was this process started by a launcher?"""
     joined = joined_environment(environ)
     if joined is None:
-        job = environ.get("SLURM_JOB_ID")
+        job = environ.get(SLURM.sign)
         how = f"with srun, inside Slurm job {job}" if job else "itself"
         return Finding("launcher around", "ok", f"none: omb-py starts ranks {how}")
     size = f" of {joined.size}" if joined.size is not None else ""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.rank.launcher_variables import FLUX, PBS, SLURM, first_set
 from omb_py.errors import EnvironmentProblem
 
-SLURM, PBS, FLUX = "Slurm", "PBS", "Flux"
 _FLUX_ASKS = ("flux", "resource", "list", "--states=all", "--no-header", "--format={nodelist} {nnodes} {ncores}")
 _PART = re.compile(r"\[([^\[\]]*)\]")
 
@@ -63,39 +63,41 @@ def allocation(environ: Mapping[str, str], ask: Callable[[tuple[str, ...]], str]
     Raises:
         EnvironmentProblem: what the scheduler says cannot be read; with the variable or file.
     """
-    if environ.get("SLURM_JOB_ID") and (environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST")):
-        return _slurm(environ)
-    if environ.get("PBS_JOBID") and environ.get("PBS_NODEFILE"):
-        return _pbs(environ)
-    if environ.get("FLUX_URI") and (environ.get("FLUX_JOB_ID") or environ.get("FLUX_ENCLOSING_ID")):
-        return flux_resources(ask(_FLUX_ASKS), environ.get("FLUX_ENCLOSING_ID") or environ["FLUX_JOB_ID"])
+    for system, read in ((SLURM, _slurm), (PBS, _pbs)):
+        if environ.get(system.sign) and first_set(environ, system.nodes):
+            return read(environ)
+    job = first_set(environ, FLUX.job)
+    if environ.get(FLUX.sign) and job:
+        return flux_resources(ask(_FLUX_ASKS), job)
     return None
 
 
 def _slurm(environ: Mapping[str, str]) -> Allocation:
-    name = "SLURM_JOB_NODELIST" if environ.get("SLURM_JOB_NODELIST") else "SLURM_NODELIST"
+    name = next(name for name in SLURM.nodes if environ.get(name))
+    job = first_set(environ, SLURM.job)
     nodes = expand_hosts(environ[name], name)
     # without -n a job has the tasks that its cores have room for
-    asked = any(environ.get(n) for n in ("SLURM_NTASKS", "SLURM_NTASKS_PER_NODE"))
+    asked = any(environ.get(n) for n in (*SLURM.tasks, "SLURM_NTASKS_PER_NODE"))
     for source in ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"):
         if environ.get(source):
             slots = expand_counts(environ[source], source)
             if len(slots) != len(nodes):
                 raise EnvironmentProblem(f"{source}={environ[source]} is of {len(slots)} nodes, {name} of {len(nodes)}")
-            return Allocation(SLURM, environ["SLURM_JOB_ID"], tuple(zip(nodes, slots, strict=True)), asked)
-    return Allocation(SLURM, environ["SLURM_JOB_ID"], tuple((node, 1) for node in nodes), asked)
+            return Allocation(SLURM.name, job, tuple(zip(nodes, slots, strict=True)), asked)
+    return Allocation(SLURM.name, job, tuple((node, 1) for node in nodes), asked)
 
 
 def _pbs(environ: Mapping[str, str]) -> Allocation:
-    path = environ["PBS_NODEFILE"]
+    (name,) = PBS.nodes
+    path = environ[name]
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise EnvironmentProblem(f"PBS_NODEFILE={path} cannot be read: {error}: give -n and --hosts") from None
+        raise EnvironmentProblem(f"{name}={path} cannot be read: {error}: give -n and --hosts") from None
     found = nodefile(text)
     if not found:
-        raise EnvironmentProblem(f"PBS_NODEFILE={path} names no node: give -n and --hosts")
-    return Allocation(PBS, environ["PBS_JOBID"], found)
+        raise EnvironmentProblem(f"{name}={path} names no node: give -n and --hosts")
+    return Allocation(PBS.name, first_set(environ, PBS.job), found)
 
 
 def nodefile(text: str) -> tuple[tuple[str, int], ...]:
@@ -120,7 +122,7 @@ def flux_resources(text: str, job: str) -> Allocation:
         nodes += [(name, int(words[2]) // int(words[1])) for name in expand_hosts(words[0], "flux resource list")]
     if not nodes:
         raise EnvironmentProblem("flux resource list names no node: give -n and --hosts")
-    return Allocation(FLUX, job, tuple(dict(nodes).items()), asked=False)
+    return Allocation(FLUX.name, job, tuple(dict(nodes).items()), asked=False)
 
 
 def expand_hosts(text: str, source: str) -> list[str]:

@@ -15,23 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
+from omb_py.engine.rank.launcher_variables import BATCH_SYSTEMS, MANAGED, OPEN_MPI_ROOT, SLURM, in_interactive_step
 from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.launching.allocation import allocation
 from omb_py.orchestrate.launching.core_binding import Placement, Processors, bound_by_user, place, processors
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 
-_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Libraries that start threads of their own would compete with ranks for cores."""
 _PASSED = (CONTROL_VARIABLE, TOKEN_VARIABLE, *_ONE_THREAD, "PYTHONPATH")
-_MANAGED = tuple(
-    (
-        "SLURM_JOB_ID PBS_NODEFILE LSB_HOSTS LSB_DJOB_HOSTFILE PE_HOSTFILE COBALT_NODEFILE HYDRA_HOST_FILE "
-        "I_MPI_HYDRA_HOST_FILE OMPI_MCA_orte_default_hostfile PRTE_MCA_prte_default_hostfile"
-    ).split()
-)
-"""Variables through which mpiexec learns of other nodes by itself."""
 _HOST_WORDS = ("host", "hosts", "H", "hostfile", "hostlist", "machinefile", "machine", "f")
 _BIND_WORDS = ("bind-to", "map-by", "rank-by", "cpu-set", "cpu-list", "bind-to-core", "cpu-bind", "rankfile", "binding")
 
@@ -148,8 +141,9 @@ def context_of(where: Where) -> Context | None:
 
 def choose(context: Context) -> str:
     """The launcher that ``auto`` means: that of the Slurm or Flux allocation around us, else the library's mpiexec."""
-    for sign, name in (("SLURM_JOB_ID", "srun"), ("FLUX_URI", "flux")):
-        if sign in context.environ and not LAUNCHERS[name].missing(context):
+    for system in BATCH_SYSTEMS:
+        name = system.launcher
+        if name and system.sign in context.environ and not LAUNCHERS[name].missing(context):
             return name
     return "mpiexec"
 
@@ -174,7 +168,7 @@ def _slots(wanted: Wanted) -> list[str]:
 def _is_local(wanted: Wanted, context: Context) -> bool:
     if wanted.hosts:
         return all(host.split(":")[0] in ("localhost", "127.0.0.1") for host in wanted.hosts)
-    told = bound_by_user(wanted.extra, _HOST_WORDS) or any(name in context.environ for name in _MANAGED)
+    told = bound_by_user(wanted.extra, _HOST_WORDS) or any(name in context.environ for name in MANAGED)
     return not told
 
 
@@ -196,7 +190,7 @@ def _placement(wanted: Wanted, context: Context, local: bool) -> Placement:
 
 def _in_allocation(wanted: Wanted, context: Context) -> Wanted:
     """With the nodes that PBS or Flux gave to this job, of which an mpiexec need not know; Slurm's they all ask."""
-    if wanted.hosts or bound_by_user(wanted.extra, _HOST_WORDS) or "SLURM_JOB_ID" in context.environ:
+    if wanted.hosts or bound_by_user(wanted.extra, _HOST_WORDS) or SLURM.sign in context.environ:
         return wanted
     found = allocation(context.environ)
     if found is None or len(found.nodes) < 2:
@@ -208,9 +202,9 @@ def _mpiexec(wanted: Wanted, context: Context) -> LaunchCommand:
     wanted = _in_allocation(wanted, context)
     library = context.ask(context.python)
     found = find_mpiexec(library, context.environ, context.python)
-    if found.vendor == OPEN_MPI and context.root and any(context.environ.get(name) != "1" for name in _ROOT):
+    if found.vendor == OPEN_MPI and context.root and any(context.environ.get(name) != "1" for name in OPEN_MPI_ROOT):
         raise EnvironmentProblem(
-            f"Open MPI refuses to start as root. What to do: export {_ROOT[0]}=1 {_ROOT[1]}=1, "
+            f"Open MPI refuses to start as root. What to do: export {OPEN_MPI_ROOT[0]}=1 {OPEN_MPI_ROOT[1]}=1, "
             "or run as an ordinary user"
         )
     local = _is_local(wanted, context)
@@ -284,7 +278,7 @@ def _intel(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, 
 def _srun(wanted: Wanted, context: Context) -> LaunchCommand:
     srun = _which("srun", context) or "srun"
     options = ["-n", str(wanted.ranks), "--kill-on-bad-exit=1", "--export=ALL", "--input=none"]
-    if "SLURM_PTY_PORT" in context.environ:
+    if in_interactive_step(context.environ):
         options.append("--overlap")  # inside an interactive step, which holds the cores
     if wanted.hosts:
         names = [host.split(":")[0] for host in wanted.hosts]

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from omb_py.engine.rank.launcher_variables import on_one_host
 from omb_py.errors import OmbError
 from omb_py.orchestrate.running.collector import Collector
 from omb_py.orchestrate.running.joined_run import ADDRESS_FD, Job
@@ -43,7 +44,7 @@ def _collect(job: Job, descriptor: int) -> int:
     collector = Collector(run, launch, {"launcher": job.launcher, "command": []})
     spec: dict[str, Any] = spec_of(run, launch)
     try:
-        supervise(collector, spec, words=None, local=_one_host(), launcher=job.launcher, announce=announce)
+        supervise(collector, spec, words=None, local=on_one_host(os.environ), launcher=job.launcher, announce=announce)
     except OmbError:
         if run.request.part is not None:
             skips += unmeasured(launch, run, "the job ended before it was measured")
@@ -53,19 +54,6 @@ def _collect(job: Job, descriptor: int) -> int:
         finish(run)
         say_skipped(skips)
     return code_of(run, skips, known)
-
-
-def _one_host() -> bool:
-    """Whether the launcher says that all ranks are on this machine; when it does not say, ranks may be elsewhere."""
-    environ = os.environ
-    for local, world in (
-        ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
-        ("MPI_LOCALNRANKS", "PMI_SIZE"),
-        ("LOCAL_WORLD_SIZE", "WORLD_SIZE"),
-    ):
-        if local in environ and world in environ:
-            return environ[local] == environ[world]
-    return environ.get("SLURM_NNODES") == "1"
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from omb_py.engine.program.benchmark import Needs
+from omb_py.engine.rank.launcher_variables import Joined
+from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.orchestrate.launching.launcher_detection import Joined, let_rank_0_speak
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.running.run import RunOutcome, new_run, unjoined

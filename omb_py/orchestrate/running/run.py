@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.allocation import allocation, ranks_for
-from omb_py.orchestrate.launching.launcher_detection import Joined, joined_environment
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, offers_of
 from omb_py.orchestrate.running.collector import Collector, Run, tool_facts

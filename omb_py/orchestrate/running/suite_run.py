@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.rank.launcher_variables import TASKS, joined_environment
 from omb_py.errors import (
     ENVIRONMENT,
     NEGATIVE,
@@ -21,16 +22,12 @@ from omb_py.errors import (
 )
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.allocation import allocation
-from omb_py.orchestrate.launching.launcher_detection import joined_environment
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import Progress, progress, remaining
 from omb_py.orchestrate.running.run import SIMULATED, finish, new_run, start, words
 from omb_py.orchestrate.suites.expand import Expanded, Ranks, Skip
-
-_ALLOCATED = ("SLURM_NTASKS", "PBS_NP", "LSB_DJOB_NUMPROC", "NSLOTS")
-"""Where batch systems say for how many tasks a job has room."""
 
 
 def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
@@ -45,7 +42,7 @@ def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ra
         return Ranks(joined.size, joined.size, given=True, only=True)
     if given is not None:
         return Ranks(given, given, given=True)
-    told = next((int(environ[name]) for name in _ALLOCATED if environ.get(name, "").isdigit()), None)
+    told = next((int(environ[name]) for name in TASKS if environ.get(name, "").isdigit()), None)
     if (found := allocation(environ)) is not None:
         told = found.ranks
     if told is None:

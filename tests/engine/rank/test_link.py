@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.engine.rank.link import LOST, Channel, Link, LinkRefused, LocalLink, environment_rank, split_address
+from omb_py.engine.rank.link import LOST, Channel, Link, LinkRefused, LocalLink, split_address
 
 
 class Server:
@@ -73,12 +73,6 @@ def test_a_rank_says_who_it_is_and_gets_the_spec(server: Server, monkeypatch: py
         pass
     assert message == {"type": "done"}
     link.close()
-
-
-def test_torchruns_rank_wins_over_that_of_the_batch_step_around_it() -> None:
-    around = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "RANK": "1", "WORLD_SIZE": "2"}
-    assert environment_rank(around) == (0, 1)
-    assert environment_rank({**around, "TORCHELASTIC_RUN_ID": "x"}) == (1, 2)
 
 
 def test_messages_of_many_threads_stay_whole(server: Server) -> None:
