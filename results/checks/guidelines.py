@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from scipy import special
-
 from omb_py.results.statistics.multiple_testing import holm
-from omb_py.results.statistics.t_test import Estimate, paired
+from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers, p_above, p_below
+from omb_py.results.statistics.t_test import paired
 
 Row = Mapping[str, Any]
 Verdict = Literal["VIOLATED", "HOLDS", "UNCLEAR", "WRONG"]
@@ -29,7 +28,6 @@ _SHOWN = 0.90
 """Interval of the ratio that is shown."""
 LOOK_TAG = "guideline_look"
 """Of a row: ``2/3``, the second of three looks."""
-MOST_LOOKS = 5
 Look = tuple[int, int]
 """Its number from 1, and how many were declared."""
 
@@ -129,8 +127,9 @@ def spent(alpha: float, look: Look) -> tuple[float, float]:
     >>> spent(0.01, (1, 1)), spent(0.01, (1, 3)), spent(0.01, (2, 3))
     ((0.01, 0.01), (0.0, 0.0033333333333333335), (0.005, 0.0033333333333333335))
     """
-    number, looks = look
-    return (alpha if looks == 1 else 0.0 if number == 1 else alpha / (looks - 1)), alpha / looks
+    number, looks = (min(part, GUIDELINE.most_rounds) for part in look)
+    last = min(number, looks) - 1
+    return GUIDELINE.spending(alpha, looks)[last], evenly(alpha, looks)[last]
 
 
 def by_look(rows: Iterable[Row]) -> dict[Look, list[Pair]]:
@@ -144,11 +143,11 @@ def by_look(rows: Iterable[Row]) -> dict[Look, list[Pair]]:
 
 def decide(looks: Mapping[Look, Sequence[Pair]], rules: Rules) -> list[Judged]:
     """Verdicts: of each cell that of the last look that measured it, by the launches of that look alone."""
-    found: dict[tuple[Any, ...], Judged] = {}
-    for look in sorted(looks):
-        for one in judge(looks[look], rules, look):
-            found[_cell(one.pair)] = one
-    return list(found.values())
+    measured = ((look, {_cell(pair): pair for pair in looks[look]}) for look in sorted(looks))
+    verdicts = last_answers(
+        measured, lambda look, pairs: dict(zip(pairs, judge(list(pairs.values()), rules, look), strict=True))
+    )
+    return list(verdicts.values())
 
 
 def _cell(pair: Pair) -> tuple[Any, ...]:
@@ -162,10 +161,11 @@ def judge(pairs: Sequence[Pair], rules: Rules, look: Look = (1, 1)) -> list[Judg
     part of the families.
     """
     estimates = [paired(*([math.log(us) for us in side] for side in (pair.right_us, pair.left_us))) for pair in pairs]
-    ps = [beyond(estimate, rules.delta) for estimate in estimates]
+    limit = math.log1p(rules.delta)
+    ps = [p_above(estimate, limit) for estimate in estimates]
     counted = [k for k, pair in enumerate(pairs) if not pair.wrong]
     adjusted = dict(zip(counted, holm([ps[k] for k in counted]), strict=True))
-    kept = dict(zip(counted, holm([within(estimates[k], rules.delta) for k in counted]), strict=True))
+    kept = dict(zip(counted, holm([p_below(estimates[k], limit) for k in counted]), strict=True))
     violated, holds = spent(rules.alpha, look)
     made = []
     for k, (pair, estimate) in enumerate(zip(pairs, estimates, strict=True)):
@@ -181,24 +181,6 @@ def judge(pairs: Sequence[Pair], rules: Rules, look: Look = (1, 1)) -> list[Judg
         holm_p, launches = adjusted.get(k, 1.0), len(pair.left_us)
         made.append(Judged(pair, verdict, *means, estimate.ratio, low, high, ps[k], holm_p, launches, look[0]))
     return made
-
-
-def beyond(estimate: Estimate, delta: float) -> float:
-    """One-sided p-value of "the ratio is at most 1 + delta". 1 where nothing is known of the spread."""
-    return _tail(estimate, estimate.difference - math.log1p(delta))
-
-
-def within(estimate: Estimate, delta: float) -> float:
-    """One-sided p-value of "the ratio is at least 1 + delta". 1 where nothing is known of the spread."""
-    return _tail(estimate, math.log1p(delta) - estimate.difference)
-
-
-def _tail(estimate: Estimate, over: float) -> float:
-    if estimate.freedom <= 0:
-        return 1.0
-    if estimate.error == 0:
-        return 0.0 if over > 0 else 1.0
-    return float(special.stdtr(estimate.freedom, -over / estimate.error))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from omb_py.results.statistics.multiple_testing import holm, spending
+from omb_py.results.statistics.multiple_testing import holm
+from omb_py.results.statistics.sequential import COMPARISON, last_answers
 from omb_py.results.statistics.t_test import Estimate, detectable, launches_needed, paired, welch
 
 Verdict = Literal["SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]
@@ -44,6 +45,11 @@ class Rules:
     def level(self) -> float:
         """Of the intervals that are printed."""
         return 1 - self.alpha
+
+    @property
+    def spending(self) -> tuple[float, ...]:
+        """What each look may spend of :attr:`alpha`."""
+        return COMPARISON.spending(self.alpha, self.looks)
 
     def tolerance(self, question: Question) -> float:
         """Of a question, as a difference of logs."""
@@ -136,28 +142,27 @@ def judge(cells: Sequence[Sequence[Look]], rules: Rules) -> list[Judged]:
     Returns:
         One entry a cell, in the same order; a cell without a look has no answers.
     """
-    spent = spending(rules.alpha, rules.looks)
+    questions = [(i, q) for i, looks in enumerate(cells) if looks for q in _questions(looks[0])]
+    measured = (
+        (number, {(i, q): cells[i][number - 1] for i, q in questions if len(cells[i]) >= number})
+        for number in range(1, rules.looks + 1)
+    )
+    answers = last_answers(measured, lambda number, family: _answers(family, rules, number), lambda one: one.flagged)
     judged = [Judged() for _ in cells]
-    open_questions = [(i, q) for i, looks in enumerate(cells) if looks for q in _questions(looks[0])]
-    for number, alpha in enumerate(spent, 1):
-        family = {(i, q): cells[i][number - 1] for i, q in open_questions if len(cells[i]) >= number}
-        more = number < rules.looks
-        answers = _answers(family, rules, number, alpha, more)
-        for (i, question), answer in answers.items():
-            judged[i].answers[question] = answer
-        open_questions = [key for key, answer in answers.items() if answer.flagged]
+    for (i, question), answer in answers.items():
+        judged[i].answers[question] = answer
     return judged
 
 
 Key = tuple[int, Question]
 
 
-def _answers(family: Mapping[Key, Look], rules: Rules, number: int, alpha: float, more: bool) -> dict[Key, Answer]:
+def _answers(family: Mapping[Key, Look], rules: Rules, number: int) -> dict[Key, Answer]:
     estimates = {key: _estimate(look, key[1]) for key, look in family.items()}
     adjusted = dict(zip(estimates, holm([e.p for _, e in estimates.values()]), strict=True))
     size = max(1, len(family))
     return {
-        key: _answer(key[1], family[key], statistic, estimate, adjusted[key], rules, number, alpha, more, size)
+        key: _answer(key[1], family[key], statistic, estimate, adjusted[key], rules, number, size)
         for key, (statistic, estimate) in estimates.items()
     }
 
@@ -191,10 +196,10 @@ def _answer(
     adjusted: float,
     rules: Rules,
     number: int,
-    alpha: float,
-    more: bool,
     size: int,
 ) -> Answer:
+    spending = rules.spending
+    alpha = spending[number - 1]
     tolerance = rules.tolerance(question)
     large = abs(estimate.difference) >= tolerance
     suspicious = large and estimate.p <= rules.screen
@@ -204,7 +209,7 @@ def _answer(
     elif _inside(estimate, tolerance):
         verdict = "SAME"
     # what the last look would ask of one question among as many
-    level = (alpha or rules.alpha / max(1, rules.looks - 1)) / size
+    level = spending[-1] / size
     change = math.exp(max(abs(estimate.difference), tolerance))
     low, high = estimate.interval(rules.level)
     return Answer(
@@ -223,7 +228,7 @@ def _answer(
         estimate.paired,
         detectable(estimate, level, rules.power),
         launches_needed(estimate, change, level, rules.power) if verdict == "UNCLEAR" else None,
-        flagged=more and suspicious and verdict not in ("SLOWER", "FASTER"),
+        flagged=number < rules.looks and suspicious and verdict not in ("SLOWER", "FASTER"),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from omb_py.results.compare.judge import Launched, Look
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
-from omb_py.results.statistics.multiple_testing import MOST_LOOKS
+from omb_py.results.statistics.sequential import COMPARISON
 from omb_py.results.store.keys import COMPARED
 
 Row = Mapping[str, Any]
@@ -245,7 +245,7 @@ def looks_of(rows: Iterable[Row]) -> int:
 
 def _counted(row: Row, tag: str) -> int:
     text = dict(row.get("tags") or {}).get(tag, "1")
-    return min(int(text), MOST_LOOKS) if text.isdecimal() and int(text) > 0 else 1
+    return min(int(text), COMPARISON.most_rounds) if text.isdecimal() and int(text) > 0 else 1
 
 
 Dated = dict[tuple[str, str, int], Launched]

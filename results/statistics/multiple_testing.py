@@ -1,10 +1,8 @@
-"""Many hypotheses, several looks: how often anything is called a change by chance. Derived in docs/statistics.md."""
+"""Many hypotheses at once: how often any of them is rejected by chance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-MOST_LOOKS = 3
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -19,19 +17,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(order) - place) * p_values[i]))
         adjusted[i] = largest
     return adjusted
-
-
-def spending(alpha: float, looks: int) -> tuple[float, ...]:
-    """The part of `alpha` that each look may spend, declared before the first launch.
-
-    A single look spends all. Of several, the first spends nothing: it only chooses what is measured again, and the
-    later ones, on fresh launches each, share alpha. Raises ValueError outside 1 to :data:`MOST_LOOKS`.
-
-    >>> spending(0.01, 3)
-    (0.0, 0.005, 0.005)
-    """
-    if not 1 <= looks <= MOST_LOOKS:
-        raise ValueError(f"looks are 1 to {MOST_LOOKS}, not {looks}")
-    if looks == 1:
-        return (alpha,)
-    return (0.0, *[alpha / (looks - 1)] * (looks - 1))

@@ -294,11 +294,13 @@ def _is_benchmark(name: str) -> bool:
 
 def _rules(given: dict[str, Any], looks: int | None = None) -> Any:
     from omb_py.results.compare.judge import Rules
-    from omb_py.results.statistics.multiple_testing import MOST_LOOKS
+    from omb_py.results.statistics.sequential import COMPARISON
 
     looks = given["looks"] if looks is None else looks
-    if looks > MOST_LOOKS:
-        raise UsageError(f"--looks {looks}: at most {MOST_LOOKS}, since every look is one more chance of a false alarm")
+    if looks > COMPARISON.most_rounds:
+        raise UsageError(
+            f"--looks {looks}: at most {COMPARISON.most_rounds}, since every look is one more chance of a false alarm"
+        )
     return Rules(delta=given["delta"], tail_delta=given["tail_delta"], looks=looks)
 
 

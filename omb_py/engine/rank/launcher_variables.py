@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 Environment = Mapping[str, str]
@@ -205,14 +206,14 @@ BATCH_SYSTEMS: Final[tuple[BatchSystem, ...]] = (
 )
 
 MANAGED: Final = tuple(
-    name
-    for names in (*(b.read_by_mpiexec for b in BATCH_SYSTEMS), *(launcher.hosts for launcher in LAUNCHERS))
-    for name in names
+    chain(*(system.read_by_mpiexec for system in BATCH_SYSTEMS), *(launcher.hosts for launcher in LAUNCHERS))
 )
 """Variables through which mpiexec learns of other nodes by itself."""
 TASKS: Final = tuple(name for system in BATCH_SYSTEMS for name in system.tasks)
 """Variables in which batch systems say for how many tasks a job has room."""
-PREFIXES: Final = tuple(dict.fromkeys(p for entry in (*LAUNCHERS, *BATCH_SYSTEMS) for p in entry.prefixes))
+PREFIXES: Final = tuple(
+    chain(*(launcher.prefixes for launcher in LAUNCHERS), *(system.prefixes for system in BATCH_SYSTEMS))
+)
 """What the names of these variables begin with."""
 OPEN_MPI_ROOT: Final = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 """Both must be 1 before Open MPI's mpiexec starts ranks as root."""

@@ -17,8 +17,9 @@ from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import SIMULATED, new_run, start
-from omb_py.results.checks.guidelines import LOOK_TAG, MOST_LOOKS, Rules
+from omb_py.results.checks.guidelines import LOOK_TAG, Rules
 from omb_py.results.formats.guideline_forms import Report, report_of
+from omb_py.results.statistics.sequential import GUIDELINE
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
 
 DEFAULT_LAUNCHES = 10
@@ -93,8 +94,8 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
         raise UsageError(
             f"--launches {request.launches}: one launch says nothing about the next: --launches {DEFAULT_LAUNCHES}"
         )
-    if not 1 <= rules.looks <= MOST_LOOKS:
-        raise UsageError(f"--looks {rules.looks}: 1 to {MOST_LOOKS}")
+    if not 1 <= rules.looks <= GUIDELINE.most_rounds:
+        raise UsageError(f"--looks {rules.looks}: 1 to {GUIDELINE.most_rounds}")
     if len(request.backends) > 1:
         raise UsageError(f"guidelines are checked on one backend at a time, not {', '.join(request.backends)}")
     joined = joined_environment(os.environ)
@@ -116,7 +117,7 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
     number = 0
     for look in range(1, rules.looks + 1):
         run.request = replace(shared, tags={**shared.tags, LOOK_TAG: f"{look}/{rules.looks}"})
-        chosen_now = [plan for _ in range(_times(look)) for plan in _of(plans, wanted)]
+        chosen_now = [plan for _ in range(GUIDELINE.batches(look)) for plan in _of(plans, wanted)]
         if wanted is not None:
             run.note(f"look {look} of at most {rules.looks}: {len(wanted)} cells in {len(chosen_now)} more launches")
         middle = began + within_s / 2 if within_s and look < min(2, rules.looks) else until
@@ -126,11 +127,6 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
         if not wanted or (until and time.monotonic() > until):
             break
     return replace(report, skipped=skipped, run_id=run.run_id, seed=run.seed)
-
-
-def _times(look: int) -> int:
-    """How many times as many launches as the first look a look makes: 1, 1, 2, 4, …"""
-    return 1 << max(0, look - 2)
 
 
 def _of(plans: Sequence[LaunchPlan], wanted: set[tuple[str, int]] | None) -> list[LaunchPlan]:

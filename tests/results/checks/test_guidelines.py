@@ -13,9 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from omb_py.results.checks.guidelines import Pair, Rules, beyond, by_look, decide, judge, pairs_of, spent, within
+from omb_py.results.checks.guidelines import Pair, Rules, by_look, decide, judge, pairs_of, spent
 from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats import guideline_forms as forms
+from omb_py.results.statistics.sequential import p_above, p_below
 from omb_py.results.statistics.t_test import paired
 from tests.support.jenkins import violations
 
@@ -50,7 +51,7 @@ def test_the_test_is_scipys(launches: list[tuple[float, float]], delta: float) -
     logs = np.log(launches)
     difference = logs[:, 0] - logs[:, 1]
     assume(np.std(difference) > 1e-3)
-    found = beyond(paired(list(logs[:, 1]), list(logs[:, 0])), delta)
+    found = p_above(paired(list(logs[:, 1]), list(logs[:, 0])), math.log1p(delta))
     known = stats.ttest_1samp(difference, math.log1p(delta), alternative="greater").pvalue
     assert found == pytest.approx(known, rel=1e-6, abs=1e-12)
 
@@ -82,7 +83,8 @@ def test_a_family_at_the_limit_is_seldom_called_violated() -> None:
 def test_the_two_sides_of_a_limit_are_tested_alike(ratio: float, delta: float, launches: int) -> None:
     draw = np.random.default_rng(3).normal(math.log(ratio), 0.05, launches)
     estimate = paired([0.0] * launches, list(draw))
-    assert beyond(estimate, delta) + within(estimate, delta) == pytest.approx(1)
+    limit = math.log1p(delta)
+    assert p_above(estimate, limit) + p_below(estimate, limit) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3, 5])

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from omb_py.results.statistics.multiple_testing import holm, spending
+from omb_py.results.statistics.multiple_testing import holm
 
 values = st.lists(st.floats(0, 1), min_size=0, max_size=40)
 
@@ -38,12 +37,3 @@ def test_is_never_below_benjamini_hochberg(p: list[float]) -> None:
     # Holm controls more than the false discovery rate, so it can only be stricter than SciPy's correction for that
     known = stats.false_discovery_control(p)
     assert all(h >= k - 1e-12 for h, k in zip(holm(p), known, strict=True))
-
-
-def test_looks_share_alpha_and_the_first_only_chooses() -> None:
-    assert spending(0.01, 1) == (0.01,)
-    assert spending(0.01, 2) == (0.0, 0.01)
-    assert spending(0.01, 3) == (0.0, 0.005, 0.005)
-    for wrong in (0, 4):
-        with pytest.raises(ValueError, match="1 to 3"):
-            spending(0.01, wrong)

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.results.statistics.sequential import Rule, decide, settled, worst
+from omb_py.results.checks.guidelines import spent
+from omb_py.results.compare.judge import Rules
+from omb_py.results.statistics.sequential import (
+    ACCEPTANCE,
+    COMPARISON,
+    GUIDELINE,
+    Rule,
+    Scheme,
+    decide,
+    evenly,
+    last_answers,
+    p_above,
+    p_below,
+    settled,
+    worst,
+)
 from omb_py.results.statistics.t_test import Estimate, paired
 
 LOGS = st.lists(st.floats(-5, 5), min_size=1, max_size=9)
@@ -65,6 +81,59 @@ def test_never_the_best_of_several() -> None:
 def test_looks_share_the_error() -> None:
     assert Rule(3, 9).looks == 3 and Rule(3, 10).looks == 4 and Rule(1, 1).looks == 1
     assert Rule(3, 9, 0.97).spent == pytest.approx(0.01)
+
+
+@given(st.floats(1e-4, 0.5), st.integers(1, 5))
+def test_what_is_spent_is_what_the_page_says(alpha: float, rounds: int) -> None:
+    """docs/statistics.md: the same numbers to the last digit."""
+    fresh = (alpha,) if rounds == 1 else (0.0, *[alpha / (rounds - 1)] * (rounds - 1))
+    if rounds <= 3:
+        assert Rules(alpha=alpha, looks=rounds).spending == fresh
+    for number in range(1, rounds + 1):
+        assert spent(alpha, (number, rounds)) == (fresh[number - 1], alpha / rounds)
+    assert Rule(2, 2 * rounds, 1 - alpha).spent == (1 - (1 - alpha)) / rounds
+
+
+@given(st.sampled_from([COMPARISON, GUIDELINE, ACCEPTANCE]), st.floats(1e-4, 0.5), st.integers(1, 3))
+def test_no_scheme_spends_more_than_there_is(scheme: Scheme, alpha: float, rounds: int) -> None:
+    parts = scheme.spending(alpha, rounds)
+    assert len(parts) == rounds and math.fsum(parts) == pytest.approx(alpha)
+    assert not (scheme.fresh and rounds > 1) or parts[0] == 0, "the first round only chooses"
+    assert math.fsum(evenly(alpha, rounds)) == pytest.approx(alpha)
+
+
+def test_rounds_are_as_many_as_declared() -> None:
+    for scheme, most in ((COMPARISON, 3), (GUIDELINE, 5)):
+        for wrong in (0, most + 1):
+            with pytest.raises(ValueError, match=f"1 to {most}"):
+                scheme.spending(0.01, wrong)
+    assert [GUIDELINE.batches(number) for number in range(1, 6)] == [1, 1, 2, 4, 8]
+    assert [COMPARISON.batches(number) for number in range(1, 4)] == [1, 1, 1]
+
+
+def test_the_last_round_that_judged_a_question_answers_it() -> None:
+    families = []
+
+    def judge(number: int, family: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+        families.append(sorted(family))
+        return {question: (number, launches) for question, launches in family.items()}
+
+    rounds = [(1, {"a": 10, "b": 11, "c": 12}), (2, {"a": 20, "b": 21}), (3, {"a": 30, "b": 31})]
+    answers = last_answers(rounds, judge, lambda answer: answer not in {(1, 11), (2, 20)})
+    assert answers == {"a": (2, 20), "b": (1, 11), "c": (1, 12)}
+    assert families == [["a", "b", "c"], ["a"], []]
+    assert last_answers(rounds, judge) == {"a": (3, 30), "b": (3, 31), "c": (1, 12)}
+
+
+@given(LOGS, LIMITS)
+def test_limits_and_p_values_say_the_same(logs: list[float], limit: float) -> None:
+    rule, estimate = Rule(), of(logs)
+    assume(estimate.error == 0 or estimate.error > 1e-9)  # rounding
+    decision = decide(estimate, limit, rule)
+    above, below = p_above(estimate, limit), p_below(estimate, limit)
+    assert above > rule.spent * (1 + 1e-6) or decision.word == "FAIL"
+    assert below > rule.spent * (1 + 1e-6) or decision.word == "PASS"
+    assert decision.word != "MARGINAL" or min(above, below) >= rule.spent * (1 - 1e-6)
 
 
 def test_worst_and_settled() -> None:
