@@ -129,18 +129,13 @@ def read_log(store: Path, part: Part, which: str) -> tuple[str, Log] | None:
         UsageError: there is no such run, it is of another suite or none of ``omb-py accept``, or it is still running.
     """
     from omb_py.results.store.paths import files
-    from omb_py.results.store.read import load_table, to_rows
 
-    run_id = stored_run(store, part, which, lambda tags: PHASE_TAG in tags)
-    if run_id is None:
-        if which == NEWEST:
-            return None
-        raise UsageError(f"run {which} was not begun by omb-py accept: omb-py run --resume goes on with it")
     columns = [name for name in schema.NAMES if name not in ("samples_us", "samples_avg_us")]
-    rows = to_rows(load_table(store, columns=columns, on_skip=lambda path, why: None, run_id=run_id))
-    rows.sort(key=lambda row: int(row["launch_index"]))
-    log = Log(log_of(store, run_id), min(str(row["started_at"]) for row in rows))
-    log.next_index = 1 + max(int(row["launch_index"]) for row in rows)
+    stored = stored_run(store, part, which, accepting=True, columns=columns)
+    if stored is None:
+        return None
+    run_id, rows = stored.run_id, stored.rows
+    log = Log(log_of(store, run_id), min(str(row["started_at"]) for row in rows), stored.next_launch)
     for row in rows:
         row["tags"] = dict(row["tags"] or {})
         row["parameters"] = dict(row["parameters"] or {})

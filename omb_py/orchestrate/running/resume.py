@@ -6,7 +6,7 @@ what is measured, so a cell whose options have changed since is measured again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,20 @@ class Progress:
     """Number of the next launch."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run that is to go on, as the store has it."""
+
+    run_id: str
+    rows: list[dict[str, Any]]
+    """In the order of their launches."""
+
+    @property
+    def next_launch(self) -> int:
+        """Number of the next launch."""
+        return 1 + max(int(row["launch_index"]) for row in self.rows)
+
+
 def suite_tags(part: Part) -> dict[str, str]:
     """The tags that all rows of a suite have."""
     return {SUITE_TAG: part.suite, HASH_TAG: part.digest}
@@ -50,44 +64,37 @@ def cell_key(launch: LaunchPlan, cell: Cell) -> str:
 
 
 def progress(store: Path, part: Part, which: str) -> Progress | None:
-    """What is stored of the run `which` (an id, its beginning, or :data:`NEWEST`), journals of the dead recovered.
-
-    Returns:
-        None for :data:`NEWEST` where the store has no run of this suite.
+    """What is stored of the run `which`; None for :data:`NEWEST` where the store has no run of this suite.
 
     Raises:
-        UsageError: there is no such run, it is of another suite or of another version of it, or it is still running.
+        UsageError: as :func:`stored_run`.
     """
-    from omb_py.results.store.read import load_table, to_rows
-
-    run_id = stored_run(store, part, which, lambda tags: ACCEPTED not in tags)
-    if run_id is None:
-        if which == NEWEST:
-            return None
-        raise UsageError(f"run {which} was begun by omb-py accept: omb-py accept --resume goes on with it")
-    mine = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, run_id=run_id))
-    return Progress(
-        run_id,
-        frozenset(_key(row) for row in mine),
-        frozenset(_key(row) for row in mine if row["validated"] is False),
-        1 + max(int(row["launch_index"]) for row in mine),
-    )
+    stored = stored_run(store, part, which, accepting=False)
+    if stored is None:
+        return None
+    done = frozenset(key_of(row) for row in stored.rows)
+    wrong = frozenset(key_of(row) for row in stored.rows if row["validated"] is False)
+    return Progress(stored.run_id, done, wrong, stored.next_launch)
 
 
-def stored_run(store: Path, part: Part, which: str, ours: Callable[[Mapping[str, str]], bool]) -> str | None:
-    """The id of a suite's run in the store, journals of the dead recovered.
+def stored_run(
+    store: Path, part: Part, which: str, *, accepting: bool, columns: Sequence[str] = ()
+) -> StoredRun | None:
+    """The run of a suite that is to go on, journals of the dead recovered.
 
     Args:
         store: the folder.
         part: of the suite.
         which: an id, its beginning, or :data:`NEWEST`.
-        ours: whether rows with such tags are of the command that asks.
+        accepting: ``omb-py accept`` goes on; else ``omb-py run``. Neither goes on with a run of the other.
+        columns: further columns of the rows.
 
     Returns:
-        None where there is none that is `ours`.
+        None for :data:`NEWEST` where there is none.
 
     Raises:
-        UsageError: there is no such run, it is of another suite or of another version of it, or it is still running.
+        UsageError: there is no such run, it is of another suite or of another version of it, the other command began
+            it, or it is still running.
     """
     from omb_py.results.store.read import load_table, to_rows
     from omb_py.results.store.recovery import recover
@@ -103,13 +110,19 @@ def stored_run(store: Path, part: Part, which: str, ours: Callable[[Mapping[str,
     of_suite = [row for row in rows if suite_tags(part).items() <= dict(row["tags"] or {}).items()]
     if not of_suite and which != NEWEST:
         raise UsageError(_of_another(wanted["run_id"], part, rows))
-    mine = [row for row in of_suite if ours(dict(row["tags"]))]
-    if not mine:
+    mine = [row for row in of_suite if (ACCEPTED in dict(row["tags"])) is accepting]
+    if not mine and which == NEWEST:
         return None
+    if not mine:
+        begun, command = ("was not begun", "run") if accepting else ("was begun", "accept")
+        raise UsageError(f"run {which} {begun} by omb-py accept: omb-py {command} --resume goes on with it")
     run_id = str(max(mine, key=lambda row: (row["started_at"], row["run_id"]))["run_id"])
     if any(launch.startswith(f"{run_id}-") for launch in alive):
         raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")
-    return run_id
+    every = list(dict.fromkeys((*_COLUMNS, *columns)))
+    rows = to_rows(load_table(store, columns=every, on_skip=_ignore, run_id=run_id))
+    rows.sort(key=lambda row: int(row["launch_index"]))
+    return StoredRun(run_id, rows)
 
 
 def remaining(launches: Sequence[LaunchPlan], known: Progress) -> list[LaunchPlan]:
@@ -123,7 +136,8 @@ def remaining(launches: Sequence[LaunchPlan], known: Progress) -> list[LaunchPla
     return left
 
 
-def _key(row: dict[str, Any]) -> str:
+def key_of(row: Mapping[str, Any]) -> str:
+    """The key of a row's cell (:func:`cell_key`)."""
     return str(dict(row["tags"])[CELL_TAG])
 
 
