@@ -11,7 +11,7 @@ from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import listed, plural
 from omb_py.results.analysis.series import WHO
 from omb_py.results.compare.cell_names import WORDS
-from omb_py.results.compare.match import LOOK_TAG, LOOKS_TAG, SIDE_TAG
+from omb_py.results.compare.match import ROUND_TAG, ROUNDS_TAG, SIDE_TAG
 from omb_py.results.store import schema
 from omb_py.results.store.keys import COMPARED
 
@@ -103,7 +103,7 @@ class Line:
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
 
-    The tags by which a comparison numbers its looks are left out, and its side too where the sides differ in library,
+    The tags by which a comparison numbers its rounds are left out, and its side too where the sides differ in library,
     version or binding: these tell no lines apart.
     """
     made = frame.copy(deep=False)
@@ -113,13 +113,13 @@ def prepared(frame: pd.DataFrame) -> pd.DataFrame:
         told = _told_apart(made)
         runs = made["run_id"] if "run_id" in made else [None] * len(made)
         made["tags"] = [
-            _map_text(_without(tags, _LOOKS if run in told else (*_LOOKS, SIDE_TAG)))
+            _map_text(_without(tags, _ROUNDS if run in told else (*_ROUNDS, SIDE_TAG)))
             for tags, run in zip(made["tags"], runs, strict=True)
         ]
     return made
 
 
-_LOOKS = (LOOK_TAG, LOOKS_TAG)
+_ROUNDS = (ROUND_TAG, ROUNDS_TAG)
 
 
 def _without(tags: Any, names: Sequence[str]) -> Any:

@@ -34,7 +34,7 @@ METHOD = (
     "The launch is the sample: a launch gives one number, the log of the named metric of the maximum over ranks.",
     "PASS when the pessimistic one-sided limit keeps the bound, FAIL when even the optimistic one breaks it, else "
     "MARGINAL: as many launches again, up to the maximum. All launches count; none is chosen, none is dropped.",
-    "The chance of an error is shared among the looks (Boole), and for FAIL also among all verdicts of the report, so "
+    "The chance of an error is shared among the rounds (Boole), and for FAIL also among all verdicts of the report, so "
     "that the chance of any FAIL of a machine that keeps all bounds is at most one minus the confidence.",
     "Derivation: docs/statistics.md, section Acceptance; format of the criteria: docs/accept.md.",
 )
@@ -286,8 +286,8 @@ def _checks(found: Verdicts) -> list[View]:
 
 
 def _incidents_text(found: Verdicts) -> str:
-    again = sum(len(one.looks) > 1 for one in found.verdicts)
-    what = f"{plural(len(found.incidents), 'incident')}; {plural(again, 'verdict')} took more than one look"
+    again = sum(len(one.rounds) > 1 for one in found.verdicts)
+    what = f"{plural(len(found.incidents), 'incident')}; {plural(again, 'verdict')} took more than one round"
     return f"{what}. None is hidden."
 
 
@@ -298,13 +298,13 @@ def _incidents(found: Verdicts) -> View:
 
 
 def _launches(found: Verdicts) -> View:
-    """Every launch of every verdict, in order, with what was said after each look."""
+    """Every launch of every verdict, in order, with what was said after each round."""
     rows = []
     for one in found.verdicts:
-        ends = {look.launches: (index, look) for index, look in enumerate(one.looks, 1)}
+        ends = {said.launches: (index, said) for index, said in enumerate(one.rounds, 1)}
         for place, (launch, value) in enumerate(one.values, 1):
             said = ends.get(place)
-            told = f"look {said[0]}: {said[1].word}" if said else ""
+            told = f"round {said[0]}: {said[1].word}" if said else ""
             rows.append((one.case.name, launch, place, launch_text(one, value), told))
     heads = ("criterion", "launch", "number", "measured", "said after it")
     return View("launches", f"all {plural(len(rows), 'number')}, retests too", "", None, **table(heads, rows))

@@ -42,7 +42,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Round:
     """What was said of a case after some launches."""
 
     launches: int
@@ -68,7 +68,7 @@ class Verdict:
     """The bound that is nearest, in the same terms."""
     values: tuple[tuple[str, float], ...] = ()
     """Launch and its number: every launch, retests too."""
-    looks: tuple[Look, ...] = ()
+    rounds: tuple[Round, ...] = ()
     note: str = ""
     """Why it is an ERROR, or what else should be known."""
     by_rule: bool = False
@@ -82,12 +82,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """One limit on one badness."""
+    """One limit on one log cost."""
 
     estimate: Estimate
     limit: float
     show: Callable[[float], float]
-    """From badness to the number that is shown."""
+    """From the log cost to the number that is shown."""
 
 
 class CannotJudge(Exception):
@@ -102,20 +102,20 @@ def judge(case: Case, found: Evidence, rule: Rule, questions: int, before: Verdi
         found: everything that was measured.
         rule: as declared.
         questions: cases of the report.
-        before: the verdict after the look before, whose looks are kept.
+        before: the verdict after the round before, whose rounds are kept.
     """
-    looks = before.looks if before else ()
+    rounds = before.rounds if before else ()
     try:
         if case.cell in found.missing and not found.alone.get(case.cell):
             raise CannotJudge(found.missing[case.cell])
         asked, values, note = _ASK[case.criterion.source](case, found)
     except CannotJudge as why:
-        return Verdict(case, "ERROR", looks=looks, note=str(why))
+        return Verdict(case, "ERROR", rounds=rounds, note=str(why))
     answers = [(one, decide(one.estimate, one.limit, rule, questions)) for one in asked]
     word = worst(answer.word for _, answer in answers)
     one, decision = next(pair for pair in answers if pair[1].word == word)
     low, high = sorted(one.show(x) for x in (decision.optimistic, decision.pessimistic))
-    look = Look(len(values), word, low, high)
+    latest = Round(len(values), word, low, high)
     lost = found.missing.get(case.cell)
     if lost:
         note = "; ".join(filter(None, [note, f"not every launch measured it: {lost}"]))
@@ -128,7 +128,7 @@ def judge(case: Case, found: Evidence, rule: Rule, questions: int, before: Verdi
         case.criterion.source != "contract",
         one.show(one.limit),
         values,
-        (*looks, look),
+        (*rounds, latest),
         note,
     )
 
@@ -167,37 +167,39 @@ def _rows(case: Case, taken: Mapping[str, dict[int, list[Row]]], what: str = "")
     return found
 
 
-def _badness(case: Case, row: Row) -> float:
+def _row_cost(case: Case, row: Row) -> float:
     """Of a row, by its metric. Raises CannotJudge where the row has no such number."""
     metric = METRICS[case.criterion.metric]
     value = metric.read(row)
     if value is None or (value <= 0 and metric.dimension != "share"):
         why = "too few samples, or nothing was timed"
         raise CannotJudge(f"launch {row['launch_id']} has no {metric.name}: {why}")
-    return _bad(value, case)
+    return _log_cost(value, case)
 
 
-def _bad(value: float, case: Case) -> float:
+def _log_cost(value: float, case: Case) -> float:
     metric = METRICS[case.criterion.metric]
     log = math.log1p(value / 100) if metric.dimension == "share" else math.log(value)
     return log if metric.better == "less" else -log
 
 
-def _good(badness: float, case: Case) -> float:
-    """The number of a badness: the inverse of :func:`_bad`."""
+def _value_of(cost: float, case: Case) -> float:
+    """The number of a log cost: the inverse of :func:`_log_cost`."""
     metric = METRICS[case.criterion.metric]
-    log = badness if metric.better == "less" else -badness
+    log = cost if metric.better == "less" else -cost
     power = math.exp(log) if log < 700 else math.inf
     return 100 * (power - 1) if metric.dimension == "share" else power
 
 
 def _of_turn(case: Case, rows: Sequence[Row]) -> float:
-    """The badness of a launch: of a soak the mean over its passes."""
-    return math.fsum(_badness(case, row) for row in rows) / len(rows)
+    """The log cost of a launch: of a soak the mean over its passes."""
+    return math.fsum(_row_cost(case, row) for row in rows) / len(rows)
 
 
 def _shown(case: Case, times: Times) -> tuple[tuple[str, float], ...]:
-    return tuple((str(rows[0]["launch_id"]), _good(_of_turn(case, rows), case)) for _, rows in sorted(times.items()))
+    return tuple(
+        (str(rows[0]["launch_id"]), _value_of(_of_turn(case, rows), case)) for _, rows in sorted(times.items())
+    )
 
 
 def _logs(case: Case, times: Times) -> list[float]:
@@ -207,8 +209,8 @@ def _logs(case: Case, times: Times) -> list[float]:
 _Asked = tuple[list[_Question], tuple[tuple[str, float], ...], str]
 
 
-def _ratio(badness: float) -> float:
-    return math.exp(badness) if badness < 700 else math.inf
+def _ratio(cost: float) -> float:
+    return math.exp(cost) if cost < 700 else math.inf
 
 
 def _contract(case: Case, found: Evidence) -> _Asked:
@@ -218,13 +220,13 @@ def _contract(case: Case, found: Evidence) -> _Asked:
     bound = case.criterion.range_of(case.size)
     less = METRICS[case.criterion.metric].better == "less"
     asked = []
-    # the end on the bad side is a limit of the badness; the other one of what is too good to be true
+    # the end on the bad side is a limit of the log cost; the other one of what is too good to be true
     for end, bad in ((bound.high, less), (bound.low, not less)):
         if end is not None and bad:
-            asked.append(_Question(estimate, _bad(end, case), lambda x: _good(x, case)))
+            asked.append(_Question(estimate, _log_cost(end, case), lambda x: _value_of(x, case)))
         elif end is not None:
             turned = replace(estimate, difference=-estimate.difference)
-            asked.append(_Question(turned, -_bad(end, case), lambda x: _good(-x, case)))
+            asked.append(_Question(turned, -_log_cost(end, case), lambda x: _value_of(-x, case)))
     return asked, _shown(case, times), ""
 
 
@@ -309,7 +311,7 @@ def _interference(case: Case, found: Evidence) -> _Asked:
 
 def _drift(case: Case, found: Evidence) -> _Asked:
     times = _rows(case, found.alone)
-    series = [[_badness(case, row) for row in rows] for _, rows in sorted(times.items())]
+    series = [[_row_cost(case, row) for row in rows] for _, rows in sorted(times.items())]
     longest = max(series, key=len)
     if len(longest) < 3:
         raise CannotJudge(f"too few for a drift: {counted(len(longest), 'pass')}; 3 or more, with a longer repeat-for")

@@ -113,9 +113,9 @@ def launch_text(verdict: Verdict, value: float) -> str:
 
 
 def retests(verdict: Verdict) -> str:
-    """What was said after each look, and every launch behind it."""
-    looks = "; ".join(f"{look.word} after {counted(look.launches, 'launch')}" for look in verdict.looks)
-    return f"{looks}; all launches: {', '.join(launch_text(verdict, value) for _, value in verdict.values)}"
+    """What was said after each round, and every launch behind it."""
+    rounds = "; ".join(f"{one.word} after {counted(one.launches, 'launch')}" for one in verdict.rounds)
+    return f"{rounds}; all launches: {', '.join(launch_text(verdict, value) for _, value in verdict.values)}"
 
 
 def interval(verdict: Verdict) -> str:
@@ -140,7 +140,7 @@ def sentence(verdict: Verdict) -> str:
     told = [
         f"{number(verdict, verdict.measured)} ({interval(verdict)})",
         verdict.case.bound,
-        f"{counted(verdict.launches, 'launch')} in {counted(len(verdict.looks), 'look')}",
+        f"{counted(verdict.launches, 'launch')} in {counted(len(verdict.rounds), 'round')}",
     ]
     if far is not None:
         told.append(f"{100 * far:+.1f} % from the bound")
@@ -157,7 +157,7 @@ def preamble(found: Verdicts) -> list[str]:
         f"run {found.run_id} in {found.store}, {found.started_at}, {counted(found.launches, 'launch')}, "
         f"{found.seconds:.0f} s",
         f"{counted(len(found.hosts), 'node')}: {_listed(found.hosts)}; {_listed(found.libraries) or 'no library'}",
-        f"rule: {share_text(rule.confidence)} one-sided, {counted(rule.launches, 'launch')} a look, at most "
+        f"rule: {share_text(rule.confidence)} one-sided, {counted(rule.launches, 'launch')} a round, at most "
         f"{rule.most}; what is MARGINAL after that is "
         f"{'left so' if rule.undecided == 'marginal' else f'a {rule.undecided}'}",
     ]
@@ -234,6 +234,6 @@ def _verdict(one: Verdict) -> dict[str, Any]:
         "margin": margin(one),
         "by_rule": one.by_rule,
         "note": one.note or None,
-        "looks": [asdict(look) for look in one.looks],
+        "looks": [asdict(one) for one in one.rounds],
         "launches": [{"launch_id": launch, "value": value} for launch, value in one.values],
     }

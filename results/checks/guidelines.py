@@ -2,8 +2,8 @@
 
 Both sides of a guideline are measured in each launch, one after the other; the log ratio of their medians is what the
 launch says.  A guideline is violated where the mean of these logs is beyond log(1 + delta), and holds where it is under
-it, by one-sided t tests with Holm's correction.  Of several looks the first only finds what must be measured again, and
-every later one decides by launches of its own (docs/statistics.md, Guidelines).
+it, by one-sided t tests with Holm's correction.  Of several rounds the first only finds what must be measured again,
+and every later one decides by launches of its own (docs/statistics.md, Guidelines).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FAMILY = "guideline"
 SIDES = ("left", "right")
 _SHOWN = 0.90
 """Interval of the ratio that is shown."""
-LOOK_TAG = "guideline_look"
-"""Of a row: ``2/3``, the second of three looks."""
-Look = tuple[int, int]
+ROUND_TAG = "guideline_look"
+"""Of a row: ``2/3``, the second of three rounds."""
+Round = tuple[int, int]
 """Its number from 1, and how many were declared."""
 
 
@@ -40,7 +40,7 @@ class Rules:
     """Chance of any false VIOLATED in a report, and as much of any false HOLDS."""
     delta: float = 0.10
     """The left side may take longer by this part: smaller differences cost nobody anything."""
-    looks: int = 3
+    rounds: int = 3
     """At most so many; 1: all launches decide at once."""
 
 
@@ -83,8 +83,8 @@ class Judged:
     adjusted: float
     """By Holm over the report."""
     launches: int
-    """Of the look that decides."""
-    look: int = 1
+    """Of the round that decides."""
+    round: int = 1
 
     @property
     def lost_us(self) -> float:
@@ -121,31 +121,31 @@ def pairs_of(rows: Iterable[Row]) -> list[Pair]:
 _APART = ("backend", "library", "library_version", "binding", "device", "ranks", "nodes", "benchmark", "size_bytes")
 
 
-def spent(alpha: float, look: Look) -> tuple[float, float]:
-    """What a look may spend of `alpha`, on VIOLATED and on HOLDS; the first of several looks names no violation.
+def spent(alpha: float, place: Round) -> tuple[float, float]:
+    """What a round may spend of `alpha`, on VIOLATED and on HOLDS; the first of several rounds names no violation.
 
     >>> spent(0.01, (1, 1)), spent(0.01, (1, 3)), spent(0.01, (2, 3))
     ((0.01, 0.01), (0.0, 0.0033333333333333335), (0.005, 0.0033333333333333335))
     """
-    number, looks = (min(part, GUIDELINE.most_rounds) for part in look)
-    last = min(number, looks) - 1
-    return GUIDELINE.spending(alpha, looks)[last], evenly(alpha, looks)[last]
+    number, rounds = (min(part, GUIDELINE.most_rounds) for part in place)
+    last = min(number, rounds) - 1
+    return GUIDELINE.spending(alpha, rounds)[last], evenly(alpha, rounds)[last]
 
 
-def by_look(rows: Iterable[Row]) -> dict[Look, list[Pair]]:
-    """The pairs of stored rows (:func:`pairs_of`), by the look that they were measured in."""
-    found: dict[Look, list[Row]] = {}
+def by_round(rows: Iterable[Row]) -> dict[Round, list[Pair]]:
+    """The pairs of stored rows (:func:`pairs_of`), by the round that they were measured in."""
+    found: dict[Round, list[Row]] = {}
     for row in rows:
-        number, _, looks = dict(row.get("tags") or {}).get(LOOK_TAG, "1/1").partition("/")
-        found.setdefault((int(number), int(looks)), []).append(row)
-    return {look: pairs for look in sorted(found) if (pairs := pairs_of(found[look]))}
+        number, _, rounds = dict(row.get("tags") or {}).get(ROUND_TAG, "1/1").partition("/")
+        found.setdefault((int(number), int(rounds)), []).append(row)
+    return {place: pairs for place in sorted(found) if (pairs := pairs_of(found[place]))}
 
 
-def decide(looks: Mapping[Look, Sequence[Pair]], rules: Rules) -> list[Judged]:
-    """Verdicts: of each cell that of the last look that measured it, by the launches of that look alone."""
-    measured = ((look, {_cell(pair): pair for pair in looks[look]}) for look in sorted(looks))
+def decide(rounds: Mapping[Round, Sequence[Pair]], rules: Rules) -> list[Judged]:
+    """Verdicts: of each cell that of the last round that measured it, by the launches of that round alone."""
+    measured = ((place, {_cell(pair): pair for pair in rounds[place]}) for place in sorted(rounds))
     verdicts = last_answers(
-        measured, lambda look, pairs: dict(zip(pairs, judge(list(pairs.values()), rules, look), strict=True))
+        measured, lambda place, pairs: dict(zip(pairs, judge(list(pairs.values()), rules, place), strict=True))
     )
     return list(verdicts.values())
 
@@ -154,8 +154,8 @@ def _cell(pair: Pair) -> tuple[Any, ...]:
     return pair.name, pair.size_bytes, *(pair.row.get(name) for name in _APART)
 
 
-def judge(pairs: Sequence[Pair], rules: Rules, look: Look = (1, 1)) -> list[Judged]:
-    """Verdicts of one look, in the order of `pairs`, each with at least one launch.
+def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Judged]:
+    """Verdicts of one round, in the order of `pairs`, each with at least one launch.
 
     One launch says nothing of the next: its ratio is shown, and its verdict is UNCLEAR. What left wrong bytes is no
     part of the families.
@@ -166,7 +166,7 @@ def judge(pairs: Sequence[Pair], rules: Rules, look: Look = (1, 1)) -> list[Judg
     counted = [k for k, pair in enumerate(pairs) if not pair.wrong]
     adjusted = dict(zip(counted, holm([ps[k] for k in counted]), strict=True))
     kept = dict(zip(counted, holm([p_below(estimates[k], limit) for k in counted]), strict=True))
-    violated, holds = spent(rules.alpha, look)
+    violated, holds = spent(rules.alpha, place)
     made = []
     for k, (pair, estimate) in enumerate(zip(pairs, estimates, strict=True)):
         low, high = estimate.interval(_SHOWN)
@@ -179,7 +179,7 @@ def judge(pairs: Sequence[Pair], rules: Rules, look: Look = (1, 1)) -> list[Judg
             verdict = "HOLDS"
         means = _mean(pair.left_us), _mean(pair.right_us)
         holm_p, launches = adjusted.get(k, 1.0), len(pair.left_us)
-        made.append(Judged(pair, verdict, *means, estimate.ratio, low, high, ps[k], holm_p, launches, look[0]))
+        made.append(Judged(pair, verdict, *means, estimate.ratio, low, high, ps[k], holm_p, launches, place[0]))
     return made
 
 

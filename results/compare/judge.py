@@ -38,7 +38,7 @@ class Rules:
     """p-value of a single question, without correction, up to which a cell is measured again."""
     power: float = 0.8
     """For the smallest detectable change, and the launches needed."""
-    looks: int = 1
+    rounds: int = 1
     """How often fresh launches may be looked at."""
 
     @property
@@ -48,8 +48,8 @@ class Rules:
 
     @property
     def spending(self) -> tuple[float, ...]:
-        """What each look may spend of :attr:`alpha`."""
-        return COMPARISON.spending(self.alpha, self.looks)
+        """What each round may spend of :attr:`alpha`."""
+        return COMPARISON.spending(self.alpha, self.rounds)
 
     def tolerance(self, question: Question) -> float:
         """Of a question, as a difference of logs."""
@@ -68,7 +68,7 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Round:
     """The launches of a cell that are judged together. Paired: number k of either side ran next to the other's."""
 
     base: tuple[Launched, ...]
@@ -78,7 +78,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The verdict on one question of one cell, from the last look at it."""
+    """The verdict on one question of one cell, from the last round that asked it."""
 
     verdict: Verdict
     statistic: str
@@ -93,13 +93,13 @@ class Answer:
     p: float
     """Of this question alone."""
     adjusted: float
-    """By Holm over the family of the look."""
+    """By Holm over the family of the round."""
     alpha: float
-    """What the look could spend."""
-    look: int
+    """What the round could spend."""
+    round: int
     """From 1."""
     launches: tuple[int, int]
-    """Of each side, in that look."""
+    """Of each side, in that round."""
     paired: bool
     detectable: float
     """Smallest change that is found, as a ratio over 1."""
@@ -122,7 +122,7 @@ class Judged:
 
     @property
     def flagged(self) -> bool:
-        """Measure it again, if looks are left."""
+        """Measure it again, if rounds are left."""
         return any(answer.flagged for answer in self.answers.values())
 
     @property
@@ -131,21 +131,21 @@ class Judged:
         return any(answer.verdict in ("SLOWER", "FASTER") for answer in self.answers.values())
 
 
-def judge(cells: Sequence[Sequence[Look]], rules: Rules) -> list[Judged]:
+def judge(cells: Sequence[Sequence[Round]], rules: Rules) -> list[Judged]:
     """Verdicts on the cells of one report.
 
     Args:
-        cells: for each cell its looks, in order; those that were not measured again have fewer. A side without a
-            launch is no look.
+        cells: for each cell its rounds, in order; those that were not measured again have fewer. A side without a
+            launch is no round.
         rules: as declared.
 
     Returns:
-        One entry a cell, in the same order; a cell without a look has no answers.
+        One entry a cell, in the same order; a cell without a round has no answers.
     """
-    questions = [(i, q) for i, looks in enumerate(cells) if looks for q in _questions(looks[0])]
+    questions = [(i, q) for i, rounds in enumerate(cells) if rounds for q in _questions(rounds[0])]
     measured = (
         (number, {(i, q): cells[i][number - 1] for i, q in questions if len(cells[i]) >= number})
-        for number in range(1, rules.looks + 1)
+        for number in range(1, rules.rounds + 1)
     )
     answers = last_answers(measured, lambda number, family: _answers(family, rules, number), lambda one: one.flagged)
     judged = [Judged() for _ in cells]
@@ -157,8 +157,8 @@ def judge(cells: Sequence[Sequence[Look]], rules: Rules) -> list[Judged]:
 Key = tuple[int, Question]
 
 
-def _answers(family: Mapping[Key, Look], rules: Rules, number: int) -> dict[Key, Answer]:
-    estimates = {key: _estimate(look, key[1]) for key, look in family.items()}
+def _answers(family: Mapping[Key, Round], rules: Rules, number: int) -> dict[Key, Answer]:
+    estimates = {key: _estimate(measured, key[1]) for key, measured in family.items()}
     adjusted = dict(zip(estimates, holm([e.p for _, e in estimates.values()]), strict=True))
     size = max(1, len(family))
     return {
@@ -167,21 +167,21 @@ def _answers(family: Mapping[Key, Look], rules: Rules, number: int) -> dict[Key,
     }
 
 
-def _has_medians(look: Look) -> bool:
-    return all(launch.median_us is not None for launch in (*look.base, *look.new))
+def _has_medians(measured: Round) -> bool:
+    return all(launch.median_us is not None for launch in (*measured.base, *measured.new))
 
 
-def _questions(look: Look) -> tuple[Question, ...]:
-    return QUESTIONS if _has_medians(look) else ("median",)
+def _questions(measured: Round) -> tuple[Question, ...]:
+    return QUESTIONS if _has_medians(measured) else ("median",)
 
 
-def _estimate(look: Look, question: Question) -> tuple[str, Estimate]:
-    statistic = "median" if _has_medians(look) else "mean"
+def _estimate(measured: Round, question: Question) -> tuple[str, Estimate]:
+    statistic = "median" if _has_medians(measured) else "mean"
     if question == "tail":
-        whole = all(launch.p99_us is not None for launch in (*look.base, *look.new))
+        whole = all(launch.p99_us is not None for launch in (*measured.base, *measured.new))
         statistic = "p99" if whole else "mean"
-    compare = paired if look.paired else welch
-    return statistic, compare(_logs(look.base, statistic), _logs(look.new, statistic))
+    compare = paired if measured.paired else welch
+    return statistic, compare(_logs(measured.base, statistic), _logs(measured.new, statistic))
 
 
 def _logs(launches: Sequence[Launched], statistic: str) -> list[float]:
@@ -190,7 +190,7 @@ def _logs(launches: Sequence[Launched], statistic: str) -> list[float]:
 
 def _answer(
     question: Question,
-    look: Look,
+    measured: Round,
     statistic: str,
     estimate: Estimate,
     adjusted: float,
@@ -208,15 +208,15 @@ def _answer(
         verdict = "SLOWER" if estimate.difference > 0 else "FASTER"
     elif _inside(estimate, tolerance):
         verdict = "SAME"
-    # what the last look would ask of one question among as many
+    # what the last round would ask of one question among as many
     level = spending[-1] / size
     change = math.exp(max(abs(estimate.difference), tolerance))
     low, high = estimate.interval(rules.level)
     return Answer(
         verdict,
         statistic,
-        _mean(look.base, statistic),
-        _mean(look.new, statistic),
+        _mean(measured.base, statistic),
+        _mean(measured.new, statistic),
         estimate.ratio,
         low,
         high,
@@ -228,7 +228,7 @@ def _answer(
         estimate.paired,
         detectable(estimate, level, rules.power),
         launches_needed(estimate, change, level, rules.power) if verdict == "UNCLEAR" else None,
-        flagged=number < rules.looks and suspicious and verdict not in ("SLOWER", "FASTER"),
+        flagged=number < rules.rounds and suspicious and verdict not in ("SLOWER", "FASTER"),
     )
 
 

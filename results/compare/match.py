@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from omb_py.results.compare.judge import Launched, Look
+from omb_py.results.compare.judge import Launched, Round
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
 from omb_py.results.statistics.sequential import COMPARISON
 from omb_py.results.store.keys import COMPARED
@@ -15,10 +15,10 @@ Row = Mapping[str, Any]
 Side = Literal["BASE", "NEW"]
 SIDES: tuple[Side, Side] = ("BASE", "NEW")
 
-LOOK_TAG = "compare_look"
-"""Of a row that was measured by a comparison: in which look, from 1."""
-LOOKS_TAG = "compare_looks"
-"""How many looks were declared."""
+ROUND_TAG = "compare_look"
+"""Of a row that was measured by a comparison: in which round, from 1."""
+ROUNDS_TAG = "compare_looks"
+"""How many rounds were declared."""
 SIDE_TAG = "compare_side"
 SOURCE = "source"
 _KEY = "comparability_key"
@@ -66,7 +66,7 @@ class Cell:
     base: Row
     """One row of BASE, for what the cell is called."""
     new: Row
-    looks: tuple[Look, ...]
+    rounds: tuple[Round, ...]
     statistic: str = "median"
     """Of imported rows, which have no samples, ``mean``: the printed numbers are compared."""
     limited: bool = False
@@ -216,16 +216,16 @@ def _hashable(value: Any) -> Any:
 
 def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
     statistic = next((found for row in (*base, *new) if (found := statistic_of(row))), "median")
-    looks = []
-    for number in sorted({look_of(row) for row in base} & {look_of(row) for row in new}):
+    rounds = []
+    for number in sorted({round_of(row) for row in base} & {round_of(row) for row in new}):
         launches = {
-            side: _launches([row for row in rows if look_of(row) == number])
+            side: _launches([row for row in rows if round_of(row) == number])
             for side, rows in zip(SIDES, (base, new), strict=True)
         }
         if all(launches.values()):
-            looks.append(_ordered(launches["BASE"], launches["NEW"], may_pair=_all_ours((*base, *new))))
+            rounds.append(_ordered(launches["BASE"], launches["NEW"], may_pair=_all_ours((*base, *new))))
     limited = any(row.get("sync_limited") for row in (*base, *new))
-    return Cell(base[0], new[0], tuple(looks), statistic, limited)
+    return Cell(base[0], new[0], tuple(rounds), statistic, limited)
 
 
 def _all_ours(rows: Sequence[Row]) -> bool:
@@ -233,14 +233,14 @@ def _all_ours(rows: Sequence[Row]) -> bool:
     return all(row.get(SOURCE) == OURS for row in rows)
 
 
-def look_of(row: Row) -> int:
-    """In which look of a comparison a row was measured, from 1."""
-    return _counted(row, LOOK_TAG)
+def round_of(row: Row) -> int:
+    """In which round of a comparison a row was measured, from 1."""
+    return _counted(row, ROUND_TAG)
 
 
-def looks_of(rows: Iterable[Row]) -> int:
-    """How many looks were declared for a comparison that is stored; 1 where none was."""
-    return max((_counted(row, LOOKS_TAG) for row in rows), default=1)
+def rounds_of(rows: Iterable[Row]) -> int:
+    """How many rounds were declared for a comparison that is stored; 1 where none was."""
+    return max((_counted(row, ROUNDS_TAG) for row in rows), default=1)
 
 
 def _counted(row: Row, tag: str) -> int:
@@ -273,9 +273,9 @@ def from_row(row: Row) -> Launched | None:
     return Launched(time, mean if mean and mean > 0 else time, p99 if p99 and p99 > 0 else None)
 
 
-def _ordered(base: Dated, new: Dated, may_pair: bool) -> Look:
-    """A look: paired where, in order of time, each two launches are one of either side."""
+def _ordered(base: Dated, new: Dated, may_pair: bool) -> Round:
+    """A round: paired where, in order of time, each two launches are one of either side."""
     in_time = sorted([(key, "BASE") for key in base] + [(key, "NEW") for key in new])
     couples = [{side for _, side in in_time[k : k + 2]} for k in range(0, len(in_time), 2)]
     interleaved = may_pair and len(base) == len(new) and all(len(couple) == 2 for couple in couples)
-    return Look(tuple(base[k] for k in sorted(base)), tuple(new[k] for k in sorted(new)), paired=interleaved)
+    return Round(tuple(base[k] for k in sorted(base)), tuple(new[k] for k in sorted(new)), paired=interleaved)

@@ -11,13 +11,14 @@ from typing import Any
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.compare.cell_names import namer
 from omb_py.results.compare.environment_diff import Difference, differences, say
-from omb_py.results.compare.judge import WORDS, Judged, Rules, judge
+from omb_py.results.compare.judge import WORDS, Answer, Judged, Rules, judge
 from omb_py.results.compare.match import SIDES, Cell, Matched, Row, match
 from omb_py.results.compare.select_launches import Launches
 from omb_py.results.formats.units import share_text
 from omb_py.results.statistics.launch_time import OURS
 
 COMPARE, AA = "compare", "aa"
+_JSON_NAMES = {"round": "look", "rounds": "looks"}
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ class Report:
 
     @property
     def questions(self) -> int:
-        """Size of the family in the first look."""
+        """Size of the family in the first round."""
         return sum(len(one.answers) for one in self.judged)
 
 
@@ -71,7 +72,7 @@ def overall(judged: Judged) -> str:
 def report_of(base: Launches, new: Launches, rules: Rules, kind: str = COMPARE) -> Report:
     """Compare two sets of launches."""
     matched = match(base.rows, new.rows)
-    judged = judge([cell.looks for cell in matched.cells], rules)
+    judged = judge([cell.rounds for cell in matched.cells], rules)
     rows = (base.rows[0], new.rows[0]) if base.rows and new.rows else None
     return Report(kind, base, new, matched, judged, rules, differences(base.provenances, new.provenances, rows))
 
@@ -137,14 +138,14 @@ def preamble(report: Report) -> list[str]:
 def closing(report: Report) -> list[str]:
     """The lines after the table."""
     rules, matched = report.rules, report.matched
-    looks = f", at most {rules.looks} looks" if rules.looks > 1 else ""
+    rounds = f", at most {rules.rounds} rounds" if rules.rounds > 1 else ""
     paired = {answer.paired for one in report.judged for answer in one.answers.values()}
     lines = [
         headline(report),
         *(f"  {line}" for line in by_benchmark(report)),
         f"NEW over BASE in time, {share_text(rules.level)} intervals; a change is one of {share_text(rules.delta)} or "
         f"more (tail {share_text(rules.tail_delta)}); Holm over {report.questions} questions at "
-        f"{share_text(rules.alpha)}{looks}",
+        f"{share_text(rules.alpha)}{rounds}",
     ]
     if False in paired:
         lines.append(
@@ -215,7 +216,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "run_id": report.run_id,
         "seed": report.seed,
         "sides": sides,
-        "rules": asdict(report.rules),
+        "rules": _fields(report.rules),
         "questions": report.questions,
         "differences": [asdict(d) for d in report.differences],
         "verdicts": {word: count for word, count in report.words.items() if count},
@@ -235,7 +236,7 @@ def _identity(row: Row) -> dict[str, Any]:
 
 
 def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
-    answers: dict[str, Any] = {str(question): asdict(answer) for question, answer in judged.answers.items()}
+    answers: dict[str, Any] = {str(question): _fields(answer) for question, answer in judged.answers.items()}
     return {
         **_identity(cell.base),
         "verdict": overall(judged),
@@ -243,6 +244,11 @@ def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
         "statistic": cell.statistic,
         **answers,
     }
+
+
+def _fields(value: Rules | Answer) -> dict[str, Any]:
+    """Fields by the names that scripts read: rounds were called looks."""
+    return {_JSON_NAMES.get(name, name): field for name, field in asdict(value).items()}
 
 
 def finite(value: Any) -> Any:

@@ -42,7 +42,7 @@ def row(one: Verdict) -> tuple[str, ...]:
 
 
 def _launches(one: Verdict) -> str:
-    return f"{one.launches}" + (f" (look {len(one.looks)})" if len(one.looks) > 1 else "")
+    return f"{one.launches}" + (f" (round {len(one.rounds)})" if len(one.rounds) > 1 else "")
 
 
 def to_json(found: Verdicts) -> str:
@@ -51,11 +51,11 @@ def to_json(found: Verdicts) -> str:
 
 
 def to_markdown(found: Verdicts) -> str:
-    """For an issue or a wiki: the criteria, correctness, every launch of what needed more than one look."""
+    """For an issue or a wiki: the criteria, correctness, every launch of what needed more than one round."""
     lines = [f"**{headline(found)}**", "", *(f"- {_escaped(line)}" for line in preamble(found)), ""]
     lines += _table(HEADS, table(found))
     lines += ["", *_table(("correctness", "verdict", "note"), [(c.name, c.word, c.note) for c in found.checked])]
-    again = [one for one in found.verdicts if len(one.looks) > 1]
+    again = [one for one in found.verdicts if len(one.rounds) > 1]
     lines += ["", *(f"- retests of {_escaped(one.case.name)}: {retests(one)}" for one in again)]
     return "\n".join([*lines, *(f"- {_escaped(line)}" for line in closing(found)[:-1])]).rstrip() + "\n"
 
@@ -92,7 +92,7 @@ def to_junit(found: Verdicts, strict: bool = False) -> str:
         criterion = one.case.criterion
         where = f"omb-py.{found.suite}.{criterion.source.replace(' ', '-')}"
         detail = "\n".join(
-            filter(None, (criterion.text, f"asked by {criterion.at}", retests(one) if len(one.looks) > 1 else ""))
+            filter(None, (criterion.text, f"asked by {criterion.at}", retests(one) if len(one.rounds) > 1 else ""))
         )
         cases.append(
             JunitCase(where, one.case.name, outcomes.get(one.word), f"{one.word}: {sentence(one)}", None, detail)

@@ -80,7 +80,7 @@ def verdict(answer: Answer) -> str:
 def _launches(answer: Answer) -> str:
     base, new = answer.launches
     each = str(base) if base == new else f"{base}, {new}"
-    return f"{each} (look {answer.look})" if answer.look > 1 else each
+    return f"{each} (round {answer.round})" if answer.round > 1 else each
 
 
 def to_json(report: Report) -> str:

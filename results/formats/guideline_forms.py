@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omb_py.errors import NEGATIVE, OK
-from omb_py.results.checks.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_look, decide
+from omb_py.results.checks.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_round, decide
 from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats.junit import JunitCase, JunitSuite, Outcome, to_xml
 from omb_py.results.formats.units import counted, share_text, size_text
@@ -50,7 +50,7 @@ class Report:
 def report_of(rows: Iterable[Row], rules: Rules) -> Report:
     """Verdicts on stored rows, in the order of the catalogue, with what to try on the library of each."""
     mine = [row for row in rows if row.get("family") == FAMILY]
-    judged = sorted(decide(by_look(mine), rules), key=lambda one: (_place(one.pair.name), one.pair.size_bytes))
+    judged = sorted(decide(by_round(mine), rules), key=lambda one: (_place(one.pair.name), one.pair.size_bytes))
     told = {one.pair.name: advice(str(one.pair.row.get("library")), one.pair.name) for one in judged}
     return Report(judged, rules, told, launches=len({row["launch_id"] for row in mine}))
 
@@ -93,7 +93,7 @@ def closing(report: Report) -> list[str]:
         f"test on the launches' logs, Holm, at {share_text(rules.alpha)} for the whole report of "
         f"{len(report.judged)} cells"
     )
-    again = sum(one.look > 1 for one in report.judged)
+    again = sum(one.round > 1 for one in report.judged)
     if again:
         lines.append(f"{counted(again, 'cell')} measured again: fresh launches alone decide, not those that chose them")
     if any(one.pair.limited for one in report.judged):
@@ -120,7 +120,7 @@ def table(report: Report) -> list[tuple[str, ...]]:
             _interval(one),
             one.verdict,
             f"{one.lost_us:.2f}" if one.verdict == "VIOLATED" else "",
-            f"{one.launches} (look {one.look})" if one.look > 1 else str(one.launches),
+            f"{one.launches} (round {one.round})" if one.round > 1 else str(one.launches),
         )
         for one in order
     ]
@@ -148,7 +148,7 @@ def records(report: Report) -> list[dict[str, Any]]:
             "p": one.p,
             "adjusted": one.adjusted,
             "launches": one.launches,
-            "look": one.look,
+            "look": one.round,
             "sync_limited": one.pair.limited,
             "advice": report.advice.get(one.pair.name) if one.verdict == "VIOLATED" else None,
         }
@@ -161,7 +161,7 @@ def to_json(report: Report) -> str:
     told = {
         "run_id": report.run_id or None,
         "seed": report.seed,
-        "rules": {"alpha": report.rules.alpha, "delta": report.rules.delta, "looks": report.rules.looks},
+        "rules": {"alpha": report.rules.alpha, "delta": report.rules.delta, "looks": report.rules.rounds},
         "launches": report.launches,
         "verdicts": {word: report.words[word] for word in WORDS if report.words[word]},
         "cells": records(report),

@@ -121,22 +121,22 @@ class Rule:
     """How verdicts are made; fixed before the first launch, and printed with the report."""
 
     launches: int = 3
-    """Of each look; a criterion that is MARGINAL gets as many again."""
+    """Of each round; a criterion that is MARGINAL gets as many again."""
     most: int = 9
-    """Launches of one criterion, over all looks."""
+    """Launches of one criterion, over all rounds."""
     confidence: float = 0.95
     undecided: Undecided = "marginal"
     """What the contract says of a criterion that is MARGINAL after the last launch."""
 
     @property
-    def looks(self) -> int:
+    def rounds(self) -> int:
         """How often verdicts may be looked at."""
         return max(1, math.ceil(self.most / self.launches))
 
     @property
     def spent(self) -> float:
-        """Chance of an error that each look may spend: the whole is shared out evenly (Boole)."""
-        return ACCEPTANCE.spending(1 - self.confidence, self.looks)[0]
+        """Chance of an error that each round may spend: the whole is shared out evenly (Boole)."""
+        return ACCEPTANCE.spending(1 - self.confidence, self.rounds)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Decision:
     word: Word
     """PASS, FAIL or MARGINAL."""
     optimistic: float
-    """Lower limit of the badness, for FAIL."""
+    """Lower limit of the log cost, for FAIL."""
     pessimistic: float
     """Upper limit of it, for PASS."""
 
@@ -155,15 +155,15 @@ def decide(estimate: Estimate, limit: float, rule: Rule, questions: int = 1) -> 
     """Judge one bound by all launches so far.
 
     Args:
-        estimate: of the badness; infinite limits where nothing is known of the spread.
-        limit: the badness that is still good.
+        estimate: of the log cost; infinite limits where nothing is known of the spread.
+        limit: the log cost that is still good.
         rule: as declared.
         questions: bounds that this report asks about: so often it may call a good machine bad by chance.
 
     Returns:
-        PASS when even the upper limit keeps the bound: with a badness beyond the limit this happens with a chance of
+        PASS when even the upper limit keeps the bound: with a log cost beyond the limit this happens with a chance of
         at most ``rule.spent``. FAIL when even the lower limit breaks it; with all bounds kept the chance of any FAIL in
-        the look is at most ``rule.spent``. Never both.
+        the round is at most ``rule.spent``. Never both.
     """
     optimistic, pessimistic = -math.inf, math.inf
     if estimate.freedom > 0:

@@ -258,7 +258,7 @@ def against_itself(envs: dict[str, str], args: argparse.Namespace) -> bool:
         SIZES,
         "--launches",
         str(args.aa_launches),
-        "--looks",
+        "--rounds",
         "1",
         "--reports",
         str(args.reports),

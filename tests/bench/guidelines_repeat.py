@@ -79,7 +79,7 @@ def main() -> int:
     parser.add_argument("-n", "--ranks", type=int, default=2)
     parser.add_argument("-m", "--sizes", default="8:512K:16")
     parser.add_argument("--launches", type=int, default=10)
-    parser.add_argument("--looks", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=6.0, help="of all repeats together")
     parser.add_argument("--backend", default="mpi")
@@ -99,7 +99,7 @@ def main() -> int:
     reports = []
     for number in range(given.repeats):
         began = time.monotonic()
-        report = check_guidelines(request, given.which, Rules(looks=given.looks), given.minutes * 60 / given.repeats)
+        report = check_guidelines(request, given.which, Rules(rounds=given.rounds), given.minutes * 60 / given.repeats)
         took = f"{time.monotonic() - began:.0f} s"
         print(f"{number + 1}: {', '.join(preamble(report))}, {took}: {headline(report)}", flush=True)
         reports.append(report)

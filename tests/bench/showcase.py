@@ -53,7 +53,7 @@ def commands(envs: list[str], store: Path, launches: int, iterations: str) -> li
                 iterations,
                 "--launches",
                 str(max(launches, 5)),
-                "--looks",
+                "--rounds",
                 "1",
                 "--store",
                 str(store),

@@ -39,7 +39,7 @@ class Machine:
     number: int = 0
     _state: float = 0.0
 
-    def __call__(self, side: Side, cells: Sequence[int], look: int) -> dict[int, Launched]:
+    def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
         """One launch."""
         self._state = self.wander * self._state + np.sqrt(1 - self.wander**2) * self.rng.normal()
         shared, own = self._effects(1)[0], self._effects(self.cells)
@@ -76,7 +76,7 @@ class Rates:
     false_reports: int = 0
     """Reports with any SLOWER or FASTER."""
     words: Counter[str] = field(default_factory=Counter)
-    looks: Counter[int] = field(default_factory=Counter)
+    rounds: Counter[int] = field(default_factory=Counter)
 
     def line(self) -> str:
         """For a reader."""
@@ -112,7 +112,7 @@ def simulate(
         family: cells of a report.
         cells: of all reports together.
         rules: of the comparison.
-        launches: a side and look.
+        launches: a side and round.
         seed: of everything random.
         change: factor by which NEW is slower in every cell; 1 for A against A.
         spread: standard deviation of the log of launch medians.
@@ -125,10 +125,10 @@ def simulate(
         rates.cells += family
         rates.reports += 1
         rates.false_reports += any(one.alarm for one in found.judged)
-        alone: list[Judged] = [judge([looks], rules)[0] for looks in found.cells]
+        alone: list[Judged] = [judge([rounds], rules)[0] for rounds in found.cells]
         rates.alarms += sum(one.alarm for one in alone)
         rates.words.update(one.verdict for one in found.judged)
-        rates.looks.update(len(looks) for looks in found.cells)
+        rates.rounds.update(len(rounds) for rounds in found.cells)
     return rates
 
 

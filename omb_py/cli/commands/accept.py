@@ -117,7 +117,7 @@ def checked_suite(word: str) -> Suite:
 
     suite = load_suite(word)
     how, _ = check_criteria(suite)
-    check_job(suite, how.beside)
+    check_job(suite, how.background_job)
     return suite
 
 
@@ -127,12 +127,15 @@ def check_job(suite: Suite, words: Sequence[str]) -> None:
         return
     from omb_py.cli.app import usage_line
     from omb_py.cli.commands import benchmark
+    from omb_py.orchestrate.accept.criteria_file import key_of
 
     try:
         benchmark.request_of_line(words)
     except (click.UsageError, UsageError) as error:
         told = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
-        raise UsageError(f"{suite.file}: [accept] key 'beside': {told}") from None
+        settings = suite.accept.settings if suite.accept else ()
+        spelling = next(setting.key for setting in settings if key_of(setting) == "background-job")
+        raise UsageError(f"{suite.file}: [accept] key {spelling!r}: {told}") from None
 
 
 def _here(param: click.Parameter) -> bool:

@@ -24,7 +24,7 @@ _CODES = (
     (str(INCONCLUSIVE), "with --strict: something is UNCLEAR or NOT COMPARABLE"),
     EXIT_CODES[-1],
 )
-_LAUNCHES, _LOOKS = 10, 3
+_LAUNCHES, _ROUNDS = 10, 3
 _SPREAD = {"ignore_unknown_options": True, **CONTEXT}
 """Options of the benchmark stand among ours; they are read by the benchmark's own command."""
 _EXAMPLES = (
@@ -120,16 +120,17 @@ def _design() -> list[click.Parameter]:
             metavar="N",
             type=whole("launches", 1),
             default=_LAUNCHES,
-            help=f"Launches of each side in each look. (default: {_LAUNCHES})",
+            help=f"Launches of each side in each round. (default: {_LAUNCHES})",
         ),
         Grouped(
-            ["--looks"],
+            ["--rounds"],
+            older=["--looks"],
             heading=heading,
             metavar="N",
-            type=whole("looks", 1),
-            default=_LOOKS,
-            help="Looks, 1 to 3: after the first, cells that look changed are measured again with fresh launches, "
-            f"and those decide. (default: {_LOOKS}; of stored sides 1)",
+            type=whole("rounds", 1),
+            default=_ROUNDS,
+            help="Rounds, 1 to 3: after the first, cells that look changed are measured again with fresh launches, "
+            f"and those decide. (default: {_ROUNDS}; of stored sides 1)",
         ),
         Grouped(
             ["--delta"],
@@ -234,7 +235,7 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
 
 def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
     from omb_py.orchestrate.compare.checks import check_common
-    from omb_py.results.compare.match import looks_of
+    from omb_py.results.compare.match import rounds_of
     from omb_py.results.compare.report import report_of
     from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
 
@@ -243,10 +244,10 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
         own = [name for param in click.get_current_context().command.params for name in param.opts]
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
     store = given["store"] or DEFAULT_STORE
-    looks = 1  # nothing can be added to launches that are stored
+    rounds = 1  # nothing can be added to launches that are stored
     if len(words) == 1:
         base, new = read_comparison(words[0], store)
-        looks = looks_of([*base.rows, *new.rows])
+        rounds = rounds_of([*base.rows, *new.rows])
     elif len(words) == 2:
         base, new = (read_side(name, store) for name in words)
         check_apart(base, new)
@@ -255,7 +256,7 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
             f"compare takes two sides, or one run of compare, or a benchmark to measure, not {len(words)} words: "
             "omb-py compare BASE NEW (see omb-py results list)"
         )
-    report = report_of(base, new, _rules(given, looks))
+    report = report_of(base, new, _rules(given, rounds))
     check_common(report)
     if len(words) == 1:
         report.run_id = base.rows[0]["run_id"]
@@ -292,16 +293,17 @@ def _is_benchmark(name: str) -> bool:
     return name.lower().removeprefix("osu_") in names()
 
 
-def _rules(given: dict[str, Any], looks: int | None = None) -> Any:
+def _rules(given: dict[str, Any], rounds: int | None = None) -> Any:
     from omb_py.results.compare.judge import Rules
     from omb_py.results.statistics.sequential import COMPARISON
 
-    looks = given["looks"] if looks is None else looks
-    if looks > COMPARISON.most_rounds:
+    rounds = given["rounds"] if rounds is None else rounds
+    if rounds > COMPARISON.most_rounds:
         raise UsageError(
-            f"--looks {looks}: at most {COMPARISON.most_rounds}, since every look is one more chance of a false alarm"
+            f"--rounds {rounds}: at most {COMPARISON.most_rounds}, "
+            "since every round is one more chance of a false alarm"
         )
-    return Rules(delta=given["delta"], tail_delta=given["tail_delta"], looks=looks)
+    return Rules(delta=given["delta"], tail_delta=given["tail_delta"], rounds=rounds)
 
 
 def _is_suite(word: str) -> bool:

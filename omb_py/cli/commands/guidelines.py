@@ -67,13 +67,14 @@ def command() -> click.Command:
             help="Chance of any false violation in a report. (default: 1%)",
         ),
         Grouped(
-            ["--looks"],
+            ["--rounds"],
+            older=["--looks"],
             heading=heading,
             metavar="N",
-            type=whole("looks", 1),
+            type=whole("rounds", 1),
             default=3,
             help="What is not known to hold after the first launches is measured again, in fresh launches, as many "
-            "first, then twice as many, which alone decide: at most N looks. 1: the first launches decide. "
+            "first, then twice as many, which alone decide: at most N rounds. 1: the first launches decide. "
             "(default: 3)",
         ),
         Grouped(
@@ -133,7 +134,7 @@ def run_guidelines(
     words: Sequence[str],
     delta: float,
     alpha: float,
-    looks: int,
+    rounds: int,
     within: float | None,
     form: str,
     output: Sequence[Path],
@@ -148,7 +149,7 @@ def run_guidelines(
     check_files(output, ENDINGS)
     request = request_of(PATTERNS[0].benchmark, {**given, "dtypes": (), "places": ()})
     request = replace(request, sizes=request.sizes or _SIZES, launches=launches)
-    report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, looks), within)
+    report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, rounds), within)
     if form == "table":
         _print_table(report)
     else:

@@ -225,7 +225,7 @@ def run_check(suite: str) -> int:
     from omb_py.orchestrate.accept.session import check_suite
 
     read = load_suite(suite)
-    check_job(read, read_accepting(read).beside)
+    check_job(read, read_accepting(read).background_job)
     expanded = expand(read, CommandLine())
     requests = expanded.requests
     criteria = check_suite(read, expanded)

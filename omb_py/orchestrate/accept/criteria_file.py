@@ -21,7 +21,11 @@ from omb_py.results.analysis.lower_bounds import lower_bound_us
 from omb_py.results.statistics.sequential import UNDECIDED, Rule, Undecided
 from omb_py.suites import find, names
 
-RULE_KEYS = tuple("launches most-launches confidence undecided nodes allow-missing-nodes baseline beside".split())
+RULE_KEYS = tuple(
+    "launches most-launches confidence undecided nodes allow-missing-nodes baseline background-job".split()
+)
+OLDER_KEYS = {"beside": "background-job"}
+"""Former spelling of a key, which stays valid -> its name."""
 SHARES: Mapping[str, Source] = {
     "baseline": "baseline",
     "efficiency": "lower bound",
@@ -60,14 +64,14 @@ class Accepting:
     """Nodes that do not answer are left out, named, and the rest goes on."""
     baseline: str | None = None
     """Side of :func:`omb_py.results.compare.select_launches.read_side` where the command line names none."""
-    beside: tuple[str, ...] = ()
+    background_job: tuple[str, ...] = ()
     """Command line of the job that runs at the same time, for criteria about interference."""
 
 
 def read_accepting(suite: Suite) -> Accepting:
     """The table ``[accept]``. Raises UsageError with file, line and key."""
     table = suite.accept
-    keys = {} if table is None else table.by_key(RULE_KEYS)
+    keys = {} if table is None else table.by_key(RULE_KEYS, OLDER_KEYS)
     usual, no_words = Rule(), tuple[str, ...]()
     launches = toml.read(keys, "launches", _count, usual.launches)
     most = toml.read(keys, "most-launches", _count, max(usual.most, launches))
@@ -79,7 +83,7 @@ def read_accepting(suite: Suite) -> Accepting:
         toml.read(keys, "nodes", _count, None),
         toml.read(keys, "allow-missing-nodes", toml.flag, False),
         toml.read(keys, "baseline", toml.text, None),
-        toml.read(keys, "beside", _job, no_words),
+        toml.read(keys, "background-job", _job, no_words),
     )
 
 
@@ -156,6 +160,11 @@ def _criterion(table: Table) -> Criterion:
 def _reach(source: Source) -> tuple[float, ...]:
     """Shares that mean something."""
     return (0.0001, 100.0) if source == "lower bound" else (0.0,)
+
+
+def key_of(setting: Setting) -> str:
+    """The name of a key of ``[accept]``, however the file spells it."""
+    return OLDER_KEYS.get(setting.key, setting.key)
 
 
 def _undecided(setting: Setting) -> Undecided:

@@ -50,7 +50,7 @@ from omb_py.results.formats.units import counted
 from omb_py.results.statistics.sequential import FEWEST
 from omb_py.suites import find
 
-LOOK_TAG = "accept_look"
+ROUND_TAG = "accept_look"
 CHECKS = "10"
 """Iterations of a cell whose bytes are checked."""
 _KEPT = ("hosts", "rank_mean_us", "slowest_rank_share")
@@ -202,7 +202,7 @@ class _Acceptance:
         out.launches, out.command = len(self.seen["launches"]), self.asked.command
         out.files = _hashed([Path(path) for path in self.seen["files"]])
         out.baseline = self.found.baseline_word
-        out.beside = " ".join(self.how.beside) if any(c.source == "interference" for c in self.criteria) else ""
+        out.beside = " ".join(self.how.background_job) if any(c.source == "interference" for c in self.criteria) else ""
         out.seconds = time.monotonic() - began
         self.log.finish(now())
         self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
@@ -286,10 +286,10 @@ class _Acceptance:
 
     # -- measuring -----------------------------------------------------------------------------------------------
 
-    def _run_of(self, phase: str, look: int) -> Run:
+    def _run_of(self, phase: str, number: int) -> Run:
         """The run, as one phase of it: other tags, its own memory of what is finished."""
         main = self.run
-        tags = {**main.request.tags, PHASE_TAG: phase, LOOK_TAG: str(look)}
+        tags = {**main.request.tags, PHASE_TAG: phase, ROUND_TAG: str(number)}
         return Run(main.run_id, main.seed, replace(main.request, tags=tags), _Keeper(), main.tool, note=main.note)
 
     def _make(self, run: Run, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
@@ -445,21 +445,23 @@ class _Acceptance:
         )
 
     def _judge(self, out: Verdicts) -> list[Verdict]:
-        """Launches, look after look, until all is decided."""
+        """Launches, round after round, until all is decided."""
         rule = self.how.rule
         verdicts: dict[int, Verdict] = {}
         left = list(range(len(self.cases)))
         turn = 0
-        for look in range(1, rule.looks + 1):
+        for number in range(1, rule.rounds + 1):
             cases = [self.cases[k] for k in left]
             launches = min(rule.launches, rule.most - turn)
-            self.run.note(f"look {look} of at most {rule.looks}: {len(cases)} verdicts open, {launches} more launches")
-            wanted = needed(cases) if look > 1 else {one.key for one in self.cells}
+            self.run.note(
+                f"round {number} of at most {rule.rounds}: {len(cases)} verdicts open, {launches} more launches"
+            )
+            wanted = needed(cases) if number > 1 else {one.key for one in self.cells}
             disturbed = needed(c for c in cases if c.criterion.source == "interference")
             for _ in range(launches):
-                self._turn(turn, look, wanted, disturbed)
+                self._turn(turn, number, wanted, disturbed)
                 turn += 1
-            if look == 1:
+            if number == 1:
                 self._check_nodes()
                 self._check_comparable()
             for k in left:
@@ -471,7 +473,7 @@ class _Acceptance:
             out.deviations.append(f"{len(self.seen['hosts'])} of {self.how.nodes} nodes took part")
         return [close(verdicts[k], rule) for k in range(len(self.cases))]
 
-    def _turn(self, turn: int, look: int, wanted: set[str], disturbed: set[str]) -> None:
+    def _turn(self, turn: int, number: int, wanted: set[str], disturbed: set[str]) -> None:
         """One launch of every group: alone and, where it is asked, beside another job, in the order A B B A."""
         steps = [False, True] if turn % 2 == 0 else [True, False]
         for beside in steps:
@@ -484,19 +486,19 @@ class _Acceptance:
             if not plans:
                 continue
             names = {cell_key(plan, cell): key_of(plan, cell) for plan in plans for cell in plan.cells}
-            rows = self._beside(look, plans) if beside else self._make(self._run_of(PERFORMANCE, look), plans)
+            rows = self._beside(number, plans) if beside else self._make(self._run_of(PERFORMANCE, number), plans)
             for row in rows:
                 self.found.add(names[dict(row["tags"])[CELL_TAG]], turn, row, beside)
 
-    def _beside(self, look: int, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
+    def _beside(self, number: int, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
         step: Step = BESIDE, plans[0].turn
         rows: list[dict[str, Any]] = []
         if step in self.log.ended:
-            rows, why = self._make(self._run_of(BESIDE, look), plans), self.log.spoiled.get(step, "")
+            rows, why = self._make(self._run_of(BESIDE, number), plans), self.log.spoiled.get(step, "")
         else:
             try:
-                with self.asked.job(self.how.beside, self.run.request.timeout) as ended:
-                    rows = self._make(self._run_of(BESIDE, look), plans)
+                with self.asked.job(self.how.background_job, self.run.request.timeout) as ended:
+                    rows = self._make(self._run_of(BESIDE, number), plans)
                     why = ended()
             except EnvironmentProblem as problem:
                 why = str(problem)
@@ -530,10 +532,10 @@ def _check_rule(how: Accepting, criteria: Sequence[Criterion], suite: Suite) -> 
             "says nothing about the next"
         )
     disturbed = next((c for c in criteria if c.source == "interference"), None)
-    if disturbed and not how.beside:
+    if disturbed and not how.background_job:
         raise UsageError(
-            f'{disturbed.at}: criterion {disturbed.id} needs another job: write beside = "alltoall -n 2 -m 1M:1M" '
-            "under [accept]"
+            f"{disturbed.at}: criterion {disturbed.id} needs another job: "
+            'write background-job = "alltoall -n 2 -m 1M:1M" under [accept]'
         )
     soaked = next((c for c in criteria if c.source == "drift"), None)
     if soaked and not any(

@@ -17,7 +17,7 @@ from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import SIMULATED, new_run, start
-from omb_py.results.checks.guidelines import LOOK_TAG, Rules
+from omb_py.results.checks.guidelines import ROUND_TAG, Rules
 from omb_py.results.formats.guideline_forms import Report, report_of
 from omb_py.results.statistics.sequential import GUIDELINE
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
@@ -83,7 +83,7 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
         request: what the launches share; its benchmark is not looked at.
         words: which guidelines (:func:`chosen`).
         rules: declared here, before the first launch.
-        within_s: seconds after which no launch begins, of the first look after half of them; what is undecided then
+        within_s: seconds after which no launch begins, of the first round after half of them; what is undecided then
             stays UNCLEAR.
 
     Raises:
@@ -94,8 +94,8 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
         raise UsageError(
             f"--launches {request.launches}: one launch says nothing about the next: --launches {DEFAULT_LAUNCHES}"
         )
-    if not 1 <= rules.looks <= GUIDELINE.most_rounds:
-        raise UsageError(f"--looks {rules.looks}: 1 to {GUIDELINE.most_rounds}")
+    if not 1 <= rules.rounds <= GUIDELINE.most_rounds:
+        raise UsageError(f"--rounds {rules.rounds}: 1 to {GUIDELINE.most_rounds}")
     if len(request.backends) > 1:
         raise UsageError(f"guidelines are checked on one backend at a time, not {', '.join(request.backends)}")
     joined = joined_environment(os.environ)
@@ -115,12 +115,13 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
     report = Report([], rules)
     wanted: set[tuple[str, int]] | None = None
     number = 0
-    for look in range(1, rules.looks + 1):
-        run.request = replace(shared, tags={**shared.tags, LOOK_TAG: f"{look}/{rules.looks}"})
-        chosen_now = [plan for _ in range(GUIDELINE.batches(look)) for plan in _of(plans, wanted)]
+    for round_number in range(1, rules.rounds + 1):
+        run.request = replace(shared, tags={**shared.tags, ROUND_TAG: f"{round_number}/{rules.rounds}"})
+        chosen_now = [plan for _ in range(GUIDELINE.batches(round_number)) for plan in _of(plans, wanted)]
         if wanted is not None:
-            run.note(f"look {look} of at most {rules.looks}: {len(wanted)} cells in {len(chosen_now)} more launches")
-        middle = began + within_s / 2 if within_s and look < min(2, rules.looks) else until
+            more = f"{len(wanted)} cells in {len(chosen_now)} more launches"
+            run.note(f"round {round_number} of at most {rules.rounds}: {more}")
+        middle = began + within_s / 2 if within_s and round_number < min(2, rules.rounds) else until
         number = _make(run, chosen_now, number, middle)
         report = report_of(kept.rows, rules)
         wanted = {(one.pair.name, one.pair.size_bytes) for one in report.judged if one.verdict == "UNCLEAR"}

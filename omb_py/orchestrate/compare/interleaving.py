@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omb_py.results.compare.judge import Judged, Launched, Look, Rules, judge
+from omb_py.results.compare.judge import Judged, Launched, Round, Rules, judge
 from omb_py.results.compare.match import SIDES, Side
 
 Launch = Callable[[Side, Sequence[int], int], Mapping[int, Launched]]
-"""Makes one launch: (side, cells in the order in which they are to be measured, number of the look). Returns what it
+"""Makes one launch: (side, cells in the order in which they are to be measured, number of the round). Returns what it
 measured; a cell may be missing."""
 Told = Callable[[int, Sequence[int]], None]
 
@@ -25,7 +25,7 @@ class Design:
 
     rules: Rules
     launches: int
-    """Of each side, in each look."""
+    """Of each side, in each round."""
     seed: int
     """Of the order of cells."""
 
@@ -34,10 +34,10 @@ class Design:
 class Conducted:
     """What a comparison has found."""
 
-    cells: list[list[Look]]
+    cells: list[list[Round]]
     judged: list[Judged]
     order: list[tuple[Side, int]] = field(default_factory=list)
-    """Side and look of each launch, as they were made."""
+    """Side and round of each launch, as they were made."""
 
 
 def sides_of(pair: int) -> tuple[Side, Side]:
@@ -63,16 +63,16 @@ def conduct(groups: Sequence[Sequence[int]], design: Design, launch: Launch, tol
         groups: the cells 0 … n-1, those together that share a launch.
         design: as declared.
         launch: makes one launch.
-        told: called before each look, with its number and cells.
+        told: called before each round, with its number and cells.
 
     Returns:
-        Looks and verdicts of all cells. Whatever `launch` raises comes through.
+        Rounds and verdicts of all cells. Whatever `launch` raises comes through.
     """
     count = sum(map(len, groups))
     found = Conducted([[] for _ in range(count)], [])
     chosen: Sequence[int] = range(count)
     pair = 0
-    for number in range(1, design.rules.looks + 1):
+    for number in range(1, design.rules.rounds + 1):
         if told is not None:
             told(number, chosen)
         wanted = set(chosen)
@@ -93,7 +93,7 @@ def conduct(groups: Sequence[Sequence[int]], design: Design, launch: Launch, tol
         for cell in chosen:
             if values["BASE"][cell]:
                 base, new = (tuple(values[side][cell]) for side in SIDES)
-                found.cells[cell].append(Look(base, new, paired=True))
+                found.cells[cell].append(Round(base, new, paired=True))
         found.judged = judge(found.cells, design.rules)
         chosen = [cell for cell in chosen if found.judged[cell].flagged]
         if not chosen:

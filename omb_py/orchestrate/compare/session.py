@@ -20,12 +20,12 @@ from omb_py.orchestrate.running.run import SIMULATED, new_run, start
 from omb_py.orchestrate.running.suite_run import plan_suite
 from omb_py.orchestrate.suites.expand import Skip
 from omb_py.results.compare.judge import Launched, Rules
-from omb_py.results.compare.match import LOOK_TAG, LOOKS_TAG, SIDE_TAG, SIDES, Side, from_row
+from omb_py.results.compare.match import ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, Report, report_of
 from omb_py.results.compare.select_launches import Launches
 
 DEFAULT_LAUNCHES = 10
-"""Of each side in each look: at a launch spread of 2 % they show a change of some 5 %."""
+"""Of each side in each round: at a launch spread of 2 % they show a change of some 5 %."""
 FEWEST = 2
 
 
@@ -48,9 +48,9 @@ class Measurer:
     """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with real or simulated ranks."""
 
     def __init__(
-        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, looks: int
+        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, rounds: int
     ) -> None:
-        self.sides, self.main, self.looks = sides, main, looks
+        self.sides, self.main, self.rounds = sides, main, rounds
         self.rows: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.index = 0
@@ -66,7 +66,7 @@ class Measurer:
             self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
         self._plans = plans
 
-    def __call__(self, side: Side, cells: Sequence[int], look: int) -> dict[int, Launched]:
+    def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
         """One launch of one side; more where a part of a suite fails, which is then left out."""
         whole = self._plans[side][self._at[cells[0]][0]]
         found: dict[int, Launched] = {}
@@ -77,7 +77,7 @@ class Measurer:
                 continue
             plan = replace(whole, cells=tuple(whole.cells[self._at[cell][1]] for cell in left), index=self.index)
             self.index += 1
-            run, kept = self._run(side, look)
+            run, kept = self._run(side, number)
             try:
                 with _simulated_in(self.sides[side].where, plan.backend):
                     start(run, plan)
@@ -99,10 +99,10 @@ class Measurer:
     def _sweep(self, plan: LaunchPlan, cell: int) -> int:
         return plan.cells[self._at[cell][1]].sweep
 
-    def _run(self, side: Side, look: int) -> tuple[Run, Kept]:
+    def _run(self, side: Side, number: int) -> tuple[Run, Kept]:
         spec, kept = self.sides[side], Kept()
         request = spec.requests[0]
-        tags = {**request.tags, SIDE_TAG: side, LOOK_TAG: str(look), LOOKS_TAG: str(self.looks)}
+        tags = {**request.tags, SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.rounds)}
         run = Run(
             self.main.run_id,
             self.main.seed,
@@ -169,7 +169,7 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     Args:
         sides: what is compared.
         rules: declared here, before the first launch.
-        launches: of each side in each look.
+        launches: of each side in each round.
         kind: of the report.
 
     Raises:
@@ -186,21 +186,21 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     plans = {side: plan_suite(spec.requests) for side, spec in ready.items()}
     _same_cells(plans)
     run = new_run(ready["BASE"].requests[0], plans["BASE"])
-    measurer = Measurer(ready, plans, run, rules.looks)
+    measurer = Measurer(ready, plans, run, rules.rounds)
     design = Design(rules, launches, run.seed)
 
-    def told(look: int, cells: Sequence[int]) -> None:
+    def told(number: int, cells: Sequence[int]) -> None:
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        again = "" if look == 1 else ", flagged before, with fresh launches"
-        run.note(f"look {look} of at most {rules.looks}: {what}{again}, {launches} launches of each side in turn")
+        again = "" if number == 1 else ", flagged before, with fresh launches"
+        run.note(f"round {number} of at most {rules.rounds}: {what}{again}, {launches} launches of each side in turn")
 
     current = ""
     try:
 
-        def launch(side: Side, cells: Sequence[int], look: int) -> Mapping[int, Launched]:
+        def launch(side: Side, cells: Sequence[int], number: int) -> Mapping[int, Launched]:
             nonlocal current
             current = str(sides[side])
-            return measurer(side, cells, look)
+            return measurer(side, cells, number)
 
         conduct(measurer.groups, design, launch, told)
     except Interrupted as error:

@@ -72,12 +72,25 @@ class Table(Located):
         """``[criterion 2]``."""
         return self.place
 
-    def by_key(self, known: Iterable[str]) -> dict[str, Setting]:
-        """The settings by key. Raises LocatedError about a key that is not known, with the nearest."""
+    def by_key(self, known: Iterable[str], older: Mapping[str, str] | None = None) -> dict[str, Setting]:
+        """The settings by key.
+
+        Args:
+            known: the keys that the table may have.
+            older: former spelling of a key, which stays valid -> its name.
+
+        Raises:
+            LocatedError: a key is not known, with the nearest; or stands there in both spellings.
+        """
+        settings: dict[str, Setting] = {}
         for setting in self.settings:
-            if setting.key not in known:
+            key = (older or {}).get(setting.key, setting.key)
+            if key not in known:
                 raise setting.error(nearest_key(setting.key, known))
-        return {setting.key: setting for setting in self.settings}
+            if key in settings:
+                raise setting.error(f"is {settings[key].key!r} already: leave one out")
+            settings[key] = setting
+        return settings
 
 
 def read(settings: Mapping[str, Setting], key: str, reader: Callable[[Setting], T], default: T) -> T:

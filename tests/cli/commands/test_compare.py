@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.results import load
-from omb_py.results.compare.match import LOOK_TAG, SIDE_TAG
+from omb_py.results.compare.match import ROUND_TAG, SIDE_TAG
 
 NOISE = "noise=0.005,launch=0.005"
 OTHER = f"{NOISE},nodes=1"
@@ -43,6 +43,14 @@ def refused(run, line: str, *more: str) -> str:  # type: ignore[no-untyped-def]
     return str(err.removeprefix("omb-py: error: ").rstrip())
 
 
+def test_the_former_spelling_of_rounds_stays_valid(run, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    assert refused(run, f"compare --set NEW:A=b {SMALL} --looks 4").startswith("--rounds 4: at most 3")
+    assert refused(run, f"compare --set NEW:A=b {SMALL} --rounds 4").startswith("--rounds 4: at most 3")
+    for command in ("compare", "aa", "guidelines"):
+        code, out, _ = run(f"{command} --help")
+        assert code == 0 and "--rounds" in out and "--looks" not in out
+
+
 def test_a_planted_change_is_found_after_fresh_launches(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, out, err = run(f"{sides(new=f'alpha=1.1us,{NOISE}')} {SMALL}")
     assert code == 1
@@ -53,9 +61,9 @@ def test_a_planted_change_is_found_after_fresh_launches(run, tmp_path: Path) -> 
     assert out.count("SLOWER") >= 2 and "2 slower" in out
     assert out.splitlines()[2] == f"differs: option mock: {NOISE} → alpha=1.1us,{NOISE}, and nothing else"
     assert "smallest change that these launches can show" in out
-    assert "look 2 of at most 3: 2 cells, flagged before, with fresh launches" in err
+    assert "round 2 of at most 3: 2 cells, flagged before, with fresh launches" in err
     frame = load(tmp_path)
-    assert {(t[SIDE_TAG], t[LOOK_TAG]) for t in frame["tags"]} == {(s, k) for s in ("BASE", "NEW") for k in ("1", "2")}
+    assert {(t[SIDE_TAG], t[ROUND_TAG]) for t in frame["tags"]} == {(s, k) for s in ("BASE", "NEW") for k in ("1", "2")}
     order = frame.drop_duplicates("launch_id").sort_values("launch_index")["tags"]
     assert [t[SIDE_TAG] for t in order] == ["BASE", "NEW", "NEW", "BASE"] * 4
     assert frame["run_id"].nunique() == 1 and frame["environment_key"].nunique() == 1
@@ -164,7 +172,7 @@ class TestRefusals:
             (f"compare {SMALL}", "nothing differs between the sides"),
             (f"compare --set NEW:A=b --set BASE:A=b {SMALL}", "both sides are A=b"),
             (f"compare --set NEW:A=b {SMALL} --launches 1", "one launch says nothing about the next"),
-            (f"compare --set NEW:A=b {SMALL} --looks 4", "--looks 4: at most 3"),
+            (f"compare --set NEW:A=b {SMALL} --rounds 4", "--rounds 4: at most 3"),
             (f"compare --set NEW:A=b {SMALL} --no-store", "leave --no-store out"),
             (f"compare --set NEW:A=b {SMALL} --repeat-for 2", "--repeat-for measures many times in one launch"),
             (f"compare --set NEW:A=b {SMALL} --output a.txt", "the ending says the form"),
@@ -248,8 +256,8 @@ class TestSuites:
         return str(path)
 
     def test_all_cells_in_one_report(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
-        code, out, err = run(f"{sides(new=f'alpha=1.2us,{NOISE}')} {suite} --looks 1 --output {tmp_path / 'a.json'}")
-        assert code == 1 and "look 1 of at most 1: 6 cells" in err
+        code, out, err = run(f"{sides(new=f'alpha=1.2us,{NOISE}')} {suite} --rounds 1 --output {tmp_path / 'a.json'}")
+        assert code == 1 and "round 1 of at most 1: 6 cells" in err
         cells = [line.split("  ")[1].strip() for line in out.splitlines() if " ranks " in line or line[:6] == "  bcas"]
         assert cells[:4] == [f"allreduce {size} B, {n} ranks" for n in (2, 4) for size in (8, 64)]
         assert "Holm over 12 questions" in out, "one family over all benchmarks"
@@ -264,7 +272,7 @@ class TestSuites:
         assert json.loads(again)["cells"] == report["cells"]
 
     def test_options_of_the_command_line_hold_for_all(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
-        run(f"{sides(new=OTHER)} {suite} --looks 1 --iterations 50 --quiet --tag why=test")
+        run(f"{sides(new=OTHER)} {suite} --rounds 1 --iterations 50 --quiet --tag why=test")
         frame = load(tmp_path)
         assert set(frame["iterations"]) == {50} and all(tags["why"] == "test" for tags in frame["tags"])
 
@@ -283,7 +291,7 @@ class TestSuites:
             real(run, launch)
 
         monkeypatch.setattr(session, "start", refusing)
-        code, out, _ = run(f"{sides(new=OTHER)} {suite} --looks 1 --quiet")
+        code, out, _ = run(f"{sides(new=OTHER)} {suite} --rounds 1 --quiet")
         assert code == 3 and "not measured: latency on NEW: no memory for it" in out
         assert "5 same" in out and "bcast 8 B" in out
         assert tried == [{"allreduce", "latency", "bcast"}, {"latency"}], "then it is tried no more"
@@ -294,7 +302,7 @@ class TestSuites:
         assert code == 3 and "side NEW" in err and "is broken: no memory for it" in err
 
     def test_of_itself(self, run, suite: str) -> None:  # type: ignore[no-untyped-def]
-        code, out, _ = run(f"aa {suite} --mock {NOISE} --launches 3 --looks 1 --seed 1 --quiet")
+        code, out, _ = run(f"aa {suite} --mock {NOISE} --launches 3 --rounds 1 --seed 1 --quiet")
         assert code == 0 and "0 slower" in out
         assert "of 6 cells" in out.splitlines()[-1]
 

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from omb_py.dashboards.terminal.verdicts import verdict_table
-from omb_py.results.compare.judge import Launched, Look, Rules, judge
+from omb_py.results.compare.judge import Launched, Round, Rules, judge
 from omb_py.results.compare.match import Cell, Incomparable, Matched
 from omb_py.results.compare.report import Report
 from omb_py.results.compare.select_launches import Launches
@@ -13,9 +13,9 @@ from omb_py.results.compare.select_launches import Launches
 ROW = {"benchmark": "bcast", "size_bytes": 2048, "backend": "mpi"}
 
 
-def look(ratio: float) -> Look:
+def measured(ratio: float) -> Round:
     times = (10.0, 10.01, 10.02, 9.99)
-    return Look(
+    return Round(
         tuple(Launched(t, t, t) for t in times), tuple(Launched(t * ratio, t, t) for t in reversed(times)), paired=True
     )
 
@@ -28,11 +28,11 @@ def text(report: Report) -> list[list[str]]:
 
 def report(matched: Matched) -> Report:
     side = Launches("x", [], [])
-    return Report("compare", side, side, matched, judge([cell.looks for cell in matched.cells], Rules()), Rules())
+    return Report("compare", side, side, matched, judge([cell.rounds for cell in matched.cells], Rules()), Rules())
 
 
 def test_a_line_a_cell_with_both_verdicts() -> None:
-    cells = [Cell(ROW, ROW, (look(1.1),)), Cell(ROW, ROW, (look(1.0),), limited=True)]
+    cells = [Cell(ROW, ROW, (measured(1.1),)), Cell(ROW, ROW, (measured(1.0),), limited=True)]
     lines = ["".join(line) for line in text(report(Matched(cells)))]
     assert "bcast 2 KiB" in lines[2] and "SLOWER" in lines[2] and "1.100" in lines[2]
     assert "bcast 2 KiB*" in lines[3] and lines[3].count("SAME") == 2

@@ -104,6 +104,9 @@ def test_a_bad_criterion(lines: str, said: str) -> None:
         ('confidence = "5%"', "50% to 99.99%"),
         ('undecided = "maybe"', "the nearest is"),
         ("allow-missing-nodes = 1", "expected true or false"),
+        ('background-job = "alltoal -n 2"', "the nearest is 'alltoall'"),
+        ('background-job = "latency"\nbeside = "alltoall"', "key 'beside': is 'background-job' already"),
+        ('background = "alltoall"', "the nearest is 'background-job'"),
         ('beside = "alltoal -n 2"', "the nearest is 'alltoall'"),
         ('beside = "alltoall \'"', "not a command line"),
         ("nodes = 0", "from 1"),
@@ -122,11 +125,16 @@ def test_two_of_one_id_and_a_bad_id() -> None:
 
 def test_the_rule() -> None:
     text = '[accept]\nlaunches = 4\nmost-launches = 8\nconfidence = "99%"\nundecided = "fail"\nnodes = 2\n'
-    text += 'allow-missing-nodes = true\nbaseline = "last"\nbeside = "omb-py alltoall -n 2"\n'
+    text += 'allow-missing-nodes = true\nbaseline = "last"\nbackground-job = "omb-py alltoall -n 2"\n'
     how = read_accepting(parse_suite(BODY + text, "f.toml"))
     assert (how.rule.launches, how.rule.most, how.rule.confidence, how.rule.undecided) == (4, 8, 0.99, "fail")
-    assert (how.nodes, how.allow_missing_nodes, how.baseline, how.beside) == (2, True, "last", ("alltoall", "-n", "2"))
-    assert read_accepting(parse_suite(BODY, "f.toml")).rule.looks == 3
+    assert (how.nodes, how.allow_missing_nodes, how.baseline, how.background_job) == (
+        2,
+        True,
+        "last",
+        ("alltoall", "-n", "2"),
+    )
+    assert read_accepting(parse_suite(BODY, "f.toml")).rule.rounds == 3
 
 
 def test_criteria_do_not_make_another_suite() -> None:
@@ -151,3 +159,9 @@ def test_any_table_is_read_or_refused_in_one_line(made: dict[str, object], rule:
         read_criteria(suite)
     except UsageError as error:
         assert str(error).startswith("f.toml:") and "\n" not in str(error)
+
+
+def test_the_former_spelling_of_a_key_stays_valid() -> None:
+    older, newer = (f'{BODY}[accept]\n{key} = "alltoall -n 2"\n' for key in ("beside", "background-job"))
+    jobs = [read_accepting(parse_suite(text, "f.toml")).background_job for text in (older, newer)]
+    assert jobs == [("alltoall", "-n", "2")] * 2

@@ -60,13 +60,13 @@ def cut_off(monkeypatch: pytest.MonkeyPatch, after: int, within: int = 0) -> Ite
 
 
 def facts(found: Verdicts) -> list[Any]:
-    return [(v.case.name, v.word, v.measured, [value for _, value in v.values], v.looks) for v in found.verdicts]
+    return [(v.case.name, v.word, v.measured, [value for _, value in v.values], v.rounds) for v in found.verdicts]
 
 
 @pytest.mark.parametrize("after", [1, 2, 4])
 def test_it_goes_on_where_it_was(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = accepted(tmp_path / "whole")
-    assert len(whole.verdicts[0].looks) > 1, "several looks, so that launches depend on verdicts"
+    assert len(whole.verdicts[0].rounds) > 1, "several rounds, so that launches depend on verdicts"
     store = tmp_path / "cut"
     with cut_off(monkeypatch, after):
         accepted(store)
@@ -135,7 +135,7 @@ def test_a_run_that_goes_on_is_no_baseline_of_itself(
         accepted(tmp_path, BASELINE, mock=f"{mock},alpha=2us", baseline=word)
     again = accepted(tmp_path, BASELINE, mock=f"{mock},alpha=2us", baseline=word, resume="last")
     assert {v.word for v in again.verdicts} == {"FAIL"}
-    assert {v.note for v in again.verdicts} == {f"baseline {word}: {len(again.verdicts[0].looks[:1]) * 3} launches"}
+    assert {v.note for v in again.verdicts} == {f"baseline {word}: {len(again.verdicts[0].rounds[:1]) * 3} launches"}
     with pytest.raises(UsageError, match="was begun with --baseline"):
         accepted(tmp_path, BASELINE, baseline=first.run_id, resume=again.run_id)
 

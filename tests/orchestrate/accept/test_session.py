@@ -1,4 +1,4 @@
-"""Acceptance on simulated ranks: correctness first, looks, faults, baselines, and once on real ranks."""
+"""Acceptance on simulated ranks: correctness first, rounds, faults, baselines, and once on real ranks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Pat
     )
     found = accepted(text, tmp_path, values={"seed": 1})
     made = next(verdict for verdict in found.verdicts if verdict.case.name == "a, 8 B")
-    assert made.word == "MARGINAL" and [look.launches for look in made.looks] == [3, 6, 9] and made.launches == 9
+    assert made.word == "MARGINAL" and [one.launches for one in made.rounds] == [3, 6, 9] and made.launches == 9
     assert len({launch for launch, _ in made.values}) == 9
     frame = load(tmp_path)
     again = frame[[int(tags["accept_look"]) > 1 for tags in frame["tags"]]]
@@ -173,7 +173,7 @@ def test_without_the_other_job_it_was_no_test(tmp_path: Path) -> None:
     found = accepted(BESIDE + '[accept]\nbeside = "alltoall -n 2"\n', tmp_path, job=dying)
     assert set(words(found).values()) == {"ERROR"} and exit_code(found) == 3
     assert "the other job did not run all the time: exit code 3" in found.incidents[0].reason
-    with pytest.raises(UsageError, match="needs another job: write beside"):
+    with pytest.raises(UsageError, match="needs another job: write background-job"):
         accepted(BESIDE, tmp_path)
 
 

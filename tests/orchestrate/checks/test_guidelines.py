@@ -36,7 +36,7 @@ def test_mock_ups_by_nodes_and_by_lanes(
         if not name.startswith("UCX"):
             monkeypatch.setenv(name, value)
     words = "gl21 gl24node_allreduce gl24node_allgather gl24lane_allreduce gl24lane_bcast gl24node_scatter"
-    line = f"guidelines {words} -n 4 -m 40:40 -i 3 -x 1 --launches 2 --looks 1 -c --binding mpi4py --format json"
+    line = f"guidelines {words} -n 4 -m 40:40 -i 3 -x 1 --launches 2 --rounds 1 -c --binding mpi4py --format json"
     main([*line.split(), "--quiet", "--no-store"])
     told = json.loads(capsys.readouterr().out)
     assert len(told["cells"]) == 6 and "WRONG" not in told["verdicts"]

@@ -19,8 +19,8 @@ class Script:
         self.asked: list[tuple[Side, list[int], int]] = []
         self.slower, self.missing = slower or {}, missing or set()
 
-    def __call__(self, side: Side, cells: Sequence[int], look: int) -> dict[int, Launched]:
-        self.asked.append((side, list(cells), look))
+    def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
+        self.asked.append((side, list(cells), number))
         wobble = 1 + 0.001 * (len(self.asked) % 5)
         values = {cell: wobble * (self.slower.get(cell, 1.0) if side == "NEW" else 1.0) for cell in cells}
         return {c: Launched(v, v, v) for c, v in values.items() if c not in self.missing}
@@ -55,17 +55,17 @@ def test_cells_of_other_needs_have_launches_of_their_own_side_next_to_side() -> 
 
 def test_flagged_cells_alone_are_measured_again_and_a_change_is_then_said() -> None:
     script, told = Script({1: 1.2}), []
-    found = conduct([range(3)], Design(Rules(looks=3), 5, 1), script, lambda n, cells: told.append((n, list(cells))))
+    found = conduct([range(3)], Design(Rules(rounds=3), 5, 1), script, lambda n, cells: told.append((n, list(cells))))
     assert told == [(1, [0, 1, 2]), (2, [1])]
     assert [one.verdict for one in found.judged] == ["SAME", "SLOWER", "SAME"]
-    assert [len(looks) for looks in found.cells] == [1, 2, 1]
-    assert all(cells == [1] for _, cells, look in script.asked if look == 2)
+    assert [len(rounds) for rounds in found.cells] == [1, 2, 1]
+    assert all(cells == [1] for _, cells, number in script.asked if number == 2)
     assert len(found.order) == len(script.asked) == 20
 
 
 def test_the_order_goes_on_alternating_in_the_next_look() -> None:
     script = Script({0: 1.2})
-    conduct([[0]], Design(Rules(looks=2), 3, 1), script)
+    conduct([[0]], Design(Rules(rounds=2), 3, 1), script)
     assert [side for side, _, _ in script.asked] == ["BASE", "NEW", "NEW", "BASE"] * 3
 
 
@@ -77,8 +77,8 @@ def test_a_cell_that_no_launch_has_is_no_look() -> None:
 
 def test_half_a_pair_is_left_out() -> None:
     class Half(Script):
-        def __call__(self, side: Side, cells: Sequence[int], look: int) -> dict[int, Launched]:
-            found = super().__call__(side, cells, look)
+        def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
+            found = super().__call__(side, cells, number)
             return {} if len(self.asked) == 2 else found
 
     found = conduct([[0]], Design(Rules(), 3, 1), Half())
@@ -87,28 +87,28 @@ def test_half_a_pair_is_left_out() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("family", [1, 10, 60])
-@pytest.mark.parametrize("looks", [1, 3])
-def test_a_against_a_is_silent(kind: str, family: int, looks: int) -> None:
-    rates = simulate(kind, family, 300, Rules(looks=looks), seed=11)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_against_a_is_silent(kind: str, family: int, rounds: int) -> None:
+    rates = simulate(kind, family, 300, Rules(rounds=rounds), seed=11)
     assert rates.alarms <= 0.01 * rates.cells
     assert rates.false_reports <= 0.05 * rates.reports
 
 
 def test_ten_percent_are_found_at_a_spread_of_two() -> None:
     for family in (1, 10, 60):
-        for looks in (1, 3):
-            found = simulate("normal", family, 60, Rules(looks=looks), seed=5, change=1.10).words["SLOWER"]
-            assert found >= 54, (family, looks)
+        for rounds in (1, 3):
+            found = simulate("normal", family, 60, Rules(rounds=rounds), seed=5, change=1.10).words["SLOWER"]
+            assert found >= 54, (family, rounds)
 
 
 def test_drift_alone_is_no_change() -> None:
     class Drifting(Script):
-        def __call__(self, side: Side, cells: Sequence[int], look: int) -> dict[int, Launched]:
-            self.asked.append((side, list(cells), look))
+        def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
+            self.asked.append((side, list(cells), number))
             value = 1.02 ** len(self.asked)
             return {cell: Launched(value, value, value) for cell in cells}
 
-    found = conduct([[0]], Design(Rules(looks=3), 10, 1), Drifting())
+    found = conduct([[0]], Design(Rules(rounds=3), 10, 1), Drifting())
     assert found.judged[0].answers["median"].ratio == pytest.approx(1.0)
     assert not found.judged[0].alarm
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(180)]
 def test_a_variable_and_a_planted_wait(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = (
         "compare --set NEW:UCX_TLS=self,sm --option NEW:inject=busy:0:3000000 allreduce -n 2 -m 8:8 -i 30 -x 2 "
-        f"--launches 2 --looks 1 --format json --quiet --store {tmp_path}"
+        f"--launches 2 --rounds 1 --format json --quiet --store {tmp_path}"
     )
     code = main(line.split())
     told = json.loads(capsys.readouterr().out)

@@ -138,13 +138,13 @@ def test_drift_is_over_the_passes_of_a_launch() -> None:
     assert "too few" in judge(made, evidence(1.0), Rule(1, 1), 1).note
 
 
-def test_looks_are_kept_and_the_contract_has_the_last_word() -> None:
+def test_rounds_are_kept_and_the_contract_has_the_last_word() -> None:
     found = evidence(9.0, 11.0, 10.0)
     first = judge(case(), found, RULE, 1)
     for turn, median in enumerate((9.5, 10.5, 9.9), 3):
         found.add("c", turn, row(median, turn))
     second = judge(case(), found, RULE, 1, first)
-    assert [look.launches for look in second.looks] == [3, 6] and second.launches == 6
+    assert [one.launches for one in second.rounds] == [3, 6] and second.launches == 6
     ruled = close(second, Rule(undecided="fail"))
     assert ruled.word == "FAIL" and ruled.by_rule and not close(second, RULE).by_rule
 
@@ -159,4 +159,4 @@ def test_a_launch_that_died_is_said() -> None:
 def test_all_launches_are_shown(medians: list[float], bound: float) -> None:
     said = judge(case(ranges={None: Range(high=bound)}), evidence(*medians), RULE, 1)
     assert [value for _, value in said.values] == pytest.approx(medians)
-    assert said.word in ("PASS", "FAIL", "MARGINAL") and len(said.looks) == 1
+    assert said.word in ("PASS", "FAIL", "MARGINAL") and len(said.rounds) == 1

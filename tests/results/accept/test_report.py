@@ -59,7 +59,7 @@ def test_texts() -> None:
     found = verdicts(GOOD, BAD, missing_nodes={"n3": "no answer"}, incidents=[Incident("bw", "died", failed=True)])
     assert headline(found) == "FAIL: 1 fail, 1 pass of 2 verdicts; correctness was not checked; 1 node missing"
     assert "missing node n3: no answer" in preamble(found) and closing(found)[0] == "failed: bw: died"
-    assert sentence(BAD) == "12 us (12 us … 12 us), at most 10 us, 2 launches in 1 look, +20.0 % from the bound"
+    assert sentence(BAD) == "12 us (12 us … 12 us), at most 10 us, 2 launches in 1 round, +20.0 % from the bound"
     assert sentence(LOST) == "not measured"
 
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from omb_py.results.checks.guidelines import Pair, Rules, by_look, decide, judge, pairs_of, spent
+from omb_py.results.checks.guidelines import Pair, Rules, by_round, decide, judge, pairs_of, spent
 from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats import guideline_forms as forms
 from omb_py.results.statistics.sequential import p_above, p_below
@@ -87,32 +87,32 @@ def test_the_two_sides_of_a_limit_are_tested_alike(ratio: float, delta: float, l
     assert p_above(estimate, limit) + p_below(estimate, limit) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("looks", [1, 2, 3, 5])
-def test_looks_share_what_may_be_spent(looks: int) -> None:
-    each = [spent(0.01, (look, looks)) for look in range(1, looks + 1)]
+@pytest.mark.parametrize("rounds", [1, 2, 3, 5])
+def test_rounds_share_what_may_be_spent(rounds: int) -> None:
+    each = [spent(0.01, (number, rounds)) for number in range(1, rounds + 1)]
     assert sum(v for v, _ in each) == pytest.approx(0.01) and sum(h for _, h in each) == pytest.approx(0.01)
-    assert looks == 1 or each[0][0] == 0, "what is seen first names nothing"
+    assert rounds == 1 or each[0][0] == 0, "what is seen first names nothing"
 
 
 def test_fresh_launches_decide() -> None:
-    """Slow in the first launches alone is not violated; the launches of later looks say it, and only those."""
+    """Slow in the first launches alone is not violated; the launches of later rounds say it, and only those."""
     slow, fine = pair(1.5), pair(1.0, seed=2)
     assert [one.verdict for one in decide({(1, 3): [slow]}, Rules())] == ["UNCLEAR"]
     (chance,) = decide({(1, 3): [slow], (2, 3): [fine]}, Rules())
-    assert (chance.verdict, chance.look, chance.launches) == ("HOLDS", 2, 8)
+    assert (chance.verdict, chance.round, chance.launches) == ("HOLDS", 2, 8)
     (real,) = decide({(1, 3): [slow], (2, 3): [pair(1.5, launches=9, seed=3)]}, Rules())
-    assert (real.verdict, real.look, real.launches) == ("VIOLATED", 2, 9)
+    assert (real.verdict, real.round, real.launches) == ("VIOLATED", 2, 9)
 
 
-def test_stored_rows_say_their_look() -> None:
+def test_stored_rows_say_their_round() -> None:
     rows = [
         row(k, s, us, tags={"guideline_look": f"{1 + k // 4}/3"})
         for k in range(8)
         for s, us in (("left", 20.0 + k), ("right", 10.0))
     ]
-    found = by_look(rows)
+    found = by_round(rows)
     assert sorted(found) == [(1, 3), (2, 3)] and found[2, 3][0].left_us == (24.0, 25.0, 26.0, 27.0)
-    assert list(by_look([row(0, "left", 1.0), row(0, "right", 1.0)])) == [(1, 1)]
+    assert list(by_round([row(0, "left", 1.0), row(0, "right", 1.0)])) == [(1, 1)]
     assert forms.report_of(rows, Rules()).launches == 8
 
 
@@ -124,8 +124,8 @@ def test_two_reports_do_not_contradict_each_other() -> None:
     for _ in range(30):
         reports = []
         for _ in range(2):
-            cells, looks, words = list(range(len(ratios))), {}, {}
-            for look, launches in ((1, 10), (2, 10), (3, 20)):
+            cells, rounds, words = list(range(len(ratios))), {}, {}
+            for number, launches in ((1, 10), (2, 10), (3, 20)):
                 made = [
                     Pair(
                         f"gl{k}_x",
@@ -136,8 +136,8 @@ def test_two_reports_do_not_contradict_each_other() -> None:
                     )
                     for k in cells
                 ]
-                looks[look, 3] = made
-                words = {one.pair.name: one.verdict for one in decide(looks, Rules())}
+                rounds[number, 3] = made
+                words = {one.pair.name: one.verdict for one in decide(rounds, Rules())}
                 cells = [k for k in cells if words[f"gl{k}_x"] == "UNCLEAR"]
             reports.append(words)
         contradictions += any({a, reports[1][k]} == {"VIOLATED", "HOLDS"} for k, a in reports[0].items())

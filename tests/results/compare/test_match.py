@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from omb_py.results.compare.match import (
-    LOOK_TAG,
-    LOOKS_TAG,
     PROGRAM,
+    ROUND_TAG,
+    ROUNDS_TAG,
     Matched,
     differing,
     from_row,
-    look_of,
-    looks_of,
     match,
+    round_of,
+    rounds_of,
     wanted,
 )
 from omb_py.results.store.keys import COMPARED, comparability_key
@@ -53,7 +53,7 @@ def test_cells_of_both_sides_by_size_and_launches_by_time(row: Make) -> None:
     new = [row(m, size_bytes=s) for m in (1, 5) for s in (64, 8)]
     cells = match(base, new).cells
     assert [cell.base["size_bytes"] for cell in cells] == [8, 64]
-    assert [launch.median_us for launch in cells[0].looks[0].base] == [10.0, 14.0]
+    assert [launch.median_us for launch in cells[0].rounds[0].base] == [10.0, 14.0]
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,18 @@ def test_cells_of_both_sides_by_size_and_launches_by_time(row: Make) -> None:
 )
 def test_pairs_where_launches_took_turns(row: Make, base: tuple[int], new: tuple[int], expected: bool) -> None:
     (cell,) = match([row(m) for m in base], [row(m) for m in new]).cells
-    assert cell.looks[0].paired is expected
+    assert cell.rounds[0].paired is expected
 
 
-def test_looks_are_kept_apart(row: Make) -> None:
-    def of(m: int, look: int) -> Row:
-        return row(m, tags={LOOK_TAG: str(look), LOOKS_TAG: "3"})
+def test_rounds_are_kept_apart(row: Make) -> None:
+    def of(m: int, number: int) -> Row:
+        return row(m, tags={ROUND_TAG: str(number), ROUNDS_TAG: "3"})
 
     base, new = [of(0, 1), of(2, 2)], [of(1, 1), of(3, 2)]
     (cell,) = match(base, new).cells
-    assert [len(look.base) for look in cell.looks] == [1, 1]
-    assert looks_of(base) == 3 and looks_of([row()]) == 1
-    assert look_of(row(tags={LOOK_TAG: "nonsense"})) == 1
+    assert [len(number.base) for number in cell.rounds] == [1, 1]
+    assert rounds_of(base) == 3 and rounds_of([row()]) == 1
+    assert round_of(row(tags={ROUND_TAG: "nonsense"})) == 1
 
 
 def test_what_is_compared_may_be_the_binding(row: Make) -> None:
@@ -117,8 +117,8 @@ def test_nothing(row: Make) -> None:
 def test_imported_rows_have_values_only(row: Make) -> None:
     imported = {"median_us": None, "mean_us": None, "p99_us": None, "source": "OMB"}
     (cell,) = match([row(0, value=9.0, **imported)], [row(1, value=12.0, **imported)]).cells
-    assert cell.statistic == "mean" and not cell.looks[0].paired
-    assert [(one.median_us, one.mean_us) for one in (*cell.looks[0].base, *cell.looks[0].new)] == [
+    assert cell.statistic == "mean" and not cell.rounds[0].paired
+    assert [(one.median_us, one.mean_us) for one in (*cell.rounds[0].base, *cell.rounds[0].new)] == [
         (None, 9.0),
         (None, 12.0),
     ]

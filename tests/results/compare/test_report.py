@@ -90,6 +90,12 @@ def test_json_has_no_number_that_is_none(side: Callable[..., Launches]) -> None:
     assert cell["verdict"] == "UNCLEAR"
 
 
+def test_json_keeps_the_names_that_scripts_read(side: Callable[..., Launches]) -> None:
+    whole = json.loads(to_json(r.report_of(side("BASE"), side("NEW"), Rules())))
+    assert list(whole["rules"]) == ["alpha", "delta", "tail_delta", "screen", "power", "looks"]
+    assert whole["cells"][0]["median"]["look"] == 1 and "round" not in whole["cells"][0]["median"]
+
+
 def test_markdown_is_a_table_whatever_a_library_is_called(side: Callable[..., Launches]) -> None:
     lines = to_markdown(r.report_of(side("BASE"), side("NEW", 1.1), Rules())).splitlines()
     assert lines[0] == "**1 slower**"

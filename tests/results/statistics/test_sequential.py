@@ -78,8 +78,8 @@ def test_never_the_best_of_several() -> None:
     assert decide(of([*bad, math.log(5.0)]), math.log(10.0), Rule()).word != "PASS"
 
 
-def test_looks_share_the_error() -> None:
-    assert Rule(3, 9).looks == 3 and Rule(3, 10).looks == 4 and Rule(1, 1).looks == 1
+def test_rounds_share_the_error() -> None:
+    assert Rule(3, 9).rounds == 3 and Rule(3, 10).rounds == 4 and Rule(1, 1).rounds == 1
     assert Rule(3, 9, 0.97).spent == pytest.approx(0.01)
 
 
@@ -88,7 +88,7 @@ def test_what_is_spent_is_what_the_page_says(alpha: float, rounds: int) -> None:
     """docs/statistics.md: the same numbers to the last digit."""
     fresh = (alpha,) if rounds == 1 else (0.0, *[alpha / (rounds - 1)] * (rounds - 1))
     if rounds <= 3:
-        assert Rules(alpha=alpha, looks=rounds).spending == fresh
+        assert Rules(alpha=alpha, rounds=rounds).spending == fresh
     for number in range(1, rounds + 1):
         assert spent(alpha, (number, rounds)) == (fresh[number - 1], alpha / rounds)
     assert Rule(2, 2 * rounds, 1 - alpha).spent == (1 - (1 - alpha)) / rounds
@@ -144,9 +144,9 @@ def test_worst_and_settled() -> None:
 
 
 def said(values: np.ndarray, rule: Rule, limit: float, questions: int = 1) -> str:
-    """The word of a criterion whose launches come look after look."""
-    for look in range(1, rule.looks + 1):
-        word = decide(of(list(values[: look * rule.launches])), limit, rule, questions).word
+    """The word of a criterion whose launches come round after round."""
+    for number in range(1, rule.rounds + 1):
+        word = decide(of(list(values[: number * rule.launches])), limit, rule, questions).word
         if word != "MARGINAL":
             return word
     return "MARGINAL"
