@@ -108,7 +108,7 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("latency --backend nccl", "backend nccl has no buffers on cpu: --device cuda, rocm, sim"),
+        ("latency --backend nccl", "backend nccl has no buffers on cpu: --device cuda, rocm"),
         ("latency M M", "buffers M M need a GPU: "),
         ("put_latency --backend gloo", "backend gloo cannot do put_latency: Gloo has no one-sided operations: use --b"),
         ("allreduce --backend gloo --op land", "Gloo has no reduction land: it takes sum, prod, min, max, band, bor"),

@@ -18,10 +18,10 @@ from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, open_dev
 from omb_py.engine.devices.gpu import OWN, SYMBOLS, Gpu, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.sharing import crowd, refuse_sharing
-from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.running.rank_process import device_map
+from omb_py.testing.simulated_device import SimulatedDevice
 from tests.support.sessions.synchronises import left_out
 
 SLOW_US = 20_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.engine.faults import Fault, with_fault
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.measuring.payload import expectations
 from omb_py.engine.program import rma
@@ -15,6 +14,7 @@ from omb_py.engine.program.steps import flip, wait
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.one_sided import BENCHMARKS
 from omb_py.suites.registry import find
+from omb_py.testing.faults import Fault, with_fault
 from tests.support.machines.simulated import cell, checked, measured, session, with_step
 
 NAMES = [b.name for b in BENCHMARKS]

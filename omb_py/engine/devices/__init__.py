@@ -1,4 +1,4 @@
-"""Where buffers live: one small interface over host memory, NVIDIA and AMD GPUs, and a simulated device.
+"""Where buffers live: one small interface over host memory and NVIDIA and AMD GPUs.
 
 Streams, events and graphs are handles (int64), and what a loop does with them are C functions at addresses
 (:meth:`Device.function`), so that generated code calls them as it calls the communication library.
@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final, Protocol
 
 from omb_py.engine.program.language import Step
 
 GPU_KINDS: Final = ("cuda", "rocm")
+KINDS: Final = ("cpu", *GPU_KINDS)
+"""Devices that help and errors name."""
 SIMULATED: Final = "sim"
-KINDS: Final = ("cpu", *GPU_KINDS, SIMULATED)
-"""What ``--device`` admits. ``sim`` is for tests: host memory behind streams that really are asynchronous."""
+"""The device of tests: ``--device`` takes it, and nothing names it."""
+_MODULES: Final[Mapping[str, str]] = {
+    "cpu": "omb_py.engine.devices.cpu",
+    "cuda": "omb_py.engine.devices.gpu",
+    "rocm": "omb_py.engine.devices.gpu",
+    SIMULATED: "omb_py.testing.simulated_device",
+}
+"""Kind of a device -> the module whose ``open_device(kind, rank)`` opens it, loaded when one is opened."""
 
 FUNCTIONS: Final[Mapping[str, str]] = {
     "synchronise": "stream",
@@ -127,24 +136,14 @@ def open_device(kind: str, rank: int) -> Device:
     Whether several have the same one is known when all have opened theirs (:mod:`omb_py.engine.devices.sharing`).
 
     Args:
-        kind: one of :data:`KINDS`.
+        kind: one of :data:`KINDS`, or :data:`SIMULATED`.
         rank: the local rank.
 
     Raises:
         EnvironmentProblem: there is no such device.
     """
-    if kind == "cpu":
-        from omb_py.engine.devices.cpu import CpuDevice
-
-        return CpuDevice()
-    if kind == SIMULATED:
-        from omb_py.engine.devices.simulated import DEVICES_VARIABLE, SimulatedDevice
-
-        count = int(os.environ.get(DEVICES_VARIABLE, "8"))
-        return SimulatedDevice(chosen(rank, count, kind))
-    from omb_py.engine.devices.gpu import Gpu, count_gpus
-
-    return Gpu(kind, chosen(rank, count_gpus(kind), kind))
+    device: Device = import_module(_MODULES[kind]).open_device(kind, rank)
+    return device
 
 
 def chosen(rank: int, count: int, kind: str) -> int:

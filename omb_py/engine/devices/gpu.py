@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from omb_py.engine.devices import FUNCTIONS
+from omb_py.engine.devices import FUNCTIONS, chosen
 from omb_py.engine.devices.callbacks import Callbacks
 from omb_py.engine.program.steps import MATMUL
 from omb_py.errors import EnvironmentProblem
@@ -136,6 +136,11 @@ def no_gpu(kind: str) -> str:
         return "" if count_gpus(kind) else f"no {kind} GPU is visible"
     except EnvironmentProblem as problem:
         return str(problem)
+
+
+def open_device(kind: str, rank: int) -> Gpu:
+    """The GPU of a local rank. Raises EnvironmentProblem where none is visible."""
+    return Gpu(kind, chosen(rank, count_gpus(kind), kind))
 
 
 class Gpu:

@@ -38,7 +38,7 @@ def staged(program: Program, world: World) -> Program:
         for node, _ in walk((*stage.setup, *(n for body in stage.variants for n in body))):
             if isinstance(node, Step) and (node.op.endswith("_init") or node.op in _REFUSED):
                 raise EnvironmentProblem(f"{node.op} has no staged form: use --device cpu, or leave out its option")
-    return replace(each_body(program, lambda body: _body(body, world)), plain=None)
+    return each_body(program, lambda body: _body(body, world))
 
 
 def _body(nodes: Body, world: World) -> Body:

@@ -229,8 +229,6 @@ class Program:
     buffers: tuple[Buffer, ...]
     stages: tuple[Stage, ...]
     window: Window | None = None
-    plain: Program | None = None
-    """What it passes for, where a slowdown was planted in it (:mod:`omb_py.engine.faults`)."""
 
 
 def body(*nodes: Node) -> tuple[Body, ...]:
@@ -328,5 +326,5 @@ def canonical(value: Any) -> Any:
 
 def program_hash(*programs: Program) -> str:
     """Sixteen hex digits that change when what a benchmark does changes: its version."""
-    text = json.dumps([canonical(p.plain or p) for p in programs], separators=(",", ":"), sort_keys=True)
+    text = json.dumps([canonical(program) for program in programs], separators=(",", ":"), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -71,7 +71,7 @@ class Offer:
 
 
 OFFERS: Mapping[str, Offer] = {
-    "mpi": Offer(devices=KINDS),
+    "mpi": Offer(devices=(*KINDS, SIMULATED)),
     "gloo": Offer(
         (gloo.BINDING,),
         gloo.BUFFERS,
@@ -82,7 +82,7 @@ OFFERS: Mapping[str, Offer] = {
         needs_mpi=False,
         bound=False,
         pass_names=("GLOO_SOCKET_IFNAME",),
-        devices=KINDS,
+        devices=(*KINDS, SIMULATED),
     ),
     "nccl": Offer(
         nccl.BINDINGS,
@@ -140,7 +140,7 @@ def check_device(request: Request, offers: Mapping[str, Offer]) -> None:
     """
     for backend, device in request.sides:
         if device not in offers[backend].devices:
-            there = ", ".join(offers[backend].devices)
+            there = ", ".join(kind for kind in offers[backend].devices if kind != SIMULATED)
             raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: --device {there}")
         if device in GPUS and not gpu_here(device):
             reason, fix = device_problem(device, backend)
@@ -229,7 +229,8 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
         if why := offers[backend].missing():
             raise EnvironmentProblem(f"backend {backend}: {why}")
     for device in request.devices:
-        one_of("device", device, DEVICES)
+        if device != SIMULATED:
+            one_of("device", device, DEVICES)
     if len(set(request.devices)) < len(request.devices):
         raise UsageError(f"device list {request.device} has one twice")
     check_device(request, offers)

@@ -60,7 +60,6 @@ def encode(values: Any) -> dict[str, str]:
 
 def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
     """Measure the cells of a launch in order; the process with rank 0 streams each one when it is done."""
-    from omb_py.engine.faults import parse_fault, with_fault
     from omb_py.engine.measuring.host_memory import settle_heap
     from omb_py.engine.measuring.measure import measure, messages, worlds_of
     from omb_py.engine.measuring.pairs import as_round, measure_pairs
@@ -70,8 +69,6 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     from omb_py.suites.registry import find
 
     cells = [cell_from(cell) for cell in spec["cells"]]
-    fault = parse_fault(spec.get("inject") or "")
-    busy = fault is not None and fault.kind == "busy"  # in the program as it is measured, which keeps its version
     log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
     root = 0 in session.local
     for name in dict.fromkeys(cell.benchmark for cell in cells):
@@ -83,6 +80,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     reserve(session, cells, worlds_of(session))
     skews = {kind: session.skew(kind) for kind in dict.fromkeys(("barrier", *(cell.process_sync for cell in cells)))}
     skew = skews["barrier"]
+    faulty = _with_faults(session, spec.get("inject"))
     facts = launch_facts(session, spec)
     if root:
         channel.send("launch", facts={**facts, "skew_us": skew})
@@ -98,7 +96,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     while True:
         for sweep in sweeps:
             name = sweep[0][1].benchmark
-            benchmark = with_fault(arranged(find(name)), fault) if busy else arranged(with_fault(find(name), fault))
+            benchmark = arranged(faulty(find(name)))
             for index, cell in sweep:
                 position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
@@ -124,6 +122,15 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
         number += 1
     position.phase = "done"
     _late_facts(session, facts, skew, channel)
+
+
+def _with_faults(session: Any, text: str | None) -> Callable[[Benchmark], Benchmark]:
+    """What a benchmark becomes with the faults that a test asked for; slowdowns go into what the session loads."""
+    if not text:
+        return lambda benchmark: benchmark
+    from omb_py.testing.faults import inject
+
+    return inject(session, text)
 
 
 def _possible(session: Any, sweeps: list[Sweep], channel: Channel) -> list[Sweep]:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from omb_py.engine.devices.filler import on_device
-from omb_py.engine.devices.simulated import SimulatedDevice
 from omb_py.engine.measuring.cache_rotation import rotated
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native import matmul
@@ -18,6 +17,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.language import Buffer, Lap, Program, Region, Repeat, Stage, Step, body
 from omb_py.engine.python_loop.loop import Names, compile_stage
 from omb_py.errors import EnvironmentProblem
+from omb_py.testing.simulated_device import SimulatedDevice
 
 ROWS, SIDE = 7, 33
 STEP = steps.matmul(ROWS, SIDE)

@@ -80,7 +80,7 @@ def test_what_goes_with_a_device(fields: dict[str, Any], says: str) -> None:
 
 
 def test_nccl_has_no_buffers_on_the_host() -> None:
-    with pytest.raises(EnvironmentProblem, match="no buffers on cpu: --device cuda, rocm, sim"):
+    with pytest.raises(EnvironmentProblem, match="no buffers on cpu: --device cuda, rocm"):
         check_choices(Request("allreduce", backends=("nccl",)), OFFERS)
 
 

@@ -19,7 +19,6 @@ import numpy as np
 from omb_py.backends.gloo.capabilities import OPS, TYPES, fitted, lacks, refuses
 from omb_py.backends.mpi import skew
 from omb_py.backends.registry import find as find_backend
-from omb_py.engine.faults import parse_fault, with_fault
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.cache_rotation import rotated
 from omb_py.engine.measuring.measure import measure
@@ -28,6 +27,7 @@ from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS
+from omb_py.testing.faults import parse_fault, with_fault
 from tests.support.conformance import VARIED, complaints
 
 LARGE = 70_008

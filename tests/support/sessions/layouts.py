@@ -7,10 +7,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from omb_py.engine.faults import parse_fault, with_fault
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Cell
 from omb_py.suites.registry import BENCHMARKS
+from omb_py.testing.faults import parse_fault, with_fault
 
 LAYOUTS = ("cont", "vect:8:3", "indx:1+2,4+1")
 

@@ -117,7 +117,7 @@ ON_MORE_RANKS = ("bcast", "allreduce", "allgather", "alltoallv", "igather", "sca
 
 def corrupted(session: Any, binding: str) -> Any:
     """One byte inverted on the last rank must be found by the checks of every benchmark."""
-    from omb_py.engine.faults import parse_fault, with_fault
+    from omb_py.testing.faults import parse_fault, with_fault
 
     found = {}
     for name, kind in BENCHMARKS.items():
@@ -135,8 +135,8 @@ def corrupted(session: Any, binding: str) -> Any:
 
 def turning(session: Any, binding: str) -> Any:
     """``--cache rotate``: validated, and a byte inverted in one copy is found; which copies hold what was received."""
-    from omb_py.engine.faults import parse_fault, with_fault
     from omb_py.engine.measuring.cache_rotation import rotated
+    from omb_py.testing.faults import parse_fault, with_fault
 
     found = {}
     for name in ("bcast", "allreduce", "alltoallv", "iallgather", "bw"):

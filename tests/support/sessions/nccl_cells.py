@@ -16,7 +16,6 @@ from typing import Any
 from omb_py.backends.nccl.calls import Resolver
 from omb_py.backends.nccl.runner import Runner
 from omb_py.backends.registry import find as backend
-from omb_py.engine.faults import parse_fault, with_fault
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.measure import measure, worlds_of
 from omb_py.engine.session import StepFailed
@@ -24,6 +23,7 @@ from omb_py.errors import OmbError
 from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.orchestrate.running.rank_process import arranged, reserve
 from omb_py.suites.registry import find
+from omb_py.testing.faults import parse_fault, with_fault
 from tests.support.sessions.synchronises import left_out
 
 DEVICE = os.environ.get("OMB_PY_TEST_DEVICE", "sim")

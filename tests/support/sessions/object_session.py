@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from omb_py.engine.faults import parse_fault, with_fault
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.buffers import OBJECTS
 from omb_py.suites.registry import find
+from omb_py.testing.faults import parse_fault, with_fault
 
 SIZE = 1 << 19
 """Above mpi4py's threshold for sending a buffer out of band."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from omb_py.engine.faults import Fault, with_fault
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.one_sided import BENCHMARKS
+from omb_py.testing.faults import Fault, with_fault
 
 SIZES = (8, 70_008)
 EVERYWHERE = {"native": ("put_latency", "get_acc_latency", "put_bw"), "mpi4py": ("put_latency",)}

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from omb_py.engine.faults import Fault, parse_fault, spoil, with_fault
-from omb_py.engine.measuring.measure import measure
+from omb_py.engine.measuring.measure import Measured, measure
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Region, Stage, Step, body, walk
 from omb_py.errors import LaunchFailed, UsageError
 from omb_py.suites.registry import BENCHMARKS
+from omb_py.testing.faults import Fault, inject, parse_fault, spoil, with_fault
 from tests.support.machines.simulated import cell, session
 from tests.support.programs import ROTATING_BCAST
 
@@ -109,6 +109,11 @@ class TestWithFault:
 
 
 class TestBusy:
+    @staticmethod
+    def measured(name: str, fault: str) -> Measured:
+        world = session(2)
+        return measure(world, inject(world, fault)(BENCHMARKS[name]), cell(name, iterations=20))
+
     def test_reads_rank_time_and_share(self) -> None:
         assert parse_fault("busy:0:5000") == Fault("busy", 0, nanoseconds=5000)
         assert parse_fault("busy:1:5000:33") == Fault("busy", 1, nanoseconds=5000, every=33)
@@ -119,16 +124,12 @@ class TestBusy:
             parse_fault(text)
 
     def test_waits_inside_the_timed_part_and_keeps_the_version(self) -> None:
-        plain = BENCHMARKS["allreduce"]
-        planted = with_fault(plain, parse_fault("busy:0:5000"))
-        one, other = (measure(session(2), b, cell("allreduce", iterations=20)) for b in (plain, planted))
+        one, other = (self.measured("allreduce", fault) for fault in ("", "busy:0:5000"))
         assert other.program_hash == one.program_hash
         assert other.series["time"]["max"] == pytest.approx(one.series["time"]["max"] + 5.0)
 
     def test_waits_in_one_iteration_of_many(self) -> None:
-        plain = BENCHMARKS["latency"]
-        planted = with_fault(plain, parse_fault("busy:0:8000:4"))
-        one, other = (measure(session(2), b, cell("latency", iterations=20)) for b in (plain, planted))
+        one, other = (self.measured("latency", fault) for fault in ("", "busy:0:8000:4"))
         late = other.series["time"]["max"] - one.series["time"]["max"]
         # half of the round trip
         assert sorted(late)[-5:] == pytest.approx([4.0] * 5) and sorted(late)[:15] == pytest.approx([0.0] * 15)

@@ -1,18 +1,22 @@
-"""Faults put into programs on purpose, to prove that they are found.
+"""Faults put into programs on purpose, to prove that they are found (``--inject``).
 
-A wrong byte, a message that never comes, or time: a busy wait inside the timed part, in all iterations or in some.
+``flip`` and ``lost`` change a benchmark's program: a wrong byte, a message that never comes. ``busy`` changes what a
+session loads: a wait inside the timed part, in all iterations or in some. The benchmark and its hash stay as they are,
+because a slowdown is planted to be found by a comparison, which compares only what is measured by the same program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from omb_py.engine.measuring.payload import expectations
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Stage, Step, templates
 from omb_py.engine.program.steps import compute, flip, recv
 from omb_py.errors import UsageError, nearest
+from omb_py.suites.registry import find
 
 KINDS = ("flip", "lost", "busy")
 _LOST_TAG = 30000
@@ -30,6 +34,33 @@ class Fault:
     """Of ``busy``: how long an iteration waits inside its timed part."""
     every: int = 1
     """Of ``busy``: one iteration in so many waits."""
+
+
+def inject(session: Any, text: str) -> Callable[[Benchmark], Benchmark]:
+    """Plant the fault that `text` describes.
+
+    Args:
+        session: of this process; a ``busy`` fault changes every program that it loads from now on.
+        text: as :func:`parse_fault` reads it.
+
+    Returns:
+        The function that makes the faulty benchmark of a benchmark.
+
+    Raises:
+        UsageError: the text is wrong.
+    """
+    fault = parse_fault(text)
+    if fault is None or fault.kind != "busy":
+        return lambda benchmark: with_fault(benchmark, fault)
+    load = session.load
+
+    def load_slowed(cell: Cell, programs: Mapping[int, Program]) -> Any:
+        metric = find(cell.benchmark).metric
+        lap = metric.lap if metric.apart else ""
+        return load(cell, {r: slowed(p, fault, lap) if r == fault.rank else p for r, p in programs.items()})
+
+    session.load = load_slowed
+    return lambda benchmark: benchmark
 
 
 def parse_fault(text: str) -> Fault | None:
@@ -58,17 +89,13 @@ def _busy(text: str, numbers: list[str]) -> Fault:
 
 
 def slowed(program: Program, fault: Fault, lap: str = "") -> Program:
-    """The program that is busy for a while in its timed part, in one iteration of `every`; or in that of one `lap`.
-
-    Its hash stays that of the original: a slowdown is planted to be found by a comparison, which compares only what is
-    measured by the same program.
-    """
+    """The program that is busy for a while in its timed part, in one iteration of `every`; or in that of one `lap`."""
     stage = program.stages[0]
     wait = compute(fault.nanoseconds)
     variants = stage.variants * fault.every
     # the same number of every variant waits, whichever they are
     planted = tuple(_waiting(v, wait, lap) if i // len(stage.variants) == 0 else v for i, v in enumerate(variants))
-    return replace(program, stages=(replace(stage, variants=planted), *program.stages[1:]), plain=program)
+    return replace(program, stages=(replace(stage, variants=planted), *program.stages[1:]))
 
 
 def _waiting(variant: Body, wait: Step, lap: str) -> Body:
@@ -101,19 +128,15 @@ def spoil(program: Program, fault: Fault, world: World) -> Program:
 
 
 def with_fault(benchmark: Benchmark, fault: Fault | None) -> Benchmark:
-    """The benchmark whose program has the fault on the fault's rank and size."""
+    """The benchmark whose program has a ``flip`` or ``lost`` fault on the fault's rank and size."""
     if fault is None:
         return benchmark
     original: Callable[[World, Cell], Program] = benchmark.program
     wanted: Fault = fault
 
     def program(world: World, cell: Cell) -> Program:
-        made = original(world, cell)
+        clean = original(world, cell)
         hit = world.rank == wanted.rank and wanted.size in (None, cell.size)
-        if not hit:
-            return made
-        if wanted.kind == "busy":
-            return slowed(made, wanted, benchmark.metric.lap if benchmark.metric.apart else "")
-        return spoil(made, wanted, world)
+        return spoil(clean, wanted, world) if hit else clean
 
     return replace(benchmark, program=program)

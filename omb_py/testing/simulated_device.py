@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.engine.devices import chosen
 from omb_py.engine.devices.callbacks import Callbacks
 from omb_py.engine.native.matmul import multiply_at
 from omb_py.errors import EnvironmentProblem
@@ -122,6 +123,11 @@ class Stream:
             with self._changed:
                 self._running = False
                 self._changed.notify_all()
+
+
+def open_device(kind: str, rank: int) -> SimulatedDevice:
+    """The device of a local rank. Raises EnvironmentProblem where :data:`DEVICES_VARIABLE` says that there is none."""
+    return SimulatedDevice(chosen(rank, int(os.environ.get(DEVICES_VARIABLE, "8")), kind))
 
 
 class SimulatedDevice:
