@@ -1,15 +1,66 @@
-"""omb-py: communication benchmarks over MPI, NCCL/RCCL and Gloo, in Python."""
+"""omb-py: communication benchmarks over MPI, NCCL/RCCL and Gloo, in Python.
+
+The public names are those of this module's ``__all__``, of :mod:`omb_py.plugin` and of :mod:`omb_py.reframe`;
+everything else is private.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from omb_py.api import run
-    from omb_py.results import load
+    from omb_py.api import (
+        Acceptance,
+        CellVerdict,
+        Comparison,
+        CriterionVerdict,
+        GuidelineCheck,
+        GuidelineVerdict,
+        LinkCheck,
+        LinkVerdict,
+        ReportPage,
+        RunResult,
+        Side,
+        accept,
+        compare,
+        guidelines,
+        links,
+        report,
+        run,
+    )
+    from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
+    from omb_py.options.request import Request
+    from omb_py.results.store.read import load
 
-__all__ = ["__version__", "load", "run"]
+__all__ = [
+    "Acceptance",
+    "CellVerdict",
+    "Comparison",
+    "CriterionVerdict",
+    "EnvironmentProblem",
+    "GuidelineCheck",
+    "GuidelineVerdict",
+    "Interrupted",
+    "LaunchFailed",
+    "LinkCheck",
+    "LinkVerdict",
+    "OmbError",
+    "ReportPage",
+    "Request",
+    "RunResult",
+    "Side",
+    "UsageError",
+    "__version__",
+    "accept",
+    "compare",
+    "guidelines",
+    "links",
+    "load",
+    "report",
+    "run",
+]
 
 __version__ = "0.1.0"
 
@@ -18,14 +69,19 @@ _ROOT = _Path(__file__).resolve().parent.parent
 if (_ROOT / "pyproject.toml").is_file() and not (_ROOT / "omb_py" / "backends").exists():
     __path__.append(str(_ROOT))
 
+# Modules of the names that are not in api: importing omb_py loads none of them.
+_HOME = {
+    "load": "results.store.read",
+    "Request": "options.request",
+    **dict.fromkeys(("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "UsageError"), "errors"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "run":
-        from omb_py.api import run
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(f"{__name__}.{_HOME.get(name, 'api')}"), name)
 
-        return run
-    if name == "load":
-        from omb_py.results import load
 
-        return load
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,16 +1,252 @@
-"""The Python API: ``omb_py.run("allreduce", ranks=2)``."""
+"""The Python API: ``omb_py.run("allreduce", ranks=2).frame``.
+
+Every function raises :class:`omb_py.UsageError` for bad input, :class:`omb_py.EnvironmentProblem` where this machine
+or job cannot do what was asked (:class:`omb_py.LaunchFailed` where ranks died or hung), and
+:class:`omb_py.Interrupted` on Ctrl-C. What was measured before is kept in the store. All are :class:`omb_py.OmbError`.
+
+The functions import what they need when they are called: ranks that a launcher started import this module too.
+"""
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from omb_py.errors import UsageError
+from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Request
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from omb_py.results.compare.judge import Judged, Rules
+    from omb_py.results.compare.report import Report
 
-def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
+_NO_TAGS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunResult:
+    """A finished run."""
+
+    frame: pd.DataFrame
+    """One row a cell, columns as in docs/store.md; without rows where `root` is False."""
+    run_id: str
+    exit_code: int
+    """0, or 1 where a validation failed."""
+    root: bool = True
+    """False on the ranks of a foreign launcher that hold no results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison that measures: a request, and where its ranks run."""
+
+    request: Request
+    venv: str = ""
+    """Folder of a virtual environment, or a Python in it; empty: this one."""
+    modules: tuple[str, ...] = ()
+    """Modules to load, as ``openmpi/5.0.7``."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellVerdict:
+    """NEW against BASE in one cell. Times in µs; ratios are NEW over BASE in time."""
+
+    cell: str
+    verdict: str
+    """``SLOWER``, ``FASTER``, ``SAME``, ``UNCLEAR`` or ``NOT COMPARABLE``; of median and tail the worse."""
+    base_us: float | None = None
+    new_us: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    """Interval of the ratio of the medians."""
+    high: float | None = None
+    launches: tuple[int, int] = (0, 0)
+    """Of BASE and NEW, that decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What ``compare`` has found."""
+
+    verdicts: tuple[CellVerdict, ...]
+    headline: str
+    """``3 slower, 1 faster, 62 same``."""
+    exit_code: int
+    """As of ``omb-py compare``: 1 where something is SLOWER."""
+    run_id: str | None
+    """Of a comparison that measured; ``compare(run_id)`` shows it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionVerdict:
+    """The verdict on one criterion in one cell."""
+
+    name: str
+    verdict: str
+    """``PASS``, ``FAIL``, ``MARGINAL`` or ``ERROR``."""
+    text: str
+    """The measured number with its limits and the bound, or why there is none."""
+    measured: float | None
+    """In the metric's unit, or a ratio over the baseline."""
+    low: float | None
+    """The one-sided limits that decide."""
+    high: float | None
+    limit: float | None
+    """The bound."""
+    launches: tuple[float, ...]
+    """The number of every launch, retests too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What ``accept`` has found."""
+
+    verdict: str
+    """The worst of all, correctness too."""
+    verdicts: tuple[CriterionVerdict, ...]
+    correctness: Mapping[str, str]
+    """Benchmark with its options -> ``PASS``, ``FAIL``, ``ERROR`` or ``SKIPPED``."""
+    headline: str
+    exit_code: int
+    """As of ``omb-py accept``: 1 where a criterion is missed, 3 where something could not be measured."""
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuidelineVerdict:
+    """The verdict on one guideline at one size; `left` is the collective, `right` its mock-up."""
+
+    name: str
+    size_bytes: int
+    verdict: str
+    """``HOLDS``, ``VIOLATED``, ``UNCLEAR`` or ``WRONG`` (bytes)."""
+    left_us: float
+    right_us: float
+    ratio: float
+    """Left over right."""
+    low: float
+    """Its 90 % interval."""
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class GuidelineCheck:
+    """What ``guidelines`` has found."""
+
+    verdicts: tuple[GuidelineVerdict, ...]
+    skipped: Mapping[str, str]
+    """Guideline -> why it could not be checked."""
+    headline: str
+    exit_code: int
+    """1 where a guideline is violated or bytes were wrong."""
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkVerdict:
+    """A node or link that is slower than the others, in one metric."""
+
+    kind: str
+    """``node`` or ``link``."""
+    name: str
+    """``node3``, ``node1 - node2``."""
+    metric: str
+    """``latency``, ``tail`` or ``bandwidth``."""
+    state: str
+    """``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
+    slower: float
+    """How many times as long as without its own effect, in the first sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCheck:
+    """What ``links`` has found."""
+
+    verdicts: tuple[LinkVerdict, ...]
+    nodes: tuple[str, ...]
+    exit_code: int
+    """1 where a repeat confirmed a slow node or link."""
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPage:
+    """An HTML report that was written."""
+
+    path: Path
+    summary: str
+    problem: str
+    """Why the page is empty; empty where it is not."""
+    skipped: Mapping[str, str]
+    """File -> why it could not be read."""
+
+
+def run(
+    benchmark: str,
+    *,
+    backends: tuple[str, ...] = ("mpi",),
+    bindings: tuple[str, ...] = (),
+    device: str = "cpu",
+    placement: str = "",
+    filler: str = "cpu",
+    buffer: str = "numpy",
+    object_kind: str | None = None,
+    out_of_band: bool = False,
+    ranks: int | None = None,
+    hosts: tuple[str, ...] = (),
+    launcher: str = "auto",
+    launcher_args: tuple[str, ...] = (),
+    sizes: str | None = None,
+    iterations: str = "auto",
+    warmup: int | None = None,
+    precision: float = 0.01,
+    time_limit: float | None = None,
+    repeat_for: float | None = None,
+    launches: int = 1,
+    validate: bool = False,
+    validation_log: Path | None = None,
+    dtypes: tuple[str, ...] = (),
+    op: str | None = None,
+    window: int | None = None,
+    vary_window: bool = False,
+    buffer_num: str | None = None,
+    ddt: str | None = None,
+    partitions: int | None = None,
+    thread_counts: str | None = None,
+    process_counts: str | None = None,
+    window_kind: str | None = None,
+    sync: str | None = None,
+    process_sync: str | None = None,
+    timing: str | None = None,
+    batch: int | None = None,
+    nccl: str = "",
+    share_device: bool = False,
+    staging: str = "auto",
+    cache: str | None = None,
+    in_place: bool = False,
+    root: int | None = None,
+    tests: int | None = None,
+    imbalance: float | None = None,
+    traffic: str | None = None,
+    neighborhood: str | None = None,
+    workload: str | None = None,
+    session: bool = False,
+    thread_level: str | None = None,
+    store: str | Path | None = DEFAULT_STORE,
+    tags: Mapping[str, str] = _NO_TAGS,
+    seed: int | None = None,
+    timeout: float = DEFAULT_TIMEOUT_S,
+    quiet: bool = False,
+    mock: str = "",
+) -> RunResult:
     """Run a benchmark and return its rows.
 
     Outside a launcher the ranks are started by omb-py; inside one (``mpirun -n 4 python my.py``) every process calls
@@ -18,24 +254,351 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
 
     Args:
         benchmark: name, with or without ``osu_``.
-        **options: fields of :class:`omb_py.options.request.Request`, for example ``ranks=4``, ``sizes="8:1K"``,
-            ``backends=("mpi",)``, ``bindings=("native", "mpi4py")``, ``store="results"``; ``store=None`` keeps none.
+        store: folder of the Parquet files; None keeps none.
 
-    Returns:
-        One row a cell, columns as in docs/store.md; None on ranks other than 0 of a foreign launcher.
+    The other parameters are the fields of :class:`omb_py.Request`, which says what each means.
 
     Raises:
         UsageError: bad input.
         EnvironmentProblem: the environment cannot do it.
     """
-    from omb_py.options.request import DEFAULT_STORE, Request
+    options = {name: value for name, value in locals().items() if name not in ("benchmark", "store", "tags")}
     from omb_py.orchestrate.running.run import execute_run
     from omb_py.results.store.read import load
+    from omb_py.results.store.schema import arrow_schema
     from omb_py.suites import find
 
-    wanted = options.pop("store", DEFAULT_STORE)
     with tempfile.TemporaryDirectory() as scratch:
-        store = Path(scratch if wanted is None else wanted)
-        request = Request(find(benchmark).name, store=store, format="none", **options)
+        folder = Path(scratch if store is None else store)
+        request = Request(find(benchmark).name, store=folder, tags=dict(tags), format=SILENT, **options)
         outcome = execute_run(request)
-        return load(store, run_id=outcome.run_id) if outcome.root else None
+        frame = load(folder, run_id=outcome.run_id) if outcome.root else arrow_schema().empty_table().to_pandas()
+    return RunResult(frame, outcome.run_id, outcome.code, outcome.root)
+
+
+def compare(
+    base: str | Side,
+    new: str | Side | None = None,
+    *,
+    store: str | Path = DEFAULT_STORE,
+    launches: int = 10,
+    rounds: int = 3,
+    delta: float = 0.03,
+    tail_delta: float = 0.10,
+    seed: int | None = None,
+    strict: bool = False,
+) -> Comparison:
+    """Compare two sets of stored launches, or measure two sides in turn and compare them.
+
+    Args:
+        base: stored: a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or the folder of a store. To be measured: a
+            :class:`Side`.
+        new: the same kind; None where `base` is the run of a comparison that measured.
+        store: where stored launches are, and where measured ones go.
+        launches: of each side in each look, of sides that are measured.
+        rounds: 1 to 3; cells that look changed are measured again. Stored sides have the rounds that were made.
+        delta: smallest change of a median that matters, as a share.
+        tail_delta: smallest change of a tail that matters.
+        seed: of the order of cells; None: drawn, and stored.
+        strict: `exit_code` is 4 where something is UNCLEAR or NOT COMPARABLE.
+
+    Raises:
+        UsageError: bad input, no such launches, nothing in common.
+        EnvironmentProblem: a side cannot be measured.
+    """
+    from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
+    from omb_py.results.compare.report import exit_code, headline
+
+    if isinstance(base, str) and not isinstance(new, Side):
+        names = [base] if new is None else [base, new]
+        report = compare_stored(names, Path(store), declared_rules(delta, tail_delta, 1))
+    elif isinstance(base, Side) and isinstance(new, Side):
+        report = _measured(base, new, declared_rules(delta, tail_delta, rounds), launches, Path(store), seed)
+    else:
+        raise UsageError("compare takes two stored sides, or two Sides to measure: one of each cannot be compared")
+    return Comparison(_cells(report), headline(report), exit_code(report, strict), report.run_id)
+
+
+def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, seed: int | None) -> Report:
+    from dataclasses import replace
+
+    from omb_py.orchestrate.compare.session import SideRun, compare
+    from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
+    from omb_py.results.compare.false_alarm_rate import keep
+    from omb_py.results.compare.match import SIDES
+
+    if base == new:
+        raise UsageError("nothing differs between the sides: give one of them another request, venv or variables")
+    sides = {}
+    for name, side in zip(SIDES, (base, new), strict=True):
+        spec = SideSpec(side.venv, list(side.modules), dict(side.variables))
+        request = replace(side.request, store=store, seed=seed)
+        sides[name] = SideRun(name, (request,), where_of(name, spec), spec.words())
+    report = compare(sides, rules, launches)
+    keep(report, store)
+    return report
+
+
+def _cells(report: Report) -> tuple[CellVerdict, ...]:
+    from omb_py.results.compare.report import overall
+
+    def verdict(judged: Judged, name: str) -> CellVerdict:
+        answer = judged.answers.get("median")
+        if answer is None:
+            return CellVerdict(name, overall(judged))
+        numbers = (answer.base_us, answer.new_us, answer.ratio, answer.low, answer.high)
+        return CellVerdict(name, overall(judged), *numbers, answer.launches)
+
+    named, matched = report.named, report.matched
+    compared = [verdict(judged, named(c.base)) for judged, c in zip(report.judged, matched.cells, strict=True)]
+    return (*compared, *(CellVerdict(named(pair.base), "NOT COMPARABLE") for pair in matched.incomparable))
+
+
+def accept(
+    suite: str | Path,
+    *,
+    ranks: int | None = None,
+    hosts: tuple[str, ...] = (),
+    launcher: str | None = None,
+    launcher_args: tuple[str, ...] = (),
+    backends: tuple[str, ...] = (),
+    bindings: tuple[str, ...] = (),
+    device: str | None = None,
+    baseline: str | None = None,
+    correctness: bool = True,
+    strict: bool = False,
+    store: str | Path = DEFAULT_STORE,
+    tags: Mapping[str, str] = _NO_TAGS,
+    seed: int | None = None,
+    timeout: float | None = None,
+    quiet: bool = False,
+    mock: str = "",
+    resume: str | None = None,
+) -> Acceptance:
+    """Measure a suite that has criteria, and judge them (docs/accept.md).
+
+    Args:
+        suite: name of a suite that comes with omb-py, or a TOML file.
+        ranks: world size; None: what the suite says.
+        baseline: for criteria with one: a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or a store's folder.
+        correctness: check every byte before anything is timed.
+        strict: `exit_code` is 4 where a criterion is MARGINAL after the last launch.
+        store: folder of the launches.
+        resume: a run's id, the beginning of it, or ``last``: go on with that acceptance.
+
+    The other parameters are the fields of :class:`omb_py.Request`; they are weaker than what the suite's entries say.
+
+    Raises:
+        UsageError: the suite is wrong or has no criteria, or there is no such baseline or run.
+        EnvironmentProblem: nothing of it can be measured here.
+    """
+    from omb_py.cli.commands.accept import checked_suite
+    from omb_py.cli.suite_options import CommandLine
+    from omb_py.orchestrate.accept.session import AcceptRequest
+    from omb_py.orchestrate.accept.session import accept as judge_suite
+    from omb_py.results.accept.report import exit_code, headline, sentence
+
+    options = {
+        "hosts": hosts,
+        "launcher": launcher,
+        "launcher-args": launcher_args,
+        "backend": backends,
+        "binding": bindings,
+        "device": device,
+        "tag": tuple(f"{key}={value}" for key, value in tags.items()),
+        "seed": seed,
+        "timeout": timeout,
+        "mock": mock,
+    }
+    given = {name: value for name, value in options.items() if value not in (None, (), "")}
+    asked = AcceptRequest(CommandLine(), given, ranks, baseline, correctness, quiet, resume=resume)
+    report = judge_suite(checked_suite(str(suite)), asked, Path(store))
+    verdicts = tuple(
+        CriterionVerdict(
+            verdict.case.name,
+            verdict.word,
+            sentence(verdict),
+            verdict.measured,
+            verdict.low,
+            verdict.high,
+            verdict.limit,
+            tuple(value for _, value in verdict.values),
+        )
+        for verdict in report.verdicts
+    )
+    checked = {check.name: check.word for check in report.checked}
+    return Acceptance(report.word, verdicts, checked, headline(report), exit_code(report, strict), report.run_id)
+
+
+def guidelines(
+    which: Sequence[str] = (),
+    *,
+    backend: str = "mpi",
+    binding: str | None = None,
+    device: str = "cpu",
+    ranks: int | None = None,
+    hosts: tuple[str, ...] = (),
+    launcher: str = "auto",
+    launcher_args: tuple[str, ...] = (),
+    sizes: str | None = None,
+    iterations: str = "auto",
+    warmup: int | None = None,
+    launches: int = 10,
+    validate: bool = False,
+    delta: float = 0.10,
+    alpha: float = 0.01,
+    rounds: int = 3,
+    within: float | None = None,
+    store: str | Path | None = DEFAULT_STORE,
+    tags: Mapping[str, str] = _NO_TAGS,
+    seed: int | None = None,
+    timeout: float = DEFAULT_TIMEOUT_S,
+    quiet: bool = False,
+    mock: str = "",
+) -> GuidelineCheck:
+    """Check whether collectives are slower than what other calls of the same library make of them.
+
+    Args:
+        which: groups (``patterns``, ``monotony``, ``split``), collectives, or numbers as ``gl5``; empty: all.
+        sizes: None: 8 B to 512 KiB.
+        launches: of the first look; the launch is the sample.
+        delta: by how much a collective may be slower than its mock-up, as a share.
+        alpha: chance of any false violation in a report.
+        rounds: how often what is not known to hold is measured, at most.
+        within: seconds after which no launch begins; None: no limit.
+
+    The other parameters are those of :func:`run`.
+
+    Raises:
+        UsageError: an unknown word, too few launches.
+        EnvironmentProblem: the backend can do none of them.
+    """
+    from omb_py.orchestrate.checks.guidelines import DEFAULT_SIZES, check_guidelines
+    from omb_py.results.checks.guidelines import Rules
+    from omb_py.results.formats.guideline_forms import exit_code, headline
+
+    request = Request(
+        "allreduce",
+        backends=(backend,),
+        bindings=(binding,) if binding else (),
+        device=device,
+        ranks=ranks,
+        hosts=hosts,
+        launcher=launcher,
+        launcher_args=launcher_args,
+        sizes=sizes or DEFAULT_SIZES,
+        iterations=iterations,
+        warmup=warmup,
+        launches=launches,
+        validate=validate,
+        store=None if store is None else Path(store),
+        tags=dict(tags),
+        seed=seed,
+        timeout=timeout,
+        quiet=quiet,
+        mock=mock,
+    )
+    report = check_guidelines(request, [word.lower() for word in which], Rules(alpha, delta, rounds), within)
+    verdicts = tuple(
+        GuidelineVerdict(j.pair.name, j.pair.size_bytes, j.verdict, j.left_us, j.right_us, j.ratio, j.low, j.high)
+        for j in report.judged
+    )
+    return GuidelineCheck(verdicts, dict(report.skipped), headline(report), exit_code(report), report.run_id)
+
+
+def links(
+    *,
+    backend: str = "mpi",
+    binding: str | None = None,
+    device: str = "cpu",
+    share_device: bool = False,
+    ranks: int | None = None,
+    hosts: tuple[str, ...] = (),
+    per_node: int = 1,
+    launcher: str = "auto",
+    launcher_args: tuple[str, ...] = (),
+    thread_level: str | None = None,
+    small: int = 8,
+    large: int = 1 << 20,
+    iterations: int = 100,
+    windows: int = 10,
+    window: int = 8,
+    passes: int = 5,
+    rounds: str = "parallel",
+    store: str | Path | None = DEFAULT_STORE,
+    tags: Mapping[str, str] = _NO_TAGS,
+    seed: int | None = None,
+    timeout: float = DEFAULT_TIMEOUT_S,
+    quiet: bool = False,
+    mock: str = "",
+) -> LinkCheck:
+    """Measure every pair of nodes, and once more what is slower than the others (docs/links.md).
+
+    Args:
+        per_node: ranks on each node.
+        small: bytes of the message whose latency is measured.
+        large: bytes of the messages whose bandwidth is measured.
+        iterations: of latency, of each pair and pass.
+        windows: for bandwidth, of each pair, pass and direction.
+        window: messages in flight.
+        passes: how often every pair is measured.
+        rounds: ``parallel``: disjoint pairs at once; ``serial``: one after the other.
+
+    The other parameters are those of :func:`run`.
+
+    Raises:
+        UsageError: too few ranks, or numbers that contradict each other.
+        EnvironmentProblem: hosts did not answer, or a rank was lost.
+    """
+    from omb_py.errors import NEGATIVE, OK
+    from omb_py.orchestrate.checks.links import Design, placed, sweep
+
+    request = Request(
+        "latency",
+        backends=(backend,),
+        bindings=(binding,) if binding else (),
+        device=device,
+        share_device=share_device,
+        ranks=ranks,
+        hosts=hosts,
+        launcher=launcher,
+        launcher_args=launcher_args,
+        thread_level=thread_level,
+        store=None if store is None else Path(store),
+        tags=dict(tags),
+        seed=seed,
+        timeout=timeout,
+        quiet=quiet,
+        mock=mock,
+    )
+    design = Design(small, large, iterations, windows, window, passes, rounds)
+    found = sweep(placed(request, per_node, os.environ), design)
+    verdicts = tuple(
+        LinkVerdict(suspect.kind, found.name(suspect), suspect.metric, found.state(suspect), suspect.slower)
+        for suspect in found.suspects
+    )
+    return LinkCheck(verdicts, found.names, NEGATIVE if found.confirmed else OK, found.run_id)
+
+
+def report(
+    store: str | Path = DEFAULT_STORE, filters: Sequence[str] = (), *, output: str | Path = "report.html"
+) -> ReportPage:
+    """Write one self-contained HTML file that shows a store, or what fits the filters.
+
+    Args:
+        store: folder of the Parquet files.
+        filters: ``COLUMN=VALUE``; the same column twice means any of the values.
+        output: written whole or not at all.
+
+    Raises:
+        UsageError: there is no such store, or a filter's column or value cannot be.
+        EnvironmentProblem: the file cannot be written, or Plotly is not installed.
+    """
+    from omb_py.cli.output import write_file
+    from omb_py.dashboards.base.selection import parse
+    from omb_py.dashboards.report.build import report as build
+    from omb_py.dashboards.report.html_page import page
+
+    content = build(Path(store), parse(filters))
+    write_file(Path(output), page(content))
+    return ReportPage(Path(output), content.summary, content.problem, dict(content.skipped))

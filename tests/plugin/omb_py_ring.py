@@ -1,17 +1,31 @@
 """Every rank sends to the next one and receives from the one before."""
 
-from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Buffer, Lap, Program, Region, Request, Stage, body
-from omb_py.engine.program.steps import barrier, isend, recv, wait
-from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, message_bytes
+from omb_py.plugin import (
+    COLLECTIVE_COUNTS,
+    COLLECTIVE_SIZES,
+    PER_CALL,
+    TWO_OR_MORE,
+    Benchmark,
+    Buffer,
+    Cell,
+    Lap,
+    Program,
+    Region,
+    Request,
+    Stage,
+    World,
+    body,
+    message_bytes,
+    steps,
+)
 
 
 def ring(world: World, cell: Cell) -> Program:
     """The message of `size` bytes goes one rank further."""
     size, me, n = message_bytes(cell), world.rank, world.size
-    out = isend(Region("send", 0, size), (me + 1) % n, cell.dtype, Request(0))
-    back = recv(Region("recv", 0, size), (me - 1) % n, cell.dtype)
-    loop = body(Lap(), out, back, wait(Request(0)), Lap("time"), barrier())
+    out = steps.isend(Region("send", 0, size), (me + 1) % n, cell.dtype, Request(0))
+    back = steps.recv(Region("recv", 0, size), (me - 1) % n, cell.dtype)
+    loop = body(Lap(), out, back, steps.wait(Request(0)), Lap("time"), steps.barrier())
     return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
 
 

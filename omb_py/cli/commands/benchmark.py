@@ -93,7 +93,7 @@ def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
         click.UsageError: an option is unknown or lacks its value.
     """
     benchmark = find(words[0])
-    parent = click.get_current_context()
+    parent = click.get_current_context(silent=True)  # none where Python calls, and no command line
     with command(benchmark).make_context(benchmark.name, list(words[1:]), parent=parent) as ctx:
         if unstored and ctx.params["no_store"]:
             raise UsageError(unstored)

@@ -234,33 +234,14 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
 
 
 def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
-    from omb_py.orchestrate.compare.checks import check_common
-    from omb_py.results.compare.match import rounds_of
-    from omb_py.results.compare.report import report_of
-    from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
+    from omb_py.orchestrate.compare.stored import compare_stored
 
     unknown = next((w for w in words if w.startswith("-")), None)
     if unknown is not None:
         own = [name for param in click.get_current_context().command.params for name in param.opts]
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
-    store = given["store"] or DEFAULT_STORE
-    rounds = 1  # nothing can be added to launches that are stored
-    if len(words) == 1:
-        base, new = read_comparison(words[0], store)
-        rounds = rounds_of([*base.rows, *new.rows])
-    elif len(words) == 2:
-        base, new = (read_side(name, store) for name in words)
-        check_apart(base, new)
-    else:
-        raise UsageError(
-            f"compare takes two sides, or one run of compare, or a benchmark to measure, not {len(words)} words: "
-            "omb-py compare BASE NEW (see omb-py results list)"
-        )
-    report = report_of(base, new, _rules(given, rounds))
-    check_common(report)
-    if len(words) == 1:
-        report.run_id = base.rows[0]["run_id"]
-    return report
+    # nothing can be added to launches that are stored
+    return compare_stored(words, given["store"] or DEFAULT_STORE, _rules(given, rounds=1))
 
 
 def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
@@ -294,16 +275,9 @@ def _is_benchmark(name: str) -> bool:
 
 
 def _rules(given: dict[str, Any], rounds: int | None = None) -> Any:
-    from omb_py.results.compare.judge import Rules
-    from omb_py.results.statistics.sequential import COMPARISON
+    from omb_py.orchestrate.compare.stored import declared_rules
 
-    rounds = given["rounds"] if rounds is None else rounds
-    if rounds > COMPARISON.most_rounds:
-        raise UsageError(
-            f"--rounds {rounds}: at most {COMPARISON.most_rounds}, "
-            "since every round is one more chance of a false alarm"
-        )
-    return Rules(delta=given["delta"], tail_delta=given["tail_delta"], rounds=rounds)
+    return declared_rules(given["delta"], given["tail_delta"], given["rounds"] if rounds is None else rounds)
 
 
 def _is_suite(word: str) -> bool:

@@ -16,7 +16,7 @@ from omb_py.cli.option_params import measuring_options
 from omb_py.cli.output import check_files, write_files
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.options.values import parse_duration, parse_fraction
-from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, GROUPS, check_guidelines
+from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
 from omb_py.suites.guidelines.patterns import PATTERNS
 
 FORMS = ("table", "json", "markdown", "junit")
@@ -28,7 +28,6 @@ _SHARED = tuple(
     ).split()
 )
 """Options that mean the same as those of a benchmark."""
-_SIZES = "8:512K:16"
 _EXAMPLES = (
     "omb-py guidelines -n 4",
     "omb-py guidelines allreduce gl9 -n 4 -m 8:1M:8 --launches 20",
@@ -124,7 +123,7 @@ def _fitting(param: click.Parameter) -> click.Parameter:
     """An option of a benchmark as it is here."""
     assert isinstance(param, click.Option)
     if param.name == "sizes":
-        param.help = (param.help or "").partition("(default:")[0] + f"(default: {_SIZES})"
+        param.help = (param.help or "").partition("(default:")[0] + f"(default: {DEFAULT_SIZES})"
     if param.name == "ranks":
         param.help = "Number of ranks. (default: 2)"
     return param
@@ -148,7 +147,7 @@ def run_guidelines(
 
     check_files(output, ENDINGS)
     request = request_of(PATTERNS[0].benchmark, {**given, "dtypes": (), "places": ()})
-    request = replace(request, sizes=request.sizes or _SIZES, launches=launches)
+    request = replace(request, sizes=request.sizes or DEFAULT_SIZES, launches=launches)
     report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, rounds), within)
     if form == "table":
         _print_table(report)

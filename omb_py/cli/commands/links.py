@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from omb_py.cli.option_params import measuring_options, ranks_option
 from omb_py.cli.output import check_files, write_files
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.engine.program.pair_schedule import KINDS
-from omb_py.errors import NEGATIVE, OK, UsageError
+from omb_py.errors import NEGATIVE, OK
 from omb_py.options.request import Request
 from omb_py.options.values import parse_size
 from omb_py.orchestrate.planning.validation import OFFERS
@@ -202,6 +201,7 @@ def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any
 
 def _request(given: dict[str, Any]) -> Request:
     from omb_py.cli.commands.benchmark import request_of
+    from omb_py.orchestrate.checks.links import placed
     from omb_py.suites import find
 
     per_node, binding = given.pop("per_node"), given.pop("binding")
@@ -212,32 +212,7 @@ def _request(given: dict[str, Any]) -> Request:
         "dtypes": (),
         "validation": None,
     }
-    request = request_of(find("latency"), values)
-    ranks, words = places(request, per_node, os.environ)
-    mock = request.mock
-    if request.backends == ("mock",) and "nodes=" not in mock and ranks:
-        mock = ",".join(filter(None, (mock, f"nodes={max(1, ranks // per_node)}")))
-    return replace(request, ranks=ranks, launcher_args=(*words, *request.launcher_args), mock=mock)
-
-
-def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
-    """(ranks, words for the launcher): what was given, else so many on each host, or on each node of a Slurm job.
-
-    Raises UsageError where they contradict each other.
-    """
-    hosts, ranks = len(request.hosts), request.ranks
-    if hosts:
-        if ranks not in (None, hosts * per_node):
-            raise UsageError(
-                f"-n {ranks}, but {hosts} hosts with {per_node} each make {hosts * per_node}: leave -n out"
-            )
-        return hosts * per_node, ()
-    if ranks is not None and ranks % per_node:
-        raise UsageError(f"-n {ranks} with --per-node {per_node}: the ranks do not fill their nodes: give a multiple")
-    nodes = environ.get("SLURM_JOB_NUM_NODES", "")
-    if ranks is None and nodes.isdigit() and request.launcher in ("auto", "srun"):
-        return int(nodes) * per_node, (f"--ntasks-per-node={per_node}",)
-    return ranks, ()
+    return placed(request_of(find("latency"), values), per_node, os.environ)
 
 
 def _print(found: Any, graph: str | None) -> None:

@@ -23,6 +23,7 @@ from omb_py.results.statistics.sequential import GUIDELINE
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
 
 DEFAULT_LAUNCHES = 10
+DEFAULT_SIZES = "8:512K:16"
 FEWEST = 2
 GROUPS: Mapping[str, tuple[Guideline, ...]] = {"patterns": PATTERNS, "monotony": MONOTONY, "split": SPLIT}
 

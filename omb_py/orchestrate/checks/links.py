@@ -108,6 +108,38 @@ def checked(request: Request) -> None:
         )
 
 
+def placed(request: Request, per_node: int, environ: Mapping[str, str]) -> Request:
+    """The request with its number of ranks and what the launcher needs, so that each node has `per_node` of them.
+
+    Simulated ranks get as many nodes. Raises UsageError as :func:`places`.
+    """
+    ranks, words = places(request, per_node, environ)
+    mock = request.mock
+    if request.backends == ("mock",) and "nodes=" not in mock and ranks:
+        mock = ",".join(filter(None, (mock, f"nodes={max(1, ranks // per_node)}")))
+    return replace(request, ranks=ranks, launcher_args=(*words, *request.launcher_args), mock=mock)
+
+
+def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
+    """(ranks, words for the launcher): what was given, else so many on each host, or on each node of a Slurm job.
+
+    Raises UsageError where they contradict each other.
+    """
+    hosts, ranks = len(request.hosts), request.ranks
+    if hosts:
+        if ranks not in (None, hosts * per_node):
+            raise UsageError(
+                f"-n {ranks}, but {hosts} hosts with {per_node} each make {hosts * per_node}: leave -n out"
+            )
+        return hosts * per_node, ()
+    if ranks is not None and ranks % per_node:
+        raise UsageError(f"-n {ranks} with --per-node {per_node}: the ranks do not fill their nodes: give a multiple")
+    nodes = environ.get("SLURM_JOB_NUM_NODES", "")
+    if ranks is None and nodes.isdigit() and request.launcher in ("auto", "srun"):
+        return int(nodes) * per_node, (f"--ntasks-per-node={per_node}",)
+    return ranks, ()
+
+
 def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: int) -> tuple[Cell, ...]:
     """The cells of a launch: in every pass latency, and bandwidth in both directions, over all rounds."""
     backend = request.backends[0]

@@ -126,7 +126,7 @@ def test_inside_a_launcher_it_says_where_to_run_it(
 def test_where_ranks_come_from(
     hosts: tuple[str, ...], ranks: int | None, environ: dict[str, str], wanted: object
 ) -> None:
-    from omb_py.cli.commands.links import places
     from omb_py.options.request import Request
+    from omb_py.orchestrate.checks.links import places
 
     assert places(Request("latency", hosts=hosts, ranks=ranks), 2, environ) == wanted

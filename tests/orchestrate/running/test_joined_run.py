@@ -56,12 +56,12 @@ def test_the_api_gives_rows_to_rank_0_only(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(
         "import omb_py\n"
-        "frame = omb_py.run('allreduce', sizes='8:16', iterations='10', store=None, quiet=True)\n"
-        "print('rows', None if frame is None else frame['size_bytes'].tolist(), flush=True)\n"
+        "result = omb_py.run('allreduce', sizes='8:16', iterations='10', store=None, quiet=True)\n"
+        "print('rows', result.root, result.frame['size_bytes'].tolist(), flush=True)\n"
     )
     told = under_mpiexec(2, python=(str(script),))
     assert told.returncode == 0, told.stderr
-    assert sorted(told.stdout.split("\n")[:2]) == ["rows None", "rows [8, 16]"]
+    assert sorted(told.stdout.split("\n")[:2]) == ["rows False []", "rows True [8, 16]"]
 
 
 @pytest.mark.mpi

@@ -1,0 +1,54 @@
+"""Comparisons of launches that are stored, and the rules of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from omb_py.errors import UsageError
+from omb_py.orchestrate.compare.checks import check_common
+from omb_py.results.compare.judge import Rules
+from omb_py.results.compare.match import rounds_of
+from omb_py.results.compare.report import Report, report_of
+from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
+from omb_py.results.statistics.sequential import COMPARISON
+
+
+def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:
+    """The rules of a comparison, declared before anything is judged. Raises UsageError on too many rounds."""
+    if rounds > COMPARISON.most_rounds:
+        raise UsageError(
+            f"--rounds {rounds}: at most {COMPARISON.most_rounds}, "
+            "since every round is one more chance of a false alarm"
+        )
+    return Rules(delta=delta, tail_delta=tail_delta, rounds=rounds)
+
+
+def compare_stored(names: Sequence[str], store: Path, rules: Rules) -> Report:
+    """Compare stored launches.
+
+    Args:
+        names: BASE and NEW, or the run of one comparison that measured both.
+        store: where they are, unless a name is the folder of another store.
+        rules: with as many rounds as were made: one, and those of the comparison that measured.
+
+    Raises:
+        UsageError: there are no such launches, another number of names, or nothing can be compared.
+    """
+    if len(names) == 1:
+        base, new = read_comparison(names[0], store)
+        rules = replace(rules, rounds=rounds_of([*base.rows, *new.rows]))
+    elif len(names) == 2:
+        base, new = (read_side(name, store) for name in names)
+        check_apart(base, new)
+    else:
+        raise UsageError(
+            f"compare takes two sides, or one run of compare, or a benchmark to measure, not {len(names)} words: "
+            "omb-py compare BASE NEW (see omb-py results list)"
+        )
+    report = report_of(base, new, rules)
+    check_common(report)
+    if len(names) == 1:
+        report.run_id = base.rows[0]["run_id"]
+    return report

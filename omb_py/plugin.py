@@ -1,0 +1,107 @@
+"""Everything that a package of your own imports to add to omb-py (docs/extending.md).
+
+A benchmark is a :class:`Benchmark` whose ``program`` makes a :class:`Program` of `steps` (:mod:`steps
+<omb_py.engine.program.steps>`, one-sided ones in `rma`); its entry-point group is ``omb_py.benchmarks``. A backend is a
+:class:`Backend`; its group is ``omb_py.backends``. A :class:`TextReader` or :class:`WholeReader` reads another tool's
+files into rows, a :class:`View` is one figure of the report.
+
+Importing this loads nothing heavy: the names of benchmarks are read by every command.
+"""
+
+from __future__ import annotations
+
+from omb_py.backends.registry import Backend
+from omb_py.dashboards.base.view import View
+from omb_py.engine.program import rma, steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, Needs, RankRule, Sizes, World
+from omb_py.engine.program.language import (
+    Blocks,
+    Buffer,
+    Lap,
+    Program,
+    Region,
+    Repeat,
+    Request,
+    Requests,
+    Result,
+    Stage,
+    Step,
+    body,
+)
+from omb_py.engine.session import OneRank, Probe, Runner, Session, StepFailed
+from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
+from omb_py.results.importers.model import BadTable, Context, Line, Parsed, Problem, Table, TextReader, WholeReader
+from omb_py.suites.shared import (
+    BANDWIDTH_COUNTS,
+    COLLECTIVE_COUNTS,
+    COLLECTIVE_SIZES,
+    EVEN,
+    EXACTLY_TWO,
+    LATENCY_COUNTS,
+    ONE_WAY,
+    PER_CALL,
+    POWER_OF_TWO,
+    PT2PT_SIZES,
+    REDUCTION_SIZES,
+    TWO_OR_MORE,
+    message_bytes,
+    window_bytes,
+)
+
+__all__ = [
+    "BANDWIDTH_COUNTS",
+    "COLLECTIVE_COUNTS",
+    "COLLECTIVE_SIZES",
+    "EVEN",
+    "EXACTLY_TWO",
+    "LATENCY_COUNTS",
+    "ONE_WAY",
+    "PER_CALL",
+    "POWER_OF_TWO",
+    "PT2PT_SIZES",
+    "REDUCTION_SIZES",
+    "TWO_OR_MORE",
+    "Backend",
+    "BadTable",
+    "Benchmark",
+    "Blocks",
+    "Buffer",
+    "Cell",
+    "Context",
+    "Counts",
+    "EnvironmentProblem",
+    "Lap",
+    "LaunchFailed",
+    "Line",
+    "Metric",
+    "Needs",
+    "OmbError",
+    "OneRank",
+    "Parsed",
+    "Probe",
+    "Problem",
+    "Program",
+    "RankRule",
+    "Region",
+    "Repeat",
+    "Request",
+    "Requests",
+    "Result",
+    "Runner",
+    "Session",
+    "Sizes",
+    "Stage",
+    "Step",
+    "StepFailed",
+    "Table",
+    "TextReader",
+    "UsageError",
+    "View",
+    "WholeReader",
+    "World",
+    "body",
+    "message_bytes",
+    "rma",
+    "steps",
+    "window_bytes",
+]

@@ -1,0 +1,213 @@
+"""The public names, their signatures, and what they return on the simulated backend."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+
+import pytest
+
+import omb_py
+import omb_py.plugin
+from omb_py.options.request import Request
+from tests.support.machines.mpi import ROOT
+
+FUNCTIONS = ("accept", "compare", "guidelines", "links", "load", "report", "run")
+RESULTS = (
+    "Acceptance CellVerdict Comparison CriterionVerdict GuidelineCheck GuidelineVerdict LinkCheck LinkVerdict "
+    "ReportPage RunResult"
+).split()
+ASKED = ("Request", "Side")
+ERRORS = ("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "UsageError")
+PLUGIN = (
+    "BANDWIDTH_COUNTS COLLECTIVE_COUNTS COLLECTIVE_SIZES EVEN EXACTLY_TWO LATENCY_COUNTS ONE_WAY PER_CALL "
+    "POWER_OF_TWO PT2PT_SIZES REDUCTION_SIZES TWO_OR_MORE Backend BadTable Benchmark Blocks Buffer Cell Context "
+    "Counts EnvironmentProblem Lap LaunchFailed Line Metric Needs OmbError OneRank Parsed Probe Problem Program "
+    "RankRule Region Repeat Request Requests Result Runner Session Sizes Stage Step StepFailed Table TextReader "
+    "UsageError View WholeReader World body message_bytes rma steps window_bytes"
+).split()
+NOT_OF_RUN = {
+    "benchmark": "the first argument",
+    "format": "nothing is printed",
+    "full": "a column of the text",
+    "print_rate": "a column of the text",
+    "percentiles": "columns of the text; the frame has every sample",
+    "graph": "drawn beside the text",
+    "predict": "printed after the text",
+    "debug": "tracebacks of the command line",
+    "inject": "for tests",
+    "left_out": "filled in by the planner",
+    "part": "filled in by a suite",
+}
+"""Fields of a request that are no parameter of ``run``, and why."""
+MOCK = {"quiet": True, "seed": 1}
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(omb_py.__all__) == sorted((*FUNCTIONS, *RESULTS, *ASKED, *ERRORS, "__version__"))
+    assert sorted(omb_py.plugin.__all__) == sorted(PLUGIN)
+    for name in omb_py.__all__:
+        assert getattr(omb_py, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        omb_py.lode  # noqa: B018
+
+
+@pytest.mark.parametrize("module", ["omb_py", "omb_py.plugin", "omb_py.api"])
+def test_importing_is_cheap(module: str) -> None:
+    heavy = ("numpy", "pandas", "pyarrow", "scipy", "mpi4py", "click", "rich", "llvmlite", "plotly")
+    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_run_has_every_option_of_a_request_with_its_type_and_default() -> None:
+    parameters = dict(list(inspect.signature(omb_py.run).parameters.items())[1:])
+    known = {field.name: field for field in fields(Request) if field.name not in NOT_OF_RUN}
+    assert list(parameters) == list(known)
+    assert set(NOT_OF_RUN) <= {field.name for field in fields(Request)}
+    for name, parameter in parameters.items():
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        field = known[name]
+        assert parameter.annotation == {"store": "str | Path | None"}.get(name, field.type)
+        default = field.default if field.default is not MISSING else field.default_factory()  # type: ignore[misc]
+        assert dict(parameter.default) == default if name == "tags" else parameter.default == default
+
+
+@pytest.mark.parametrize("name", ["accept", "guidelines", "links"])
+def test_options_that_the_functions_share_have_one_type(name: str) -> None:
+    of_run = inspect.signature(omb_py.run).parameters
+    for parameter in inspect.signature(getattr(omb_py, name)).parameters.values():
+        if parameter.name in of_run and parameter.name not in ("store", "iterations", "window"):
+            assert parameter.annotation in (of_run[parameter.name].annotation, *_optional(of_run[parameter.name]))
+
+
+def _optional(parameter: inspect.Parameter) -> tuple[str, str]:
+    return f"{parameter.annotation} | None", parameter.annotation.removesuffix(" | None")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_typed_and_say_what_they_raise(name: str) -> None:
+    function = getattr(omb_py, name)
+    signature = inspect.signature(function)
+    assert signature.return_annotation not in (inspect.Signature.empty, "Any")
+    parameters = signature.parameters.values()
+    named = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    assert all(parameter.annotation not in (parameter.empty, "Any") for parameter in named)
+    assert len(named) == len(parameters) or name == "load", "whose filters are the columns of the store"
+    assert "UsageError" in (function.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_are_frozen(name: str) -> None:
+    kind = getattr(omb_py, name)
+    assert is_dataclass(kind) and kind.__dataclass_params__.frozen and kind.__doc__
+
+
+def test_what_a_third_party_needs_is_public() -> None:
+    for file in (ROOT / "tests" / "plugin").glob("*.py"):
+        imported = re.findall(r"^(?:from|import) (omb_py[\w.]*)", file.read_text(), re.M)
+        assert set(imported) == {"omb_py.plugin"}, file
+    blocks = re.findall(r"```python\n(.*?)```", "".join(f.read_text() for f in (ROOT / "docs").glob("*.md")), re.S)
+    imported = re.findall(r"^(?:from|import) (omb_py[\w.]*)", "\n".join(blocks), re.M)
+    assert set(imported) <= {"omb_py", "omb_py.plugin", "omb_py.reframe"}
+
+
+class TestOnSimulatedRanks:
+    def test_run_gives_rows(self, tmp_path: Path) -> None:
+        result = omb_py.run(
+            "osu_allreduce", backends=("mock",), ranks=4, sizes="8:16", iterations="5", store=tmp_path, **MOCK
+        )
+        assert list(result.frame["size_bytes"]) == [8, 16] and set(result.frame["run_id"]) == {result.run_id}
+        assert result.exit_code == 0 and result.root
+        assert len(omb_py.load(tmp_path)) == 2
+
+    def test_run_stores_nothing_unless_it_is_asked_to(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        result = omb_py.run("bcast", backends=("mock",), sizes="8:8", iterations="5", store=None, **MOCK)
+        assert len(result.frame) == 1 and not list(tmp_path.iterdir())
+
+    def test_bad_input_is_named(self) -> None:
+        with pytest.raises(omb_py.UsageError, match="did you mean allreduce"):
+            omb_py.run("alreduce", store=None)
+        with pytest.raises(TypeError, match="rank"):
+            omb_py.run("allreduce", rank=2)  # type: ignore[call-arg]
+
+    def test_stored_sides_are_compared(self, tmp_path: Path) -> None:
+        base, new = (
+            omb_py.run(
+                "allreduce",
+                backends=("mock",),
+                sizes="8:8",
+                iterations="100",
+                launches=5,
+                mock=f"alpha={alpha}us,noise=0.01",
+                store=tmp_path,
+                **MOCK,
+            )
+            for alpha in (1, 2)
+        )
+        comparison = omb_py.compare(base.run_id, new.run_id, store=tmp_path)
+        (cell,) = comparison.verdicts
+        assert (cell.cell, cell.verdict, cell.launches) == ("allreduce 8 B", "SLOWER", (5, 5))
+        assert cell.low is not None and cell.ratio is not None and 1.9 < cell.low < cell.ratio < 2.1
+        assert (comparison.headline, comparison.exit_code, comparison.run_id) == ("1 slower", 1, None)
+
+    def test_sides_are_measured_in_turn(self, tmp_path: Path) -> None:
+        request = Request("bcast", ("mock",), sizes="8:8", iterations="20", quiet=True)
+        slow = omb_py.Side(replace(request, mock="alpha=2us"))
+        comparison = omb_py.compare(omb_py.Side(request), slow, launches=5, rounds=1, seed=1, store=tmp_path)
+        assert [verdict.verdict for verdict in comparison.verdicts] == ["SLOWER"]
+        assert comparison.run_id is not None
+        assert omb_py.compare(comparison.run_id, store=tmp_path).headline == comparison.headline == "1 slower"
+
+    def test_sides_of_two_kinds_are_refused(self, tmp_path: Path) -> None:
+        side = omb_py.Side(Request("bcast", ("mock",)))
+        for base, new in ((side, None), (side, "last"), ("last", side)):
+            with pytest.raises(omb_py.UsageError, match="two stored sides, or two Sides"):
+                omb_py.compare(base, new, store=tmp_path)
+        with pytest.raises(omb_py.UsageError, match="nothing differs"):
+            omb_py.compare(side, side, store=tmp_path)
+        with pytest.raises(omb_py.UsageError, match="--rounds 9"):
+            omb_py.compare(side, omb_py.Side(Request("barrier", ("mock",))), rounds=9, store=tmp_path)
+
+    def test_a_suite_is_judged(self, tmp_path: Path) -> None:
+        suite = tmp_path / "mine.toml"
+        suite.write_text(
+            'name = "mine"\ndescription = "d"\n[defaults]\nbackend = "mock"\niterations = 5\n'
+            '[[entry]]\nbenchmarks = ["bcast"]\nmessage-size = "8:8"\n'
+            '[[criterion]]\nid = "fast"\nbenchmark = "bcast"\nmetric = "median"\nmax = "1us"\n'
+        )
+        acceptance = omb_py.accept(suite, ranks=2, store=tmp_path / "s", quiet=True, mock="alpha=5us")
+        (verdict,) = acceptance.verdicts
+        assert (verdict.verdict, acceptance.verdict, acceptance.exit_code) == ("FAIL", "FAIL", 1)
+        assert verdict.measured == pytest.approx(5.0, rel=0.01) and verdict.limit == 1.0
+        assert set(acceptance.correctness.values()) == {"PASS"}
+
+    def test_guidelines_are_checked(self, tmp_path: Path) -> None:
+        check = omb_py.guidelines(["gl5"], backend="mock", ranks=4, sizes="8:8", launches=3, store=tmp_path, **MOCK)
+        (verdict,) = check.verdicts
+        assert (verdict.name, verdict.size_bytes, verdict.verdict) == ("gl5_allreduce", 8, "HOLDS")
+        assert verdict.left_us < verdict.right_us and check.exit_code == 0 and check.skipped == {}
+
+    def test_links_are_swept(self, tmp_path: Path) -> None:
+        check = omb_py.links(
+            backend="mock",
+            ranks=6,
+            passes=3,
+            iterations=10,
+            windows=2,
+            mock="noise=0.03,slow=4:2",
+            store=tmp_path,
+            **MOCK,
+        )
+        assert {(verdict.name, verdict.state) for verdict in check.verdicts} == {("node4", "confirmed")}
+        assert len(check.nodes) == 6 and check.exit_code == 1
+
+    def test_a_report_is_written(self, tmp_path: Path) -> None:
+        omb_py.run("bcast", backends=("mock",), sizes="8:8", iterations="5", store=tmp_path / "s", **MOCK)
+        page = omb_py.report(tmp_path / "s", ["benchmark=bcast"], output=tmp_path / "page.html")
+        assert page.path.read_text().startswith("<!DOCTYPE html>") and "bcast" in page.summary and not page.problem
