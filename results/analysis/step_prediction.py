@@ -1,14 +1,11 @@
-"""What the calls of a step take, predicted from the curves of single operations: rows in, times out.
+"""Curves of single operations and the times that a step's calls take by them, beside measured ones: rows in, times out.
 
-The calls run as in the loop ``serial`` of a workload: each until it is done, then the next. A collective begins when
-its last rank has come; a message is under way when both its ends have come; a rank sends its messages of a call one
-after the other, and gets them so, both at once (docs/workloads/predict.md).
+How the calls of ranks meet is simulated by :mod:`omb_py.backends.timeline` (docs/workloads/predict.md).
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
@@ -181,119 +178,6 @@ def _liking(rows: Sequence[Row], ask: Ask) -> tuple[Any, ...]:
     plain = one["cache"] in (None, "hot"), one["datatype_layout"] in (None, "contiguous")
     alike = (one["source"] == "omb-py", bool(one["in_place"]) == ask.in_place, *plain)
     return (*alike, len(_sizes(rows)), max(str(row["started_at"]) for row in rows))
-
-
-def predict_step(calls: Sequence[Sequence[Ask]], curves: Curves) -> Predicted:
-    """What the calls of a step take one by one.
-
-    Args:
-        calls: of each rank, in order.
-        curves: of the side on which the step runs.
-
-    Raises:
-        ValueError: calls of ranks do not meet.
-    """
-    missing: dict[tuple[str, int, str, bool, str], int] = {}
-    unknown: set[str] = set()
-    priced: dict[Hashable, float] = {}
-
-    def cost(ask: Ask, size: int, ranks: int) -> float:
-        if ranks < 2:
-            return 0.0
-        key = (ask.benchmark, ask.dtype, ask.in_place, size, ranks)
-        if key not in priced:
-            try:
-                priced[key] = curves.time_us(ask, size, ranks)
-            except NoModel as error:
-                what = (ask.benchmark, ranks, ask.dtype, ask.in_place, str(error))
-                missing[what] = max(missing.get(what, 0), size)
-                priced[key] = float("nan")
-        if priced[key] != priced[key]:
-            unknown.add(ask.row)
-            return 0.0
-        return priced[key]
-
-    spent = timeline(calls, cost)
-    rows = dict.fromkeys(row for own in spent for row in own)
-    means = {row: None if row in unknown else sum(own.get(row, 0.0) for own in spent) / len(spent) for row in rows}
-    told = tuple(Missing(what[0], what[1], what[2], what[3], size, what[4]) for what, size in missing.items())
-    return Predicted(means, told, tuple(sorted(curves.scaled)))
-
-
-def timeline(calls: Sequence[Sequence[Ask]], cost: Callable[[Ask, int, int], float]) -> list[dict[str, float]]:
-    """For each rank the µs in the calls of each row, with the waiting for others.
-
-    Args:
-        calls: of each rank, in order.
-        cost: (call, size, ranks) -> µs.
-
-    Raises:
-        ValueError: calls of ranks do not meet.
-    """
-    world = len(calls)
-    clock, at = [0.0] * world, [0] * world
-    spent: list[dict[str, float]] = [{} for _ in calls]
-    turns: Counter[Hashable] = Counter()
-    meeting: dict[Hashable, list[int]] = {}
-    posted: dict[Hashable, int] = {}  # one end of a message -> its rank
-    waits = [0] * world  # ends of messages that have not come, of the rank's present call
-    ready: list[list[tuple[float, bool, int]]] = [[] for _ in calls]  # (when both ends were there, out, bytes)
-    free = deque(range(world))
-
-    def done(rank: int, end: float) -> None:
-        row = calls[rank][at[rank]].row
-        spent[rank][row] = spent[rank].get(row, 0.0) + end - clock[rank]
-        clock[rank] = end
-        at[rank] += 1
-        free.append(rank)
-
-    def together(rank: int, ask: Ask) -> None:
-        turns[rank, ask.members] += 1
-        key = (ask.members, turns[rank, ask.members])
-        here = meeting.setdefault(key, [])
-        here.append(rank)
-        if len(here) == (len(ask.members) or world):
-            del meeting[key]
-            size = max(calls[one][at[one]].size_bytes for one in here)
-            end = max(clock[one] for one in here) + cost(ask, size, len(here))
-            for one in here:
-                done(one, end)
-
-    def finish(rank: int) -> None:
-        port = {True: clock[rank], False: clock[rank]}
-        for since, out, nbytes in sorted(ready[rank]):
-            port[out] = max(port[out], since) + cost(calls[rank][at[rank]], nbytes, 2)
-        ready[rank].clear()
-        done(rank, max(port.values()))
-
-    def exchange(rank: int, ask: Ask) -> None:
-        ends = [((rank, m.peer, m.tag), True, m.nbytes) for m in ask.sends]
-        ends += [((m.peer, rank, m.tag), False, m.nbytes) for m in ask.receives]
-        waits[rank] = len(ends)
-        complete = []
-        for channel, out, nbytes in ends:
-            turns[channel, out] += 1
-            other = posted.pop((channel, not out, turns[channel, out]), None)
-            if other is None:
-                posted[channel, out, turns[channel, out]] = rank
-                continue
-            for one, way in ((rank, out), (other, not out)):
-                waits[one] -= 1
-                ready[one].append((max(clock[rank], clock[other]), way, nbytes))
-            if other != rank and not waits[other]:
-                complete.append(other)
-        for one in (*complete, *(() if waits[rank] else (rank,))):
-            finish(one)
-
-    while free:
-        rank = free.popleft()
-        if at[rank] < len(calls[rank]):
-            ask = calls[rank][at[rank]]
-            (exchange if ask.benchmark == MESSAGES else together)(rank, ask)
-    stuck = [rank for rank in range(world) if at[rank] < len(calls[rank])]
-    if stuck:
-        raise ValueError(f"calls of ranks do not meet: rank {stuck[0]} waits in call {at[stuck[0]]}")
-    return spent
 
 
 def measured(rows: Sequence[Row]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.orchestrate.running.printers import Printer, Row
+from omb_py.orchestrate.workloads.step_times import predict_step
 from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Predicted
 from omb_py.results.store.read import load_table, to_rows
@@ -93,7 +94,7 @@ def forecasts(
     calls, made = asks(workload, ranks), []
     for values in sorted({*own, *(here if unmeasured else ())}, key=str):
         side = dict(zip(WHERE, values, strict=True))
-        found = step_prediction.predict_step(calls, step_prediction.Curves(rows, side))
+        found = predict_step(calls, step_prediction.Curves(rows, side))
         made.append(Forecast(workload.text, side, found, step_prediction.measured(own.get(values, []))))
     return made
 

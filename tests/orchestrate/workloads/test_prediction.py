@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.orchestrate.workloads.prediction import ASKED, advice, asks, command
-from omb_py.results.analysis.step_prediction import MESSAGES, Missing, timeline
+from omb_py.orchestrate.workloads.step_times import timeline
+from omb_py.results.analysis.step_prediction import MESSAGES, Missing
 from omb_py.suites import BENCHMARKS
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from tests.suites.workloads.test_families import SMALL, text_of

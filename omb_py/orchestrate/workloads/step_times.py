@@ -1,0 +1,84 @@
+"""What the calls of a step take, predicted from the curves of single operations.
+
+The calls run as in the loop ``serial`` of a workload: each until it is done, then the next (docs/workloads/predict.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+from omb_py.backends.timeline import Collective, End, Exchange, spent_us
+from omb_py.results.analysis.step_prediction import MESSAGES, Ask, Curves, Missing, NoModel, Predicted
+
+Cost = Callable[[Ask, int, int], float]
+"""(call, size in bytes, ranks) -> µs."""
+
+
+def predict_step(calls: Sequence[Sequence[Ask]], curves: Curves) -> Predicted:
+    """What the calls of a step take one by one.
+
+    Args:
+        calls: of each rank, in order.
+        curves: of the side on which the step runs.
+
+    Raises:
+        ValueError: calls of ranks do not meet.
+    """
+    missing: dict[tuple[str, int, str, bool, str], int] = {}
+    unknown: set[str] = set()
+    priced: dict[Hashable, float | None] = {}
+
+    def cost(ask: Ask, size: int, ranks: int) -> float:
+        if ranks < 2:
+            return 0.0
+        key = (ask.benchmark, ask.dtype, ask.in_place, size, ranks)
+        if key not in priced:
+            try:
+                priced[key] = curves.time_us(ask, size, ranks)
+            except NoModel as error:
+                what = (ask.benchmark, ranks, ask.dtype, ask.in_place, str(error))
+                missing[what] = max(missing.get(what, 0), size)
+                priced[key] = None
+        time = priced[key]
+        if time is None:
+            unknown.add(ask.row)
+        return time or 0.0
+
+    spent = timeline(calls, cost)
+    rows = dict.fromkeys(row for own in spent for row in own)
+    means = {row: None if row in unknown else sum(own.get(row, 0.0) for own in spent) / len(spent) for row in rows}
+    gaps = tuple(Missing(what[0], what[1], what[2], what[3], size, what[4]) for what, size in missing.items())
+    return Predicted(means, gaps, tuple(sorted(curves.scaled)))
+
+
+def timeline(calls: Sequence[Sequence[Ask]], cost: Cost) -> list[dict[str, float]]:
+    """For each rank the µs in the calls of each row, with the waiting for others.
+
+    Args:
+        calls: of each rank, in order.
+        cost: what a call takes; of members that differ the largest size holds.
+
+    Raises:
+        ValueError: calls of ranks do not meet.
+    """
+    largest: dict[Hashable, int] = {}
+    for own in calls:
+        for ask, meeting in _meetings(own):
+            largest[meeting] = max(largest.get(meeting, 0), ask.size_bytes)
+
+    def timed(ask: Ask, meeting: Hashable) -> Collective | Exchange:
+        if ask.benchmark == MESSAGES:
+            ends = ([End(m.peer, m.tag, cost(ask, m.nbytes, 2)) for m in way] for way in (ask.sends, ask.receives))
+            return Exchange(ask.row, *map(tuple, ends))
+        return Collective(ask.row, cost(ask, largest[meeting], len(ask.members) or len(calls)), ask.members)
+
+    return spent_us([[timed(ask, meeting) for ask, meeting in _meetings(own)] for own in calls])
+
+
+def _meetings(calls: Sequence[Ask]) -> Iterator[tuple[Ask, Hashable]]:
+    """Each call of a rank, with what is equal on all ranks that make it together: the members, and their turn."""
+    turns: Counter[tuple[int, ...]] = Counter()
+    for ask in calls:
+        turns[ask.members] += ask.benchmark != MESSAGES
+        yield ask, (ask.members, turns[ask.members])
