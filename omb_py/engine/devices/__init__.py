@@ -6,7 +6,6 @@ Streams, events and graphs are handles (int64), and what a loop does with them a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, Protocol
