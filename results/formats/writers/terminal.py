@@ -27,7 +27,6 @@ _STYLES = {
     "cleared": "dim",
 }
 _PIPE_WIDTH = 1000
-"""Characters of a line where stdout is no terminal: no cell is broken."""
 
 
 def to_text(document: Document, console: Console | None = None) -> str:
@@ -37,7 +36,7 @@ def to_text(document: Document, console: Console | None = None) -> str:
         document: what to write.
         console: says width and colours; by default those of stdout.
     """
-    console = console or Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    console = console or stdout_console()
     with console.capture() as tables:
         for table in document.tables:
             if table.in_terminal:
@@ -45,6 +44,11 @@ def to_text(document: Document, console: Console | None = None) -> str:
     picture = _lines([document.picture] if document.picture else [])
     end = _lines([*document.problems, document.headline, *document.notes])
     return _lines(document.facts) + tables.get() + picture + end
+
+
+def stdout_console() -> Console:
+    """A console as wide as the terminal; in a pipe no line is folded, so that grep and awk see whole rows."""
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def rich_table(table: TextTable, drop_empty: bool = False) -> Table:

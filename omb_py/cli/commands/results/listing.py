@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -152,12 +151,10 @@ def run_list(form: str, store: Path | None) -> int:
     if not found:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
         return OK
-    from rich.console import Console
-
     from omb_py.dashboards.terminal.tables import runs_table
+    from omb_py.results.formats.writers.terminal import stdout_console
 
-    # In a pipe nothing is folded, so that grep and awk see a run in one line.
-    Console(width=None if sys.stdout.isatty() else 1000).print(runs_table(found))
+    stdout_console().print(runs_table(found))
     return OK
 
 
