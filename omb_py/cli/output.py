@@ -19,6 +19,18 @@ ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit"}
 HTML = ".html"
 
 
+def form_option(forms: Sequence[str], default: str) -> click.Option:
+    """``--format``, one of `forms`."""
+    return Grouped(
+        ["--format", "form"],
+        heading="Output",
+        metavar="FORM",
+        type=word("format", forms),
+        default=default,
+        help=f"{', '.join(forms)}. (default: {default})",
+    )
+
+
 def report_options(
     forms: Sequence[str] = FORMS,
     files: str = "the report to a file too: .json, .md or .xml (JUnit)",
@@ -30,14 +42,7 @@ def report_options(
         files: what it can write, for the help.
     """
     return [
-        Grouped(
-            ["--format", "form"],
-            heading="Output",
-            metavar="FORM",
-            type=word("format", forms),
-            default=forms[0],
-            help=f"{', '.join(forms)}. (default: {forms[0]})",
-        ),
+        form_option(forms, forms[0]),
         Grouped(
             ["--output"],
             heading="Output",
