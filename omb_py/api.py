@@ -295,7 +295,7 @@ def compare(
             :class:`Side`.
         new: the same kind; None where `base` is the run of a comparison that measured.
         store: where stored launches are, and where measured ones go.
-        launches: of each side in each look, of sides that are measured.
+        launches: of each side in each round, of sides that are measured.
         rounds: 1 to 3; cells that look changed are measured again. Stored sides have the rounds that were made.
         delta: smallest change of a median that matters, as a share.
         tail_delta: smallest change of a tail that matters.
@@ -461,7 +461,7 @@ def guidelines(
     Args:
         which: groups (``patterns``, ``monotony``, ``split``), collectives, or numbers as ``gl5``; empty: all.
         sizes: None: 8 B to 512 KiB.
-        launches: of the first look; the launch is the sample.
+        launches: of the first round; the launch is the sample.
         delta: by how much a collective may be slower than its mock-up, as a share.
         alpha: chance of any false violation in a report.
         rounds: how often what is not known to hold is measured, at most.
@@ -475,7 +475,7 @@ def guidelines(
     """
     from omb_py.orchestrate.checks.guidelines import DEFAULT_SIZES, check_guidelines
     from omb_py.results.checks.guidelines import Rules
-    from omb_py.results.formats.guideline_forms import exit_code, headline
+    from omb_py.results.checks.guideline_report import exit_code, headline
 
     request = Request(
         "allreduce",

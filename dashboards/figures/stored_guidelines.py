@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, records
 from omb_py.dashboards.figures import others, stored_fits
+from omb_py.results.checks.guideline_report import headline, measured_text, report_of
+from omb_py.results.checks.guideline_report import records as cells_of
 from omb_py.results.checks.guidelines import FAMILY, Rules
-from omb_py.results.formats.guideline_forms import headline, preamble, report_of
-from omb_py.results.formats.guideline_forms import records as cells_of
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def views(rows: pd.DataFrame) -> list[Shown]:
         report = report_of(told, Rules())
         if report.judged:
             drawn = others.guidelines(pd.DataFrame(cells_of(report)), report.rules.delta)
-            what = ", ".join(preamble(report))
+            what = measured_text(report)
             view = replace(drawn, notes=(f"{what}: {headline(report)}", *drawn.notes))
             violated = report.words["VIOLATED"]
             made.append(Shown(view, part, f"Guidelines: {view.title} ({what})." if violated else ""))

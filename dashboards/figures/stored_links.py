@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View, plural
 from omb_py.dashboards.figures import others
+from omb_py.results.checks.links_report import document_of, matrix, subjects
 from omb_py.results.checks.pair_sweeps import COLUMNS, MARKS, Found, found_of
-from omb_py.results.formats import links_forms
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
@@ -38,11 +38,13 @@ def split(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def view(found: Found) -> View:
     """The matrix of a sweep, with what was found as its title."""
-    said = links_forms.sentences(found)
-    states = {subject["name"]: subject["state"] for subject in links_forms.subjects(found)}
-    drawn = others.pairs(links_forms.matrix(found), states)
-    notes = (*said[1:], *drawn.notes)
-    return replace(drawn, title=said[0], caption=f"{drawn.title}; {drawn.caption} · run {found.run_id}", notes=notes)
+    document = document_of(found)
+    states = {subject["name"]: subject["state"] for subject in subjects(found)}
+    drawn = others.pairs(matrix(found), states)
+    notes = (*document.notes, *drawn.notes)
+    return replace(
+        drawn, title=document.headline, caption=f"{drawn.title}; {drawn.caption} · run {found.run_id}", notes=notes
+    )
 
 
 def stored(store: Path, chosen: pd.DataFrame) -> Iterator[Shown]:

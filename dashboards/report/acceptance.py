@@ -12,10 +12,9 @@ from omb_py.dashboards.base.view import View, plural, table
 from omb_py.dashboards.figures import curves, others, stragglers
 from omb_py.dashboards.report.html_page import Section, document
 from omb_py.results.accept.judge import Verdict
-from omb_py.results.accept.report import Verdicts, headline, launch_text, margin, number, preamble
+from omb_py.results.accept.report import HEADS, Verdicts, document_of, headline, launch_text, margin, number, row
 from omb_py.results.checks.guidelines import FAMILY
 from omb_py.results.compare.false_alarm_rate import site_rate
-from omb_py.results.formats.accept_forms import HEADS, row
 from omb_py.results.statistics.sequential import WORDS
 from omb_py.results.store.keys import environment_facts, flat
 from omb_py.results.store.provenance import provenance_of
@@ -57,10 +56,11 @@ def sections(found: Verdicts, frame: pd.DataFrame, store: Path) -> list[Section]
         store: where provenance and the site's false-alarm rate are.
     """
     by_source = {source: [v for v in found.verdicts if v.case.criterion.source == source] for source in _LATER}
-    scope = [*preamble(found)[1:], f"{plural(len(found.verdicts), 'verdict')}, {plural(len(found.checked), 'check')}"]
+    suite, *facts = document_of(found).facts
+    scope = [*facts, f"{plural(len(found.verdicts), 'verdict')}, {plural(len(found.checked), 'check')}"]
     guidelines = by_source["guideline"]
     return [
-        Section("cover", "Acceptance", [f"Verdict: {found.word}", preamble(found)[0]], [_signatures(found)]),
+        Section("cover", "Acceptance", [f"Verdict: {found.word}", suite], [_signatures(found)]),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
         Section("configuration", "Configuration", [], _configuration(found, store)),
         Section("criteria", "Criteria", [], [board(found)] if found.verdicts else []),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from omb_py.results.analysis.history import History, Level, Step
 from omb_py.results.analysis.series import Series
+from omb_py.results.formats.document import TextTable
 from omb_py.results.formats.units import size_text
+from omb_py.results.formats.writers.terminal import rich_table
 
 _SHOWN = 6
 
@@ -35,14 +35,11 @@ def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
 
 def history_table(found: History) -> Group:
     """The levels, one line each, with the change that began it."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for head in ("from (UTC)", "first launch", "version"):
-        table.add_column(head, no_wrap=True)
-    for head in ("launches", f"{found.series.facts['statistic']} µs", "spread", "change", "p"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for number, level in enumerate(found.levels):
-        table.add_row(*map(Text, _cells(level, found.steps[number - 1] if number else None)))
-    return Group(Text(title(found.series)), table)
+    words = ("from (UTC)", "first launch", "version")
+    numbers = ("launches", f"{found.series.facts['statistic']} µs", "spread", "change", "p")
+    steps = [None, *found.steps]
+    rows = [_cells(level, step) for level, step in zip(found.levels, steps, strict=False)]
+    return Group(Text(title(found.series)), rich_table(TextTable((*words, *numbers), rows, words)))
 
 
 def environment_lines(found: History) -> list[str]:

@@ -5,41 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from omb_py.results.analysis.efficiency import Scaling
 from omb_py.results.analysis.step_prediction import Predicted, beside
+from omb_py.results.formats.document import TextTable
+from omb_py.results.formats.writers.terminal import rich_table
 
 
 def forecast_table(workload: str, side: Mapping[str, Any], found: Predicted, metrics: Mapping[str, float]) -> Group:
     """One line for each row of the table of calls, and one for all calls one by one."""
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("calls", no_wrap=True)
-    for head in ("predicted µs", "measured µs", "error"):
-        table.add_column(head, justify="right", no_wrap=True)
+    rows = []
     for line in beside(found, metrics):
         if not line.predicted_us and not line.measured_us and line.predicted_us is not None:
             continue  # of ranks that make no such call
         error = "-" if line.error is None else f"{100 * line.error:+.0f} %"
-        table.add_row(*map(Text, (line.what, _us(line.predicted_us), _us(line.measured_us), error)))
+        rows.append((line.what, _us(line.predicted_us), _us(line.measured_us), error))
+    table = rich_table(TextTable(("calls", "predicted µs", "measured µs", "error"), rows, ("calls",)))
     notes = [Text(f"predicted too: {text}") for text in found.ranks_scaled]
     return Group(Text(f"{_heading(workload, side)} · predicted from stored sweeps"), table, *notes)
 
 
 def scaling_table(workload: str, kind: str, side: Mapping[str, Any], steps: Sequence[Scaling]) -> Group:
     """One line a number of ranks."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for head in ("ranks", "step µs", "compute µs", "exposed µs", "speedup", "efficiency", "against 1 rank"):
-        table.add_column(head, justify="right", no_wrap=True)
+    heads = ("ranks", "step µs", "compute µs", "exposed µs", "speedup", "efficiency", "against 1 rank")
+    rows = []
     for step in steps:
         shares = (f"{100 * share:.1f} %" for share in (step.efficiency, step.alone))
         times = (_us(us) for us in (step.step_us, step.compute_us, step.exposed_us))
-        table.add_row(*map(Text, (str(step.ranks), *times, f"{step.speedup:.2f}", *shares)))
+        rows.append((str(step.ranks), *times, f"{step.speedup:.2f}", *shares))
     words = (workload, f"{kind} scaling", side["backend"], side["library"], side["binding"])
-    return Group(Text(" · ".join(str(word) for word in words if word)), table)
+    return Group(Text(" · ".join(str(word) for word in words if word)), rich_table(TextTable(heads, rows)))
 
 
 def _heading(workload: str, side: Mapping[str, Any]) -> str:

@@ -1,12 +1,83 @@
-"""Files that a command writes beside what it prints: looked at before anything is measured, written after it."""
+"""Reports that a command prints, and files that it writes: looked at before anything is measured, written after it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
+import click
+
+from omb_py.cli.help import Grouped
+from omb_py.cli.param_types import Parsed, word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+
+FORMS = ("table", "json", "markdown", "junit")
+ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit"}
+"""Of a file's name -> the form that is written to it."""
+HTML = ".html"
+
+
+def form_option(forms: Sequence[str], default: str) -> click.Option:
+    """``--format``, one of `forms`."""
+    return Grouped(
+        ["--format", "form"],
+        heading="Output",
+        metavar="FORM",
+        type=word("format", forms),
+        default=default,
+        help=f"{', '.join(forms)}. (default: {default})",
+    )
+
+
+def report_options(
+    forms: Sequence[str] = FORMS,
+    files: str = "the report to a file too: .json, .md or .xml (JUnit)",
+) -> list[click.Parameter]:
+    """``--format`` and ``--output`` of a command that prints a report.
+
+    Args:
+        forms: what it can print, the default first.
+        files: what it can write, for the help.
+    """
+    return [
+        form_option(forms, forms[0]),
+        Grouped(
+            ["--output"],
+            heading="Output",
+            metavar="FILE",
+            type=Parsed("file", Path),
+            multiple=True,
+            help=f"Write {files}. Repeat it. (default: none)",
+        ),
+    ]
+
+
+def write_report(
+    document: Any, form: str = FORMS[0], files: Sequence[Path] = (), html: Callable[[], str] | None = None
+) -> int:
+    """Print a report and write its files.
+
+    Args:
+        document: :class:`omb_py.results.formats.document.Document`.
+        form: one of :data:`FORMS`, for stdout.
+        files: each of a form by its ending.
+        html: makes the page of a file that ends in ``.html``.
+
+    Returns:
+        The exit code.
+    """
+    from omb_py.results.formats.writers import WRITERS
+
+    click.echo(WRITERS[form](document), nl=False)
+
+    def text_of(ending: str) -> str:
+        return html() if html is not None and ending == HTML else WRITERS[ENDINGS[ending]](document)
+
+    write_files(files, text_of)
+    code: int = document.exit_code
+    return code
 
 
 def check_files(paths: Sequence[Path], endings: Collection[str]) -> None:
@@ -27,7 +98,7 @@ def check_files(paths: Sequence[Path], endings: Collection[str]) -> None:
         why = "it is a folder" if path.is_dir() else _unwritable(folder)
         if why:
             raise EnvironmentProblem(f"--output {path} cannot be written: {why}")
-        if path.suffix == ".html":
+        if path.suffix == HTML:
             from omb_py.dashboards.report.html_page import plotly_script
 
             plotly_script()
@@ -43,7 +114,7 @@ def write_file(output: Path, text: str) -> None:
     """Write a file whole or not at all. Raises EnvironmentProblem."""
     part = output.with_name(f".{output.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="replace")
         part.replace(output)
     except OSError as error:
         part.unlink(missing_ok=True)

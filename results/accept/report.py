@@ -1,4 +1,4 @@
-"""The acceptance of a machine as data: what every form of its report shows, and the exit code."""
+"""The acceptance of a machine: its data, and the document that every form of its report is written from."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.accept.criteria import METRICS
 from omb_py.results.accept.judge import Verdict
-from omb_py.results.compare.report import finite
+from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.formats.units import counted, in_unit, share_text
 from omb_py.results.statistics.sequential import WORDS, Rule, Word, worst
+
+HEADS = ("criterion", "source", "bound", "measured", "interval", "launches", "verdict", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def launch_text(verdict: Verdict, value: float) -> str:
     return in_unit(value, METRICS[verdict.case.criterion.metric].dimension)
 
 
-def retests(verdict: Verdict) -> str:
+def _retests(verdict: Verdict) -> str:
     """What was said after each round, and every launch behind it."""
     rounds = "; ".join(f"{one.word} after {counted(one.launches, 'launch')}" for one in verdict.rounds)
     return f"{rounds}; all launches: {', '.join(launch_text(verdict, value) for _, value in verdict.values)}"
@@ -149,8 +152,7 @@ def sentence(verdict: Verdict) -> str:
     return ", ".join(told) + (f"; {verdict.note}" if verdict.note else "")
 
 
-def preamble(found: Verdicts) -> list[str]:
-    """Where, by which rule."""
+def _facts(found: Verdicts) -> list[str]:
     rule = found.rule
     lines = [
         f"suite {found.suite} ({found.suite_hash}): {found.description}",
@@ -170,11 +172,9 @@ def preamble(found: Verdicts) -> list[str]:
     return lines
 
 
-def closing(found: Verdicts) -> list[str]:
-    """What did not go as planned, then the verdict."""
+def _problems(found: Verdicts) -> list[str]:
     lines = [f"{'failed' if one.failed else 'skipped'}: {one.what}: {one.reason}" for one in found.incidents]
-    lines += [f"correctness {one.word}: {one.name}: {one.note}" for one in found.checked if one.word == "FAIL"]
-    return [*lines, headline(found)]
+    return lines + [f"correctness {one.word}: {one.name}: {one.note}" for one in found.checked if one.word == "FAIL"]
 
 
 def _listed(words: Iterable[str], most: int = 8) -> str:
@@ -182,9 +182,96 @@ def _listed(words: Iterable[str], most: int = 8) -> str:
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
+def document_of(found: Verdicts, strict: bool = False) -> Document:
+    """What is written of an acceptance; `strict`: MARGINAL is not good enough."""
+    again = [one for one in found.verdicts if len(one.rounds) > 1]
+    facts = _facts(found)
+    properties = numbered(facts)
+    for one in found.verdicts:
+        properties |= {
+            f"{one.case.name}: bound": one.case.bound,
+            f"{one.case.name}: measured": number(one, one.measured),
+            f"{one.case.name}: interval": interval(one),
+            f"{one.case.name}: launches": str(one.launches),
+        }
+    return Document(
+        f"omb-py accept {found.suite}",
+        headline(found),
+        exit_code(found, strict),
+        partial(as_dict, found),
+        facts,
+        (
+            TextTable(HEADS, [*map(row, found.verdicts)], ("criterion", "source", "bound", "verdict", "note")),
+            TextTable(
+                ("correctness", "verdict", "note"),
+                [(one.name, one.word, one.note) for one in found.checked],
+                in_terminal=False,
+            ),
+        ),
+        details=[f"retests of {one.case.name}: {_retests(one)}" for one in again],
+        problems=_problems(found),
+        cases=_cases(found, strict),
+        properties=properties,
+        started_at=found.started_at[:19],
+        hostname=found.hosts[0] if found.hosts else "",
+        seconds=found.seconds,
+    )
+
+
+def row(one: Verdict) -> tuple[str, ...]:
+    """A verdict as a text for each of :data:`HEADS`."""
+    return (
+        one.case.name,
+        one.case.criterion.source,
+        one.case.bound,
+        number(one, one.measured),
+        "" if one.word == "ERROR" else interval(one),
+        _launches(one),
+        one.word,
+        one.note,
+    )
+
+
+def _launches(one: Verdict) -> str:
+    return f"{one.launches}" + (f" (round {len(one.rounds)})" if len(one.rounds) > 1 else "")
+
+
+def _cases(found: Verdicts, strict: bool) -> list[CaseResult]:
+    """A test a check, a verdict and an incident: FAIL is a failure, ERROR an error, SKIPPED and MARGINAL are skipped
+    (MARGINAL is a failure under `strict`)."""
+    outcomes: dict[str, Outcome] = {
+        "FAIL": "failure",
+        "ERROR": "error",
+        "SKIPPED": "skipped",
+        "MARGINAL": "failure" if strict else "skipped",
+    }
+    group = f"omb-py.{found.suite}"
+    cases = [
+        CaseResult(f"{group}.correctness", one.name, outcomes.get(one.word), f"{one.word}: {one.note}")
+        for one in found.checked
+    ]
+    for verdict in found.verdicts:
+        criterion = verdict.case.criterion
+        again = _retests(verdict) if len(verdict.rounds) > 1 else ""
+        cases.append(
+            CaseResult(
+                f"{group}.{criterion.source.replace(' ', '-')}",
+                verdict.case.name,
+                outcomes.get(verdict.word),
+                f"{verdict.word}: {sentence(verdict)}",
+                "\n".join(filter(None, (criterion.text, f"asked by {criterion.at}", again))),
+            )
+        )
+    cases += [
+        CaseResult(f"{group}.incident", one.what, "error" if one.failed else "skipped", one.reason)
+        for one in found.incidents
+    ]
+    return cases
+
+
 def as_dict(found: Verdicts) -> dict[str, Any]:
-    """Everything, for JSON; numbers that are not finite are null."""
-    told = {
+    """Everything, for JSON."""
+    return {
         "kind": "accept",
         "verdict": found.word,
         "counts": dict(found.words),
@@ -209,9 +296,6 @@ def as_dict(found: Verdicts) -> dict[str, Any]:
         "files": [{"path": path, "sha256": digest} for path, digest in found.files],
         "command": found.command,
     }
-    whole = finite(told)
-    assert isinstance(whole, dict)
-    return whole
 
 
 def _verdict(one: Verdict) -> dict[str, Any]:

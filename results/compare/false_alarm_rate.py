@@ -13,8 +13,8 @@ from scipy import special
 
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.compare.match import SIDES
-from omb_py.results.compare.report import AA, COMPARE, Report
-from omb_py.results.formats.compare_forms import to_json
+from omb_py.results.compare.report import AA, COMPARE, Report, as_dict
+from omb_py.results.formats.writers.json_text import json_text
 from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.write import first_line
 
@@ -59,7 +59,7 @@ def keep(report: Report, store: Path) -> Path:
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(to_json(report), encoding="utf-8")
+        part.write_text(json_text(as_dict(report)), encoding="utf-8")
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)

@@ -1,11 +1,12 @@
-"""The report of a comparison as data: what every form of it shows, and the exit code."""
+"""The report of a comparison: its data, and the document that every form of it is written from."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
@@ -14,11 +15,28 @@ from omb_py.results.compare.environment_diff import Difference, differences, say
 from omb_py.results.compare.judge import WORDS, Answer, Judged, Rules, judge
 from omb_py.results.compare.match import SIDES, Cell, Matched, Row, match
 from omb_py.results.compare.select_launches import Launches
+from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.formats.units import share_text
 from omb_py.results.statistics.launch_time import OURS
 
 COMPARE, AA = "compare", "aa"
 _JSON_NAMES = {"round": "look", "rounds": "looks"}
+HEADS = (
+    "cell",
+    "of",
+    "BASE µs",
+    "NEW µs",
+    "ratio",
+    "interval",
+    "verdict",
+    "tail",
+    "tail ratio",
+    "tail verdict",
+    "launches",
+    "detectable",
+)
+"""``of`` says what the times are of where that is not the median."""
+_LEFT = ("cell", "of", "verdict", "tail", "tail verdict")
 
 
 @dataclass(slots=True)
@@ -121,7 +139,7 @@ def side_text(side: Launches) -> str:
     return ", ".join([*(name.strip() for name in libraries), *bindings, launches]) + f" ({side.word})"
 
 
-def preamble(report: Report) -> list[str]:
+def _facts(report: Report) -> list[str]:
     """The lines before the table: the sides, what differs between them, and what could be found at all."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     lines.append(f"differs: {say(report.differences)}")
@@ -135,13 +153,11 @@ def preamble(report: Report) -> list[str]:
     return lines
 
 
-def closing(report: Report) -> list[str]:
-    """The lines after the table."""
+def _notes(report: Report) -> list[str]:
     rules, matched = report.rules, report.matched
     rounds = f", at most {rules.rounds} rounds" if rules.rounds > 1 else ""
     paired = {answer.paired for one in report.judged for answer in one.answers.values()}
     lines = [
-        headline(report),
         *(f"  {line}" for line in by_benchmark(report)),
         f"NEW over BASE in time, {share_text(rules.level)} intervals; a change is one of {share_text(rules.delta)} or "
         f"more (tail {share_text(rules.tail_delta)}); Holm over {report.questions} questions at "
@@ -188,8 +204,102 @@ def percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):.1f} %" if ratio < 2 else f"× {ratio:.1f}"
 
 
+def document_of(report: Report, strict: bool = False) -> Document:
+    """What is written of a comparison; `strict`: what is not settled or comparable is not good enough."""
+    facts = _facts(report)
+    return Document(
+        "omb-py compare",
+        headline(report),
+        exit_code(report, strict),
+        partial(as_dict, report),
+        facts,
+        (_table(report),),
+        notes=_notes(report),
+        cases=_cases(report, strict),
+        properties=numbered(facts),
+    )
+
+
+def _table(report: Report) -> TextTable:
+    """A row a cell, in BASE's order; those of a benchmark stand together."""
+    named = report.named
+    rows = []
+    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+        mark = "*" if cell.limited else ""
+        of = "" if cell.statistic == "median" else cell.statistic
+        rows.append((str(cell.base["benchmark"]), (named(cell.base) + mark, of, *_answers(judged))))
+    before = HEADS.index("verdict") - 1
+    after = len(HEADS) - before - 2
+    rows += [
+        (str(one.base["benchmark"]), (named(one.base), *("",) * before, "NOT COMPARABLE", *("",) * after))
+        for one in report.matched.incomparable
+    ]
+    rows.sort(key=lambda row: row[0])
+    return TextTable(HEADS, [row for _, row in rows], _LEFT, [benchmark for benchmark, _ in rows])
+
+
+def _answers(judged: Judged) -> tuple[str, ...]:
+    median, tail = judged.answers.get("median"), judged.answers.get("tail")
+    if median is None:
+        return ("",) * 4 + ("UNCLEAR",) + ("",) * 3 + ("0", "")
+    return (
+        f"{median.base_us:.2f}",
+        f"{median.new_us:.2f}",
+        f"{median.ratio:.3f}",
+        _interval(median),
+        _verdict(median),
+        *(("",) * 3 if tail is None else (tail.statistic, f"{tail.ratio:.3f}", _verdict(tail))),
+        _launches(median),
+        percent(median.detectable),
+    )
+
+
+def _interval(answer: Answer) -> str:
+    return f"{answer.low:.3f} … {answer.high:.3f}" if answer.low > 0 and answer.high < 1e6 else "unknown"
+
+
+def _verdict(answer: Answer) -> str:
+    """The word, and of UNCLEAR how many launches would tell."""
+    if answer.verdict != "UNCLEAR" or answer.needed is None:
+        return answer.verdict
+    return f"UNCLEAR, needs {max(answer.needed, max(answer.launches) + 1)}"
+
+
+def _launches(answer: Answer) -> str:
+    base, new = answer.launches
+    each = str(base) if base == new else f"{base}, {new}"
+    return f"{each} (round {answer.round})" if answer.round > 1 else each
+
+
+def _cases(report: Report, strict: bool) -> list[CaseResult]:
+    """A test a cell: SLOWER is a failure, UNCLEAR is skipped (a failure under `strict`), NOT COMPARABLE an error."""
+    outcomes: dict[str, Outcome] = {"SLOWER": "failure", "UNCLEAR": "failure" if strict else "skipped"}
+    named = report.named
+    cases = []
+    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+        word = overall(judged)
+        message = f"{word}: {'; '.join(map(_sentence, judged.answers.values()))}"
+        cases.append(CaseResult(_group(cell.base), named(cell.base), outcomes.get(word), message))
+    for one in report.matched.incomparable:
+        message = f"NOT COMPARABLE: {fields_text(one.base, one.new, one.fields)}"
+        cases.append(CaseResult(_group(one.base), named(one.base), "error", message))
+    return cases
+
+
+def _group(row: Row) -> str:
+    return f"{row['backend']}.{row['benchmark']}"
+
+
+def _sentence(answer: Answer) -> str:
+    return (
+        f"{answer.statistic} {answer.base_us:.2f} -> {answer.new_us:.2f} us, "
+        f"ratio {answer.ratio:.3f} ({_interval(answer)}), {_verdict(answer)}, "
+        f"launches {_launches(answer)}, detectable {percent(answer.detectable)}"
+    )
+
+
 def as_dict(report: Report) -> dict[str, Any]:
-    """Everything, for JSON; numbers that are not finite are null."""
+    """Everything, for JSON."""
     cells = [_cell(cell, one) for cell, one in zip(report.matched.cells, report.judged, strict=True)]
     cells += [
         {
@@ -211,7 +321,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         }
         for side, s in zip(SIDES, (report.base, report.new), strict=True)
     }
-    told = {
+    return {
         "kind": report.kind,
         "run_id": report.run_id,
         "seed": report.seed,
@@ -225,9 +335,6 @@ def as_dict(report: Report) -> dict[str, Any]:
         "failed": report.failed,
         "site": report.site or None,
     }
-    whole = finite(told)
-    assert isinstance(whole, dict)
-    return whole
 
 
 def _identity(row: Row) -> dict[str, Any]:
@@ -249,12 +356,3 @@ def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
 def _fields(value: Rules | Answer) -> dict[str, Any]:
     """Fields by the names that scripts read: rounds were called looks."""
     return {_JSON_NAMES.get(name, name): field for name, field in asdict(value).items()}
-
-
-def finite(value: Any) -> Any:
-    """The value with None for numbers that JSON cannot hold."""
-    if isinstance(value, Mapping):
-        return {k: finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.guidelines import check_guidelines
+from omb_py.results.checks.guideline_report import Report, headline, measured_text, title
 from omb_py.results.checks.guidelines import Rules
-from omb_py.results.formats.guideline_forms import Report, headline, preamble, title
 
 Cell = tuple[str, int]
 FEW = 0.1
@@ -101,7 +101,7 @@ def main() -> int:
         began = time.monotonic()
         report = check_guidelines(request, given.which, Rules(rounds=given.rounds), given.minutes * 60 / given.repeats)
         took = f"{time.monotonic() - began:.0f} s"
-        print(f"{number + 1}: {', '.join(preamble(report))}, {took}: {headline(report)}", flush=True)
+        print(f"{number + 1}: {measured_text(report)}, {took}: {headline(report)}", flush=True)
         reports.append(report)
     found = compared(reports)
     for what, cells in (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from omb_py.results.checks.guideline_report import Report
 from omb_py.results.checks.guidelines import Judged, Pair, Rules
-from omb_py.results.formats.guideline_forms import Report
 from tests.bench.guidelines_repeat import compared, lines
 
 

@@ -56,7 +56,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
     file = tmp_path / "a.json"
     file.write_text("old")
 
-    def full(self: Path, text: str, encoding: str) -> None:
+    def full(self: Path, text: str, **how: str) -> None:
         self.touch()
         raise OSError(28, "No space left on device")
 
@@ -64,3 +64,8 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(EnvironmentProblem, match="No space left on device"):
         write_file(file, "new")
     assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_half_of_a_surrogate_pair_is_no_reason_to_lose_a_report(tmp_path: Path) -> None:
+    write_file(tmp_path / "a.json", "caf\udce9")
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == "caf?"

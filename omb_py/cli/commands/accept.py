@@ -13,8 +13,8 @@ from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, word_after_resume
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
-from omb_py.cli.output import check_files, write_files
-from omb_py.cli.param_types import Parsed, word
+from omb_py.cli.output import ENDINGS, HTML, check_files, report_options, write_report
+from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import UsageError
 from omb_py.options.request import DEFAULT_STORE
@@ -22,9 +22,7 @@ from omb_py.orchestrate.running.resume import NEWEST
 from omb_py.orchestrate.suites.expand import load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
 
-FORMS = ("table", "json", "markdown", "junit")
-ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit", ".html": "html"}
-"""Of a file's name -> the form that is written to it."""
+_FILES = (*ENDINGS, HTML)
 _NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
 """Options that the suite's criteria, or the form of the report, say instead."""
 _CODES = (
@@ -45,7 +43,7 @@ _EXAMPLES = (
 
 def command() -> click.Command:
     """``omb-py accept``."""
-    heading, output = "How it is judged", "Output"
+    heading = "How it is judged"
     page = Page(
         "accept",
         params=[
@@ -72,24 +70,9 @@ def command() -> click.Command:
                 help="Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)",
             ),
             *(param for param in suite_options(of_the_line=False) if _here(param)),
+            *report_options(files="the report to a file too: .html, .xml (JUnit), .json or .md"),
             Grouped(
-                ["--format", "form"],
-                heading=output,
-                metavar="FORM",
-                type=word("format", FORMS),
-                default="table",
-                help=f"{', '.join(FORMS)}. (default: table)",
-            ),
-            Grouped(
-                ["--output"],
-                heading=output,
-                metavar="FILE",
-                type=Parsed("file", Path),
-                multiple=True,
-                help="Write the report to a file too: .html, .xml (JUnit), .json or .md. Repeat it. (default: none)",
-            ),
-            Grouped(
-                ["--quiet"], heading=output, is_flag=True, help="No progress and no notes on stderr. (default: off)"
+                ["--quiet"], heading="Output", is_flag=True, help="No progress and no notes on stderr. (default: off)"
             ),
             store_option(),
             resume_option(),
@@ -107,7 +90,7 @@ def command() -> click.Command:
 
 def _check(values: dict[str, Any]) -> None:
     """What can be known of an acceptance before it waits for its nodes."""
-    check_files(values["output"], ENDINGS)
+    check_files(values["output"], _FILES)
     checked_suite(values["suite"])
 
 
@@ -157,7 +140,7 @@ def run_accept(
     **values: Any,
 ) -> int:
     """Accept."""
-    check_files(output, ENDINGS)
+    check_files(output, _FILES)
     if run is not None and resume != NEWEST:
         raise UsageError(
             f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to go on with a run"
@@ -185,41 +168,18 @@ def show(found: Any, form: str = "table", output: Sequence[Path] = (), strict: b
 
     Args:
         found: :class:`omb_py.results.accept.report.Verdicts`.
-        form: one of :data:`FORMS`, for stdout.
+        form: one of :data:`omb_py.cli.output.FORMS`, for stdout.
         output: files, each of a form by its ending.
         strict: MARGINAL is not good enough.
     """
-    from omb_py.results.accept.report import exit_code
+    from omb_py.results.accept.report import document_of
 
-    if form == "table":
-        _print_table(found)
-    else:
-        click.echo(text_of(found, form, strict), nl=False)
-    write_files(output, lambda ending: text_of(found, ENDINGS[ending], strict))
-    return exit_code(found, strict)
-
-
-def text_of(found: Any, form: str, strict: bool = False) -> str:
-    """Verdicts as text: json, markdown, junit or html."""
-    from omb_py.results.formats.accept_forms import FORMS as WRITERS
-    from omb_py.results.formats.accept_forms import to_junit
-
-    if form == "html":
+    def page() -> str:
         from omb_py.dashboards.report.acceptance import acceptance_page
 
         return acceptance_page(found)
-    return to_junit(found, strict) if form == "junit" else WRITERS[form](found)
 
-
-def _print_table(found: Any) -> None:
-    from rich.console import Console
-
-    from omb_py.dashboards.terminal.verdicts import accepted_table
-    from omb_py.results.accept.report import closing, preamble
-
-    click.echo("\n".join(preamble(found)))
-    Console(width=None if sys.stdout.isatty() else 1000).print(accepted_table(found))
-    click.echo("\n".join(closing(found)))
+    return write_report(document_of(found, strict), form, output, page)
 
 
 def _words() -> list[str]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
-from omb_py.cli.output import check_files, write_files
-from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
+from omb_py.cli.param_types import Parsed, whole
 from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.options.values import parse_fraction
 
-FORMS = ("table", "json", "markdown", "junit")
 _CODES = (
     *EXIT_CODES[:1],
     ("1", "something is SLOWER"),
@@ -165,26 +163,8 @@ def _design() -> list[click.Parameter]:
 
 
 def _output() -> list[click.Parameter]:
-    heading = "Output"
-    return [
-        Grouped(
-            ["--format", "form"],
-            heading=heading,
-            metavar="FORM",
-            type=word("format", FORMS),
-            default="table",
-            help=f"{', '.join(FORMS)}. (default: table)",
-        ),
-        Grouped(
-            ["--output"],
-            heading=heading,
-            metavar="FILE",
-            type=Parsed("file", Path),
-            multiple=True,
-            help="Write the report to a file too: .json, .md or .xml (JUnit). Repeat it. (default: none)",
-        ),
-        Grouped(["--quiet"], heading=heading, is_flag=True, help="No progress and no notes on stderr."),
-    ]
+    quiet = Grouped(["--quiet"], heading="Output", is_flag=True, help="No progress and no notes on stderr.")
+    return [*report_options(), quiet]
 
 
 def run_compare(
@@ -197,7 +177,6 @@ def run_compare(
 ) -> int:
     """Compare."""
     from omb_py.orchestrate.compare.side_environments import parse_sides
-    from omb_py.results.formats.compare_forms import ENDINGS
 
     sides = parse_sides(envs, modules, sets, options)
     check_files(given["output"], ENDINGS)
@@ -249,7 +228,6 @@ def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
     from omb_py.orchestrate.compare.session import against_itself
     from omb_py.results.compare.false_alarm_rate import keep
     from omb_py.results.compare.report import exit_code, headline
-    from omb_py.results.formats.compare_forms import ENDINGS
 
     check_files(given["output"], ENDINGS)
     if not words:
@@ -339,33 +317,10 @@ def _of_benchmark(words: Sequence[str]) -> Request:
 
 def _shown(report: Any, given: dict[str, Any]) -> int:
     from omb_py.results.compare.false_alarm_rate import keep, site_rate
-    from omb_py.results.compare.report import exit_code
-    from omb_py.results.formats.compare_forms import ENDINGS, FORMS, to_junit
+    from omb_py.results.compare.report import document_of
 
     store = given["store"] or DEFAULT_STORE
     if report.seed is not None:  # it was measured just now
         keep(report, store)
     report.site = site_rate(store).sentence()
-
-    def text(form: str) -> str:
-        return to_junit(report, given["strict"]) if form == "junit" else FORMS[form](report)
-
-    if given["form"] == "table":
-        _print_table(report)
-    else:
-        click.echo(text(given["form"]), nl=False)
-    write_files(given["output"], lambda ending: text(ENDINGS[ending]))
-    return exit_code(report, given["strict"])
-
-
-def _print_table(report: Any) -> None:
-    import sys
-
-    from rich.console import Console
-
-    from omb_py.dashboards.terminal.verdicts import verdict_table
-    from omb_py.results.compare.report import closing, preamble
-
-    click.echo("\n".join(preamble(report)))
-    Console(width=None if sys.stdout.isatty() else 1000).print(verdict_table(report))
-    click.echo("\n".join(closing(report)))
+    return write_report(document_of(report, given["strict"]), given["form"], given["output"])

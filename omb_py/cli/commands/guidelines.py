@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,12 @@ import click
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page
 from omb_py.cli.option_params import measuring_options
-from omb_py.cli.output import check_files, write_files
-from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
+from omb_py.cli.param_types import Parsed, whole
 from omb_py.options.values import parse_duration, parse_fraction
 from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
 from omb_py.suites.guidelines.patterns import PATTERNS
 
-FORMS = ("table", "json", "markdown", "junit")
-ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit"}
 _SHARED = tuple(
     (
         "backend binding sizes ranks hosts launcher launcher_args device iterations warmup time_limit "
@@ -84,22 +81,7 @@ def command() -> click.Command:
             default=None,
             help="Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)",
         ),
-        Grouped(
-            ["--format", "form"],
-            heading="Output",
-            metavar="FORM",
-            type=word("format", FORMS),
-            default="table",
-            help=f"{', '.join(FORMS)}. (default: table)",
-        ),
-        Grouped(
-            ["--output"],
-            heading="Output",
-            metavar="FILE",
-            type=Parsed("file", Path),
-            multiple=True,
-            help="Write the report to a file too: .json, .md or .xml (JUnit). Repeat it. (default: none)",
-        ),
+        *report_options(),
     ]
     shared = [_fitting(param) for param in measuring_options(PATTERNS[0].benchmark) if param.name in _SHARED]
     return Page(
@@ -141,28 +123,11 @@ def run_guidelines(
     **given: Any,
 ) -> int:
     """Check, and show what was found."""
+    from omb_py.results.checks.guideline_report import document_of
     from omb_py.results.checks.guidelines import Rules
-    from omb_py.results.formats.guideline_forms import FORMS as WRITERS
-    from omb_py.results.formats.guideline_forms import exit_code
 
     check_files(output, ENDINGS)
     request = request_of(PATTERNS[0].benchmark, {**given, "dtypes": (), "places": ()})
     request = replace(request, sizes=request.sizes or DEFAULT_SIZES, launches=launches)
     report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, rounds), within)
-    if form == "table":
-        _print_table(report)
-    else:
-        click.echo(WRITERS[form](report), nl=False)
-    write_files(output, lambda ending: WRITERS[ENDINGS[ending]](report))
-    return exit_code(report)
-
-
-def _print_table(report: Any) -> None:
-    from rich.console import Console
-
-    from omb_py.dashboards.terminal.verdicts import guideline_table
-    from omb_py.results.formats.guideline_forms import closing, preamble
-
-    click.echo("\n".join(preamble(report)))
-    Console(width=None if sys.stdout.isatty() else 1000).print(guideline_table(report))
-    click.echo("\n".join(closing(report)))
+    return write_report(document_of(report), form, output)

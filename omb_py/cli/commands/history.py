@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -197,11 +196,10 @@ def run_history(
 
 
 def _print(found: list[Any]) -> None:
-    from rich.console import Console
-
     from omb_py.dashboards.terminal.history_text import environment_lines, history_table
+    from omb_py.results.formats.writers.terminal import stdout_console
 
-    console = Console(width=None if sys.stdout.isatty() else 1000)
+    console = stdout_console()
     for one in found:
         console.print(history_table(one))
         for line in environment_lines(one):

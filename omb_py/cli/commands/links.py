@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,15 @@ import click
 
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import measuring_options, ranks_option
-from omb_py.cli.output import check_files, write_files
+from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.engine.program.pair_schedule import KINDS
-from omb_py.errors import NEGATIVE, OK
 from omb_py.options.request import Request
 from omb_py.options.values import parse_size
 from omb_py.orchestrate.planning.validation import OFFERS
 
-FORMS = ("table", "json")
-ENDINGS = (".html", ".json")
+_FORMS = ("table", "json")
+_FILES = (HTML, ".json")
 _CODES = (*EXIT_CODES[:1], ("1", "a node or link is slow, and a repeat confirmed it"), *EXIT_CODES[2:])
 _SHARED = tuple(
     (
@@ -150,53 +149,31 @@ def _as_benchmarks() -> list[click.Parameter]:
 
 
 def _output() -> list[click.Parameter]:
-    heading = "Output"
-    return [
-        Grouped(
-            ["--format", "form"],
-            heading=heading,
-            metavar="FORM",
-            type=word("format", FORMS),
-            default="table",
-            help=f"{', '.join(FORMS)}. (default: table)",
-        ),
-        Grouped(
-            ["-G", "--graph"],
-            heading=heading,
-            metavar="FORM",
-            type=word("graph", ("tty",)),
-            help="tty: the matrix of all pairs in this terminal too. (default: none)",
-        ),
-        Grouped(
-            ["--output"],
-            heading=heading,
-            metavar="FILE",
-            type=Parsed("file", Path),
-            multiple=True,
-            help="Write the findings to a file too: .html (with heat map) or .json. Repeat it. (default: none)",
-        ),
-    ]
+    graph = Grouped(
+        ["-G", "--graph"],
+        heading="Output",
+        metavar="FORM",
+        type=word("graph", ("tty",)),
+        help="tty: the matrix of all pairs in this terminal too. (default: none)",
+    )
+    form, output = report_options(_FORMS, "the findings to a file too: .html (with heat map) or .json")
+    return [form, graph, output]
 
 
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
     """Measure, judge, print."""
+    from omb_py.dashboards.terminal.heat_map import heat_map
     from omb_py.orchestrate.checks.links import Design, sweep
-    from omb_py.results.formats import links_forms
+    from omb_py.results.checks.links_report import document_of, matrix
 
-    check_files(output, ENDINGS)
+    check_files(output, _FILES)
     names = ("small", "large", "iterations", "windows", "window", "passes", "rounds")
     design = Design(**{name: given.pop(name) for name in names})
     found = sweep(_request(given), design)
-
-    def text(ending: str) -> str:
-        return json.dumps(links_forms.as_json(found), indent=1) if ending == ".json" else _html(found)
-
-    if form == "json":
-        click.echo(text(".json"))
-    else:
-        _print(found, graph)
-    write_files(output, text)
-    return NEGATIVE if found.confirmed else OK
+    document = document_of(found)
+    if graph:
+        document = replace(document, picture=heat_map(matrix(found)))
+    return write_report(document, form, output, partial(_html, found, document))
 
 
 def _request(given: dict[str, Any]) -> Request:
@@ -215,26 +192,11 @@ def _request(given: dict[str, Any]) -> Request:
     return placed(request_of(find("latency"), values), per_node, os.environ)
 
 
-def _print(found: Any, graph: str | None) -> None:
-    from rich.console import Console
-
-    from omb_py.dashboards.terminal.links_text import found_table, heat_map
-    from omb_py.results.formats import links_forms
-
-    subjects = links_forms.subjects(found)
-    if subjects:
-        Console(width=None if sys.stdout.isatty() else 1000).print(found_table(subjects))
-    if graph:
-        click.echo(heat_map(links_forms.matrix(found)))
-    click.echo("\n".join(links_forms.sentences(found)))
-
-
-def _html(found: Any) -> str:
+def _html(found: Any, document: Any) -> str:
     from omb_py.dashboards.figures.stored_links import view
     from omb_py.dashboards.report.build import Report
     from omb_py.dashboards.report.html_page import page
-    from omb_py.results.formats import links_forms
 
-    said = links_forms.sentences(found)
-    text = ". ".join(said)
-    return page(Report("omb-py links", f"run {found.run_id}", [], said[0], slower=[view(found)], slower_text=text))
+    text = ". ".join([document.headline, *document.notes])
+    report = Report("omb-py links", f"run {found.run_id}", [], document.headline, slower=[view(found)])
+    return page(replace(report, slower_text=text))

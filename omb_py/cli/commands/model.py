@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +95,11 @@ def _predictions(rows: list[dict[str, Any]], ranks: int, form: str, command: str
     if form == "json":
         click.echo(json.dumps([cost_model.scaled_as_json(one) for one in found], indent=1))
         return OK
-    from rich.console import Console
-
     from omb_py.dashboards.terminal.model_text import scaled_table
+    from omb_py.results.formats.writers.terminal import stdout_console
 
     for one in found[:_MODELS]:
-        Console(width=None if sys.stdout.isatty() else 1000).print(scaled_table(one, ranks))
+        stdout_console().print(scaled_table(one, ranks))
     return OK
 
 
@@ -115,11 +113,10 @@ def _messages(store: Path) -> list[dict[str, Any]]:
 
 
 def _print(found: list[Any]) -> None:
-    from rich.console import Console
-
     from omb_py.dashboards.terminal.model_text import cells_table, segments_table
+    from omb_py.results.formats.writers.terminal import stdout_console
 
-    console = Console(width=None if sys.stdout.isatty() else 1000)
+    console = stdout_console()
     for one in found:
         console.print(segments_table(one))
         console.print(cells_table(one))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,17 +140,16 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
 
 
 def _scaling(workload: Workload, where: tuple[str, ...], store: Path, form: str) -> int:
-    from rich.console import Console
-
     from omb_py.dashboards.terminal.workload_text import scaling_table
     from omb_py.orchestrate.workloads import prediction
     from omb_py.orchestrate.workloads import scaling as stepscaling
+    from omb_py.results.formats.writers.terminal import stdout_console
 
     found = stepscaling.scalings(workload, prediction.steps_of(store, filters(where)))
     if form == "json":
         click.echo(json.dumps([stepscaling.as_json(one) for one in found], indent=1, ensure_ascii=False))
         return OK
-    console = Console(width=None if sys.stdout.isatty() else 1000)
+    console = stdout_console()
     for one in found:
         console.print(scaling_table(one.workload, one.kind, one.side, one.steps))
     return OK

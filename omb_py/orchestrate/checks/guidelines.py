@@ -17,8 +17,8 @@ from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import SIMULATED, new_run, start
+from omb_py.results.checks.guideline_report import Report, report_of
 from omb_py.results.checks.guidelines import ROUND_TAG, Rules
-from omb_py.results.formats.guideline_forms import Report, report_of
 from omb_py.results.statistics.sequential import GUIDELINE
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
 

@@ -169,14 +169,13 @@ class AtEnd:
         from omb_py.results.formats import tables as export
 
         if self.form == "table":
-            from rich.console import Console
             from rich.text import Text
 
             from omb_py.dashboards.terminal.tables import results_table
             from omb_py.results.analysis.crossover import sentences
+            from omb_py.results.formats.writers.terminal import stdout_console
 
-            # in a pipe or a file nothing may be cut off
-            console = Console() if sys.stdout.isatty() else Console(width=1000)
+            console = stdout_console()
             tables: dict[str, list[Row]] = {}
             for row in self.rows:
                 tables.setdefault(row["benchmark"], []).append(row)

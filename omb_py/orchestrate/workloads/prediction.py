@@ -165,11 +165,10 @@ class Foretold:
 
 def show(made: Sequence[Forecast], store: Path) -> None:
     """Print tables, and on stderr what is missing."""
-    from rich.console import Console
-
     from omb_py.dashboards.terminal.workload_text import forecast_table
+    from omb_py.results.formats.writers.terminal import stdout_console
 
-    console = Console(width=None if sys.stdout.isatty() else 1000)
+    console = stdout_console()
     for one in made:
         console.print(forecast_table(one.workload, one.side, one.found, one.metrics))
     sys.stdout.flush()

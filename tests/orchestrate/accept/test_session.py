@@ -16,8 +16,8 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results import load
-from omb_py.results.accept.report import Verdicts, exit_code
-from omb_py.results.formats.accept_forms import to_junit
+from omb_py.results.accept.report import Verdicts, document_of, exit_code
+from omb_py.results.formats.writers import to_junit
 from tests.support.accepting import ENTRY, HEAD, criterion
 from tests.support.jenkins import violations
 
@@ -98,7 +98,7 @@ def test_a_benchmark_that_cannot_run_here_is_an_error(tmp_path: Path) -> None:
     text = HEAD + '[[entry]]\nbenchmarks = ["latency", "bcast"]\nmessage-size = "8:8"\n' + LAX
     found = accepted(text, tmp_path, ranks=3)
     assert words(found) == {"a": "ERROR"} and "exactly 2 ranks" in found.verdicts[0].note and exit_code(found) == 3
-    (suite,) = junitparser.JUnitXml.fromstring(to_junit(found).encode())
+    (suite,) = junitparser.JUnitXml.fromstring(to_junit(document_of(found)).encode())
     assert suite.errors == 1 and suite.skipped == 1
 
 
@@ -250,7 +250,7 @@ def test_on_real_ranks(tmp_path: Path) -> None:
     assert told["latency, 8 B"] == "PASS" and told["impossible, 64 KiB"] in ("FAIL", "MARGINAL")
     assert told["noise"] in ("PASS", "MARGINAL") and "ERROR" not in told.values()
     assert [one.word for one in found.checked] == ["PASS", "PASS"] and found.launches == 3
-    xml = to_junit(found)
+    xml = to_junit(document_of(found))
     assert violations(xml) == []
     (parsed,) = junitparser.JUnitXml.fromstring(xml.encode())
     assert parsed.tests == len(found.verdicts) + 2

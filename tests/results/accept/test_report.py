@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 
+import junitparser
 import pytest
 
 from omb_py.results.accept.judge import Verdict, judge
 from omb_py.results.accept.report import (
+    HEADS,
     Checked,
     Incident,
     Verdicts,
-    as_dict,
-    closing,
+    document_of,
     exit_code,
     headline,
-    preamble,
-    sentence,
 )
+from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from omb_py.results.statistics.sequential import Rule
 from tests.support.accepting import case, evidence
+from tests.support.jenkins import violations
 
 
 def verdict(*medians: float) -> Verdict:
@@ -58,16 +59,56 @@ def test_one_word_and_the_exit_code(found: Verdicts, word: str, code: int, stric
 def test_texts() -> None:
     found = verdicts(GOOD, BAD, missing_nodes={"n3": "no answer"}, incidents=[Incident("bw", "died", failed=True)])
     assert headline(found) == "FAIL: 1 fail, 1 pass of 2 verdicts; correctness was not checked; 1 node missing"
-    assert "missing node n3: no answer" in preamble(found) and closing(found)[0] == "failed: bw: died"
-    assert sentence(BAD) == "12 us (12 us … 12 us), at most 10 us, 2 launches in 1 round, +20.0 % from the bound"
-    assert sentence(LOST) == "not measured"
+    document = document_of(found)
+    assert "missing node n3: no answer" in document.facts and document.problems == ["failed: bw: died"]
+    bad, lost = (document_of(verdicts(one)).cases[0].message for one in (BAD, LOST))
+    assert bad == "FAIL: 12 us (12 us … 12 us), at most 10 us, 2 launches in 1 round, +20.0 % from the bound"
+    assert lost == "ERROR: not measured"
 
 
 def test_json_holds_every_launch_and_nothing_that_is_not_finite() -> None:
-    told = as_dict(verdicts(OPEN, verdict(8.0)))
-    text = json.dumps(told, allow_nan=False, default=str)
-    assert json.loads(text)["verdicts"][0]["launches"] == [
+    told = json.loads(to_json(document_of(verdicts(OPEN, verdict(8.0)))))
+    assert told["verdicts"][0]["launches"] == [
         {"launch_id": "r-0", "value": pytest.approx(9.0)},
         {"launch_id": "r-1", "value": pytest.approx(11.0)},
     ]
     assert told["verdicts"][1]["high"] is None
+
+
+ALL = verdicts(
+    GOOD,
+    BAD,
+    OPEN,
+    LOST,
+    checked=[Checked("bcast", "FAIL", "8 wrong bytes"), Checked("bw", "SKIPPED", "no | pipes")],
+    incidents=[Incident("barrier", "not here", failed=False), Incident("bcast", "rank 1 died", failed=True)],
+)
+
+
+def test_junit() -> None:
+    xml = to_junit(document_of(ALL))
+    assert violations(xml) == []
+    (suite,) = junitparser.JUnitXml.fromstring(xml.encode())
+    assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (8, 2, 2, 3)
+    kinds = [type(case.result[0]).__name__ if case.result else "passed" for case in suite]
+    assert kinds == ["Failure", "Skipped", "passed", "Failure", "Skipped", "Error", "Skipped", "Error"]
+    names = {p.name: p.value for p in suite.properties()}
+    assert names["crit, 8 B: bound"] == "at most 10 us"
+    failure = next(case for case in suite if case.classname.endswith("contract") and case.is_failure)
+    assert "+20.0 % from the bound" in failure.result[0].message
+
+
+def test_junit_is_stricter_when_asked() -> None:
+    (suite,) = junitparser.JUnitXml.fromstring(to_junit(document_of(ALL, strict=True)).encode())
+    assert (suite.failures, suite.skipped) == (3, 2)
+
+
+def test_markdown() -> None:
+    text = to_markdown(document_of(ALL))
+    assert text.startswith("**FAIL: 1 fail, 1 error, 1 marginal, 1 pass of 4 verdicts; correctness: 0 of 1 right**")
+    assert "no \\| pipes" in text and text.count("| crit, 8 B |") == 4
+    assert all(len(row) == len(HEADS) for row in document_of(ALL).tables[0].rows)
+
+
+def test_json() -> None:
+    assert json.loads(to_json(document_of(ALL)))["counts"] == {"PASS": 1, "FAIL": 1, "MARGINAL": 1, "ERROR": 1}

@@ -13,9 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from omb_py.results.checks import guideline_report as forms
 from omb_py.results.checks.guidelines import Pair, Rules, by_round, decide, judge, pairs_of, spent
 from omb_py.results.checks.tuning_hints import advice
-from omb_py.results.formats import guideline_forms as forms
+from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from omb_py.results.statistics.sequential import p_above, p_below
 from omb_py.results.statistics.t_test import paired
 from tests.support.jenkins import violations
@@ -178,19 +179,20 @@ def test_what_every_form_says() -> None:
     found = report()
     assert [one.pair.name for one in found.judged] == ["gl4_allgather", "gl9_bcast", "gl10_bcast"]
     assert forms.exit_code(found) == 1 and forms.headline(found) == "1 with wrong bytes, 1 violated, 0 unclear, 1 hold"
-    closing = "\n".join(forms.closing(found))
-    assert "bcast ≤ scatter + allgather, 64 B is violated: 2.0" in closing or "is violated: 1.9" in closing
-    assert "OMPI_MCA_coll_tuned_bcast_algorithm=8" in closing and "not checked: gl7_allreduce: Gloo has" in closing
-    assert forms.table(found)[0][6] == "WRONG" and forms.table(found)[1][6] == "VIOLATED"
-    told = json.loads(forms.to_json(found))
+    document = forms.document_of(found)
+    notes = "\n".join(document.notes)
+    assert "bcast ≤ scatter + allgather, 64 B is violated: 2.0" in notes or "is violated: 1.9" in notes
+    assert "OMPI_MCA_coll_tuned_bcast_algorithm=8" in notes and "not checked: gl7_allreduce: Gloo has" in notes
+    assert [row[6] for row in document.tables[0].rows] == ["WRONG", "VIOLATED", "HOLDS"]
+    told = json.loads(to_json(document))
     assert told["verdicts"] == {"WRONG": 1, "VIOLATED": 1, "HOLDS": 1} and len(told["cells"]) == 3
-    assert violations(forms.to_junit(found)) == []
-    suite = ElementTree.fromstring(forms.to_junit(found)).find("testsuite")
+    assert violations(to_junit(document)) == []
+    suite = ElementTree.fromstring(to_junit(document)).find("testsuite")
     assert suite is not None
     assert [suite.get(n) for n in ("tests", "failures", "errors", "skipped")] == ["4", "1", "1", "1"]
     kinds = [child.tag for case in suite.iter("testcase") for child in case]
     assert kinds == ["system-out", "failure", "error", "skipped"]
-    assert forms.to_markdown(found).count("\n| ") == 4
+    assert to_markdown(document).count("\n| ") == 4
 
 
 @pytest.mark.parametrize(

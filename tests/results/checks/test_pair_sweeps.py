@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from omb_py.cli import main
+from omb_py.results.checks.links_report import as_dict, document_of, matrix
 from omb_py.results.checks.pair_sweeps import COLUMNS, found_of, is_row, names_of
-from omb_py.results.formats import links_forms
 from omb_py.results.store.read import load
 
 QUICK = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet"
@@ -28,7 +28,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]
 
 def test_the_rows_say_what_the_sweep_said(swept) -> None:
     rows, said = swept
-    again = links_forms.as_json(found_of(rows))
+    again = as_dict(found_of(rows))
     assert again["run_id"] == said["run_id"] and again["nodes"] == said["nodes"]
     (link,), (there,) = again["found"], said["found"]
     assert (link["name"], link["state"]) == (there["name"], there["state"]) == ("node1 - node2", "confirmed")
@@ -48,9 +48,9 @@ def test_a_sweep_that_was_cut_short_has_its_matrix_and_no_verdict(swept) -> None
     kept = [row for row in rows if row["launch_index"] == 0 and row["parameters"]["pair"] not in ("0-3", "3-0")]
     found = found_of(kept)
     assert found.suspects == () and found.repeat is None and not found.first.complete
-    matrix = links_forms.matrix(found)
-    assert len(matrix) == 2 * 14 and np.isfinite(matrix["value"]).all()
-    assert links_forms.sentences(found) == ["6 nodes, 15 links: nothing is judged, since not all were measured"]
+    rates = matrix(found)
+    assert len(rates) == 2 * 14 and np.isfinite(rates["value"]).all()
+    assert document_of(found).headline == "6 nodes, 15 links: nothing is judged, since not all were measured"
 
 
 def test_bad_input() -> None:

@@ -13,7 +13,7 @@ from omb_py.results.compare import report as r
 from omb_py.results.compare.false_alarm_rate import SiteRate, bound, keep, site_rate
 from omb_py.results.compare.judge import Rules
 from omb_py.results.compare.select_launches import Launches
-from omb_py.results.formats.compare_forms import to_json, to_junit, to_markdown
+from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from omb_py.results.store.keys import comparability_key
 
 Row = dict[str, Any]
@@ -64,18 +64,18 @@ def test_words_and_exit_codes(side: Callable[..., Launches]) -> None:
     assert r.exit_code(same, strict=True) == 0 and r.headline(same) == "0 slower, 1 same"
     other = r.report_of(side("BASE"), side("NEW", ranks=4), Rules())
     assert r.exit_code(other) == 0 and r.exit_code(other, strict=True) == 4
-    assert "not comparable: allreduce 8 B: ranks 2 against 4" in r.closing(other)
+    assert "not comparable: allreduce 8 B: ranks 2 against 4" in r.document_of(other).notes
 
 
 def test_rows_that_did_not_validate_are_a_negative_verdict(side: Callable[..., Launches]) -> None:
     wrong = r.report_of(side("BASE"), side("NEW", validated=False), Rules())
     assert r.exit_code(wrong) == 1
-    assert "6 rows did not validate: their times are those of wrong results" in r.closing(wrong)
+    assert "6 rows did not validate: their times are those of wrong results" in r.document_of(wrong).notes
 
 
 def test_cells_of_one_side_are_named(side: Callable[..., Launches]) -> None:
     sizes = (8, 1024, 1536, 1 << 20, 1 << 21, 1 << 22)
-    told = r.closing(r.report_of(side("BASE", sizes=sizes), side("NEW"), Rules()))
+    told = r.document_of(r.report_of(side("BASE", sizes=sizes), side("NEW"), Rules())).notes
     assert "only in BASE: allreduce 1 KiB, allreduce 1536 B, allreduce 1 MiB, allreduce 2 MiB and 1 more" in told
 
 
@@ -85,7 +85,7 @@ def test_percent() -> None:
 
 def test_json_has_no_number_that_is_none(side: Callable[..., Launches]) -> None:
     single = r.report_of(side("BASE", launches=1), side("NEW", launches=1), Rules())
-    (cell,) = json.loads(to_json(single))["cells"]
+    (cell,) = json.loads(to_json(r.document_of(single)))["cells"]
     assert cell["median"]["high"] is None and cell["median"]["detectable"] is None
     assert cell["verdict"] == "UNCLEAR"
 
@@ -96,8 +96,21 @@ def test_json_keeps_the_names_that_scripts_read(side: Callable[..., Launches]) -
     assert whole["cells"][0]["median"]["look"] == 1 and "round" not in whole["cells"][0]["median"]
 
 
+def test_columns_and_groups_of_the_table(side: Callable[..., Launches]) -> None:
+    base = side("BASE", sizes=(8, 64))
+    new = side("NEW", 1.1, sizes=(8, 64), sync_limited=True)
+    (table,) = r.document_of(r.report_of(base, new, Rules())).tables
+    assert [(row[0], row[4], row[6]) for row in table.rows] == [
+        ("allreduce 8 B*", "1.104", "SLOWER"),
+        ("allreduce 64 B*", "1.104", "SLOWER"),
+    ]
+    assert list(table.groups) == ["allreduce"] * 2
+    (other,) = r.document_of(r.report_of(side("BASE"), side("NEW", ranks=4), Rules())).tables
+    assert [[text for text in row if text] for row in other.rows] == [["allreduce 8 B", "NOT COMPARABLE"]]
+
+
 def test_markdown_is_a_table_whatever_a_library_is_called(side: Callable[..., Launches]) -> None:
-    lines = to_markdown(r.report_of(side("BASE"), side("NEW", 1.1), Rules())).splitlines()
+    lines = to_markdown(r.document_of(r.report_of(side("BASE"), side("NEW", 1.1), Rules()))).splitlines()
     assert lines[0] == "**1 slower**"
     assert "- BASE MPI\\|X 1, native, 6 launches (BASE)" in lines
     rows = [line for line in lines if line.startswith("|")]
@@ -108,10 +121,10 @@ def test_junit_under_strict(side: Callable[..., Launches]) -> None:
     unclear = r.report_of(side("BASE", launches=2), side("NEW", 1.02, launches=2, ranks=2), Rules())
     assert r.headline(unclear) == "0 slower, 1 unclear"
     for strict, tag in ((False, "skipped"), (True, "failure")):
-        (case,) = ElementTree.fromstring(to_junit(unclear, strict)).iter("testcase")
+        (case,) = ElementTree.fromstring(to_junit(r.document_of(unclear, strict))).iter("testcase")
         assert [child.tag for child in case] == [tag]
     other = r.report_of(side("BASE"), side("NEW", ranks=4), Rules())
-    (case,) = ElementTree.fromstring(to_junit(other)).iter("testcase")
+    (case,) = ElementTree.fromstring(to_junit(r.document_of(other))).iter("testcase")
     assert [child.get("message") for child in case] == ["NOT COMPARABLE: ranks 2 against 4"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,8 +14,8 @@ from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import full_option, store_option, tails_option
-from omb_py.cli.output import write_file
-from omb_py.cli.param_types import Parsed, word
+from omb_py.cli.output import form_option, write_file
+from omb_py.cli.param_types import Parsed
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.values import parse_tags
@@ -42,14 +41,14 @@ def group() -> click.Command:
     run = Parsed("run", str)
     form = ("osu", "table", "csv", "json")
     verbs = (
-        _verb("list", run_list, "The runs in the store, oldest first.", (_format(("table", "json"), "table"),)),
+        _verb("list", run_list, "The runs in the store, oldest first.", (form_option(("table", "json"), "table"),)),
         _verb(
             "show",
             run_show,
             "One run: its id, the beginning of it, or last.",
             (
                 click.Argument(["run"], required=False, default="last", type=run, metavar="[RUN]"),
-                _format(form, "osu"),
+                form_option(form, "osu"),
                 full_option(),
                 tails_option(),
             ),
@@ -63,7 +62,7 @@ def group() -> click.Command:
             "Runs in other tools' formats, to stdout or to a file. JSON has every sample.",
             (
                 click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
-                _format(("csv", "json", "osu", "nccl-tests", "pytest-benchmark", "openmetrics"), "csv"),
+                form_option(("csv", "json", "osu", "nccl-tests", "pytest-benchmark", "openmetrics"), "csv"),
                 Grouped(
                     ["-o", "--output"],
                     heading="Output",
@@ -126,17 +125,6 @@ def _verb(
     return Page(name, params=[*params, *more], callback=callback, help=text, sections=sections)
 
 
-def _format(forms: Sequence[str], default: str) -> click.Option:
-    return Grouped(
-        ["--format", "form"],
-        heading="Output",
-        metavar="FORM",
-        type=word("format", forms),
-        default=default,
-        help=f"{', '.join(forms)}. (default: {default})",
-    )
-
-
 def _skipped(path: Path, why: str) -> None:
     click.echo(f"omb-py: skipped {path}: {why}", err=True)
 
@@ -152,12 +140,10 @@ def run_list(form: str, store: Path | None) -> int:
     if not found:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
         return OK
-    from rich.console import Console
-
     from omb_py.dashboards.terminal.tables import runs_table
+    from omb_py.results.formats.writers.terminal import stdout_console
 
-    # In a pipe nothing is folded, so that grep and awk see a run in one line.
-    Console(width=None if sys.stdout.isatty() else 1000).print(runs_table(found))
+    stdout_console().print(runs_table(found))
     return OK
 
 

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import junitparser
 from hypothesis import given
-from hypothesis import strategies as st
 
-from omb_py.results.formats import junit
+from omb_py.results.formats.document import CaseResult, Document, Outcome, printable
+from omb_py.results.formats.writers import to_junit
+from tests.results.formats.writers.documents import DOCUMENTS
 from tests.support.jenkins import violations
 
 
-@given(st.text(), st.sampled_from(["failure", "error", "skipped", None]), st.floats(0, 1e9))
-def test_any_text_is_valid(text: str, outcome: junit.Outcome | None, seconds: float) -> None:
-    cases = [junit.JunitCase(text, text, outcome, text, seconds, text)]
-    xml = junit.to_xml([junit.JunitSuite(text, cases, {text: text}, "2026-01-01T00:00:00", text, seconds)])
+@given(DOCUMENTS)
+def test_any_text_is_valid(document: Document) -> None:
+    xml = to_junit(document)
     assert violations(xml) == []
     (suite,) = junitparser.JUnitXml.fromstring(xml.encode())
-    (case,) = suite
     kinds = {"failure": junitparser.Failure, "error": junitparser.Error, "skipped": junitparser.Skipped}
-    assert [type(found) for found in case.result] == ([kinds[outcome]] if outcome else [])
+    for case, given_case in zip(suite, document.cases, strict=True):
+        assert [type(found) for found in case.result] == ([kinds[given_case.outcome]] if given_case.outcome else [])
+        messages = [found.message for found in case.result] or [case.system_out]
+        assert printable(given_case.message).split() == messages[0].split() or not case.result
     assert "e" not in xml.partition(' time="')[2].partition('"')[0], "the schema has no exponents"
 
 
 def test_counts() -> None:
-    outcomes: list[junit.Outcome | None] = ["failure", "error", "error", "skipped", None]
-    cases = [junit.JunitCase("c", f"n{k}", outcome, "m") for k, outcome in enumerate(outcomes)]
-    found = junitparser.JUnitXml.fromstring(junit.to_xml([junit.JunitSuite("s", cases)]).encode())
+    outcomes: list[Outcome | None] = ["failure", "error", "error", "skipped", None]
+    cases = [CaseResult("c", f"n{k}", outcome, "m") for k, outcome in enumerate(outcomes)]
+    found = junitparser.JUnitXml.fromstring(to_junit(Document("s", "h", 0, dict, cases=cases)).encode())
     (suite,) = found
     assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (5, 1, 2, 1)
     assert (found.tests, found.failures, found.errors) == (5, 1, 2)

@@ -1,19 +1,19 @@
-"""Verdicts on guidelines as a table, JSON, Markdown, or JUnit for a build server."""
+"""The report on guidelines: its data, and the document that every form of it is written from."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_round, decide
 from omb_py.results.checks.tuning_hints import advice
-from omb_py.results.formats.junit import JunitCase, JunitSuite, Outcome, to_xml
+from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.formats.units import counted, share_text, size_text
 
 HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "launches")
@@ -73,18 +73,18 @@ def headline(report: Report) -> str:
     return ", ".join(([f"{words['WRONG']} with wrong bytes"] if words["WRONG"] else []) + parts)
 
 
-def preamble(report: Report) -> list[str]:
-    """The line before the table: what was measured."""
+def measured_text(report: Report) -> str:
+    """``Open MPI 5.0.11, 4 ranks on 1 node(s), 10 launches``; nothing where nothing was judged."""
     rows = [one.pair.row for one in report.judged]
     libraries = dict.fromkeys(" ".join(str(row[n]) for n in _LIBRARY if row.get(n)) for row in rows)
     places = dict.fromkeys(f"{row.get('ranks')} ranks on {row.get('nodes')} node(s)" for row in rows)
-    return [f"{', '.join(libraries)}, {', '.join(places)}, {counted(report.launches, 'launch')}"] if rows else []
+    return f"{', '.join(libraries)}, {', '.join(places)}, {counted(report.launches, 'launch')}" if rows else ""
 
 
-def closing(report: Report) -> list[str]:
-    """The lines after the table: what each violation costs and what to try; then how verdicts were made."""
+def _notes(report: Report) -> list[str]:
+    """What each violation costs and what to try; then how verdicts were made."""
     rules = report.rules
-    lines = [headline(report)]
+    lines = []
     for one in report.violations:
         told = f": {report.advice[one.pair.name]}" if report.advice.get(one.pair.name) else ""
         lines.append(f"{title(one)} is violated: {one.ratio:.2f} times, {one.lost_us:.2f} µs a call{told}")
@@ -107,7 +107,23 @@ def title(one: Judged) -> str:
     return f"{one.pair.text}, {size_text(one.pair.size_bytes)}"
 
 
-def table(report: Report) -> list[tuple[str, ...]]:
+def document_of(report: Report) -> Document:
+    """What is written of a report."""
+    rules, fact = report.rules, measured_text(report)
+    return Document(
+        "omb-py guidelines",
+        headline(report),
+        exit_code(report),
+        partial(_as_dict, report),
+        [fact] if fact else [],
+        (TextTable(HEADS, _rows(report), ("guideline", "verdict")),),
+        notes=_notes(report),
+        cases=_cases(report),
+        properties={"delta": str(rules.delta), "alpha": str(rules.alpha), "run": report.run_id},
+    )
+
+
+def _rows(report: Report) -> list[tuple[str, ...]]:
     """A text for each of :data:`HEADS`; violations first, then by guideline as measured."""
     order = sorted(report.judged, key=lambda one: WORDS.index(one.verdict))
     return [
@@ -156,9 +172,8 @@ def records(report: Report) -> list[dict[str, Any]]:
     ]
 
 
-def to_json(report: Report) -> str:
-    """One object."""
-    told = {
+def _as_dict(report: Report) -> dict[str, Any]:
+    return {
         "run_id": report.run_id or None,
         "seed": report.seed,
         "rules": {"alpha": report.rules.alpha, "delta": report.rules.delta, "looks": report.rules.rounds},
@@ -167,33 +182,19 @@ def to_json(report: Report) -> str:
         "cells": records(report),
         "skipped": [{"guideline": what, "reason": why} for what, why in report.skipped],
     }
-    return json.dumps(told, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def to_markdown(report: Report) -> str:
-    """For an issue or a wiki."""
-    lines = [f"**{headline(report)}**", "", *(f"- {line}" for line in preamble(report)), ""]
-    lines += ["| " + " | ".join(HEADS) + " |", "|" + "|".join("---" for _ in HEADS) + "|"]
-    lines += ["| " + " | ".join(cell.replace("*", "\\*") for cell in row) + " |" for row in table(report)]
-    return "\n".join([*lines, "", *(f"- {line}" for line in closing(report)[1:])]).replace("- * as", "- \\* as") + "\n"
-
-
-def to_junit(report: Report) -> str:
-    """JUnit's XML: a test a cell; VIOLATED is a failure, WRONG an error, UNCLEAR and what was not checked skipped."""
+def _cases(report: Report) -> list[CaseResult]:
+    """A test a cell: VIOLATED is a failure, WRONG an error, UNCLEAR and what was not checked skipped."""
     outcomes: Mapping[str, Outcome] = {"VIOLATED": "failure", "WRONG": "error", "UNCLEAR": "skipped"}
     cases = []
     for one in report.judged:
-        told = (
+        message = (
             f"{title(one)}: {one.left_us:.2f} against {one.right_us:.2f} us, ratio {one.ratio:.3f} ({_interval(one)})"
         )
-        if report.advice.get(one.pair.name):
-            told += f"; {report.advice[one.pair.name]}" if one.verdict == "VIOLATED" else ""
+        if one.verdict == "VIOLATED" and report.advice.get(one.pair.name):
+            message += f"; {report.advice[one.pair.name]}"
         outcome = outcomes.get(one.verdict)
-        message = f"{one.verdict}: {told}" if outcome else told
-        cases.append(JunitCase(f"guidelines.{one.pair.name}", size_text(one.pair.size_bytes), outcome, message))
-    cases += [JunitCase(f"guidelines.{what}", "all sizes", "skipped", why) for what, why in report.skipped]
-    rules = {"delta": str(report.rules.delta), "alpha": str(report.rules.alpha), "run": report.run_id}
-    return to_xml([JunitSuite("omb-py guidelines", cases, rules)])
-
-
-FORMS: Mapping[str, Callable[[Report], str]] = {"json": to_json, "markdown": to_markdown, "junit": to_junit}
+        message = f"{one.verdict}: {message}" if outcome else message
+        cases.append(CaseResult(f"guidelines.{one.pair.name}", size_text(one.pair.size_bytes), outcome, message))
+    return cases + [CaseResult(f"guidelines.{what}", "all sizes", "skipped", why) for what, why in report.skipped]

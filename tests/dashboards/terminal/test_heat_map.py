@@ -1,13 +1,10 @@
-"""Slow links in a terminal."""
+"""All pairs of nodes as characters."""
 
 from __future__ import annotations
 
-import io
-
 import pandas as pd
-from rich.console import Console
 
-from omb_py.dashboards.terminal.links_text import MOST, found_table, heat_map
+from omb_py.dashboards.terminal.heat_map import MOST, heat_map
 
 
 def pairs(names: list[str], slow: dict[tuple[str, str], float]) -> pd.DataFrame:
@@ -26,17 +23,3 @@ def test_too_many_nodes_are_not_drawn() -> None:
     names = [f"n{k}" for k in range(MOST + 1)]
     frame = pd.DataFrame({"source": names, "target": names[::-1], "value": 1.0, "unit": "MB/s"})
     assert heat_map(frame) == f"{MOST + 1} nodes are too many to draw here: --output FILE.html\n"
-
-
-def test_a_line_for_each_metric_of_a_subject() -> None:
-    told = {"slower": 2.0, "limit": 1.1, "state": "confirmed"}
-    subject = {
-        "kind": "link",
-        "name": "[a] - b",
-        "state": "confirmed",
-        "metrics": {"latency": told, "tail": {**told, "state": "cleared"}},
-    }
-    console = Console(width=100, file=io.StringIO())
-    console.print(found_table([subject]))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "[a] - b" in text and "confirmed" in text and "cleared" in text and "2.000" in text

@@ -1,18 +1,23 @@
-"""A sweep over all pairs as JSON, as a frame for the pair matrix, and as sentences."""
+"""The report of a sweep over all pairs: its data, its document, and a frame for the pair matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omb_py.engine.program.pair_schedule import DIRECTIONS
+from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks import links
 from omb_py.results.checks.pair_sweeps import METRICS, Found
+from omb_py.results.formats.document import Document, TextTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+HEADS = ("what", "which", "metric", "state", "times as long", "by chance up to")
 UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
 
 
@@ -47,8 +52,8 @@ def subjects(found: Found) -> list[dict[str, Any]]:
 _ORDER = ("confirmed", "suspect", "cleared")
 
 
-def as_json(found: Found) -> dict[str, Any]:
-    """All of it: verdicts, and what was measured of each pair."""
+def as_dict(found: Found) -> dict[str, Any]:
+    """Everything, for JSON: verdicts, and what was measured of each pair."""
     n = len(found.names)
     first, second = links.pair_ends(n)
     typical = {metric: found.first.typical(metric) for metric in METRICS}
@@ -86,22 +91,40 @@ def matrix(found: Found) -> pd.DataFrame:
     return every[every["value"].notna()].reset_index(drop=True)
 
 
-def sentences(found: Found) -> list[str]:
-    """What was found, a line each: first the headline."""
-    confirmed = [s for s in subjects(found) if s["state"] == "confirmed"]
-    cleared = [s for s in subjects(found) if s["state"] == "cleared"]
-    left = [s for s in subjects(found) if s["state"] == "suspect"]
+def document_of(found: Found) -> Document:
+    """What is written of a sweep."""
+    by_state: dict[str, list[dict[str, Any]]] = {state: [] for state in _ORDER}
+    for subject in subjects(found):
+        by_state[subject["state"]].append(subject)
+    notes = []
+    if by_state["cleared"]:
+        notes.append(f"cleared by the repeat: {_names(by_state['cleared'])}")
+    if by_state["suspect"]:
+        notes.append(f"suspect, not repeated since others were slower: {_names(by_state['suspect'])}")
+    rows = [
+        (subject["kind"], subject["name"], metric, one["state"], f"{one['slower']:.3f}", f"{one['limit']:.3f}")
+        for subject in subjects(found)
+        for metric, one in subject["metrics"].items()
+    ]
+    return Document(
+        "omb-py links",
+        _headline(found, by_state["confirmed"]),
+        NEGATIVE if found.confirmed else OK,
+        partial(as_dict, found),
+        tables=(TextTable(HEADS, rows, HEADS[:4]),) if rows else (),
+        notes=notes,
+    )
+
+
+def _headline(found: Found, confirmed: Sequence[dict[str, Any]]) -> str:
     pairs = len(found.names) * (len(found.names) - 1) // 2
-    told = [f"{len(found.names)} nodes, {pairs} links: "]
-    if found.judged:
-        told[0] += ", ".join(_worded(s) for s in confirmed) if confirmed else "nothing is slow"
-    else:
-        told[0] += "nothing is judged, since not all were measured"
-    if cleared:
-        told.append(f"cleared by the repeat: {', '.join(s['name'] for s in cleared)}")
-    if left:
-        told.append(f"suspect, not repeated since others were slower: {', '.join(s['name'] for s in left)}")
-    return told
+    slow = ", ".join(map(_worded, confirmed)) or "nothing is slow"
+    verdict = slow if found.judged else "nothing is judged, since not all were measured"
+    return f"{len(found.names)} nodes, {pairs} links: {verdict}"
+
+
+def _names(subjects: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(subject["name"] for subject in subjects)
 
 
 def _worded(subject: dict[str, Any]) -> str:

@@ -1,13 +1,8 @@
-"""Slow nodes and links in a terminal: the table of what was suspect, and the matrix of all pairs as characters."""
+"""The bandwidth of all pairs of nodes in a terminal: a matrix of characters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from rich import box
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,22 +11,6 @@ SHADES = ((0.5, "#"), (0.8, "x"), (0.9, "+"), (0.95, "-"), (1.05, "."))
 """Up to this share of the median -> character; more than the last is a blank."""
 MOST = 100
 """Nodes up to which the matrix is drawn."""
-_STYLES = {"confirmed": "bold red", "suspect": "yellow", "cleared": "dim"}
-
-
-def found_table(subjects: Sequence[Mapping[str, Any]]) -> Table:
-    """One line for each subject and metric, as :func:`omb_py.results.formats.links_forms.subjects` lists them."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for head in ("what", "which", "metric", "state"):
-        table.add_column(head, no_wrap=True)
-    for head in ("times as long", "by chance up to"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for subject in subjects:
-        for metric, told in subject["metrics"].items():
-            words = (subject["kind"], subject["name"], metric, told["state"])
-            numbers = f"{told['slower']:.3f}", f"{told['limit']:.3f}"
-            table.add_row(*(Text(word) for word in (*words, *numbers)), style=_STYLES[told["state"]])
-    return table
 
 
 def heat_map(links: pd.DataFrame) -> str:

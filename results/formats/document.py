@@ -1,0 +1,86 @@
+"""A report as a document: all that its written forms show, before it is written.
+
+Each report has a function ``document_of`` beside it. The writers (:mod:`omb_py.results.formats.writers`, and
+``omb_py.dashboards.report`` for HTML) turn a document into text, each with one escaping of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Outcome = Literal["failure", "error", "skipped"]
+_UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """Rows of texts."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    """A text for each head."""
+    left: Collection[str] = ()
+    """Heads of the columns that are aligned to the left; the others hold numbers."""
+    groups: Sequence[str] = ()
+    """The group of each row; a terminal separates groups by a line. Empty: all rows are one group."""
+    in_terminal: bool = True
+    """False: it stands in files only."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One test of a build server."""
+
+    group: str
+    """JUnit's ``classname``."""
+    name: str
+    """Stable between runs."""
+    outcome: Outcome | None
+    """None: it passed."""
+    message: str
+    """Shown whether it passed or not."""
+    detail: str = ""
+    """Further lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A report that can be written in every form. Texts are plain: the writers escape them."""
+
+    title: str
+    headline: str
+    """The conclusion, in one line."""
+    exit_code: int
+    data: Callable[[], Mapping[str, Any]]
+    """Returns the machine-readable form, for JSON. Called only when it is written, since it may be large."""
+    facts: Sequence[str] = ()
+    """Lines before the tables: what was measured, and how."""
+    tables: Sequence[TextTable] = ()
+    picture: str = ""
+    """Characters drawn in a terminal, after the tables."""
+    details: Sequence[str] = ()
+    """Lines that stand in files only."""
+    problems: Sequence[str] = ()
+    """What did not go as planned; in a terminal before the headline, which sums it up."""
+    notes: Sequence[str] = ()
+    """Lines after the headline."""
+    cases: Sequence[CaseResult] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Facts by name, for JUnit."""
+    started_at: str = ""
+    """ISO 8601 without a zone, UTC."""
+    hostname: str = ""
+    seconds: float | None = None
+
+
+def numbered(lines: Sequence[str]) -> dict[str, str]:
+    """Lines as JUnit's properties: ``{"line1": …, "line2": …}``."""
+    return {f"line{number}": line for number, line in enumerate(lines, 1)}
+
+
+def printable(text: str) -> str:
+    """Text with ``?`` for what XML cannot hold and a terminal would obey: control characters, lone surrogates."""
+    return _UNPRINTABLE.sub("?", text)

@@ -1,0 +1,57 @@
+"""A document as Markdown, for an issue or a wiki: CommonMark with the tables of GitHub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from omb_py.results.formats.document import Document, TextTable, printable
+
+_SPECIAL = re.compile(r"[\\`*|~\[]|(?<![^\W_])_|_(?![^\W_])")
+"""An underscore inside a word, as in ``gl5_allreduce``, begins no emphasis."""
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_OPENING = re.compile(r"([-+#>]|\d+(?=[.)](?:\s|$)))")
+"""What begins a list, a heading or a quotation at the start of a line."""
+
+
+def to_markdown(document: Document) -> str:
+    """Headline, facts, tables, and the other lines as a list."""
+    blocks = [
+        f"**{escaped(document.headline).strip()}**",
+        _bullets(document.facts),
+        *map(_table, document.tables),
+        _bullets([*document.details, *document.problems, *document.notes]),
+    ]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is, in one line, in a table's cell too."""
+    line = re.sub(r"[\t\r\n]", " ", printable(text))
+    return _ENTITY.sub("&amp;", _SPECIAL.sub(r"\\\g<0>", line)).replace("<", "&lt;")
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(map(_bullet, lines))
+
+
+def _bullet(text: str) -> str:
+    line = escaped(text)
+    start = line.lstrip(" ")
+    opening = _OPENING.match(start)
+    if opening:
+        number = opening[0] if opening[0].isdigit() else ""
+        start = f"{number}\\{start[len(number) :]}"
+    # four spaces and more would begin a block of code
+    return f"- {' ' * min(2, len(line) - len(line.lstrip(' ')))}{start}".rstrip(" ")
+
+
+def _table(table: TextTable) -> str:
+    if not table.rows:
+        return ""
+    lines = [_row(map(escaped, table.heads)), "|" + "---|" * len(table.heads)]
+    return "\n".join([*lines, *(_row(map(escaped, row)) for row in table.rows)])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

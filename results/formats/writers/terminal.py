@@ -1,0 +1,74 @@
+"""A document as text for a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from omb_py.results.formats.document import Document, TextTable, printable
+
+_STYLES = {
+    "SLOWER": "bold red",
+    "FASTER": "bold green",
+    "UNCLEAR": "yellow",
+    "NOT COMPARABLE": "magenta",
+    "VIOLATED": "bold red",
+    "WRONG": "bold red",
+    "FAIL": "bold red",
+    "ERROR": "magenta",
+    "MARGINAL": "yellow",
+    "confirmed": "bold red",
+    "suspect": "yellow",
+    "cleared": "dim",
+}
+_PIPE_WIDTH = 1000
+
+
+def to_text(document: Document, console: Console | None = None) -> str:
+    """Facts, tables and headline as a terminal shows them.
+
+    Args:
+        document: what to write.
+        console: says width and colours; by default those of stdout.
+    """
+    console = console or stdout_console()
+    with console.capture() as tables:
+        for table in document.tables:
+            if table.in_terminal:
+                console.print(rich_table(table, drop_empty=True))
+    picture = _lines([document.picture] if document.picture else [])
+    end = _lines([*document.problems, document.headline, *document.notes])
+    return _lines(document.facts) + tables.get() + picture + end
+
+
+def stdout_console() -> Console:
+    """A console as wide as the terminal; in a pipe no line is folded, so that grep and awk see whole rows."""
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+
+
+def rich_table(table: TextTable, drop_empty: bool = False) -> Table:
+    """A table for a terminal.
+
+    Args:
+        table: the texts.
+        drop_empty: leave out columns that are empty in every row.
+    """
+    shown = [k for k in range(len(table.heads)) if not drop_empty or any(row[k] for row in table.rows)]
+    drawn = Table(box=box.SIMPLE_HEAD)
+    for k in shown:
+        head = table.heads[k]
+        drawn.add_column(printable(head), justify="left" if head in table.left else "right", no_wrap=True)
+    for number, row in enumerate(table.rows):
+        if number and table.groups and table.groups[number] != table.groups[number - 1]:
+            drawn.add_section()
+        drawn.add_row(*(Text(printable(row[k]), style=_STYLES.get(row[k].split(",")[0], "")) for k in shown))
+    return drawn
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return "".join(f"{printable(text)}\n" for text in texts)

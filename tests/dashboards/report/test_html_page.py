@@ -1,0 +1,53 @@
+"""Texts on a page of HTML are texts, whatever is in them."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+from hypothesis import given
+
+from omb_py.dashboards.base.view import View, table
+from omb_py.dashboards.report.html_page import Section, document
+from tests.results.formats.writers.documents import TEXTS
+
+
+class Page(HTMLParser):
+    """Counts tags, and collects the texts of headings, items and scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: dict[str, int] = {}
+        self.texts: dict[str, list[str]] = {}
+        self._open = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.texts.setdefault(tag, []).append("")
+        self._open = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts[self._open][-1] += data
+
+
+def page(text: str) -> Page:
+    view = View(text, text, text, None, notes=(text,), **table((text, "b"), [(text, text)]))
+    return Page(document(text, text, [Section(text, text, [text], [view], as_list=True)], kind=text))
+
+
+PLAIN = page("plain")
+
+
+@given(TEXTS)
+def test_no_text_becomes_a_tag(text: str) -> None:
+    read = page(text)
+    assert read.tags == PLAIN.tags
+    assert read.texts["h2"] == read.texts["li"] == [text]
+    (views,) = (json.loads(script) for script in read.texts["script"] if script.startswith('{"templates'))
+    assert views["views"][0]["rows"] == [[text, text]]

@@ -1,0 +1,48 @@
+"""Documents in a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given
+from rich.console import Console
+
+from omb_py.results.formats.document import Document, TextTable
+from omb_py.results.formats.writers import to_text
+from tests.results.formats.writers.documents import DOCUMENTS
+
+WIDE = Console(width=300, file=io.StringIO())
+ROWS = [("bcast [a] 2 KiB", "1.10", "SLOWER", ""), ("bcast 4 KiB*", "1.00", "SAME", ""), ("put", "", "SAME", "")]
+
+
+@given(DOCUMENTS)
+def test_nothing_that_a_terminal_obeys_is_printed(document: Document) -> None:
+    text = to_text(document, WIDE)
+    assert not set(text) & {"\x00", "\x07", "\x1b", "\x85", "\x9b", "\ud800"}
+
+
+def test_the_order_of_a_document() -> None:
+    table = TextTable(("cell", "ratio", "verdict", "tail"), ROWS, ("cell", "verdict"), ["bcast", "bcast", "put"])
+    files_only = TextTable(("file",), [("a",)], in_terminal=False)
+    document = Document(
+        "t", "1 slower", 1, dict, ["BASE x"], [table, files_only], "##", ["file"], ["failed: y"], ["site: z"]
+    )
+    lines = [line.strip() for line in to_text(document, WIDE).splitlines() if line.strip(" ─")]
+    assert lines == [
+        "BASE x",
+        "cell              ratio   verdict",
+        "bcast [a] 2 KiB    1.10   SLOWER",
+        "bcast 4 KiB*       1.00   SAME",
+        "put                       SAME",
+        "##",
+        "failed: y",
+        "1 slower",
+        "site: z",
+    ], "columns that are empty everywhere are left out"
+
+
+def test_a_verdict_has_its_colour() -> None:
+    colours = Console(width=80, file=io.StringIO(), force_terminal=True, color_system="standard", no_color=False)
+    table = TextTable(("cell", "verdict"), [("a", "UNCLEAR, needs 9"), ("b", "SAME")])
+    text = to_text(Document("t", "h", 0, dict, tables=[table]), colours)
+    assert "\x1b[33mUNCLEAR, needs 9" in text and "\x1b[33mSAME" not in text
