@@ -16,7 +16,8 @@ from omb_py.dashboards.figures import (
     comparison,
     curves,
     distributions,
-    others,
+    environment,
+    history,
     repro_commands,
     roofline,
     steps,
@@ -234,7 +235,7 @@ def _history(asked: Asked) -> Made:
     found = [made for one in chosen for made in stored_fits.histories(one, asked.provenance, 1)]
     if found:
         return found
-    return [(others.history(one, f"{distributions.cell_name(one)}, {series.common(one)}"), one) for one in chosen]
+    return [(history.history(one, f"{distributions.cell_name(one)}, {series.common(one)}"), one) for one in chosen]
 
 
 def _verdicts(asked: Asked) -> Made:
@@ -255,7 +256,7 @@ def _pairs(asked: Asked) -> Made:
 
 
 def _environment(asked: Asked) -> Made:
-    view = others.environments(asked.rows, asked.provenance)
+    view = environment.environments(asked.rows, asked.provenance)
     return [] if view is None else [(view, asked.rows)]
 
 

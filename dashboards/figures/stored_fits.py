@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series as cells
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import View
-from omb_py.dashboards.figures import others
+from omb_py.dashboards.figures.history import history as history_view
+from omb_py.dashboards.figures.model import model as model_view
 from omb_py.dashboards.terminal.history_text import environment_lines, heading
 from omb_py.errors import UsageError
 from omb_py.results.analysis.cost_model import Model, models
@@ -113,7 +114,7 @@ def _history(told: History) -> View:
         change = percent(max(largest.ratio, 1 / largest.ratio))
         said = f"{change} {word} from {largest.after.started_at[:16].replace('T', ' ')} UTC on{why}"
         said += f", the largest of {len(told.steps)} changes" if len(told.steps) > 1 else ""
-    view = others.history(frame, heading(told.series.facts, told.series.sizes), said)
+    view = history_view(frame, heading(told.series.facts, told.series.sizes), said)
     return view.noted(environment_lines(told))
 
 
@@ -161,4 +162,4 @@ def _fit(found: Model) -> View:
         [(part.first, part.last, part.alpha_us, part.beta_us) for part in found.curve.segments],
         columns=["low_bytes", "high_bytes", "alpha_us", "beta_us_per_byte"],
     )
-    return others.model(measured, segments, heading(found.facts, [cell.size_bytes for cell in found.cells]))
+    return model_view(measured, segments, heading(found.facts, [cell.size_bytes for cell in found.cells]))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, records
-from omb_py.dashboards.figures import others, stored_fits
+from omb_py.dashboards.figures import stored_fits
+from omb_py.dashboards.figures.guidelines import guidelines
 from omb_py.results.checks.guidelines import FAMILY, Rules
 from omb_py.results.formats.guideline_forms import headline, preamble, report_of
 from omb_py.results.formats.guideline_forms import records as cells_of
@@ -35,7 +36,7 @@ def views(rows: pd.DataFrame) -> list[Shown]:
         told = [{str(k): v for k, v in row._asdict().items()} for row in records(part)]
         report = report_of(told, Rules())
         if report.judged:
-            drawn = others.guidelines(pd.DataFrame(cells_of(report)), report.rules.delta)
+            drawn = guidelines(pd.DataFrame(cells_of(report)), report.rules.delta)
             what = ", ".join(preamble(report))
             view = replace(drawn, notes=(f"{what}: {headline(report)}", *drawn.notes))
             violated = report.words["VIOLATED"]

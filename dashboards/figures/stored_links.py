@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View, plural
-from omb_py.dashboards.figures import others
+from omb_py.dashboards.figures.pair_matrix import pairs
 from omb_py.results.checks.pair_sweeps import COLUMNS, MARKS, Found, found_of
 from omb_py.results.formats import links_forms
 from omb_py.results.store.read import load
@@ -40,7 +40,7 @@ def view(found: Found) -> View:
     """The matrix of a sweep, with what was found as its title."""
     said = links_forms.sentences(found)
     states = {subject["name"]: subject["state"] for subject in links_forms.subjects(found)}
-    drawn = others.pairs(links_forms.matrix(found), states)
+    drawn = pairs(links_forms.matrix(found), states)
     notes = (*said[1:], *drawn.notes)
     return replace(drawn, title=said[0], caption=f"{drawn.title}; {drawn.caption} · run {found.run_id}", notes=notes)
 

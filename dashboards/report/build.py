@@ -18,7 +18,8 @@ from omb_py.dashboards.figures import (
     comparison,
     curves,
     distributions,
-    others,
+    environment,
+    history,
     repro_commands,
     roofline,
     steps,
@@ -121,7 +122,7 @@ def report(store: Path, selection: Selection) -> Report:
     made.measured += _scalings(frame, again)
     made.measured += [view.with_commands(again.of(rows)) for view, rows in stored_fits.fits(frame, MOST_MODELS)]
     made.measured += _histories(frame, again, provenance)
-    environments = others.environments(frame, provenance)
+    environments = environment.environments(frame, provenance)
     made.measured += [environments] if environments is not None else []
     return made
 
@@ -352,4 +353,4 @@ def _histories(frame: pd.DataFrame, again: repro_commands.Commands, provenance: 
             if len(cell) > 2 and cell["date"].nunique() > 1:
                 found.append((len(cell), ", ".join(w for w in (distributions.cell_name(cell), one.label) if w), cell))
     found.sort(key=lambda one: -one[0])
-    return [others.history(cell, name).with_commands(again.of(cell)) for _, name, cell in found[:MOST_HISTORIES]]
+    return [history.history(cell, name).with_commands(again.of(cell)) for _, name, cell in found[:MOST_HISTORIES]]
