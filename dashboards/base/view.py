@@ -67,13 +67,15 @@ class View:
 
 
 class Shown(NamedTuple):
-    """A view made from stored rows."""
+    """What one registry entry gives for the page: a view, a line of text, or both."""
 
-    view: View
-    rows: pd.DataFrame
-    """What it shows."""
+    view: View | None
+    rows: pd.DataFrame | None = None
+    """The cells that the view shows; None where no command measures them again."""
     odd: str = ""
-    """A line for what is odd; empty where nothing is."""
+    """A line for the report's list of what is odd; the view then stands there too."""
+    text: str = ""
+    """A sentence that opens the view's section of the report."""
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.view import View, listed, plural, records, table
-from omb_py.results.store.keys import environment_facts, flat
-
-if TYPE_CHECKING:
-    import pandas as pd
+from omb_py.dashboards.base.view import View, listed, plural, table
+from omb_py.results.store.keys import flat
 
 
 def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
@@ -36,21 +32,3 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
         None,
         **table(("group", "fact", *sides), sorted(rows)),
     )
-
-
-def environments(rows: pd.DataFrame, provenance: Callable[[str], Mapping[str, Any]], most: int = 4) -> View | None:
-    """What differs between the newest launches of the newest environments; None where all are alike.
-
-    Args:
-        rows: prepared cells.
-        provenance: looks up launches.
-        most: environments that stand side by side.
-    """
-    newest = rows.sort_values("started_at").drop_duplicates("environment_key", keep="last").tail(most)
-    sides = {}
-    for row in records(newest):
-        facts = environment_facts(provenance(row.launch_id))
-        if facts:
-            words = (row.backend if theme.absent(row.library) else row.library, row.library_version)
-            sides[f"{' '.join(str(w) for w in words if not theme.absent(w))}, {row.launch_id}"] = facts
-    return environment(sides) if len(sides) > 1 else None

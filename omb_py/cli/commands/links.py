@@ -255,11 +255,13 @@ def _print(found: Any, graph: str | None) -> None:
 
 
 def _html(found: Any) -> str:
-    from omb_py.dashboards.figures.stored_links import view
     from omb_py.dashboards.report.build import Report
     from omb_py.dashboards.report.html_page import page
+    from omb_py.dashboards.views.links import sweep_view
     from omb_py.results.formats import links_forms
 
     said = links_forms.sentences(found)
     text = ". ".join(said)
-    return page(Report("omb-py links", f"run {found.run_id}", [], said[0], slower=[view(found)], slower_text=text))
+    return page(
+        Report("omb-py links", f"run {found.run_id}", [], said[0], slower=[sweep_view(found)], slower_text=text)
+    )

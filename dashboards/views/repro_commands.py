@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.view import records
+from omb_py.dashboards.base.view import View, records
 from omb_py.results.formats.repro_command import COLUMNS, measuring
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class Commands:
             if len(made) == MOST:
                 break
         return tuple(made)
+
+    def on(self, view: View, rows: pd.DataFrame | None) -> View:
+        """The view with the commands of its rows, where it has none of its own and its rows are known."""
+        return view if view.commands or rows is None else view.with_commands(self.of(rows))
 
     def _of_run(self, run: str, launch: str) -> str:
         if run not in self._known:
