@@ -118,13 +118,13 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
             kept += [state.chosen(name) for name in FILTER_CONTROLS]
         else:
             kept[0] = query(state)
-        made, note = views(data, state)
+        drawn, note = views(data, state)
         rows = data.select(state.filters)
         fixed = query(replace(state, quantity=State().quantity, theme=State().theme))
         seen = window or {}
         theme = next((name for name in (state.theme, seen.get("theme")) if name in style.THEMES), style.THEMES[0])
         figures = [
-            layout.figure(dcc, html, view, theme, bool(seen.get("narrow")), (fixed, state.quantity)) for view in made
+            layout.figure(dcc, html, view, theme, bool(seen.get("narrow")), (fixed, state.quantity)) for view in drawn
         ]
         return [
             *kept,
@@ -172,7 +172,8 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
             return [no_update] * (1 + len(FILTER_CONTROLS))
         choices = data.choices()
         chosen = zip(FILTER_CONTROLS, values, strict=True)
-        return [data.version, *(layout.offered(choices[n.removeprefix(SECOND)], one or []) for n, one in chosen)]
+        options = (layout.offered(choices[name.removeprefix(SECOND)], selected or []) for name, selected in chosen)
+        return [data.version, *options]
 
     @app.callback(
         Output("download", "data"),

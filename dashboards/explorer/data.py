@@ -73,11 +73,11 @@ class Data:
 
     def choices(self) -> dict[str, list[str]]:
         """What each filter can be set to, as text."""
-        made: dict[str, list[str]] = {}
+        values: dict[str, list[str]] = {}
         for name in FILTERS:
             known = [v for v in self.frame[name].unique() if not theme.absent(v)]
-            made[name] = [str(v) for v in sorted(known)]
-        return made
+            values[name] = [str(v) for v in sorted(known)]
+        return values
 
     def select(self, wanted: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         """The rows that have one of the wanted values in each column that is named; unknown columns are ignored."""

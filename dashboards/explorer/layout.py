@@ -185,14 +185,14 @@ def figure(dcc: Any, html: Any, view: View, theme: str, narrow: bool, revision: 
 
 def _stacked(layout: Mapping[str, Any]) -> dict[str, Any]:
     """Panels side by side become panels one above the other, as the report's script does it on a phone."""
-    made = dict(layout)
-    left, right = made.get("xaxis", {}), made.get("xaxis2", {})
+    stacked = dict(layout)
+    left, right = stacked.get("xaxis", {}), stacked.get("xaxis2", {})
     if "domain" not in left or "domain" not in right or left["domain"][1] > right["domain"][0]:
-        return made
+        return stacked
     for number, upright in (("", [0.6, 1]), ("2", [0, 0.4])):
-        made[f"xaxis{number}"] = {**made[f"xaxis{number}"], "domain": [0, 1], "anchor": f"y{number}"}
-        made[f"yaxis{number}"] = {**made[f"yaxis{number}"], "domain": upright}
-    return {**made, "height": round(1.5 * made["height"]), "legend": {**made["legend"], "y": -0.14}}
+        stacked[f"xaxis{number}"] = {**stacked[f"xaxis{number}"], "domain": [0, 1], "anchor": f"y{number}"}
+        stacked[f"yaxis{number}"] = {**stacked[f"yaxis{number}"], "domain": upright}
+    return {**stacked, "height": round(1.5 * stacked["height"]), "legend": {**stacked["legend"], "y": -0.14}}
 
 
 def _table(html: Any, view: View) -> Any:

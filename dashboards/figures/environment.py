@@ -24,10 +24,10 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
             group, _, rest = name.partition(".")
             rows.append((group, rest or group, *values))
     title = f"{plural(len(rows), 'fact')} differ" if len(rows) != 1 else "1 fact differs"
-    said = f": {listed(f'{r[1]}' for r in rows)}" if rows else ""
+    names_text = f": {listed(f'{r[1]}' for r in rows)}" if rows else ""
     return View(
         "environment",
-        f"{title} between {listed(sides)}{said}",
+        f"{title} between {listed(sides)}{names_text}",
         f"{plural(len(names), 'fact')} compared",
         None,
         **table(("group", "fact", *sides), sorted(rows)),

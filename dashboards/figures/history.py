@@ -66,11 +66,11 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
     medians = [v for v in theme.numbers(points["median_us"]) if v]
     far = f", {min(medians):.3g} to {max(medians):.3g} µs" if medians else ""
     steps = f"no change in {plural(len(points), 'launch')}" if levels == 1 else plural(levels - 1, "step")
-    said = change or (steps if levels else f"{plural(len(points), 'launch')}{far}")
+    finding = change or (steps if levels else f"{plural(len(points), 'launch')}{far}")
     shown = [c for c in ("started_at", "median_us", "level_us", "library_version", "environment_key") if c in points]
     return View(
         "history",
-        f"{name}: {said}",
+        f"{name}: {finding}",
         f"{plural(len(points), 'launch')}, {plural(changes, 'change')} of the environment",
         {
             "data": data,

@@ -19,7 +19,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
 
     Args:
         links: ``source``, ``target``, ``value``, ``unit`` (a rate: more is better).
-        confirmed: node or ``source - target`` → what was found; listed with the figure.
+        confirmed: node or ``source - target`` → its state; listed with the figure.
     """
     import numpy as np
 
@@ -72,7 +72,7 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
         yaxis2={"domain": [0.82, 1], "title": {"text": "off (%)"}},
     )
     above = "Above: the median of a node's links, off the median of all."
-    notes = (above, *(f"{what}: {found}" for what, found in (confirmed or {}).items()))
+    notes = (above, *(f"{what}: {state}" for what, state in (confirmed or {}).items()))
     return View(
         "pairs",
         f"{worst[0]} → {worst[1]} is the slowest of {plural(len(links), 'link')}, at {worst[2]:.0f} % of the median",

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence[Line]) -> View | None:
+def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, lines: Sequence[Line]) -> View | None:
     """Measured time over its lower bound, a line a series; None where no size has a bound.
 
     Args:
         rows: cells of one panel with one number of ranks.
         bound: ``size_bytes``, ``lower_us``.
         name: what the panel is called.
-        found: its series.
+        lines: its series.
     """
     lower = {int(size): float(us) for size, us in zip(bound["size_bytes"], bound["lower_us"], strict=True) if us > 0}
     drawn: list[tuple[str, list[tuple[int, float, float]]]] = []
-    for one in found:
-        over = one.over[one.over["size_bytes"].fillna(0) > 0]
+    for line in lines:
+        over = line.over[line.over["size_bytes"].fillna(0) > 0]
         pairs = [(int(s), float(t)) for s, t in zip(over["size_bytes"], over["median_us"], strict=True) if t and t > 0]
         points = [(size, time, time / lower[size]) for size, time in pairs if size in lower]
         if points:
-            drawn.append((one.label or "measured", points))
+            drawn.append((line.label or "measured", points))
     if not drawn:
         return None
     sizes = sorted({size for _, points in drawn for size, _, _ in points})

@@ -44,14 +44,14 @@ def tidy(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a cell that has its times: ``workload``, ``compute_us`` and so on as columns; ``at``: its index."""
     import pandas as pd
 
-    found = []
+    cells = []
     for at, row in zip(rows.index, records(rows), strict=True):
         metrics, parameters = dict(row.metrics or {}), dict(row.parameters or {})
         if row.family == FAMILY and "workload" in parameters and all(name in metrics for name in _TIMES):
             side = {name: getattr(row, name) for name in (*_SIDE, "launch_id")}
             times = {name: metrics[name] for name in _TIMES}
-            found.append({"at": at, "workload": parameters["workload"], **side, **times})
-    return pd.DataFrame(found, columns=["at", "workload", *_SIDE, "launch_id", *_TIMES])
+            cells.append({"at": at, "workload": parameters["workload"], **side, **times})
+    return pd.DataFrame(cells, columns=["at", "workload", *_SIDE, "launch_id", *_TIMES])
 
 
 def by_layout(steps: pd.DataFrame, name: str) -> View:
@@ -140,8 +140,8 @@ _DRAWN = {"step_us": "step", "compute_us": "computing", "serial_us": "calls one 
 
 def _names(texts: Iterable[str]) -> list[str]:
     """Texts for the axis, each of its own also where the middles of long ones made the difference."""
-    made: list[str] = []
+    names: list[str] = []
     for text in texts:
         name = theme.label(text, 60)
-        made.append(f"{name} ({len(made) + 1})" if name in made else name)
-    return made
+        names.append(f"{name} ({len(names) + 1})" if name in names else name)
+    return names

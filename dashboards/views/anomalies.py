@@ -55,19 +55,19 @@ def findings(frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each:
             ``hosts``; none when None.
         most_each: how many of each kind are named.
     """
-    made: list[Finding] = []
+    results: list[Finding] = []
     late = iter(()) if ranked is None else _late(ranked)
-    for found in (_wrong(frame), _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
-        named = sorted(found, key=lambda one: one.rank)
-        made += named[:most_each]
+    for kind in (_wrong(frame), _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
+        named = sorted(kind, key=lambda finding: finding.rank)
+        results += named[:most_each]
         if len(named) > most_each:
             more = named[most_each]
-            made.append(
+            results.append(
                 Finding(
                     named[most_each - 1].rank, f"… and {len(named) - most_each} more of this kind", "", more.cells[:0]
                 )
             )
-    return made
+    return results
 
 
 def _where(cell: pd.DataFrame) -> str:

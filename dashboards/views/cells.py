@@ -77,7 +77,7 @@ class Cells:
     @cached_property
     def _panels(self) -> list[Panel]:
         panels = [Panel(name, rows) for name, rows in series.panels(self.rows)]
-        series.take_together([line for panel in panels for line in panel.lines])
+        series.compute_medians([line for panel in panels for line in panel.lines])
         return panels
 
     def sized(self, size: int | None = None) -> Iterator[pd.DataFrame]:

@@ -48,11 +48,11 @@ class Comparison:
     @property
     def sides(self) -> tuple[str, str]:
         """What BASE and NEW are: their libraries where those differ, else the words by which they were named."""
-        made = [listed(side["libraries"]) for side in (self.record["sides"][s] for s in SIDES)]
-        if made[0] == made[1]:
+        names = [listed(side["libraries"]) for side in (self.record["sides"][s] for s in SIDES)]
+        if names[0] == names[1]:
             words = {side: str(self.record["sides"][side].get("word") or side) for side in SIDES}
-            made = [side if word.startswith(self.run) else word for side, word in words.items()]
-        return (made[0], made[1]) if made[0] != made[1] else SIDES
+            names = [side if word.startswith(self.run) else word for side, word in words.items()]
+        return (names[0], names[1]) if names[0] != names[1] else SIDES
 
     @property
     def name(self) -> str:
@@ -131,36 +131,36 @@ def _deciding(cell: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     return median, "median"
 
 
-def views(one: Comparison, store: Path) -> list[View]:
+def views(compared: Comparison, store: Path) -> list[View]:
     """The board, the ratio over message size where there are sizes, and what differed between the sides."""
-    delta = float((one.record.get("rules") or {}).get("delta", comparison.DELTA))
-    board = comparison.board(one.verdicts, delta, site_rate(store).sentence(), one.name)
-    if one.verdicts["cell"].str.endswith("*").any():
+    delta = float((compared.record.get("rules") or {}).get("delta", comparison.DELTA))
+    board = comparison.board(compared.verdicts, delta, site_rate(store).sentence(), compared.name)
+    if compared.verdicts["cell"].str.endswith("*").any():
         board = board.noted(("* mostly the skew of the synchronisation was measured.",))
     drawn = [board]
-    if one.verdicts["size_bytes"].nunique() > 1 and one.verdicts["ratio"].notna().any():
-        drawn.append(comparison.ratio(one.verdicts, one.name, delta))
-    return [view.with_commands(one.commands) for view in (*drawn, difference(one))]
+    if compared.verdicts["size_bytes"].nunique() > 1 and compared.verdicts["ratio"].notna().any():
+        drawn.append(comparison.ratio(compared.verdicts, compared.name, delta))
+    return [view.with_commands(compared.commands) for view in (*drawn, difference(compared))]
 
 
-def difference(one: Comparison) -> View:
+def difference(compared: Comparison) -> View:
     """What differs between the sides of a comparison, fact by fact; only a table."""
-    facts: Sequence[Mapping[str, Any]] = one.record.get("differences") or ()
+    facts: Sequence[Mapping[str, Any]] = compared.record.get("differences") or ()
     named = "; ".join(f"{fact['what']}: {fact['base']} → {fact['new']}" for fact in facts[:MOST_NAMED])
     left = len(facts) - MOST_NAMED
     more = f"; and {left} more" if left > 0 else ", and nothing else"
     return View(
         "environment",
-        f"{one.name}: {named}{more}" if facts else f"{one.name}: nothing that is recorded differs",
-        f"{plural(len(facts), 'difference')} between the sides of {one.run}",
+        f"{compared.name}: {named}{more}" if facts else f"{compared.name}: nothing that is recorded differs",
+        f"{plural(len(facts), 'difference')} between the sides of {compared.run}",
         None,
-        **table(("fact", *one.sides), [(fact["what"], fact["base"], fact["new"]) for fact in facts]),
+        **table(("fact", *compared.sides), [(fact["what"], fact["base"], fact["new"]) for fact in facts]),
     )
 
 
 def verdicts(cells: Cells) -> Iterator[Shown]:
     """The stored comparisons of the cells."""
-    return (Shown(view, cells.rows) for one in _stored(cells) for view in views(one, cells.store))
+    return (Shown(view, cells.rows) for compared in _stored(cells) for view in views(compared, cells.store))
 
 
 def _stored(cells: Cells) -> list[Comparison]:
@@ -173,13 +173,13 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
     stored = _stored(cells)
     shown = stored[:MOST_COMPARISONS]
     if stored:
-        headlines = "; ".join(f"{one.name}: {comparison.headline(one.verdicts)}" for one in shown)
+        headlines = "; ".join(f"{compared.name}: {comparison.headline(compared.verdicts)}" for compared in shown)
         left = len(stored) - len(shown)
         more = f"; {plural(left, 'comparison')} more left out" if left > 0 else ""
         yield Shown(None, text=f"{headlines}{more}.")
-    for one in shown:
-        yield from (Shown(view) for view in views(one, cells.store))
-    pairs = _unjudged(cells, {key for one in stored for key in one.verdicts["comparability_key"]})
+    for compared in shown:
+        yield from (Shown(view) for view in views(compared, cells.store))
+    pairs = _unjudged(cells, {key for compared in stored for key in compared.verdicts["comparability_key"]})
     if pairs:
         left = len(pairs) - MOST_PAIRS
         more = f"; the {plural(left, 'pair')} that differ less are left out" if left > 0 else ""

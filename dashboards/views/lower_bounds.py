@@ -25,7 +25,7 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     messages = rows_of(frame[frame["benchmark"] == MESSAGES])
-    found: dict[tuple[str, int, int], float] = {}
+    lowest: dict[tuple[str, int, int], float] = {}
     if messages:
         names = ["benchmark", *WHO, "device", "buffer", "ranks", "size_bytes", "bytes_total", "bw_formula"]
         known: dict[tuple[Any, ...], Any] = {}
@@ -51,9 +51,10 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
                     message.beta_us,
                 )
                 if lower is not None:
-                    found[at] = min(lower, found.get(at, lower))
-    made = [(*at, lower) for at, lower in found.items()]
-    return pd.DataFrame(made, columns=["benchmark", "ranks", "size_bytes", "lower_us"])
+                    lowest[at] = min(lower, lowest.get(at, lower))
+    return pd.DataFrame(
+        [(*at, lower) for at, lower in lowest.items()], columns=["benchmark", "ranks", "size_bytes", "lower_us"]
+    )
 
 
 def of_panel(bound: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame | None:

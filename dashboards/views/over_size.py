@@ -29,7 +29,7 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
         if panel.family == steps.FAMILY:
             continue
         rows, bound = panel.rows, cells.bound_of(panel)
-        yield Shown(curves.curves(rows, panel.name, bound=bound, found=panel.lines), rows)
+        yield Shown(curves.curves(rows, panel.name, bound=bound, lines=panel.lines), rows)
         if rows["unit"].iloc[0] != "us":
             continue
         if bound is not None and (view := roofline.roofline(rows, bound, panel.name, panel.lines)):
@@ -37,7 +37,7 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
         large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
         if len(large) and large["size_bytes"].max() >= LARGE:
             parts = [part for line in panel.lines if len((part := line.from_size(SMALL)).cells)]
-            yield Shown(curves.curves(large, f"{panel.name}, bus bandwidth", "busbw", found=parts), rows)
+            yield Shown(curves.curves(large, f"{panel.name}, bus bandwidth", "busbw", lines=parts), rows)
 
 
 def fits_and_bounds(cells: Cells) -> Iterator[Shown]:
