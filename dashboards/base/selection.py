@@ -1,4 +1,4 @@
-"""What part of a store is looked at: ``COLUMN=VALUE`` words into filters."""
+"""Filters of a store, read from ``COLUMN=VALUE`` words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Selection:
         return bool(self.columns or self.tags or any(self.days))
 
     def words(self) -> str:
-        """As it was typed."""
+        """The filters in the form in which a user types them."""
         parts = [f"{name}={value}" for name, values in self.columns.items() for value in values]
         parts += [f"{TAG}{name}={value}" for name, values in self.tags.items() for value in values]
         return " ".join([*parts, *([f"{DATE}={self.days[0]}{RANGE}{self.days[1]}"] if any(self.days) else [])])

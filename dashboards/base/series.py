@@ -25,7 +25,7 @@ _APART = {*WHO, *COMPARED, *_MORE} - {*PANEL, "size_bytes"}
 IDENTITY = tuple(name for name in schema.NAMES if name in _APART)
 """Rows with equal values are one line; a label names those that differ."""
 COUNTS = ("ranks", "nodes", "ranks_per_node", "devices")
-"""What differs within a series that is drawn over the number of ranks or GPUs."""
+"""Columns that may differ within a series that is drawn over the number of ranks or GPUs."""
 NEEDED = (
     "run_id",
     "launch_id",
@@ -79,13 +79,13 @@ class Line:
     """One series of a figure."""
 
     label: str
-    """What sets it apart from the others; plain text."""
+    """The values in which the series differs from the others of its figure; plain text."""
     cells: pd.DataFrame
     """Its rows, all launches."""
     known: Mapping[str, Any]
-    """Columns that tell it from the others of its figure -> its values."""
+    """Each column in which the series of the figure differ, and its value here."""
     whole: Line | None = None
-    """The series that this is a part of."""
+    """The series that this is a part of; None where it is whole."""
 
     @cached_property
     def over(self) -> pd.DataFrame:
@@ -96,15 +96,15 @@ class Line:
         return every[every["size_bytes"].isin(self.cells["size_bytes"].unique())]
 
     def from_size(self, least: int) -> Line:
-        """The part of it with messages of so many bytes or more."""
+        """The part of the series with messages of `least` bytes or more."""
         return Line(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self.known, self)
 
 
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
 
-    The tags by which a comparison numbers its looks are left out, and its side too where the sides differ in library,
-    version or binding: these tell no lines apart.
+    The tags by which a comparison numbers its looks are left out. So is the tag of its side where the sides differ in
+    library, version or binding: that difference already names the lines.
     """
     rows = frame.copy(deep=False)
     if "parameters" in rows and len(rows):
@@ -127,7 +127,7 @@ def _without(tags: Any, names: Sequence[str]) -> Any:
 
 
 def _told_by_tag(frame: pd.DataFrame) -> set[Any]:
-    """Runs of comparisons whose sides are told apart by nothing but their tag."""
+    """Runs of comparisons whose sides differ in nothing but their tag."""
     names = ("run_id", "library", "library_version", "binding")
     if not {*names} <= {*frame.columns}:
         return set()
@@ -140,7 +140,7 @@ def _told_by_tag(frame: pd.DataFrame) -> set[Any]:
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Text as categories: rows are grouped and told apart by numbers, and a million cells fit in a few hundred MB."""
+    """Replace text columns by categories: grouping is faster, and a million cells fit in a few hundred MB."""
     import pandas as pd
 
     columns: dict[str, Any] = {}
@@ -192,7 +192,7 @@ def _count(rows: pd.DataFrame, names: Sequence[str]) -> int:
 
 
 def varying(rows: pd.DataFrame, among: Sequence[str] = IDENTITY) -> list[str]:
-    """Those of some columns that differ within the rows."""
+    """The columns of `among` whose values differ within the rows."""
     return [name for name in among if name in rows and _varies(rows[name])]
 
 
@@ -237,7 +237,7 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
 
 
 def apart(line: Line, other: Line) -> tuple[str, str]:
-    """What to call two series of one figure by themselves: the first column in which they differ."""
+    """Names for two series of one figure: their values in the first column in which they differ."""
     for name, value in line.known.items():
         here, there = word(name, value), word(name, other.known[name])
         if here != there and name == "library_version":
@@ -300,7 +300,7 @@ def compute_medians(lines: Sequence[Line]) -> None:
 
 
 def common(rows: pd.DataFrame) -> str:
-    """What all rows share, in words: ``mpi · MPICH 5.0.2 · native · 4 ranks``."""
+    """The values that all rows share: ``mpi · MPICH 5.0.2 · native · 4 ranks``."""
     parts = []
     for name in ("backend", "library", "library_version", "binding", "device", "buffer", "dtype", "op", "ranks"):
         if name in rows and len(rows) and not _varies(rows[name]):

@@ -1,4 +1,4 @@
-"""What a figure function gives: a figure, the sentence above it, the table beside it, the command that repeats it."""
+"""A view: a figure, the sentence above it, the table beside it, and the command that measures it again."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class View:
     title: str
     """The finding, as a sentence."""
     caption: str
-    """How many launches and samples, which synchronisation, which days."""
+    """Launches, samples, synchronisation and days of the cells."""
     spec: Mapping[str, Any] | None
     """Plotly's ``{"data": […], "layout": {…}}`` without title and template; None where the table says all."""
     columns: tuple[str, ...]
     """Heads of the table, with units."""
     rows: tuple[tuple[Any, ...], ...]
     commands: tuple[str, ...] = ()
-    """What to type to measure this again."""
+    """Command lines that measure this again."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -67,7 +67,7 @@ class View:
 
 
 class Shown(NamedTuple):
-    """What one registry entry gives for the page: a view, a line of text, or both."""
+    """A view of a registry entry with the cells behind it, or a line of text, or both."""
 
     view: View | None
     rows: pd.DataFrame | None = None

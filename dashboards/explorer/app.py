@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dash import Dash
 
 REFRESH_MS = 5000
-"""How often the store is looked at for new launches."""
+"""Milliseconds between two looks for new launches in the store."""
 _WINDOW = """(clicks, hidden) => {
   const wide = window.innerWidth >= 700, fold = clicks ? !hidden : !wide;
   document.getElementById("fold").setAttribute("aria-expanded", String(!fold));
@@ -52,7 +52,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     Args:
         data: the cells.
         token: what a request must bring; empty for none.
-        refresh_ms: how often the store is looked at.
+        refresh_ms: milliseconds between two looks for new launches.
 
     Raises EnvironmentProblem where Dash is not installed.
     """

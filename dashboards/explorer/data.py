@@ -72,7 +72,7 @@ class Data:
         return f"{self._stamp[0]}-{self._stamp[1]:.6f}"
 
     def choices(self) -> dict[str, list[str]]:
-        """What each filter can be set to, as text."""
+        """The values that each filter can be set to, as text."""
         values: dict[str, list[str]] = {}
         for name in FILTERS:
             known = [v for v in self.frame[name].unique() if not theme.absent(v)]

@@ -73,7 +73,7 @@ def columns() -> list[dict[str, Any]]:
 
 
 def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What AG Grid's infinite row model is given for a request: ``rowData`` and ``rowCount``.
+    """Answer a request of AG Grid's infinite row model with ``rowData`` and ``rowCount``.
 
     Args:
         rows: the cells that are chosen.

@@ -1,4 +1,4 @@
-"""What stands on the explorer's page: controls, and a view as figure, table and command."""
+"""The explorer's page: controls, and each view as figure, table and command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def control(name: str) -> str:
 
 
 def summary(state: State) -> str:
-    """What is chosen, in a line: all that is seen of the controls while they are folded.
+    """One line with the values of the controls, shown while they are folded.
 
     >>> summary(State("curves", "busbw", filters={"ranks": ["2", "4"]}))
     'over message size · bus bandwidth · ranks 2, 4'

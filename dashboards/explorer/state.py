@@ -1,4 +1,4 @@
-"""What is on the screen as a query of the URL, and back."""
+"""The state of the explorer's controls, and its form as a URL query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omb_py.dashboards.figures.curves import COUNTED, QUANTITIES
 from omb_py.dashboards.views import registry
 
 COUNTS = tuple(COUNTED)
-"""Over what the views over counts are drawn."""
+"""Columns over which scaling is drawn."""
 THEMES = ("auto", "light", "dark")
 """``auto``: as the browser has it."""
 CONTROLS = ("view", "quantity", "count", "size", "theme")

@@ -1,4 +1,4 @@
-"""A state and the cells into the views on the screen."""
+"""The views that the explorer shows for the state of its controls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_FIGURES = 8
 
 
 def views(data: Data, state: State) -> tuple[list[View], str]:
-    """The views and a line about what is left out or why there is none."""
+    """The views of a state, and a sentence where some are left out or there is none; else an empty text."""
     if not len(data.frame):
         return [], f"{data.empty()}: omb-py allreduce -n 2 --store {data.store}"
     chosen = used(data.select(state.filters))

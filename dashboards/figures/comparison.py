@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ORDER = ("SLOWER", "UNCLEAR", "NOT COMPARABLE", "FASTER", "SAME")
-"""From what should be read first."""
+"""The order in which verdicts are read."""
 DELTA = 0.03
 """Smallest change that counts, where the table does not say."""
 MOST_BARS = 40
@@ -374,7 +374,7 @@ def _points(part: pd.DataFrame, at: Sequence[Any], word: str, across: bool) -> d
 
 
 def _band(delta: float, axis: str) -> list[dict[str, Any]]:
-    """±delta, as far up as down on a logarithmic axis, and the line at 1."""
+    """Shapes: the band from 1 / (1 + delta) to 1 + delta, and the line at 1."""
     low, high = 1 / (1 + delta), 1 + delta
     ends = {"x0": low, "x1": high, "y0": 0, "y1": 1} if axis == "x" else {"y0": low, "y1": high, "x0": 0, "x1": 1}
     unity = {"x0": 1, "x1": 1, "y0": 0, "y1": 1} if axis == "x" else {"y0": 1, "y1": 1, "x0": 0, "x1": 1}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 QUANTITIES = ("auto", "time", "algbw", "busbw")
-"""What the curves can show: ``auto`` is what the benchmark prints."""
+"""Quantities that curves can show; ``auto`` is the one that the benchmark prints."""
 _BANDWIDTH = {"algbw": ("algbw_gbps", "algorithm bandwidth"), "busbw": ("busbw_gbps", "bus bandwidth")}
 
 
@@ -291,7 +291,7 @@ def _finding(name: str, lines: Sequence[Line], column: str, timed: bool, unit: s
 
 
 def _best(lines: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
-    """How often each label is best among the sizes that most of them have, and the widest ratio with its size."""
+    """The number of sizes at which each label is best, and the widest ratio with its size; of sizes that most have."""
     sides = [
         (
             line.label,

@@ -1,4 +1,4 @@
-"""What differs between environments."""
+"""Differences between environments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omb_py.results.store.keys import flat
 
 
 def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
-    """What differs between environments, fact by fact; only a table.
+    """The facts in which environments differ; only a table.
 
     Args:
         sides: name → the facts that its environment key is made of (``environment_facts``).

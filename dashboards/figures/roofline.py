@@ -1,4 +1,4 @@
-"""How near the times are to what no algorithm of messages can beat: tables in, a view out."""
+"""Times over their lower bound, which no algorithm of messages can beat."""
 
 from __future__ import annotations
 

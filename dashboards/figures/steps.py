@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FAMILY = "workload"
 """The ``family`` of their rows."""
 COLUMNS = ("family", "launch_id", "parameters", "metrics", "ranks", "nodes", "backend", "library", "binding", "device")
-"""Of the store, that :func:`layouts` needs."""
+"""Columns of the store that :func:`layouts` needs."""
 _SIDE = ("ranks", "nodes", "backend", "library", "binding", "device")
 _TIMES = ("compute_us", "exposed_us", "serial_us", "flight_us")
 MOST = 24
@@ -55,7 +55,7 @@ def tidy(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_layout(steps: pd.DataFrame, name: str) -> View:
-    """What each workload's step takes: computing, then what shows of its communication; and its calls by themselves.
+    """The step time of each workload: computing, then exposed communication; and the time of its calls alone.
 
     Args:
         steps: as :func:`tidy` makes them, of one side; medians over launches are drawn.

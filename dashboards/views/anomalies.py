@@ -1,4 +1,4 @@
-"""What is odd in a set of cells: one line each, worst first, with the cell to look at."""
+"""Odd cells: a line for each, the worst first, with a view of the first of each kind."""
 
 from __future__ import annotations
 

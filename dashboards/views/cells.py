@@ -49,12 +49,12 @@ class SecondSelection(NamedTuple):
 
     rows: pd.DataFrame
     names: tuple[str, str]
-    """What the first and the second selection are called."""
+    """Names of the first and the second selection."""
 
 
 @dataclass
 class Cells:
-    """What a reader has selected of a store."""
+    """The cells of a store that a reader has selected."""
 
     store: Path
     rows: pd.DataFrame

@@ -36,7 +36,7 @@ class Comparison:
     """A stored comparison, with the cells that are looked at."""
 
     record: Mapping[str, Any]
-    """As :func:`omb_py.results.compare.report.as_dict` made it."""
+    """The report (:func:`omb_py.results.compare.report.as_dict`)."""
     verdicts: pd.DataFrame
     """A verdict table (:mod:`omb_py.dashboards.figures.comparison`); at least one row."""
 
@@ -47,7 +47,7 @@ class Comparison:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What BASE and NEW are: their libraries where those differ, else the words by which they were named."""
+        """Names of BASE and NEW: their libraries where those differ, else the words by which a user named them."""
         names = [listed(side["libraries"]) for side in (self.record["sides"][s] for s in SIDES)]
         if names[0] == names[1]:
             words = {side: str(self.record["sides"][side].get("word") or side) for side in SIDES}
@@ -61,7 +61,7 @@ class Comparison:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """What shows it again, and what tells how often this site cries wolf."""
+        """The command that judges the same launches again."""
         return (f"omb-py compare {self.run}  # the same launches, judged again",)
 
 
@@ -144,7 +144,7 @@ def views(compared: Comparison, store: Path) -> list[View]:
 
 
 def difference(compared: Comparison) -> View:
-    """What differs between the sides of a comparison, fact by fact; only a table."""
+    """The facts in which the sides of a comparison differ; only a table."""
     facts: Sequence[Mapping[str, Any]] = compared.record.get("differences") or ()
     named = "; ".join(f"{fact['what']}: {fact['base']} → {fact['new']}" for fact in facts[:MOST_NAMED])
     left = len(facts) - MOST_NAMED
@@ -224,7 +224,7 @@ def _concat(*sides: pd.DataFrame) -> pd.DataFrame:
 
 
 Sides = Iterator[tuple[str, tuple[str, str], "pd.DataFrame", "pd.DataFrame"]]
-"""What may be put side by side: what it is called, the names of the sides, the cells of the first and of the second."""
+"""Sides to be drawn together: what is compared, the names of the sides, and the cells of each."""
 
 
 def beside(cells: Cells, second: SecondSelection | None = None) -> Iterator[Shown]:

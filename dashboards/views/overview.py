@@ -1,4 +1,4 @@
-"""What was measured, and in which environments."""
+"""An overview of all cells, and the differences between their environments."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def overview(cells: Cells) -> Iterator[Shown]:
 
 
 def environments(cells: Cells) -> Iterator[Shown]:
-    """What differs between the newest launches of the newest environments; nothing where all are alike."""
+    """Differences between the newest launches of the newest environments; nothing where all are alike."""
     newest = cells.rows.sort_values("started_at").drop_duplicates("environment_key", keep="last")
     sides = {}
     for row in records(newest.tail(MOST_ENVIRONMENTS)):

@@ -20,11 +20,11 @@ Input = Literal["quantity", "count", "size", "second"]
 """A control of the explorer whose value a view takes: what curves show, over what it is counted, the message size in
 bytes, a second selection of cells."""
 Section = Literal["slower", "measured"]
-"""Of the report. What a view calls odd stands in the section "odd", whatever its own."""
+"""A section of the report. A view with an odd line stands in the section "odd" instead."""
 
 
 class Need(NamedTuple):
-    """What a view is drawn from."""
+    """A condition on the selected cells."""
 
     met: Callable[[Cells], bool]
     otherwise: str
@@ -47,13 +47,13 @@ LINKS = Need(
 
 @dataclass(frozen=True, slots=True)
 class InReport:
-    """Where and how a view stands in the report."""
+    """The place of a view in the report."""
 
     place: int
     """Its place among the others: the lower, the earlier on the page."""
     section: Section = "measured"
     views: Views | None = None
-    """What the report draws, called with the cells only; that of the explorer when None."""
+    """The report's function, called with the cells only; the explorer's function when None."""
     most: int | None = None
     """Views that are drawn at most."""
     commands: bool = True
@@ -69,9 +69,9 @@ class Entry:
     title: str = ""
     """In the explorer's menu."""
     views: Views | None = None
-    """What the explorer draws, one by one: no more of them are computed than fit on a screen. None: not offered."""
+    """The explorer's function; a generator computes no more views than fit on a screen. None: not in the explorer."""
     empty: str = ""
-    """What the explorer says where the function gives nothing."""
+    """The explorer's sentence where the function gives nothing."""
     inputs: tuple[Input, ...] = ()
     needs: Need = CELLS
     report: InReport | None = None

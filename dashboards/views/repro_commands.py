@@ -31,7 +31,7 @@ class Commands:
         self._known: dict[str, str] = {}
 
     def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
-        """What to type for these rows, a line a run, with the library as a comment; at most :data:`MOST`."""
+        """Command lines that measure these rows again, one a run, its library as a comment; at most :data:`MOST`."""
         lines: dict[str, None] = {}
         runs = rows[list(_TOLD)].drop_duplicates("run_id")
         # of each library one before a second of any
