@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown
 from omb_py.dashboards.figures import curves, roofline, steps
 from omb_py.dashboards.views import fits
-from omb_py.dashboards.views.cells import Cells, ignore
+from omb_py.dashboards.views.cells import Cells, Panel, ignore
 from omb_py.results.store.read import load
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SMALL, LARGE = 4 * 1024, 64 * 1024
 """The report draws bus bandwidth from the first size on, in bytes, where messages reach the second."""
@@ -32,8 +36,7 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
         yield Shown(curves.curves(rows, panel.name, bound=bound, lines=panel.lines), rows)
         if rows["unit"].iloc[0] != "us":
             continue
-        if bound is not None and (view := roofline.roofline(rows, bound, panel.name, panel.lines)):
-            yield Shown(view, rows)
+        yield from _over_bound(panel, bound)
         large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
         if len(large) and large["size_bytes"].max() >= LARGE:
             parts = [part for line in panel.lines if len((part := line.from_size(SMALL)).cells)]
@@ -44,10 +47,12 @@ def fits_and_bounds(cells: Cells) -> Iterator[Shown]:
     """Fitted curves, then for each panel with a lower bound its times over that bound."""
     yield from fits.fits(cells.rows)
     for panel in cells.panels():
-        bound = cells.bound_of(panel)
-        view = None if bound is None else roofline.roofline(panel.rows, bound, panel.name, panel.lines)
-        if view is not None:
-            yield Shown(view, panel.rows)
+        yield from _over_bound(panel, cells.bound_of(panel))
+
+
+def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
+    if bound is not None and (view := roofline.roofline(panel.rows, bound, panel.name, panel.lines)):
+        yield Shown(view, panel.rows)
 
 
 def over_count(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
