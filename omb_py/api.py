@@ -474,8 +474,8 @@ def guidelines(
         EnvironmentProblem: the backend can do none of them.
     """
     from omb_py.orchestrate.checks.guidelines import DEFAULT_SIZES, check_guidelines
-    from omb_py.results.checks.guidelines import Rules
     from omb_py.results.checks.guideline_report import exit_code, headline
+    from omb_py.results.checks.guidelines import Rules
 
     request = Request(
         "allreduce",

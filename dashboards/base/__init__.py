@@ -1,1 +1,1 @@
-"""What every figure is made of: views, series, theme, selection."""
+"""Parts that all figures share: views, series, the theme, and filters of a store."""

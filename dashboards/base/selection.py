@@ -1,4 +1,4 @@
-"""What part of a store is looked at: ``COLUMN=VALUE`` words into filters."""
+"""Filters of a store, read from ``COLUMN=VALUE`` words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Selection:
         return bool(self.columns or self.tags or any(self.days))
 
     def words(self) -> str:
-        """As it was typed."""
+        """The filters in the form in which a user types them."""
         parts = [f"{name}={value}" for name, values in self.columns.items() for value in values]
         parts += [f"{TAG}{name}={value}" for name, values in self.tags.items() for value in values]
         return " ".join([*parts, *([f"{DATE}={self.days[0]}{RANGE}{self.days[1]}"] if any(self.days) else [])])
@@ -42,7 +42,7 @@ class Selection:
         """Rows that fit tags and days; the columns are filtered when the store is read."""
         for name, values in self.tags.items():
             fits = [bool(t) and t.get(name) in values for t in frame["tags"]]
-            frame = frame.iloc[[place for place, one in enumerate(fits) if one]]
+            frame = frame.iloc[[place for place, fit in enumerate(fits) if fit]]
         first, last = self.days
         if first:
             frame = frame[frame[DATE] >= first]
@@ -57,7 +57,7 @@ def parse(words: Iterable[str]) -> Selection:
     >>> parse(["benchmark=bw", "ranks=2", "ranks=4"]).columns
     {'benchmark': ['bw'], 'ranks': ['2', '4']}
     """
-    made = Selection()
+    selection = Selection()
     known = [*schema.SCALARS, DATE]
     for word in words:
         name, equals, value = word.partition("=")
@@ -65,12 +65,12 @@ def parse(words: Iterable[str]) -> Selection:
         if not equals or not name:
             raise UsageError(f"a filter is COLUMN=VALUE, as benchmark=allreduce, not {word!r}")
         if name.startswith(TAG):
-            made.tags.setdefault(name.removeprefix(TAG), []).append(value)
+            selection.tags.setdefault(name.removeprefix(TAG), []).append(value)
         elif name == DATE and RANGE in value:
             first, _, last = value.partition(RANGE)
-            made.days = (first, last)
+            selection.days = (first, last)
         elif name in known:
-            made.columns.setdefault(name, []).append(value)
+            selection.columns.setdefault(name, []).append(value)
         else:
             raise UsageError(f"the store has no column {name!r} to filter by: {nearest(name, known)}")
-    return made
+    return selection

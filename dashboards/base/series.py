@@ -25,7 +25,7 @@ _APART = {*WHO, *COMPARED, *_MORE} - {*PANEL, "size_bytes"}
 IDENTITY = tuple(name for name in schema.NAMES if name in _APART)
 """Rows with equal values are one line; a label names those that differ."""
 COUNTS = ("ranks", "nodes", "ranks_per_node", "devices")
-"""What differs within a series that is drawn over the number of ranks or GPUs."""
+"""Columns that may differ within a series that is drawn over the number of ranks or GPUs."""
 NEEDED = (
     "run_id",
     "launch_id",
@@ -79,13 +79,13 @@ class Line:
     """One series of a figure."""
 
     label: str
-    """What sets it apart from the others; plain text."""
+    """The values in which the series differs from the others of its figure; plain text."""
     cells: pd.DataFrame
     """Its rows, all launches."""
     known: Mapping[str, Any]
-    """Columns that tell it from the others of its figure -> its values."""
+    """Each column in which the series of the figure differ, and its value here."""
     whole: Line | None = None
-    """The series that this is a part of."""
+    """The series that this is a part of; None where it is whole."""
 
     @cached_property
     def over(self) -> pd.DataFrame:
@@ -96,27 +96,27 @@ class Line:
         return every[every["size_bytes"].isin(self.cells["size_bytes"].unique())]
 
     def from_size(self, least: int) -> Line:
-        """The part of it with messages of so many bytes or more."""
+        """The part of the series with messages of `least` bytes or more."""
         return Line(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self.known, self)
 
 
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
 
-    The tags by which a comparison numbers its rounds are left out, and its side too where the sides differ in library,
-    version or binding: these tell no lines apart.
+    The tags by which a comparison numbers its rounds are left out. So is the tag of its side where the sides differ in
+    library, version or binding: that difference already names the lines.
     """
-    made = frame.copy(deep=False)
-    if "parameters" in made and len(made):
-        made["parameters"] = made["parameters"].map(_map_text)
-    if "tags" in made and len(made):
-        told = _told_apart(made)
-        runs = made["run_id"] if "run_id" in made else [None] * len(made)
-        made["tags"] = [
-            _map_text(_without(tags, _ROUNDS if run in told else (*_ROUNDS, SIDE_TAG)))
-            for tags, run in zip(made["tags"], runs, strict=True)
+    rows = frame.copy(deep=False)
+    if "parameters" in rows and len(rows):
+        rows["parameters"] = rows["parameters"].map(_map_text)
+    if "tags" in rows and len(rows):
+        by_tag = _told_by_tag(rows)
+        runs = rows["run_id"] if "run_id" in rows else [None] * len(rows)
+        rows["tags"] = [
+            _map_text(_without(tags, _ROUNDS if run in by_tag else (*_ROUNDS, SIDE_TAG)))
+            for tags, run in zip(rows["tags"], runs, strict=True)
         ]
-    return made
+    return rows
 
 
 _ROUNDS = (ROUND_TAG, ROUNDS_TAG)
@@ -126,8 +126,8 @@ def _without(tags: Any, names: Sequence[str]) -> Any:
     return {k: v for k, v in tags.items() if k not in names} if isinstance(tags, Mapping) and tags else tags
 
 
-def _told_apart(frame: pd.DataFrame) -> set[Any]:
-    """Runs of comparisons whose sides are told apart by nothing but their tag."""
+def _told_by_tag(frame: pd.DataFrame) -> set[Any]:
+    """Runs of comparisons whose sides differ in nothing but their tag."""
     names = ("run_id", "library", "library_version", "binding")
     if not {*names} <= {*frame.columns}:
         return set()
@@ -135,22 +135,22 @@ def _told_apart(frame: pd.DataFrame) -> set[Any]:
     for tags, *who in zip(frame["tags"], *(frame[name] for name in names), strict=True):
         if isinstance(tags, Mapping) and SIDE_TAG in tags:
             sides.setdefault(tuple(map(str, who)), set()).add(tags[SIDE_TAG])
-    alike = {who[0] for who, found in sides.items() if len(found) > 1}
+    alike = {who[0] for who, tagged in sides.items() if len(tagged) > 1}
     return {run for run in frame["run_id"].unique() if str(run) in alike}
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Text as categories: rows are grouped and told apart by numbers, and a million cells fit in a few hundred MB."""
+    """Replace text columns by categories: grouping is faster, and a million cells fit in a few hundred MB."""
     import pandas as pd
 
-    made: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in frame.columns:
         column = frame[name]
         if name not in LISTS and (isinstance(column.dtype, pd.StringDtype) or column.dtype == object):
             known = column.astype("category").cat
             # pandas is slower by a fifth with categories of Arrow text, one of which is taken at a time
-            made[name] = known.rename_categories(pd.Index(known.categories.to_numpy(dtype=object), dtype=object))
-    return frame.assign(**made)
+            columns[name] = known.rename_categories(pd.Index(known.categories.to_numpy(dtype=object), dtype=object))
+    return frame.assign(**columns)
 
 
 def _map_text(value: Any) -> str:
@@ -183,8 +183,8 @@ def _split(
         yield from _split(name, rows, rest, names, apart - 1)
         return
     for value, part in rows.groupby(column, sort=True, dropna=False, observed=True):
-        said = ", ".join(w for w in (name, word(column, value)) if w)
-        yield from _split(said, part, rest, varying(part, names), apart - 1)
+        panel = ", ".join(w for w in (name, word(column, value)) if w)
+        yield from _split(panel, part, rest, varying(part, names), apart - 1)
 
 
 def _count(rows: pd.DataFrame, names: Sequence[str]) -> int:
@@ -192,7 +192,7 @@ def _count(rows: pd.DataFrame, names: Sequence[str]) -> int:
 
 
 def varying(rows: pd.DataFrame, among: Sequence[str] = IDENTITY) -> list[str]:
-    """Those of some columns that differ within the rows."""
+    """The columns of `among` whose values differ within the rows."""
     return [name for name in among if name in rows and _varies(rows[name])]
 
 
@@ -226,29 +226,29 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
     if not names:
         return [Line("", rows, {})]
     shown = _telling(rows, names)
-    made = []
+    series = []
     for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
         known = dict(zip(names, values, strict=True))
         label = " · ".join(w for name in shown if (w := word(name, known[name])))
-        made.append(Line(label, part, known))
-    if most is not None and len(made) > most:
-        made = sorted(made, key=lambda one: -len(one.cells))[:most]
-    return made
+        series.append(Line(label, part, known))
+    if most is not None and len(series) > most:
+        series = sorted(series, key=lambda line: -len(line.cells))[:most]
+    return series
 
 
-def apart(one: Line, other: Line) -> tuple[str, str]:
-    """What to call two series of one figure by themselves: the first column in which they differ."""
-    for name, value in one.known.items():
+def apart(line: Line, other: Line) -> tuple[str, str]:
+    """Names for two series of one figure: their values in the first column in which they differ."""
+    for name, value in line.known.items():
         here, there = word(name, value), word(name, other.known[name])
         if here != there and name == "library_version":
-            return f"{_library(one)}{here}", f"{_library(other)}{there}"
+            return f"{_library(line)}{here}", f"{_library(other)}{there}"
         if here != there:
             return here, there
-    return one.label, other.label
+    return line.label, other.label
 
 
-def _library(one: Line) -> str:
-    name = one.cells["library"].iloc[0]
+def _library(line: Line) -> str:
+    name = line.cells["library"].iloc[0]
     return "" if theme.absent(name) else f"{name} "
 
 
@@ -267,40 +267,40 @@ _MEDIANS = ("value", "median_us", "min_us", "p25_us", "p75_us", "p99_us", "algbw
 
 def over_launches(rows: pd.DataFrame, by: Sequence[str] = ("size_bytes",)) -> pd.DataFrame:
     """Medians over the launches of each size: the launch is the sample, samples of launches are never pooled."""
-    medians = [name for name in _MEDIANS if name in rows]
-    needed = [*by, *medians, "launch_id", "iterations", "sync_limited"]
+    names = [name for name in _MEDIANS if name in rows]
+    needed = [*by, *names, "launch_id", "iterations", "sync_limited"]
     grouped = rows[needed].groupby(list(by), sort=True, dropna=False)
-    made = grouped[medians].median()
-    made["value_low"], made["value_high"] = grouped["value"].min(), grouped["value"].max()
-    made["launches"], made["samples"] = grouped["launch_id"].nunique(), grouped["iterations"].sum()
-    made["limited"] = grouped["sync_limited"].max()
-    found: pd.DataFrame = made.reset_index()
-    return found
+    medians = grouped[names].median()
+    medians["value_low"], medians["value_high"] = grouped["value"].min(), grouped["value"].max()
+    medians["launches"], medians["samples"] = grouped["launch_id"].nunique(), grouped["iterations"].sum()
+    medians["limited"] = grouped["sync_limited"].max()
+    over: pd.DataFrame = medians.reset_index()
+    return over
 
 
-def take_together(found: Sequence[Line]) -> None:
-    """Compute :attr:`Line.over` of many series at once, which takes a fraction of the time of one after the other.
+def compute_medians(lines: Sequence[Line]) -> None:
+    """Compute :attr:`Line.over` of many series at once, in a fraction of the time of one after the other.
 
     Args:
-        found: series of the same columns.
+        lines: series of the same columns.
     """
     import numpy as np
     import pandas as pd
 
-    if not found:
+    if not lines:
         return
-    number = np.repeat(np.arange(len(found)), [len(one.cells) for one in found])
-    needed = [n for n in ("size_bytes", *_MEDIANS, "launch_id", "iterations", "sync_limited") if n in found[0].cells]
-    every = pd.concat([one.cells[needed] for one in found], ignore_index=True).assign(series=number)
+    number = np.repeat(np.arange(len(lines)), [len(line.cells) for line in lines])
+    needed = [n for n in ("size_bytes", *_MEDIANS, "launch_id", "iterations", "sync_limited") if n in lines[0].cells]
+    every = pd.concat([line.cells[needed] for line in lines], ignore_index=True).assign(series=number)
     over = over_launches(every, ("series", "size_bytes"))
-    ends = np.searchsorted(over["series"], np.arange(len(found) + 1))  # sorted by series
+    ends = np.searchsorted(over["series"], np.arange(len(lines) + 1))  # sorted by series
     over = over.drop(columns="series")
-    for at, one in enumerate(found):
-        one.__dict__["over"] = over.iloc[ends[at] : ends[at + 1]].reset_index(drop=True)
+    for at, line in enumerate(lines):
+        line.__dict__["over"] = over.iloc[ends[at] : ends[at + 1]].reset_index(drop=True)
 
 
 def common(rows: pd.DataFrame) -> str:
-    """What all rows share, in words: ``mpi · MPICH 5.0.2 · native · 4 ranks``."""
+    """The values that all rows share: ``mpi · MPICH 5.0.2 · native · 4 ranks``."""
     parts = []
     for name in ("backend", "library", "library_version", "binding", "device", "buffer", "dtype", "op", "ranks"):
         if name in rows and len(rows) and not _varies(rows[name]):

@@ -1,4 +1,4 @@
-"""How figures look: colours, dashes and markers of a series, axes with units, the light and the dark template.
+"""The look of figures: colours, dashes and markers of a series, axes with units, the light and the dark template.
 
 Colours are Okabe and Ito's (https://jfly.uni-koeln.de/color/), without black and yellow, which vanish on one of the two
 backgrounds. A series differs from its neighbours by colour, dash *and* marker.
@@ -234,7 +234,8 @@ def drawn(data: Iterable[Mapping[str, Any]], axis: str = "y") -> list[Any]:
 
 
 def layout(**more: Any) -> dict[str, Any]:
-    """What every figure shares: legend below, a click on a legend entry isolates it, a double click toggles it."""
+    """A layout with the settings of all figures: the legend is below; a click on an entry isolates it, a double click
+    toggles it."""
     base = {
         "margin": {"l": 64, "r": 16, "t": 16, "b": 52},
         "height": 380,

@@ -1,4 +1,4 @@
-"""What a figure function gives: a figure, the sentence above it, the table beside it, the command that repeats it."""
+"""A view: a figure, the sentence above it, the table beside it, and the command that measures it again."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class View:
     title: str
     """The finding, as a sentence."""
     caption: str
-    """How many launches and samples, which synchronisation, which days."""
+    """Launches, samples, synchronisation and days of the cells."""
     spec: Mapping[str, Any] | None
     """Plotly's ``{"data": […], "layout": {…}}`` without title and template; None where the table says all."""
     columns: tuple[str, ...]
     """Heads of the table, with units."""
     rows: tuple[tuple[Any, ...], ...]
     commands: tuple[str, ...] = ()
-    """What to type to measure this again."""
+    """Command lines that measure this again."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -67,13 +67,15 @@ class View:
 
 
 class Shown(NamedTuple):
-    """A view made from stored rows."""
+    """A view of a registry entry with the cells behind it, or a line of text, or both."""
 
-    view: View
-    rows: pd.DataFrame
-    """What it shows."""
+    view: View | None
+    rows: pd.DataFrame | None = None
+    """The cells that the view shows; None where no command measures them again."""
     odd: str = ""
-    """A line for what is odd; empty where nothing is."""
+    """A line for the report's list of what is odd; the view then stands there too."""
+    text: str = ""
+    """A sentence that opens the view's section of the report."""
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:

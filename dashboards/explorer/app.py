@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.explorer import grid, layout
-from omb_py.dashboards.explorer.data import FILTERS, Data
+from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.guard import guard
-from omb_py.dashboards.explorer.layout import TWO_SIDED, control
-from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, SIDE, THEMES, VIEWS, State, parse, query
+from omb_py.dashboards.explorer.layout import control
+from omb_py.dashboards.explorer.state import (
+    CONTROLS,
+    FILTER_CONTROLS,
+    SECOND,
+    State,
+    parse,
+    query,
+    state_of,
+)
 from omb_py.dashboards.explorer.views import views
 from omb_py.dashboards.report.html_page import asset
 from omb_py.errors import EnvironmentProblem
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from dash import Dash
 
 REFRESH_MS = 5000
-"""How often the store is looked at for new launches."""
+"""Milliseconds between two looks for new launches in the store."""
 _WINDOW = """(clicks, hidden) => {
   const wide = window.innerWidth >= 700, fold = clicks ? !hidden : !wide;
   document.getElementById("fold").setAttribute("aria-expanded", String(!fold));
@@ -44,7 +52,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     Args:
         data: the cells.
         token: what a request must bring; empty for none.
-        refresh_ms: how often the store is looked at.
+        refresh_ms: milliseconds between two looks for new launches.
 
     Raises EnvironmentProblem where Dash is not installed.
     """
@@ -67,7 +75,6 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         suppress_callback_exceptions=True,
     )
     guard(app.server, token)
-    choosers = [*FILTERS, *(SIDE + name for name in FILTERS)]
 
     @app.callback(Output("page", "children"), Input("url", "pathname"), Held("url", "search"))
     def page(path: str, search: str | None) -> Any:
@@ -75,20 +82,13 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         return layout.page(dcc, html, dash_ag_grid.AgGrid, data, parse(search), refresh_ms)
 
     app.layout = html.Div([dcc.Location(id="url", refresh=False), html.Div(id="page")])
-    names = ["view", "quantity", "count", "size", "theme", *map(control, choosers)]
+    names = [*CONTROLS, *map(control, FILTER_CONTROLS)]
     controls = [Input(name, "value") for name in names]
 
-    def stated(view: str, quantity: str, count: str, size: str | None, theme: str, *chosen: list[str] | None) -> State:
-        known = {name: [str(v) for v in values or []] for name, values in zip(choosers, chosen, strict=True)}
-        return State(
-            view if view in VIEWS else VIEWS[0],
-            quantity if quantity in QUANTITIES else QUANTITIES[0],
-            count if count in COUNTS else COUNTS[0],
-            size if size and size.isdecimal() else "",
-            theme if theme in THEMES else THEMES[0],
-            {n: known[n] for n in FILTERS if known[n]},
-            {n: known[SIDE + n] for n in FILTERS if known[SIDE + n]},
-        )
+    def stated(*values: Any) -> State:
+        single, several = values[: len(CONTROLS)], values[len(CONTROLS) :]
+        filters = {name: [str(v) for v in chosen or []] for name, chosen in zip(FILTER_CONTROLS, several, strict=True)}
+        return state_of(dict(zip(CONTROLS, single, strict=True)), filters)
 
     @app.callback(
         Output("link", "search"),
@@ -114,17 +114,17 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
             state = parse(link)
             if shown and shown[:2] == [query(state), version]:
                 return [*kept, *[no_update] * 6]
-            kept = [no_update, state.view, state.quantity, state.count, state.size or None, state.theme]
-            kept += [chosen_of(state, name) for name in choosers]
+            kept = [no_update, *(getattr(state, name) or None for name in CONTROLS)]
+            kept += [state.chosen(name) for name in FILTER_CONTROLS]
         else:
             kept[0] = query(state)
-        made, note = views(data, state)
+        drawn, note = views(data, state)
         rows = data.select(state.filters)
-        fixed = query(replace(state, quantity=QUANTITIES[0], theme=THEMES[0]))
+        fixed = query(replace(state, quantity=State().quantity, theme=State().theme))
         seen = window or {}
         theme = next((name for name in (state.theme, seen.get("theme")) if name in style.THEMES), style.THEMES[0])
         figures = [
-            layout.figure(dcc, html, view, theme, bool(seen.get("narrow")), (fixed, state.quantity)) for view in made
+            layout.figure(dcc, html, view, theme, bool(seen.get("narrow")), (fixed, state.quantity)) for view in drawn
         ]
         return [
             *kept,
@@ -132,7 +132,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
             note,
             _about(data, rows),
             [query(state), version, theme],
-            state.view not in TWO_SIDED,
+            layout.one_selection(state),
             layout.summary(state),
         ]
 
@@ -160,19 +160,20 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
 
     @app.callback(
         Output("version", "data"),
-        *(Output(control(n), "options") for n in choosers),
+        *(Output(control(n), "options") for n in FILTER_CONTROLS),
         Input("clock", "n_intervals"),
         Held("version", "data"),
-        *(Held(control(n), "value") for n in choosers),
+        *(Held(control(n), "value") for n in FILTER_CONTROLS),
         prevent_initial_call=True,
     )
     def look(ticks: int, known: str, *values: list[str] | None) -> Any:
         data.refresh()
         if known == data.version:
-            return [no_update] * (1 + len(choosers))
+            return [no_update] * (1 + len(FILTER_CONTROLS))
         choices = data.choices()
-        chosen = zip(choosers, values, strict=True)
-        return [data.version, *(layout.offered(choices[n.removeprefix(SIDE)], one or []) for n, one in chosen)]
+        chosen = zip(FILTER_CONTROLS, values, strict=True)
+        options = (layout.offered(choices[name.removeprefix(SECOND)], selected or []) for name, selected in chosen)
+        return [data.version, *options]
 
     @app.callback(
         Output("download", "data"),
@@ -194,13 +195,6 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         )
 
     return app
-
-
-def chosen_of(state: State, name: str) -> list[str]:
-    """The values of a filter by the name of its control."""
-    if name.startswith(SIDE):
-        return state.other.get(name.removeprefix(SIDE), [])
-    return state.filters.get(name, [])
 
 
 def _about(data: Data, rows: pd.DataFrame) -> str:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.figures import roofline, stored_fits, stored_links
+from omb_py.dashboards.views import lower_bounds
+from omb_py.dashboards.views.cells import COLUMNS, Cells, Panel, ignore, split_guidelines, split_links
+from omb_py.dashboards.views.fits import MESSAGES
+from omb_py.results.checks.guidelines import FAMILY
+from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files, load
 
 if TYPE_CHECKING:
@@ -53,7 +59,7 @@ class Data:
             skipped: list[tuple[str, str]] = []
             frame = load(
                 self.store,
-                columns=[*series.NEEDED, *stored_fits.ALSO],
+                columns=COLUMNS,
                 on_skip=lambda p, why: skipped.append((str(p), why)),
             )
             self.frame = series.compact(series.prepared(frame))
@@ -66,12 +72,12 @@ class Data:
         return f"{self._stamp[0]}-{self._stamp[1]:.6f}"
 
     def choices(self) -> dict[str, list[str]]:
-        """What each filter can be set to, as text."""
-        made: dict[str, list[str]] = {}
+        """The values that each filter can be set to, as text."""
+        values: dict[str, list[str]] = {}
         for name in FILTERS:
             known = [v for v in self.frame[name].unique() if not theme.absent(v)]
-            made[name] = [str(v) for v in sorted(known)]
-        return made
+            values[name] = [str(v) for v in sorted(known)]
+        return values
 
     def select(self, wanted: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         """The rows that have one of the wanted values in each column that is named; unknown columns are ignored."""
@@ -87,14 +93,21 @@ class Data:
                 frame = frame[column.isin([int(v) for v in values if v.lstrip("-").isdigit()])]
         return frame
 
+    def cells(self, chosen: pd.DataFrame) -> Cells:
+        """Some of the rows, as the views of the registry take them."""
+        guidelines, others = split_guidelines(chosen)
+        links, rows = split_links(others)
+        # categories that are left only among what was split off would show as empty groups
+        rows = used(rows) if len(rows) < len(chosen) else rows
+        return _Chosen(self.store, rows, guidelines, links, provenance_of(self.store), data=self)
+
     def bounds(self, benchmarks: Collection[str]) -> pd.DataFrame:
-        """As :func:`omb_py.dashboards.figures.roofline.bounds`, of some benchmarks; made once until files change."""
-        named = tuple(sorted(benchmarks))
-        known = self._bounds
-        if named not in known:
-            chosen = self.frame[self.frame["benchmark"].isin([stored_fits.MESSAGES, *named])]
-            known[named] = roofline.bounds(stored_links.split(chosen)[1])
-        return known[named]
+        """Lower bounds of some benchmarks from all cells of the store; computed once until files change."""
+        names = tuple(sorted(benchmarks))
+        if names not in self._bounds:
+            rows = self.frame[self.frame["benchmark"].isin([MESSAGES, *names])]
+            self._bounds[names] = lower_bounds.bounds(split_links(rows)[1])
+        return self._bounds[names]
 
     def empty(self) -> str:
         """Why there is no cell at all."""
@@ -106,6 +119,25 @@ class Data:
     def _look(self) -> tuple[int, float]:
         known = files(self.store) if self.store.is_dir() else []
         return len(known), max((path.stat().st_mtime for path in known if path.exists()), default=0.0)
+
+
+@dataclass
+class _Chosen(Cells):
+    """Cells of which only the first few views are drawn: nothing is computed or read before one needs it."""
+
+    data: Data | None = None
+
+    def panels(self) -> Iterator[Panel]:
+        return (Panel(name, rows) for name, rows in series.panels(self.rows))
+
+    @cached_property
+    def bounds(self) -> pd.DataFrame:
+        assert self.data is not None
+        return self.data.bounds(list(self.rows["benchmark"].unique()))
+
+    def guideline_rows(self) -> pd.DataFrame:
+        launches = list(dict.fromkeys(self.guidelines["launch_id"]))
+        return load(self.store, columns=COLUMNS, on_skip=ignore, family=FAMILY, launch_id=launches)
 
 
 def used(frame: pd.DataFrame) -> pd.DataFrame:

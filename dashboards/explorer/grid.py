@@ -73,17 +73,19 @@ def columns() -> list[dict[str, Any]]:
 
 
 def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What AG Grid's infinite row model is given for a request: ``rowData`` and ``rowCount``.
+    """Answer a request of AG Grid's infinite row model with ``rowData`` and ``rowCount``.
 
     Args:
         rows: the cells that are chosen.
         request: ``startRow``, ``endRow``, ``sortModel``, ``filterModel``; what it asks of unknown columns is left out.
     """
     rows = _filtered(rows[list(SHOWN)], request.get("filterModel") or {})
-    order = [one for one in request.get("sortModel") or () if one.get("colId") in SHOWN]
+    order = [column for column in request.get("sortModel") or () if column.get("colId") in SHOWN]
     if order:
         rows = rows.sort_values(
-            [one["colId"] for one in order], ascending=[one.get("sort") != "desc" for one in order], kind="stable"
+            [column["colId"] for column in order],
+            ascending=[column.get("sort") != "desc" for column in order],
+            kind="stable",
         )
     part = rows.iloc[max(0, int(request.get("startRow") or 0)) : int(request.get("endRow") or BLOCK)]
     part = part.assign(started_at=part["started_at"].astype(str)).astype(object)
@@ -94,7 +96,7 @@ def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
 def _filtered(rows: pd.DataFrame, model: Mapping[str, Any]) -> pd.DataFrame:
     for name, wanted in model.items():
         if name in SHOWN and isinstance(wanted, Mapping):
-            parts = [_fits(rows[name], one) for one in wanted.get("conditions") or [wanted]]
+            parts = [_fits(rows[name], condition) for condition in wanted.get("conditions") or [wanted]]
             kept = parts[0]
             for part in parts[1:]:
                 kept = kept | part if wanted.get("operator") == "OR" else kept & part
@@ -102,20 +104,20 @@ def _filtered(rows: pd.DataFrame, model: Mapping[str, Any]) -> pd.DataFrame:
     return rows
 
 
-def _fits(column: pd.Series[Any], one: Mapping[str, Any]) -> pd.Series[bool]:
-    kind, value = str(one.get("type")), one.get("filter")
+def _fits(column: pd.Series[Any], condition: Mapping[str, Any]) -> pd.Series[bool]:
+    kind, value = str(condition.get("type")), condition.get("filter")
     empty = column.isna() if column.name in _NUMERIC else column.isna() | (column.astype(str) == "")
     if kind in ("blank", "notBlank"):
         return empty if kind == "blank" else ~empty
     if column.name in _NUMERIC:
         number = theme.finite(value)
         if kind == "inRange":
-            low, high = number, theme.finite(one.get("filterTo"))
+            low, high = number, theme.finite(condition.get("filterTo"))
             return (column.between(low, high) if low is not None and high is not None else ~empty).fillna(False)
         compare = _COMPARED.get(kind)
         return (~empty if compare is None or number is None else compare(column, number)).fillna(False).astype(bool)
-    found, word = _FOUND.get(kind), str(value or "").lower()
-    if found is None:
+    test, word = _FOUND.get(kind), str(value or "").lower()
+    if test is None:
         return ~empty
-    known = {text: found(str(text).lower(), word) for text in column.unique()}
+    known = {text: test(str(text).lower(), word) for text in column.unique()}
     return column.astype(object).map(known).fillna(False).astype(bool)

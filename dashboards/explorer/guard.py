@@ -1,4 +1,4 @@
-"""Who may ask: this machine by its own name, or whoever has the token."""
+"""Access control: requests from this machine under its own name, or requests with the token."""
 
 from __future__ import annotations
 

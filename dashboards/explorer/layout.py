@@ -1,4 +1,4 @@
-"""What stands on the explorer's page: controls, and a view as figure, table and command."""
+"""The explorer's page: controls, and each view as figure, table and command."""
 
 from __future__ import annotations
 
@@ -9,30 +9,15 @@ from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.view import View, listed, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
-from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, SIDE, THEMES, VIEWS, State
+from omb_py.dashboards.explorer.state import SECOND, State, choices
+from omb_py.dashboards.views import registry
 from omb_py.results.formats.units import size_text
 
-TWO_SIDED = ("beside", "beside_counts")
-"""Views that take a second selection."""
 LEGEND_LINE = 24
 """Pixels."""
 MOST_TABLE_ROWS = 200
 """Rows of the table under a figure; the report has all."""
 SPOKEN: Mapping[str, str] = {
-    "curves": "over message size",
-    "beside": "side by side over size",
-    "scaling": "over ranks or GPUs",
-    "beside_counts": "side by side over ranks or GPUs",
-    "distribution": "spread of a cell",
-    "trace": "calls of a launch",
-    "stragglers": "late ranks",
-    "steps": "step time by layout",
-    "model": "fit and lower bound",
-    "history": "over time",
-    "verdicts": "stored verdicts",
-    "guidelines": "guidelines",
-    "pairs": "pairs of nodes",
-    "environment": "what differs in environment",
     "devices": "GPUs",
     "auto": "as printed",
     "time": "time",
@@ -40,7 +25,6 @@ SPOKEN: Mapping[str, str] = {
     "busbw": "bus bandwidth",
     "library_version": "version",
 }
-_THEMES = {"auto": "as the browser", "light": "light", "dark": "dark"}
 
 
 def control(name: str) -> str:
@@ -49,14 +33,15 @@ def control(name: str) -> str:
 
 
 def summary(state: State) -> str:
-    """What is chosen, in a line: all that is seen of the controls while they are folded.
+    """One line with the values of the controls, shown while they are folded.
 
     >>> summary(State("curves", "busbw", filters={"ranks": ["2", "4"]}))
     'over message size · bus bandwidth · ranks 2, 4'
     """
-    words = [SPOKEN[state.view]]
-    words += [SPOKEN[state.quantity]] if state.quantity != QUANTITIES[0] else []
-    words += [f"over {SPOKEN.get(state.count, state.count)}"] if state.count != COUNTS[0] else []
+    default = State()
+    words = [registry.offered()[state.view].title]
+    words += [SPOKEN[state.quantity]] if state.quantity != default.quantity else []
+    words += [f"over {SPOKEN.get(state.count, state.count)}"] if state.count != default.count else []
     words += [size_text(int(state.size))] if state.size else []
     words += _chosen(state.filters)
     against = _chosen(state.other)
@@ -95,13 +80,10 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
         placeholder="the smallest",
         options=[{"label": size_text(s), "value": str(s)} for s in sizes],
     )
-    choices = [
+    controls = [
         html.Div(
             [
-                _radio(dcc, html, "view", VIEWS, state.view),
-                _radio(dcc, html, "quantity", QUANTITIES, state.quantity),
-                _radio(dcc, html, "count", COUNTS, state.count),
-                _radio(dcc, html, "theme", THEMES, state.theme, _THEMES),
+                *(_radio(dcc, html, name, values, getattr(state, name)) for name, values in choices().items()),
                 html.Div(
                     [html.Label("message size (views of one cell)", htmlFor="size"), size], className="chooser one"
                 ),
@@ -112,10 +94,10 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
         html.Fieldset(
             [
                 html.Legend("second selection: what it leaves open is as in the first"),
-                html.Div([select(name, SIDE, state.other.get(name, [])) for name in FILTERS], className="row"),
+                html.Div([select(name, SECOND, state.other.get(name, [])) for name in FILTERS], className="row"),
             ],
             id="second",
-            hidden=state.view not in TWO_SIDED,
+            hidden=one_selection(state),
         ),
     ]
     return html.Main(
@@ -129,7 +111,7 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
             html.H1("omb-py"),
             html.P(id="about"),
             html.Button([html.Span("shown: "), html.Span(id="chosen")], id="fold", **{"aria-controls": "choices"}),
-            html.Div(choices, id="choices"),
+            html.Div(controls, id="choices"),
             html.P(id="note", role="status"),
             html.Div(id="figures"),
             html.H2("Cells"),
@@ -148,11 +130,16 @@ def page(dcc: Any, html: Any, ag_grid: Any, data: Data, state: State, refresh_ms
     )
 
 
-def _radio(
-    dcc: Any, html: Any, name: str, values: Sequence[str], chosen: str, words: Mapping[str, str] = SPOKEN
-) -> Any:
-    options = [{"label": words.get(v, v), "value": v} for v in values]
+def _radio(dcc: Any, html: Any, name: str, values: Sequence[str], chosen: str) -> Any:
+    titles = {entry.name: entry.title for entry in registry.offered().values()} if name == "view" else {}
+    words = {**SPOKEN, **titles, **({"auto": "as the browser"} if name == "theme" else {})}
+    options = [{"label": words.get(value, value), "value": value} for value in values]
     return html.Fieldset([html.Legend(name), dcc.RadioItems(id=name, options=options, value=chosen, inline=True)])
+
+
+def one_selection(state: State) -> bool:
+    """True where the view takes no second selection, so that its filters are hidden."""
+    return "second" not in registry.offered()[state.view].inputs
 
 
 def figure(dcc: Any, html: Any, view: View, theme: str, narrow: bool, revision: tuple[str, str]) -> Any:
@@ -198,14 +185,14 @@ def figure(dcc: Any, html: Any, view: View, theme: str, narrow: bool, revision: 
 
 def _stacked(layout: Mapping[str, Any]) -> dict[str, Any]:
     """Panels side by side become panels one above the other, as the report's script does it on a phone."""
-    made = dict(layout)
-    left, right = made.get("xaxis", {}), made.get("xaxis2", {})
+    stacked = dict(layout)
+    left, right = stacked.get("xaxis", {}), stacked.get("xaxis2", {})
     if "domain" not in left or "domain" not in right or left["domain"][1] > right["domain"][0]:
-        return made
+        return stacked
     for number, upright in (("", [0.6, 1]), ("2", [0, 0.4])):
-        made[f"xaxis{number}"] = {**made[f"xaxis{number}"], "domain": [0, 1], "anchor": f"y{number}"}
-        made[f"yaxis{number}"] = {**made[f"yaxis{number}"], "domain": upright}
-    return {**made, "height": round(1.5 * made["height"]), "legend": {**made["legend"], "y": -0.14}}
+        stacked[f"xaxis{number}"] = {**stacked[f"xaxis{number}"], "domain": [0, 1], "anchor": f"y{number}"}
+        stacked[f"yaxis{number}"] = {**stacked[f"yaxis{number}"], "domain": upright}
+    return {**stacked, "height": round(1.5 * stacked["height"]), "legend": {**stacked["legend"], "y": -0.14}}
 
 
 def _table(html: Any, view: View) -> Any:

@@ -1,48 +1,41 @@
-"""What is on the screen as a query of the URL, and back."""
+"""The state of the explorer's controls, and its form as a URL query."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlencode
 
 from omb_py.dashboards.explorer.data import FILTERS
+from omb_py.dashboards.figures.curves import COUNTED, QUANTITIES
+from omb_py.dashboards.views import registry
 
-VIEWS = (
-    "curves",
-    "beside",
-    "scaling",
-    "beside_counts",
-    "distribution",
-    "trace",
-    "stragglers",
-    "steps",
-    "model",
-    "history",
-    "verdicts",
-    "guidelines",
-    "pairs",
-    "environment",
-)
-"""What can be looked at; the first is the default."""
-QUANTITIES = ("auto", "time", "algbw", "busbw")
-COUNTS = ("ranks", "devices")
-"""Over what the views over counts are drawn."""
+COUNTS = tuple(COUNTED)
+"""Columns over which scaling is drawn."""
 THEMES = ("auto", "light", "dark")
 """``auto``: as the browser has it."""
-SIDE = "b."
+CONTROLS = ("view", "quantity", "count", "size", "theme")
+"""Controls of one value, in the order in which the URL has them."""
+SECOND = "b."
 """Prefix of the second selection's filters."""
+FILTER_CONTROLS = (*FILTERS, *(SECOND + name for name in FILTERS))
+"""Controls of several values: the filters of both selections."""
+
+
+def choices() -> dict[str, tuple[str, ...]]:
+    """The values of each control that has a fixed list of them; the first is the default."""
+    return {"view": tuple(registry.offered()), "quantity": QUANTITIES, "count": COUNTS, "theme": THEMES}
 
 
 @dataclass(slots=True)
 class State:
     """Everything that a link restores."""
 
-    view: str = VIEWS[0]
+    view: str = next(iter(registry.offered()))
     quantity: str = QUANTITIES[0]
     count: str = COUNTS[0]
     size: str = ""
-    """Message size in bytes of the views of one cell."""
+    """Message size in bytes of the views of one cell; empty for the smallest."""
     theme: str = THEMES[0]
     filters: dict[str, list[str]] = field(default_factory=dict)
     other: dict[str, list[str]] = field(default_factory=dict)
@@ -52,31 +45,41 @@ class State:
         """Filters of the second selection."""
         return {**self.filters, **self.other}
 
+    def chosen(self, name: str) -> list[str]:
+        """The values of one of :data:`FILTER_CONTROLS`."""
+        if name.startswith(SECOND):
+            return self.other.get(name.removeprefix(SECOND), [])
+        return self.filters.get(name, [])
+
+
+def state_of(values: Mapping[str, str | None], filters: Mapping[str, Sequence[str]]) -> State:
+    """The state of the controls; a value that is not known is left at its default.
+
+    Args:
+        values: by the names of :data:`CONTROLS`.
+        filters: by the names of :data:`FILTER_CONTROLS`; without values: everything.
+    """
+    known = {name: values.get(name) for name in CONTROLS}
+    fixed = {name: value for name, allowed in choices().items() if (value := known[name]) in allowed}
+    size = known["size"] or ""
+    return State(
+        **{name: value for name, value in fixed.items() if value is not None},
+        size=size if size.isdecimal() else "",
+        filters={name: [*filters[name]] for name in FILTERS if filters.get(name)},
+        other={name: [*filters[SECOND + name]] for name in FILTERS if filters.get(SECOND + name)},
+    )
+
 
 def query(state: State) -> str:
     """The query with its ``?``; empty for what an address without one shows."""
-    parts = [("view", state.view)] if state.view != VIEWS[0] else []
-    parts += [("quantity", state.quantity)] if state.quantity != QUANTITIES[0] else []
-    parts += [("count", state.count)] if state.count != COUNTS[0] else []
-    parts += [("size", state.size)] if state.size else []
-    parts += [("theme", state.theme)] if state.theme != THEMES[0] else []
-    for prefix, chosen in (("", state.filters), (SIDE, state.other)):
-        parts += [(prefix + name, value) for name in FILTERS for value in chosen.get(name, ())]
+    default = State()
+    values = [(name, getattr(state, name)) for name in CONTROLS]
+    parts = [(name, value) for name, value in values if value != getattr(default, name)]
+    parts += [(name, value) for name in FILTER_CONTROLS for value in state.chosen(name)]
     return f"?{urlencode(parts)}" if parts else ""
 
 
 def parse(text: str | None) -> State:
     """The state of a query; what it does not know is left at its default."""
-    known: Mapping[str, list[str]] = parse_qs((text or "").removeprefix("?"))
-    state = State()
-    view, quantity, count, size, theme = (
-        known.get(name, [""])[0] for name in ("view", "quantity", "count", "size", "theme")
-    )
-    state.view = view if view in VIEWS else state.view
-    state.quantity = quantity if quantity in QUANTITIES else state.quantity
-    state.count = count if count in COUNTS else state.count
-    state.size = size if size.isdecimal() else ""
-    state.theme = theme if theme in THEMES else state.theme
-    state.filters = {name: known[name] for name in FILTERS if name in known}
-    state.other = {name: known[SIDE + name] for name in FILTERS if SIDE + name in known}
-    return state
+    values = parse_qs((text or "").removeprefix("?"))
+    return state_of({name: values[name][0] for name in CONTROLS if name in values}, values)

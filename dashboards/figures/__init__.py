@@ -1,1 +1,1 @@
-"""Figures: tables in, views out."""
+"""Figures: functions from a table to a view. They know no store."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ORDER = ("SLOWER", "UNCLEAR", "NOT COMPARABLE", "FASTER", "SAME")
-"""From what should be read first."""
+"""The order in which verdicts are read."""
 DELTA = 0.03
 """Smallest change that counts, where the table does not say."""
 MOST_BARS = 40
@@ -131,8 +131,8 @@ def _farthest(known: pd.DataFrame) -> str:
         return "no ratio is known"
     row = part.iloc[int(part["ratio"].map(lambda v: abs(math.log(v)) if v > 0 else math.inf).to_numpy().argmax())]
     among = f", the farthest of {plural(len(part), 'cell')}{' that changed' if len(decided) else ''}"
-    said = f"{row['cell']} took {theme.amount(float(row['ratio']))}× the time ({str(row['verdict']).lower()})"
-    return said + (among if len(part) > 1 else "")
+    sentence = f"{row['cell']} took {theme.amount(float(row['ratio']))}× the time ({str(row['verdict']).lower()})"
+    return sentence + (among if len(part) > 1 else "")
 
 
 def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str) -> View | None:
@@ -223,11 +223,11 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     )
 
 
-def pairs_of_sides(found: Sequence[Line]) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
+def pairs_of_sides(lines: Sequence[Line]) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
     """Series of one panel (``lines``) whose cells may be compared, each with the first of
     its kind: (name, base, name, new)."""
-    made = []
-    keyed = [(one, set(one.cells["comparability_key"].dropna().unique())) for one in found]
+    pairs = []
+    keyed = [(line, set(line.cells["comparability_key"].dropna().unique())) for line in lines]
     taken: set[int] = set()
     for i, (base, known) in enumerate(keyed):
         if i in taken:
@@ -236,8 +236,8 @@ def pairs_of_sides(found: Sequence[Line]) -> list[tuple[str, pd.DataFrame, str, 
             if j not in taken and known & keys:
                 taken.add(j)
                 a, b = series.apart(base, other)
-                made.append((a, base.cells, b, other.cells))
-    return made
+                pairs.append((a, base.cells, b, other.cells))
+    return pairs
 
 
 def factor(base: pd.DataFrame, new: pd.DataFrame) -> float | None:
@@ -374,14 +374,14 @@ def _points(part: pd.DataFrame, at: Sequence[Any], word: str, across: bool) -> d
 
 
 def _band(delta: float, axis: str) -> list[dict[str, Any]]:
-    """±delta, as far up as down on a logarithmic axis, and the line at 1."""
+    """Shapes: the band from 1 / (1 + delta) to 1 + delta, and the line at 1."""
     low, high = 1 / (1 + delta), 1 + delta
     ends = {"x0": low, "x1": high, "y0": 0, "y1": 1} if axis == "x" else {"y0": low, "y1": high, "x0": 0, "x1": 1}
-    one = {"x0": 1, "x1": 1, "y0": 0, "y1": 1} if axis == "x" else {"y0": 1, "y1": 1, "x0": 0, "x1": 1}
+    unity = {"x0": 1, "x1": 1, "y0": 0, "y1": 1} if axis == "x" else {"y0": 1, "y1": 1, "x0": 0, "x1": 1}
     frame = {"xref": "x", "yref": "paper"} if axis == "x" else {"xref": "paper", "yref": "y"}
     return [
         {"type": "rect", **frame, **ends, "fillcolor": theme.faint(theme.GREY), "line": {"width": 0}, "layer": "below"},
-        {"type": "line", **frame, **one, "line": {"width": 1, "color": theme.GREY}, "layer": "below"},
+        {"type": "line", **frame, **unity, "line": {"width": 1, "color": theme.GREY}, "layer": "below"},
     ]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 QUANTITIES = ("auto", "time", "algbw", "busbw")
-"""What the curves can show: ``auto`` is what the benchmark prints."""
+"""Quantities that curves can show; ``auto`` is the one that the benchmark prints."""
 _BANDWIDTH = {"algbw": ("algbw_gbps", "algorithm bandwidth"), "busbw": ("busbw_gbps", "bus bandwidth")}
 
 
@@ -24,7 +24,7 @@ def curves(
     name: str = "",
     quantity: str = "auto",
     bound: pd.DataFrame | None = None,
-    found: Sequence[Line] | None = None,
+    lines: Sequence[Line] | None = None,
 ) -> View:
     """Median line, quartile band and p99 of each series over message size.
 
@@ -33,18 +33,18 @@ def curves(
         name: what the panel is called; the benchmark when empty.
         quantity: one of :data:`QUANTITIES`. A rate has no quartiles of its own: its band is the range over launches.
         bound: lower bound of the time, columns ``size_bytes`` and ``lower_us``; drawn where times are.
-        found: the series of the rows, where they are known.
+        lines: the series of the rows, where they are known.
 
     Raises ValueError on an unknown quantity.
     """
     if quantity not in QUANTITIES:
         raise ValueError(f"unknown quantity {quantity!r}: valid: {', '.join(QUANTITIES)}")
     name = name or str(rows["benchmark"].iloc[0])
-    found = series.lines(rows) if found is None else found
+    lines = series.lines(rows) if lines is None else lines
     unit = str(rows["unit"].iloc[0])
     timed = quantity == "time" or (quantity == "auto" and unit == "us")
     if not _sized(rows):
-        return _sizeless(rows, found, name, timed, unit)
+        return _sizeless(rows, lines, name, timed, unit)
     column, title = ("median_us", "time (µs)") if timed else ("value", f"{rows['metric'].iloc[0]} ({_spoken(unit)})")
     if quantity in _BANDWIDTH:
         column, what = _BANDWIDTH[quantity]
@@ -52,8 +52,8 @@ def curves(
     sizes = series.sizes(rows)
     places = theme.sizes_on_axis(sizes)
     data: list[dict[str, Any]] = []
-    for index, one in enumerate(found):
-        data += _line(one, index, column, timed, places, len(found) > 1)
+    for index, line in enumerate(lines):
+        data += _line(line, index, column, timed, places, len(lines) > 1)
     if timed and bound is not None and len(bound):
         data.append(_bound(bound, places))
     spec = {
@@ -67,11 +67,11 @@ def curves(
     unit_text = "µs" if timed else "GB/s" if quantity in _BANDWIDTH else _spoken(unit)
     return View(
         "curves",
-        _finding(name, found, column, timed, unit_text),
+        _finding(name, lines, column, timed, unit_text),
         series.caption(rows),
         spec,
-        notes=_notes(found, timed, column == "value"),
-        **_table(found, column, timed, unit_text),
+        notes=_notes(lines, timed, column == "value"),
+        **_table(lines, column, timed, unit_text),
     )
 
 
@@ -112,10 +112,10 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
         times = median[median["size_bytes"] == size].set_index(over)["median_us"]
         if low in times.index and high in times.index and times[low]:
             growth[size] = float(times[high] / times[low])
-    said = ", ".join(
+    growths = ", ".join(
         f"{theme.amount(g)}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:])
     )
-    title = f"{name}: from {low} to {high} {what} the time grows {said}" if said else f"{name}: time over {what}"
+    title = f"{name}: from {low} to {high} {what} the time grows {growths}" if growths else f"{name}: time over {what}"
     axes = {
         "xaxis": theme.count_axis(counts, what),
         "yaxis": theme.value_axis("time (µs)", values=theme.drawn(data)),
@@ -149,16 +149,16 @@ def spread(values: Sequence[int], most: int) -> list[int]:
 
 
 def _line(
-    one: Line, index: int, column: str, timed: bool, places: dict[int, float], several: bool
+    line: Line, index: int, column: str, timed: bool, places: dict[int, float], several: bool
 ) -> list[dict[str, Any]]:
-    over = one.over[one.over["size_bytes"].notna()]
+    over = line.over[line.over["size_bytes"].notna()]
     x = [places[int(s)] for s in over["size_bytes"]]
-    label = theme.label(one.label) or "median"
+    label = theme.label(line.label) or "median"
     group = {"legendgroup": f"s{index}"}
     colour = theme.colour(index)
     low, high = ("p25_us", "p75_us") if timed else ("value_low", "value_high")
     unit = "µs" if timed else "%{yaxis.title.text}"
-    made: list[dict[str, Any]] = []
+    traces: list[dict[str, Any]] = []
     if timed or column == "value":
         band = [
             (a, b, c)
@@ -166,7 +166,7 @@ def _line(
             if b is not None and c is not None
         ]
         if band:
-            made.append(
+            traces.append(
                 {
                     "type": "scatter",
                     "mode": "lines",
@@ -184,7 +184,7 @@ def _line(
     if timed:
         tail = [(a, b) for a, b in zip(x, theme.numbers(over["p99_us"]), strict=True) if b is not None]
         if tail:
-            made.append(
+            traces.append(
                 {
                     "type": "scatter",
                     "mode": "lines",
@@ -198,7 +198,7 @@ def _line(
                     "hovertemplate": "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>",
                 }
             )
-    made.append(
+    traces.append(
         theme.series(
             index,
             label,
@@ -210,7 +210,7 @@ def _line(
             **group,
         )
     )
-    return made
+    return traces
 
 
 def _bound(bound: pd.DataFrame, places: dict[int, float]) -> dict[str, Any]:
@@ -227,12 +227,12 @@ def _bound(bound: pd.DataFrame, places: dict[int, float]) -> dict[str, Any]:
     }
 
 
-def _sizeless(rows: pd.DataFrame, found: Sequence[Line], name: str, timed: bool, unit: str) -> View:
+def _sizeless(rows: pd.DataFrame, lines: Sequence[Line], name: str, timed: bool, unit: str) -> View:
     """Barriers and start-up have no size: a point a series, with quartiles."""
     column = "median_us" if timed else "value"
     data = []
-    for index, one in enumerate(found):
-        at = one.over.iloc[0]
+    for index, line in enumerate(lines):
+        at = line.over.iloc[0]
         middle = theme.finite(at[column])
         low, high = (theme.finite(at[c]) for c in (("p25_us", "p75_us") if timed else ("value_low", "value_high")))
         bar: dict[str, Any] = {}
@@ -244,31 +244,31 @@ def _sizeless(rows: pd.DataFrame, found: Sequence[Line], name: str, timed: bool,
                 "type": "scatter",
                 "mode": "markers",
                 "x": [middle],
-                "y": [theme.label(one.label or name)],
+                "y": [theme.label(line.label or name)],
                 "marker": {**theme.marker(index), "size": 10},
-                "name": theme.label(one.label or name),
+                "name": theme.label(line.label or name),
                 **bar,
                 "hovertemplate": "%{x:.4g} " + _spoken(unit) + "<extra>%{y}</extra>",
             }
         )
     axis = theme.value_axis("time (µs)" if timed else _spoken(unit), log=False)
     layout = theme.layout(
-        xaxis=axis, yaxis={"type": "category", "autorange": "reversed"}, showlegend=False, height=110 + 34 * len(found)
+        xaxis=axis, yaxis={"type": "category", "autorange": "reversed"}, showlegend=False, height=110 + 34 * len(lines)
     )
     unit_text = "µs" if timed else _spoken(unit)
     return View(
         "curves",
-        _finding(name, found, column, timed, unit_text),
+        _finding(name, lines, column, timed, unit_text),
         series.caption(rows),
         {"data": data, "layout": layout},
-        notes=_notes(found, timed),
-        **_table(found, column, timed, unit_text),
+        notes=_notes(lines, timed),
+        **_table(lines, column, timed, unit_text),
     )
 
 
-def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: str) -> str:
-    if len(found) == 1:
-        over = found[0].over[found[0].over[column].notna()]
+def _finding(name: str, lines: Sequence[Line], column: str, timed: bool, unit: str) -> str:
+    if len(lines) == 1:
+        over = lines[0].over[lines[0].over[column].notna()]
         if not len(over):
             return f"{name}: nothing was timed"
         first, last = over.iloc[0], over.iloc[-1]
@@ -281,20 +281,23 @@ def _finding(name: str, found: Sequence[Line], column: str, timed: bool, unit: s
             )
         top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
         return f"{name}: up to {theme.amount(top[column])} {unit}, at {size_text(top['size_bytes'])}"
-    best, wide = _best(found, column, timed)
+    best, wide = _best(lines, column, timed)
     if not best:
-        return f"{name}: {len(found)} series without a size in common"
+        return f"{name}: {len(lines)} series without a size in common"
     total, leader = sum(best.values()), max(best, key=lambda label: best[label])
     where = f"at {best[leader]} of {total} sizes" if best[leader] < total else "at every size"
     text = f"{name}: {'shortest times' if timed else 'highest rates'} with {leader}, {where}"
     return text + (f"; up to {theme.amount(wide[0])}× apart at {size_text(wide[1])}" if wide[0] > 1.005 else "")
 
 
-def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
-    """How often each label is best among the sizes that most of them have, and the widest ratio with its size."""
+def _best(lines: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
+    """The number of sizes at which each label is best, and the widest ratio with its size; of sizes that most have."""
     sides = [
-        (one.label, {None if theme.absent(s) else int(s): v for s, v in _pairs(one, column) if v is not None and v > 0})
-        for one in found
+        (
+            line.label,
+            {None if theme.absent(s) else int(s): v for s, v in _pairs(line, column) if v is not None and v > 0},
+        )
+        for line in lines
     ]
     count = Counter(size for _, side in sides for size in side)
     most = max(count.values(), default=0)
@@ -313,17 +316,17 @@ def _best(found: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, in
     return best, wide
 
 
-def _pairs(one: Line, column: str) -> Iterator[tuple[Any, float | None]]:
-    return zip(one.over["size_bytes"], theme.numbers(one.over[column]), strict=True)
+def _pairs(line: Line, column: str) -> Iterator[tuple[Any, float | None]]:
+    return zip(line.over["size_bytes"], theme.numbers(line.over[column]), strict=True)
 
 
-def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
+def _notes(lines: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
     notes = [
         "Line: median over launches of each launch's median; band: quartiles; dotted: p99."
         if timed
         else "Line: median over launches" + ("; band: range over launches." if banded else ".")
     ]
-    limited = [one.label for one in found if one.over["limited"].fillna(False).astype(bool).any()]
+    limited = [line.label for line in lines if line.over["limited"].fillna(False).astype(bool).any()]
     if limited:
         who = f" ({listed(limited)})" if all(limited) else ""
         notes.append(
@@ -333,7 +336,7 @@ def _notes(found: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str
     return tuple(notes)
 
 
-def _table(found: Sequence[Line], column: str, timed: bool, unit: str) -> dict[str, Any]:
+def _table(lines: Sequence[Line], column: str, timed: bool, unit: str) -> dict[str, Any]:
     if timed:
         names: tuple[tuple[str, str], ...] = (
             ("median µs", "median_us"),
@@ -344,15 +347,15 @@ def _table(found: Sequence[Line], column: str, timed: bool, unit: str) -> dict[s
     else:
         names = ((f"median {unit}", column),)
         names += (("lowest launch", "value_low"), ("highest launch", "value_high")) if column == "value" else ()
-    several = len(found) > 1
+    several = len(lines) > 1
     rows = [
         [
-            *((one.label,) if several else ()),
+            *((line.label,) if several else ()),
             size_text(getattr(r, "size_bytes")),  # noqa: B009
             *(theme.finite(getattr(r, c)) for _, c in names),
             int(r.launches),
         ]
-        for one in found
-        for r in records(one.over)
+        for line in lines
+        for r in records(line.over)
     ]
     return table((*(("series",) if several else ()), "size", *(n for n, _ in names), "launches"), rows)

@@ -1,4 +1,4 @@
-"""How near the times are to what no algorithm of messages can beat: tables in, a view out."""
+"""Times over their lower bound, which no algorithm of messages can beat."""
 
 from __future__ import annotations
 
@@ -8,83 +8,30 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Line
 from omb_py.dashboards.base.view import View, table
-from omb_py.dashboards.figures.stored_fits import MESSAGES, rows_of
-from omb_py.results.analysis.cost_model import OFFLOAD, message_of
-from omb_py.results.analysis.lower_bounds import lower_bound_us
-from omb_py.results.analysis.series import WHO
+from omb_py.results.analysis.cost_model import OFFLOAD
 from omb_py.results.formats.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def bounds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Lower bounds of the collectives: ``benchmark``, ``ranks``, ``size_bytes``, ``lower_us``.
-
-    Args:
-        frame: prepared cells, with :data:`ALSO`; messages between two ranks are those of `latency` among them.
-
-    Of several libraries that of the fastest messages counts, so that all of them can be held against one line.
-    """
-    import pandas as pd
-
-    messages = rows_of(frame[frame["benchmark"] == MESSAGES])
-    found: dict[tuple[str, int, int], float] = {}
-    if messages:
-        names = ["benchmark", *WHO, "device", "buffer", "ranks", "size_bytes", "bytes_total", "bw_formula"]
-        known: dict[tuple[Any, ...], Any] = {}
-        rows: list[tuple[dict[str, Any], tuple[Any, ...]]] = []
-        for row in rows_of(frame[frame["metric"] == "latency"].drop_duplicates(names)):
-            who = tuple(row[name] for name in (*WHO, "device", "buffer"))
-            if who not in known:
-                known[who] = message_of(row, messages)
-            if row["benchmark"] != MESSAGES:
-                rows.append((row, who))
-        for row, (*_, device, buffer) in rows:
-            at = (row["benchmark"], int(row["ranks"]), int(row["size_bytes"] or 0))
-            for (*_, where, held), message in known.items():
-                # at every size of all of them, whoever measured it: the line would leap where one library stops
-                if message is None or (where, held) != (device, buffer):
-                    continue
-                lower = lower_bound_us(
-                    row["bw_formula"],
-                    row["benchmark"],
-                    row["bytes_total"] or 0,
-                    row["ranks"] or 1,
-                    message.alpha_us,
-                    message.beta_us,
-                )
-                if lower is not None:
-                    found[at] = min(lower, found.get(at, lower))
-    made = [(*at, lower) for at, lower in found.items()]
-    return pd.DataFrame(made, columns=["benchmark", "ranks", "size_bytes", "lower_us"])
-
-
-def of_panel(bound: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame | None:
-    """The lower bounds of one panel; None where its cells have several numbers of ranks, or no bound is known."""
-    if not len(bound) or rows["ranks"].nunique() != 1:
-        return None
-    mine = bound[(bound["benchmark"] == rows["benchmark"].iloc[0]) & (bound["ranks"] == rows["ranks"].iloc[0])]
-    return mine if len(mine) else None
-
-
-def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, found: Sequence[Line]) -> View | None:
+def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, lines: Sequence[Line]) -> View | None:
     """Measured time over its lower bound, a line a series; None where no size has a bound.
 
     Args:
         rows: cells of one panel with one number of ranks.
         bound: ``size_bytes``, ``lower_us``.
         name: what the panel is called.
-        found: its series.
+        lines: its series.
     """
     lower = {int(size): float(us) for size, us in zip(bound["size_bytes"], bound["lower_us"], strict=True) if us > 0}
     drawn: list[tuple[str, list[tuple[int, float, float]]]] = []
-    for one in found:
-        over = one.over[one.over["size_bytes"].fillna(0) > 0]
+    for line in lines:
+        over = line.over[line.over["size_bytes"].fillna(0) > 0]
         pairs = [(int(s), float(t)) for s, t in zip(over["size_bytes"], over["median_us"], strict=True) if t and t > 0]
         points = [(size, time, time / lower[size]) for size, time in pairs if size in lower]
         if points:
-            drawn.append((one.label or "measured", points))
+            drawn.append((line.label or "measured", points))
     if not drawn:
         return None
     sizes = sorted({size for _, points in drawn for size, _, _ in points})

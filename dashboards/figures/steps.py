@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FAMILY = "workload"
 """The ``family`` of their rows."""
 COLUMNS = ("family", "launch_id", "parameters", "metrics", "ranks", "nodes", "backend", "library", "binding", "device")
-"""Of the store, that :func:`layouts` needs."""
+"""Columns of the store that :func:`layouts` needs."""
 _SIDE = ("ranks", "nodes", "backend", "library", "binding", "device")
 _TIMES = ("compute_us", "exposed_us", "serial_us", "flight_us")
 MOST = 24
@@ -44,18 +44,18 @@ def tidy(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a cell that has its times: ``workload``, ``compute_us`` and so on as columns; ``at``: its index."""
     import pandas as pd
 
-    found = []
+    cells = []
     for at, row in zip(rows.index, records(rows), strict=True):
         metrics, parameters = dict(row.metrics or {}), dict(row.parameters or {})
         if row.family == FAMILY and "workload" in parameters and all(name in metrics for name in _TIMES):
             side = {name: getattr(row, name) for name in (*_SIDE, "launch_id")}
             times = {name: metrics[name] for name in _TIMES}
-            found.append({"at": at, "workload": parameters["workload"], **side, **times})
-    return pd.DataFrame(found, columns=["at", "workload", *_SIDE, "launch_id", *_TIMES])
+            cells.append({"at": at, "workload": parameters["workload"], **side, **times})
+    return pd.DataFrame(cells, columns=["at", "workload", *_SIDE, "launch_id", *_TIMES])
 
 
 def by_layout(steps: pd.DataFrame, name: str) -> View:
-    """What each workload's step takes: computing, then what shows of its communication; and its calls by themselves.
+    """The step time of each workload: computing, then exposed communication; and the time of its calls alone.
 
     Args:
         steps: as :func:`tidy` makes them, of one side; medians over launches are drawn.
@@ -140,8 +140,8 @@ _DRAWN = {"step_us": "step", "compute_us": "computing", "serial_us": "calls one 
 
 def _names(texts: Iterable[str]) -> list[str]:
     """Texts for the axis, each of its own also where the middles of long ones made the difference."""
-    made: list[str] = []
+    names: list[str] = []
     for text in texts:
         name = theme.label(text, 60)
-        made.append(f"{name} ({len(made) + 1})" if name in made else name)
-    return made
+        names.append(f"{name} ({len(names) + 1})" if name in names else name)
+    return names

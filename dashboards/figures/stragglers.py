@@ -1,4 +1,4 @@
-"""Which rank is late, and how late: a table in, a view out."""
+"""Late ranks: which rank is the slowest, and by how much."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def stragglers(rows: pd.DataFrame) -> View | None:
-    """How often each rank was the slowest, and by rank and size how far its mean lies over the median of the ranks.
+    """The share of calls in which each rank was the slowest, and its mean over the median rank at each size.
 
     Args:
         rows: cells of one benchmark with one number of ranks, with ``slowest_rank_share``, ``rank_mean_us`` (lists by

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import View, plural, table
-from omb_py.dashboards.figures import curves, others, stragglers
+from omb_py.dashboards.figures import curves, stragglers
+from omb_py.dashboards.figures.environment import environment
 from omb_py.dashboards.report.html_page import Section, document
 from omb_py.results.accept.judge import Verdict
 from omb_py.results.accept.report import HEADS, Verdicts, document_of, headline, launch_text, margin, number, row
@@ -245,7 +246,7 @@ def _configuration(found: Verdicts, store: Path) -> list[View]:
             **table(("fact", "value"), facts),
         )
     ]
-    return [*made, others.environment(sides)] if len(sides) > 1 else made
+    return [*made, environment(sides)] if len(sides) > 1 else made
 
 
 def _rows(found: Verdicts, store: Path) -> pd.DataFrame:

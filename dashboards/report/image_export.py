@@ -38,14 +38,14 @@ _FLAGS = tuple(
 def browser() -> str:
     """The path of a browser that can print a page. Raises EnvironmentProblem that says what to install."""
     named = os.environ.get(VARIABLE)
-    found = shutil.which(named) if named else next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    executable = next((path for name in ((named,) if named else BROWSERS) if (path := shutil.which(name))), None)
+    if executable is None:
         why = f"{VARIABLE}={named} is no program" if named else "no Chromium or Chrome is on the PATH"
         raise EnvironmentProblem(
             f"a picture is drawn by a browser, and {why}: apt-get install chromium, or set {VARIABLE}; "
             "-G tty needs none"
         )
-    return found
+    return executable
 
 
 def save(view: View, path: Path) -> None:
@@ -75,8 +75,8 @@ def save(view: View, path: Path) -> None:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EnvironmentProblem(f"{program} drew nothing: {error}") from error
         if not drawn.is_file() or not drawn.stat().st_size:
-            said = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-            raise EnvironmentProblem(f"{program} drew nothing: {said}")
+            reason = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+            raise EnvironmentProblem(f"{program} drew nothing: {reason}")
         try:
             shutil.move(drawn, path)
         except OSError as error:
@@ -93,5 +93,5 @@ def views_of(rows: Sequence[Mapping[str, Any]]) -> list[View]:
     nullable: Mapping[str, str] = {"int32": "Int32", "int64": "Int64", "bool": "boolean", "float64": "float64"}
     kinds = {c.name: nullable[c.kind] for c in COLUMNS if c.kind in nullable and c.name in frame}
     frame = series.prepared(frame.astype(kinds))
-    made = [curves.curves(part, name) for name, part in series.panels(frame)]
-    return [view for view in made if view.spec is not None]
+    views = [curves.curves(part, name) for name, part in series.panels(frame)]
+    return [view for view in views if view.spec is not None]

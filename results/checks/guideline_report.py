@@ -147,7 +147,7 @@ def _interval(one: Judged) -> str:
 
 
 def records(report: Report) -> list[dict[str, Any]]:
-    """A row a cell, as :func:`omb_py.dashboards.figures.others.guidelines` draws them."""
+    """A row a cell, as :func:`omb_py.dashboards.figures.guidelines.guidelines` draws them."""
     return [
         {
             "guideline": one.pair.text,

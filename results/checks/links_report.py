@@ -71,7 +71,7 @@ def as_dict(found: Found) -> dict[str, Any]:
 
 
 def matrix(found: Found) -> pd.DataFrame:
-    """For :func:`omb_py.dashboards.figures.others.pairs`: ``source``, ``target``, ``value`` in MB/s, ``unit``.
+    """For :func:`omb_py.dashboards.figures.pair_matrix.pairs`: ``source``, ``target``, ``value`` in MB/s, ``unit``.
 
     Directions that were not measured are left out.
     """

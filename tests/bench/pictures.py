@@ -27,7 +27,7 @@ from omb_py.dashboards.base.selection import parse
 from omb_py.dashboards.base.theme import THEMES
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import VIEWS
+from omb_py.dashboards.explorer.state import choices
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from tests.support.browser import DRAW, OVERLAPS, chromium, errors, resize
@@ -124,7 +124,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--query", default="?benchmark=allreduce", help="what the explorer shows")
     parser.add_argument("--height", type=int, default=REPORT_HEIGHT, help="of the report's pictures, in pixels")
     parser.add_argument("--every", action="store_true", help="every view, light and dark")
-    parser.add_argument("--views", nargs="+", default=VIEWS, help="with --every: only these of the explorer")
+    parser.add_argument(
+        "--views", nargs="+", default=choices()["view"], help="with --every: only these of the explorer"
+    )
     parser.add_argument("filters", nargs="*", help="COLUMN=VALUE, of the report")
     args = parser.parse_args(words)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

@@ -139,7 +139,12 @@ def verdict_table() -> pd.DataFrame:
 def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.DataFrame) -> list[Any]:
     """One view of each kind, from cells whose names are markup."""
     from omb_py.dashboards.base import series
-    from omb_py.dashboards.figures import comparison, curves, distributions, others, roofline, steps
+    from omb_py.dashboards.figures import comparison, curves, distributions, roofline, steps
+    from omb_py.dashboards.figures.environment import environment
+    from omb_py.dashboards.figures.guidelines import guidelines
+    from omb_py.dashboards.figures.history import history
+    from omb_py.dashboards.figures.model import model
+    from omb_py.dashboards.figures.pair_matrix import pairs
     from omb_py.dashboards.figures.stragglers import stragglers
 
     rows = series.prepared(
@@ -180,11 +185,11 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
             "allreduce",
         ),
         roofline.roofline(one, pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]}), "x", series.lines(one)),
-        others.history(eight.assign(level_us=1.0), "allreduce 8 B"),
-        others.model(eight.assign(size_bytes=8, lower_us=0.4), segments, "allreduce"),
-        others.pairs(links),
-        others.guidelines(found),
-        others.environment({"A": {"x": 1}, "B": {"x": 2}}),
+        history(eight.assign(level_us=1.0), "allreduce 8 B"),
+        model(eight.assign(size_bytes=8, lower_us=0.4), segments, "allreduce"),
+        pairs(links),
+        guidelines(found),
+        environment({"A": {"x": 1}, "B": {"x": 2}}),
         *(view for view, _ in steps.layouts(step_cells)),
     ]
     assert all(view is not None for view in made)

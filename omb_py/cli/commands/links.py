@@ -193,10 +193,10 @@ def _request(given: dict[str, Any]) -> Request:
 
 
 def _html(found: Any, document: Any) -> str:
-    from omb_py.dashboards.figures.stored_links import view
     from omb_py.dashboards.report.build import Report
     from omb_py.dashboards.report.html_page import page
+    from omb_py.dashboards.views.links import sweep_view
 
     text = ". ".join([document.headline, *document.notes])
-    report = Report("omb-py links", f"run {found.run_id}", [], document.headline, slower=[view(found)])
+    report = Report("omb-py links", f"run {found.run_id}", [], document.headline, slower=[sweep_view(found)])
     return page(replace(report, slower_text=text))

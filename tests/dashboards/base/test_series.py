@@ -20,9 +20,9 @@ def test_medians_taken_together_are_those_of_each_series(cell: Callable[..., dic
     ]
     frame = series.compact(series.prepared(pd.DataFrame(rows)))
     alone, together = series.lines(frame), series.lines(frame)
-    series.take_together(together)
+    series.compute_medians(together)
     assert [len(one.over) for one in together] == [3, 3, 2]
     for one, other in zip(alone, together, strict=True):
         assert "over" not in one.__dict__ and "over" in other.__dict__
         pd.testing.assert_frame_equal(one.over, other.over, check_dtype=False)
-    series.take_together([])
+    series.compute_medians([])

@@ -14,12 +14,14 @@ from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import is_loopback
-from omb_py.dashboards.explorer.state import COUNTS, QUANTITIES, THEMES, VIEWS, State, parse, query
+from omb_py.dashboards.explorer.state import COUNTS, THEMES, State, choices, parse, query
 from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.figures.curves import QUANTITIES
 from omb_py.dashboards.report.build import report
-from tests.dashboards.figures.test_stored_comparisons import compared
 from tests.dashboards.stores import write
+from tests.dashboards.views.test_comparisons import compared
 
+VIEWS = choices()["view"]
 CHOSEN = st.dictionaries(
     st.sampled_from(FILTERS), st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3), max_size=3
 )
@@ -231,3 +233,13 @@ def test_more_ranks_on_one_node_are_a_series(tmp_path: Path, frame) -> None:
         f"allreduce, {name}: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB" for name in ("MPICH", "Open MPI")
     ]
     assert [view.kind for view in report(data.store, Selection()).measured].count("scaling") == 2
+
+
+def test_the_spread_of_a_cell_without_samples_is_that_of_its_quartiles(tmp_path: Path, frame) -> None:
+    """An imported cell has none."""
+    data = Data(write(tmp_path / "s", frame.assign(samples_us=None)))
+    (view, *_), note = views(data, State("distribution"))
+    box = view.spec["data"][0]
+    first = frame.sort_values("started_at").iloc[0]
+    assert note == "" and view.kind == "distribution"
+    assert (box["q1"], box["upperfence"]) == ([first["p25_us"]], [first["max_us"]])

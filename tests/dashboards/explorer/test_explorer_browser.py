@@ -16,10 +16,10 @@ import pytest
 from omb_py.cli import main
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
-from omb_py.dashboards.explorer.state import VIEWS
-from tests.dashboards.figures.test_stored_comparisons import compared
-from tests.dashboards.figures.test_stored_links import LINKS, PROMISES
+from omb_py.dashboards.explorer.state import choices
 from tests.dashboards.stores import write
+from tests.dashboards.views.test_comparisons import compared
+from tests.dashboards.views.test_links import LINKS, PROMISES
 from tests.support.browser import OVERLAPS, chromium, errors, missing, resize
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")]
@@ -159,7 +159,7 @@ return [...document.querySelectorAll('#figures .js-plotly-plot')].flatMap((p) =>
 """
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", choices()["view"])
 def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str, view: str) -> None:
     """At both widths and in both themes; no text lies on another, every axis has its unit."""
     resize(browser, 1280)

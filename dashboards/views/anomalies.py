@@ -1,16 +1,20 @@
-"""What is odd in a set of cells: one line each, worst first, with the cell to look at."""
+"""Odd cells: a line for each, the worst first, with a view of the first of each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from omb_py.dashboards.base import series as cells
-from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.view import plural, records
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.view import Shown, View, plural, records
+from omb_py.dashboards.figures import stragglers
 from omb_py.dashboards.figures.distributions import cell_name
+from omb_py.dashboards.views import samples
+from omb_py.dashboards.views.cells import Cells, ignore
 from omb_py.results.formats.units import size_text
+from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +25,10 @@ TAIL = 5.0
 """A p99 of so many medians is named."""
 SMALLER_SLOWER = 1.25
 """A message that takes so many times as long as a larger one is named."""
+MOST_OF_A_LOOK = 2
+"""Findings of one kind that get a view."""
+MOST_RANKED = 64
+"""Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
 
 Look = Literal["", "distribution", "trace", "stragglers"]
 
@@ -47,23 +55,23 @@ def findings(frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each:
             ``hosts``; none when None.
         most_each: how many of each kind are named.
     """
-    made: list[Finding] = []
+    results: list[Finding] = []
     late = iter(()) if ranked is None else _late(ranked)
-    for found in (_wrong(frame), _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
-        named = sorted(found, key=lambda one: one.rank)
-        made += named[:most_each]
+    for kind in (_wrong(frame), _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
+        named = sorted(kind, key=lambda finding: finding.rank)
+        results += named[:most_each]
         if len(named) > most_each:
             more = named[most_each]
-            made.append(
+            results.append(
                 Finding(
                     named[most_each - 1].rank, f"… and {len(named) - most_each} more of this kind", "", more.cells[:0]
                 )
             )
-    return made
+    return results
 
 
 def _where(cell: pd.DataFrame) -> str:
-    return f"{cell_name(cell)} ({cells.common(cell)})"
+    return f"{cell_name(cell)} ({series.common(cell)})"
 
 
 def _wrong(frame: pd.DataFrame) -> Iterator[Finding]:
@@ -86,7 +94,7 @@ def _tails(frame: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _apart(frame: pd.DataFrame) -> Iterator[Finding]:
-    keys = [n for n in (*cells.PANEL, *cells.IDENTITY, "size_bytes") if n in frame]
+    keys = [n for n in (*series.PANEL, *series.IDENTITY, "size_bytes") if n in frame]
     grouped = frame.groupby(keys, dropna=False, observed=True, sort=False)["median_us"]
     ratio = grouped.transform("max") / grouped.transform("min") - 1
     known = frame.assign(_apart=ratio)[ratio > APART]
@@ -105,7 +113,7 @@ def _late(frame: pd.DataFrame) -> Iterator[Finding]:
     import numpy as np
 
     rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
-    keys = [n for n in (*cells.PANEL, "library", "library_version", "binding", "ranks") if n in rows]
+    keys = [n for n in (*series.PANEL, "library", "library_version", "binding", "ranks") if n in rows]
     for _, part in rows.groupby(keys, dropna=False, observed=True):
         lists = [np.asarray(v, dtype=np.float64) for v in part["slowest_rank_share"]]
         lists = [v for v in lists if v.size == lists[0].size]
@@ -117,13 +125,13 @@ def _late(frame: pd.DataFrame) -> Iterator[Finding]:
             text = (
                 f"A late rank: rank {late}{f' on {host}' if host else ''} is the slowest in "
                 f"{100 * share[late]:.0f} % of the calls of "
-                f"{part['benchmark'].iloc[0]} ({cells.common(part)}); an even share is {100 / share.size:.0f} %."
+                f"{part['benchmark'].iloc[0]} ({series.common(part)}); an even share is {100 / share.size:.0f} %."
             )
             yield Finding(3 - share[late] * 1e-3, text, "stragglers", part)
 
 
 def _not_monotone(frame: pd.DataFrame) -> Iterator[Finding]:
-    keys = [n for n in (*cells.PANEL, *cells.IDENTITY) if n in frame]
+    keys = [n for n in (*series.PANEL, *series.IDENTITY) if n in frame]
     timed = frame[(frame["unit"] == "us") & (frame["size_bytes"].fillna(0) > 0)]
     timed = timed.assign(_series=timed.groupby(keys, dropna=False, observed=True, sort=False).ngroup())
     over = timed.groupby(["_series", "size_bytes"])["median_us"].median().reset_index()
@@ -148,14 +156,37 @@ def _limited(frame: pd.DataFrame) -> Iterator[Finding]:
         yield Finding(5.0, text, "", part)
 
 
-def rows_of(cell: pd.DataFrame) -> dict[str, Any]:
-    """Filters for :func:`omb_py.results.load` that read these rows again, with other columns."""
-    first = cell.iloc[0]
-    size = first["size_bytes"]
-    return {
-        "launch_id": list(dict.fromkeys(cell["launch_id"])),
-        "benchmark": first["benchmark"],
-        "comparability_key": list(dict.fromkeys(k if isinstance(k, str) else None for k in cell["comparability_key"])),
-        "binding": first["binding"] if isinstance(first["binding"], str) else None,
-        "size_bytes": None if theme.absent(size) else int(size),
-    }
+def odd_cells(cells: Cells) -> Iterator[Shown]:
+    """A line for each finding, with a view of the cell for the first few of each kind."""
+    drawn: set[tuple[str, str]] = set()
+    kinds: Counter[str] = Counter()
+    for finding in findings(cells.rows, _newest(cells)):
+        view = None
+        if finding.look and kinds[finding.look] < MOST_OF_A_LOOK:
+            kinds[finding.look] += 1
+            view = _DRAW[finding.look](cells, finding.cells)
+        if view is not None and (view.kind, view.title) in drawn:
+            view = None
+        if view is not None:
+            drawn.add((view.kind, view.title))
+        yield Shown(view, finding.cells, finding.text)
+
+
+_DRAW: Mapping[str, Callable[[Cells, Any], View | None]] = {
+    "distribution": samples.distribution_of,
+    "trace": samples.trace_of,
+    "stragglers": lambda cells, cell: stragglers.stragglers(cell),
+}
+
+
+def _newest(cells: Cells) -> pd.DataFrame:
+    """The cells of the newest launches of each benchmark and library, with the lists of their ranks."""
+    keys = ["benchmark", "library", "library_version", "binding", "ranks"]
+    rows = cells.rows
+    launches = rows.drop_duplicates([*keys, "launch_id"]).sort_values("started_at", ascending=False, kind="stable")
+    turn = launches.groupby(keys, observed=True, dropna=False, sort=False).cumcount()
+    newest = launches.assign(_turn=turn).sort_values("_turn", kind="stable")["launch_id"]
+    chosen = list(dict.fromkeys(newest))[:MOST_RANKED]
+    columns = [*series.NEEDED, *samples.RANK_LISTS]
+    listed = series.prepared(load(cells.store, columns=columns, on_skip=ignore, launch_id=chosen))
+    return listed[listed["comparability_key"].isin(rows["comparability_key"].unique())]

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.figures import roofline, stored_fits
+from omb_py.dashboards.figures import roofline
+from omb_py.dashboards.views import fits, lower_bounds
 from omb_py.results.statistics.change_points import LEAST
 
 
@@ -14,7 +15,7 @@ def test_a_step_is_in_the_title_with_what_changed(cell) -> None:
         for n in range(20)
     ]
     frame = series.prepared(pd.DataFrame(rows))
-    ((view, shown),) = stored_fits.histories(frame, lambda launch: {}, 6)
+    ((view, shown, *_),) = fits.histories(frame, lambda launch: {}, 6)
     assert "50.0 % slower from 2026-11-20 20:00 UTC on (library: MPICH 5.0.2 → MPICH 5.0.3)" in view.title
     assert view.spec["data"][0]["y"] == pytest.approx([2.0] * 10 + [3.0] * 10, rel=1e-3)
     assert view.spec["data"][1]["y"] == pytest.approx([2.0] * 10 + [3.0] * 10, rel=1e-3)
@@ -25,8 +26,8 @@ def test_a_step_is_in_the_title_with_what_changed(cell) -> None:
 
 def test_few_launches_and_one_quiet_day_are_no_history(cell) -> None:
     frame = series.prepared(pd.DataFrame([cell(2.0, n) for n in range(LEAST)]))
-    assert stored_fits.histories(frame.iloc[:-1], lambda launch: {}, 6) == []
-    assert stored_fits.histories(frame, lambda launch: {}, 6) == []
+    assert fits.histories(frame.iloc[:-1], lambda launch: {}, 6) == []
+    assert fits.histories(frame, lambda launch: {}, 6) == []
 
 
 def linear(cell, benchmark: str, alpha: float, beta: float, **more) -> list[dict]:
@@ -54,12 +55,12 @@ def bounded(cell) -> pd.DataFrame:
 
 def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
     frame = series.prepared(bounded)
-    found = roofline.bounds(frame)
+    found = lower_bounds.bounds(frame)
     assert set(found["benchmark"]) == {"allreduce"} and set(found["ranks"]) == {4}
     small = found[found["size_bytes"] == 8]["lower_us"].iloc[0]
     assert small == pytest.approx(2 * frame[frame["benchmark"] == "latency"]["median_us"].min(), rel=1e-3)
     panel = frame[frame["benchmark"] == "allreduce"]
-    view = roofline.roofline(panel, roofline.of_panel(found, panel), "allreduce", series.lines(panel))
+    view = roofline.roofline(panel, lower_bounds.of_panel(found, panel), "allreduce", series.lines(panel))
     measured = panel.groupby("size_bytes")["median_us"].median()
     lower = found.set_index("size_bytes")["lower_us"]
     assert view.spec["data"][0]["y"] == pytest.approx([measured[s] / lower[s] for s in measured.index])
@@ -69,14 +70,14 @@ def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
 
 def test_without_messages_there_is_no_bound(bounded: pd.DataFrame) -> None:
     frame = series.prepared(bounded[bounded["benchmark"] == "allreduce"])
-    found = roofline.bounds(frame)
-    assert len(found) == 0 and roofline.of_panel(found, frame) is None
+    found = lower_bounds.bounds(frame)
+    assert len(found) == 0 and lower_bounds.of_panel(found, frame) is None
 
 
 def test_the_fit_is_that_of_omb_py_model(bounded: pd.DataFrame) -> None:
-    made = stored_fits.fits(series.prepared(bounded), 2)
-    assert [view.title.split(" · ")[0] for view, _ in made] == ["allreduce", "latency"]
-    view, rows = made[0]
+    made = fits.fits(series.prepared(bounded), 2)
+    assert [view.title.split(" · ")[0] for view, *_ in made] == ["allreduce", "latency"]
+    view, rows, *_ = made[0]
     assert set(rows["benchmark"]) == {"allreduce"}
     line = view.spec["data"][1]
     assert line["y"] == pytest.approx([4 + 0.003 * x for x in line["x"]], rel=0.02)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.view import records
+from omb_py.dashboards.base.view import View, records
 from omb_py.results.formats.repro_command import COLUMNS, measuring
 
 if TYPE_CHECKING:
@@ -31,18 +31,22 @@ class Commands:
         self._known: dict[str, str] = {}
 
     def of(self, rows: pd.DataFrame) -> tuple[str, ...]:
-        """What to type for these rows, a line a run, with the library as a comment; at most :data:`MOST`."""
-        made: dict[str, None] = {}
+        """Command lines that measure these rows again, one a run, its library as a comment; at most :data:`MOST`."""
+        lines: dict[str, None] = {}
         runs = rows[list(_TOLD)].drop_duplicates("run_id")
         # of each library one before a second of any
         others = runs.duplicated(["library", "library_version"])
         for row in records(runs.iloc[others.to_numpy().argsort(kind="stable")[:LOOKED_AT]]):
             text = self._of_run(str(row.run_id), str(row.launch_id)) or _measuring(rows[rows["run_id"] == row.run_id])
             name = " ".join(w for w in (_word(row.library), _word(row.library_version)) if w)
-            made[f"{text}  # {name}" if name else text] = None
-            if len(made) == MOST:
+            lines[f"{text}  # {name}" if name else text] = None
+            if len(lines) == MOST:
                 break
-        return tuple(made)
+        return tuple(lines)
+
+    def on(self, view: View, rows: pd.DataFrame | None) -> View:
+        """The view with the commands of its rows, where it has none of its own and its rows are known."""
+        return view if view.commands or rows is None else view.with_commands(self.of(rows))
 
     def _of_run(self, run: str, launch: str) -> str:
         if run not in self._known:
@@ -50,8 +54,8 @@ class Commands:
         return self._known[run]
 
     def _recorded(self, launch: str) -> str:
-        found = self._provenance(launch)
-        run = found.get("run")
+        record = self._provenance(launch)
+        run = record.get("run")
         tool = run.get("tool") if isinstance(run, Mapping) else None
         words = tool.get("command_line") if isinstance(tool, Mapping) else None
         return recorded(words) if isinstance(words, list) else ""

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from omb_py.dashboards.base.selection import Selection, parse
-from omb_py.dashboards.figures import comparison, stored_comparisons
+from omb_py.dashboards.figures import comparison
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
+from omb_py.dashboards.views import comparisons
 from omb_py.results.compare.false_alarm_rate import keep
 from omb_py.results.compare.judge import Rules
 from omb_py.results.compare.report import AA, Report, headline, report_of
@@ -30,7 +31,7 @@ def store(tmp_path: Path, frame) -> Path:
 
 def test_the_board_holds_what_compare_said(store: Path) -> None:
     said = compared(store)
-    (one,) = stored_comparisons.comparisons(store)
+    (one,) = comparisons.comparisons(store)
     assert comparison.headline(one.verdicts) == headline(said)
     by_cell = one.verdicts.set_index("cell")
     for cell, answers in zip(said.matched.cells, said.judged, strict=True):
@@ -67,7 +68,7 @@ def test_a_tail_that_decides_is_shown_as_such() -> None:
     tail = {**median, "verdict": "SLOWER", "ratio": 8.0, "statistic": "p99", "detectable": 1.2}
     cell = {"benchmark": "bw", "size_bytes": 8, "verdict": "SLOWER", "median": median, "tail": tail}
     other = {"benchmark": "bw", "size_bytes": 16, "verdict": "NOT COMPARABLE", "differing": ["ranks"]}
-    made = stored_comparisons.verdict_table({"cells": [cell, other]})
+    made = comparisons.verdict_table({"cells": [cell, other]})
     assert list(made["cell"]) == ["bw 8 B, p99", "bw 16 B"]
     assert made["ratio"].iloc[0] == 8.0 and made["detectable"].iloc[0] == pytest.approx(0.2)
     assert len(comparison.board(made).spec["data"]) == 1

@@ -1,0 +1,141 @@
+"""The cells of a store that views are drawn from: one object, given to every function of the registry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.series import Line
+from omb_py.dashboards.views import fits, lower_bounds
+from omb_py.results.checks.guidelines import FAMILY as GUIDELINES
+from omb_py.results.checks.pair_sweeps import MARKS
+from omb_py.results.store.paths import OnSkip
+from omb_py.results.store.read import load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (*series.NEEDED, *fits.ALSO)
+"""Columns of the store that the views of a whole store need."""
+_SWEEP_MARKS = [re.compile(rf"(?:^|, ){mark}=") for mark in MARKS]
+
+
+class Panel:
+    """Cells that belong on one axis."""
+
+    def __init__(self, name: str, rows: pd.DataFrame) -> None:
+        """Name the rows of one panel (:func:`omb_py.dashboards.base.series.panels`)."""
+        self.name = name
+        self.rows = rows
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The series of the panel."""
+        return series.lines(self.rows)
+
+    @property
+    def family(self) -> str:
+        """The family of its benchmark."""
+        return str(self.rows["family"].iloc[0])
+
+
+class SecondSelection(NamedTuple):
+    """Cells to put beside the others."""
+
+    rows: pd.DataFrame
+    names: tuple[str, str]
+    """Names of the first and the second selection."""
+
+
+@dataclass
+class Cells:
+    """The cells of a store that a reader has selected."""
+
+    store: Path
+    rows: pd.DataFrame
+    """Prepared cells (:func:`omb_py.dashboards.base.series.prepared`) with :data:`COLUMNS`, without the two below."""
+    guidelines: pd.DataFrame
+    """Cells that ``omb-py guidelines`` measured."""
+    links: pd.DataFrame
+    """Cells that ``omb-py links`` measured; prepared."""
+    provenance: Callable[[str], Mapping[str, Any]]
+    """Launch → its provenance record."""
+    whole: bool = False
+    """True where nothing of the store is left out."""
+    on_skip: OnSkip | None = None
+    """Called with the path and the reason for each file that cannot be read."""
+
+    def panels(self) -> Iterable[Panel]:
+        """The rows split into panels."""
+        return self._panels
+
+    @cached_property
+    def _panels(self) -> list[Panel]:
+        panels = [Panel(name, rows) for name, rows in series.panels(self.rows)]
+        series.compute_medians([line for panel in panels for line in panel.lines])
+        return panels
+
+    def sized(self, size: int | None = None) -> Iterator[pd.DataFrame]:
+        """The rows of each series at a message size in bytes; at its smallest size when None."""
+        for panel in self.panels():
+            for line in panel.lines:
+                rows = line.cells
+                if rows["size_bytes"].notna().any():
+                    rows = rows[rows["size_bytes"] == (rows["size_bytes"].min() if size is None else size)]
+                if len(rows):
+                    yield rows
+
+    @cached_property
+    def bounds(self) -> pd.DataFrame:
+        """Lower bounds of the collectives among the rows (:func:`omb_py.dashboards.views.lower_bounds.bounds`)."""
+        return lower_bounds.bounds(self.rows)
+
+    def bound_of(self, panel: Panel) -> pd.DataFrame | None:
+        """The lower bounds of a panel; None where none is known."""
+        return lower_bounds.of_panel(self.bounds, panel.rows)
+
+    def guideline_rows(self) -> pd.DataFrame:
+        """The cells of guidelines as the store has them, with maps as dicts."""
+        return self.guidelines
+
+    def read_again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
+        """The same rows, prepared, with more columns of the store: lists are not kept in memory."""
+        rows = load(self.store, columns=[*series.NEEDED, *columns], on_skip=ignore, **filters_of(cell))
+        return series.prepared(rows)
+
+
+def split_guidelines(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of guidelines, and the others."""
+    chosen = frame["family"].eq(GUIDELINES).fillna(False).astype(bool)
+    return frame[chosen], frame[~chosen]
+
+
+def split_links(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of sweeps over pairs of nodes, and the others; of prepared cells."""
+    known = [text for text in frame["parameters"].unique() if all(mark.search(str(text)) for mark in _SWEEP_MARKS)]
+    if not known:
+        return frame[:0], frame
+    chosen = frame["parameters"].isin(known)
+    return frame[chosen], frame[~chosen]
+
+
+def filters_of(cell: pd.DataFrame) -> dict[str, Any]:
+    """Filters for :func:`omb_py.results.load` that read these rows again, with other columns."""
+    first = cell.iloc[0]
+    size = first["size_bytes"]
+    return {
+        "launch_id": list(dict.fromkeys(cell["launch_id"])),
+        "benchmark": first["benchmark"],
+        "comparability_key": list(dict.fromkeys(k if isinstance(k, str) else None for k in cell["comparability_key"])),
+        "binding": first["binding"] if isinstance(first["binding"], str) else None,
+        "size_bytes": None if theme.absent(size) else int(size),
+    }
+
+
+def ignore(path: Path, why: str) -> None:
+    """An `on_skip` for files that an earlier reading of the store has named already."""

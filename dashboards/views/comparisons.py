@@ -1,0 +1,269 @@
+"""Two sides against each other: the comparisons that the store keeps, and measurements that nobody has compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.series import Line
+from omb_py.dashboards.base.view import Shown, View, listed, plural, table
+from omb_py.dashboards.figures import comparison
+from omb_py.dashboards.views.cells import Cells, SecondSelection
+from omb_py.results.compare.cell_names import namer
+from omb_py.results.compare.false_alarm_rate import kept, site_rate
+from omb_py.results.compare.match import SIDES
+from omb_py.results.compare.report import COMPARE
+from omb_py.results.store.paths import OnSkip
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Side = tuple[str, pd.DataFrame]
+
+MOST_NAMED = 3
+"""Differences named in a title."""
+MOST_COMPARISONS, MOST_PAIRS = 3, 6
+"""Comparisons, and pairs without a comparison, in a report: what is left out is counted in it."""
+MOST_PAIRS_OF_PANEL = 60
+"""Pairs of one panel whose distance is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A stored comparison, with the cells that are looked at."""
+
+    record: Mapping[str, Any]
+    """The report (:func:`omb_py.results.compare.report.as_dict`)."""
+    verdicts: pd.DataFrame
+    """A verdict table (:mod:`omb_py.dashboards.figures.comparison`); at least one row."""
+
+    @property
+    def run(self) -> str:
+        """The run that measured it."""
+        return str(self.record.get("run_id"))
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """Names of BASE and NEW: their libraries where those differ, else the words by which a user named them."""
+        names = [listed(side["libraries"]) for side in (self.record["sides"][s] for s in SIDES)]
+        if names[0] == names[1]:
+            words = {side: str(self.record["sides"][side].get("word") or side) for side in SIDES}
+            names = [side if word.startswith(self.run) else word for side, word in words.items()]
+        return (names[0], names[1]) if names[0] != names[1] else SIDES
+
+    @property
+    def name(self) -> str:
+        """``Open MPI 5.0.11 against MPICH 5.0.2``."""
+        return f"{self.sides[1]} against {self.sides[0]}"
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The command that judges the same launches again."""
+        return (f"omb-py compare {self.run}  # the same launches, judged again",)
+
+
+def comparisons(store: Path, keys: Collection[str] | None = None, on_skip: OnSkip | None = None) -> list[Comparison]:
+    """The comparisons that a store keeps, those with something SLOWER first, then the newest.
+
+    Args:
+        store: its folder.
+        keys: comparability keys of the cells that are looked at; all when None.
+        on_skip: called with the path and the reason for each file that is no report.
+    """
+    stored = []
+    for record in kept(store, on_skip):
+        if record["kind"] == COMPARE:
+            verdicts = verdict_table(record, keys)
+            if len(verdicts):
+                stored.append(Comparison(record, verdicts))
+    stored.reverse()
+    return sorted(stored, key=lambda item: not (item.verdicts["verdict"] == "SLOWER").any())
+
+
+def verdict_table(record: Mapping[str, Any], keys: Collection[str] | None = None) -> pd.DataFrame:
+    """A row a cell of a report: its verdict, and the ratio of the question (median or tail) that decided it."""
+    import pandas as pd
+
+    cells = [cell for cell in record["cells"] if keys is None or cell.get("comparability_key") in keys]
+    named = namer(cells)
+    return pd.DataFrame([_row(cell, named(cell)) for cell in cells], columns=[*_COLUMNS])
+
+
+_COLUMNS = tuple(
+    (
+        "cell verdict ratio low high size_bytes series base_us new_us launches_base launches_new detectable "
+        "comparability_key tail"
+    ).split()
+)
+
+
+def _row(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
+    answer, question = _deciding(cell)
+    launches = answer.get("launches") or (None, None)
+    detectable = answer.get("detectable")
+    tail = cell.get("tail") or {}
+    return {
+        "cell": name + (f", {question}" if question != "median" else "") + ("*" if cell.get("sync_limited") else ""),
+        "verdict": cell["verdict"],
+        "ratio": answer.get("ratio"),
+        "low": answer.get("low"),
+        "high": answer.get("high"),
+        "size_bytes": cell.get("size_bytes") or None,
+        "series": ", ".join([cell["benchmark"], *name.split(", ")[1:]]),
+        "base_us": answer.get("base_us"),
+        "new_us": answer.get("new_us"),
+        "launches_base": launches[0],
+        "launches_new": launches[1],
+        "detectable": None if detectable is None else detectable - 1,
+        "comparability_key": cell.get("comparability_key"),
+        "tail": tail.get("verdict"),
+    }
+
+
+def _deciding(cell: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """The answer that the cell's verdict rests on, and what it is of."""
+    median, tail = cell.get("median") or {}, cell.get("tail") or {}
+    if tail.get("verdict") == cell["verdict"] != median.get("verdict"):
+        return tail, str(tail.get("statistic", "tail"))
+    return median, "median"
+
+
+def views(compared: Comparison, store: Path) -> list[View]:
+    """The board, the ratio over message size where there are sizes, and what differed between the sides."""
+    delta = float((compared.record.get("rules") or {}).get("delta", comparison.DELTA))
+    board = comparison.board(compared.verdicts, delta, site_rate(store).sentence(), compared.name)
+    if compared.verdicts["cell"].str.endswith("*").any():
+        board = board.noted(("* mostly the skew of the synchronisation was measured.",))
+    drawn = [board]
+    if compared.verdicts["size_bytes"].nunique() > 1 and compared.verdicts["ratio"].notna().any():
+        drawn.append(comparison.ratio(compared.verdicts, compared.name, delta))
+    return [view.with_commands(compared.commands) for view in (*drawn, difference(compared))]
+
+
+def difference(compared: Comparison) -> View:
+    """The facts in which the sides of a comparison differ; only a table."""
+    facts: Sequence[Mapping[str, Any]] = compared.record.get("differences") or ()
+    named = "; ".join(f"{fact['what']}: {fact['base']} → {fact['new']}" for fact in facts[:MOST_NAMED])
+    left = len(facts) - MOST_NAMED
+    more = f"; and {left} more" if left > 0 else ", and nothing else"
+    return View(
+        "environment",
+        f"{compared.name}: {named}{more}" if facts else f"{compared.name}: nothing that is recorded differs",
+        f"{plural(len(facts), 'difference')} between the sides of {compared.run}",
+        None,
+        **table(("fact", *compared.sides), [(fact["what"], fact["base"], fact["new"]) for fact in facts]),
+    )
+
+
+def verdicts(cells: Cells) -> Iterator[Shown]:
+    """The stored comparisons of the cells."""
+    return (Shown(view, cells.rows) for compared in _stored(cells) for view in views(compared, cells.store))
+
+
+def _stored(cells: Cells) -> list[Comparison]:
+    keys = None if cells.whole else set(cells.rows["comparability_key"].dropna().unique())
+    return comparisons(cells.store, keys, cells.on_skip)
+
+
+def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
+    """For the report: the first comparisons; then, without a verdict, the pairs that none of them judged."""
+    stored = _stored(cells)
+    shown = stored[:MOST_COMPARISONS]
+    if stored:
+        headlines = "; ".join(f"{compared.name}: {comparison.headline(compared.verdicts)}" for compared in shown)
+        left = len(stored) - len(shown)
+        more = f"; {plural(left, 'comparison')} more left out" if left > 0 else ""
+        yield Shown(None, text=f"{headlines}{more}.")
+    for compared in shown:
+        yield from (Shown(view) for view in views(compared, cells.store))
+    pairs = _unjudged(cells, {key for compared in stored for key in compared.verdicts["comparability_key"]})
+    if pairs:
+        left = len(pairs) - MOST_PAIRS
+        more = f"; the {plural(left, 'pair')} that differ less are left out" if left > 0 else ""
+        yield Shown(
+            None,
+            text=f"{'What no comparison has judged stands side' if stored else 'Side'} by side, the widest apart "
+            f"first{more}. These are measurements, not verdicts: omb-py compare BASE NEW gives those.",
+        )
+    for _, panel, (base_name, base), (new_name, new) in pairs[:MOST_PAIRS]:
+        name = ", ".join(dict.fromkeys([*panel.split(", "), *_ranks(base)]))
+        view = comparison.beside(base, new, (base_name, new_name), name)
+        if view is not None:
+            yield Shown(view, _concat(base, new))
+    if not stored and not pairs:
+        yield Shown(
+            None,
+            text="Nothing here can be compared: no two series measured the same thing. A verdict: omb-py compare "
+            "BASE NEW.",
+        )
+
+
+def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, Side, Side]]:
+    """Pairs with a cell whose comparability key is not among `judged`, the widest apart first."""
+    pairs = []
+    for panel in cells.panels():
+        for base_name, base, new_name, new in comparison.pairs_of_sides(panel.lines)[:MOST_PAIRS_OF_PANEL]:
+            keys = set(base["comparability_key"].dropna().unique())
+            if not keys <= judged and (factor := comparison.factor(base, new)):
+                pairs.append((factor, panel.name, (base_name, base), (new_name, new)))
+    return sorted(pairs, key=lambda pair: -pair[0])
+
+
+def _ranks(rows: pd.DataFrame) -> list[str]:
+    counts = rows["ranks"].dropna().unique()
+    return [f"{int(counts[0])} ranks"] if len(counts) == 1 else []
+
+
+def _concat(*sides: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.concat(sides)
+
+
+Sides = Iterator[tuple[str, tuple[str, str], "pd.DataFrame", "pd.DataFrame"]]
+"""Sides to be drawn together: what is compared, the names of the sides, and the cells of each."""
+
+
+def beside(cells: Cells, second: SecondSelection | None = None) -> Iterator[Shown]:
+    """Side by side over message size, a figure for each number of ranks: two selections, or all pairs of series."""
+    if second is None:
+        sides = _pairs((panel.name, panel.lines) for panel in cells.panels())
+    else:
+        sides = _selections(cells, second)
+    for name, names, base, new in sides:
+        several = base["ranks"].nunique() > 1
+        for count, part in base.groupby("ranks", dropna=False, observed=True):
+            what = f"{name}, {series.word('ranks', count)}" if several else name
+            other = new if theme.absent(count) else new[new["ranks"] == count]
+            view = comparison.beside(part, other, names, what)
+            if view is not None:
+                yield Shown(view, part)
+
+
+def beside_counts(cells: Cells, count: str = "ranks", second: SecondSelection | None = None) -> Iterator[Shown]:
+    """Side by side over the number of ranks or GPUs: two selections, or all pairs of series."""
+    if second is None:  # panels split by ranks what is to be drawn over ranks
+        sides = _pairs(
+            (str(benchmark), series.lines(part, ignore=series.COUNTS))
+            for benchmark, part in cells.rows.groupby("benchmark", observed=True)
+        )
+    else:
+        sides = _selections(cells, second)
+    for name, names, base, new in sides:
+        view = comparison.beside_counts(base, new, names, name, count)
+        if view is not None:
+            yield Shown(view, base)
+
+
+def _pairs(panels: Iterable[tuple[str, Sequence[Line]]]) -> Sides:
+    for name, lines in panels:
+        for base_name, base, new_name, new in comparison.pairs_of_sides(lines):
+            yield name, (base_name, new_name), base, new
+
+
+def _selections(cells: Cells, second: SecondSelection) -> Sides:
+    for benchmark, part in cells.rows.groupby("benchmark", observed=True):
+        yield str(benchmark), second.names, part, second.rows[second.rows["benchmark"] == benchmark]

@@ -1,0 +1,206 @@
+"""Histories with their change points, and fitted curves: what ``omb-py history`` and ``omb-py model`` compute."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.view import Shown, View
+from omb_py.dashboards.figures import distributions
+from omb_py.dashboards.figures.history import history as history_view
+from omb_py.dashboards.figures.model import model as model_view
+from omb_py.dashboards.terminal.history_text import environment_lines, heading
+from omb_py.errors import UsageError
+from omb_py.results.analysis.cost_model import Model, models
+from omb_py.results.analysis.history import History, Step, history
+from omb_py.results.analysis.series import WHO
+from omb_py.results.analysis.series import series as histories_of
+from omb_py.results.compare.report import percent
+from omb_py.results.statistics import curve_fit
+from omb_py.results.statistics.change_points import LEAST
+from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC
+from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
+from omb_py.results.store.keys import COMPARED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from omb_py.dashboards.views.cells import Cells
+
+Provenance = Callable[[str], Mapping[str, Any]]
+
+_ROW = tuple(
+    dict.fromkeys(
+        (
+            "run_id",
+            "launch_id",
+            "launch_index",
+            "started_at",
+            "library_version",
+            "environment_key",
+            "comparability_key",
+            "bytes_total",
+            "bw_formula",
+            *STATISTIC,
+            *WHO,
+            *COMPARED,
+        )
+    )
+)
+ALSO = tuple(name for name in _ROW if name not in series.NEEDED)
+"""Columns needed here and by no figure."""
+MESSAGES = "latency"
+"""The benchmark that says what a message between two ranks costs."""
+
+
+MOST_HISTORIES, MOST_FITS = 6, 2
+"""Series that are judged, which takes time with the square of their launches; and curves that are fitted, which takes
+the better part of a second each."""
+MOST_CELLS = 9
+"""Cells whose histories are drawn: one more than the explorer shows, so that it knows of more."""
+
+
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The timed cells as :func:`omb_py.results.analysis.series.rows_of` gives them, from cells that are in memory."""
+    rows: list[dict[str, Any]] = []
+    for values in frame[list(_ROW)].astype(object).itertuples(index=False):
+        row = {name: None if theme.absent(value) else value for name, value in zip(_ROW, values, strict=True)}
+        if time := time_of(row):
+            started = values[_ROW.index("started_at")].isoformat()
+            rows.append({**row, FIELD: statistic_of(row), "time_us": time, "started_at": started})
+    return rows
+
+
+def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HISTORIES) -> list[Shown]:
+    """The series with most launches, each with its levels and changes; those with the largest changes first.
+
+    Args:
+        frame: prepared cells, with :data:`ALSO`.
+        provenance: looks up launches.
+        most: series that are judged.
+
+    A series that began and ended on one day and has not changed is left out.
+    """
+    keys = ["benchmark", *WHO, "comparability_key"]
+    count = frame.groupby(keys, observed=True, dropna=False, sort=False)["launch_id"].transform("nunique")
+    groups = frame[count >= LEAST].groupby(keys, observed=True, dropna=False, sort=False)
+    longest = sorted((part for _, part in groups), key=lambda part: -part["launch_id"].nunique())
+    judged: list[tuple[float, Shown]] = []
+    for part in longest[:most]:
+        rows = rows_of(part)
+        if len({row["launch_id"] for row in rows}) < LEAST:
+            continue
+        levels = history(histories_of(rows)[0], provenance)
+        if levels.steps or part["date"].nunique() > 1:
+            largest = max((_factor(step) for step in levels.steps), default=1.0)
+            judged.append((largest, Shown(_history(levels), part)))
+    judged.sort(key=lambda pair: -pair[0])
+    return [shown for _, shown in judged]
+
+
+def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
+    """Each series at one size: those with levels where there are launches enough, else the launches of all."""
+    chosen = list(islice(cells.sized(size), MOST_CELLS))
+    judged = [shown for cell in chosen for shown in histories(cell, cells.provenance, 1)]
+    return judged or [
+        Shown(history_view(cell, f"{distributions.cell_name(cell)}, {series.common(cell)}"), cell) for cell in chosen
+    ]
+
+
+def over_time_in_report(cells: Cells) -> list[Shown]:
+    """Series with launches enough for change points; else, as points, cells with most launches on several days."""
+    judged = histories(cells.rows, cells.provenance)
+    if judged:
+        return judged
+    points: list[tuple[str, pd.DataFrame]] = []
+    for _, rows in cells.rows.groupby("benchmark", sort=True, observed=True):
+        if rows["date"].nunique() < 2:
+            continue
+        for line in series.lines(rows, ignore=("library_version", "tags")):
+            size = line.cells.groupby("size_bytes", dropna=False)["launch_id"].nunique().idxmax()
+            cell = line.cells if theme.absent(size) else line.cells[line.cells["size_bytes"] == size]
+            if len(cell) > 2 and cell["date"].nunique() > 1:
+                points.append((", ".join(w for w in (distributions.cell_name(cell), line.label) if w), cell))
+    points.sort(key=lambda point: -len(point[1]))
+    return [Shown(history_view(cell, name), cell) for name, cell in points[:MOST_HISTORIES]]
+
+
+def _factor(step: Step) -> float:
+    return max(step.ratio, 1 / step.ratio)
+
+
+def _history(levels: History) -> View:
+    import numpy as np
+    import pandas as pd
+
+    points = levels.series.points[levels.left_out :]
+    times = np.repeat([level.time_us for level in levels.levels], [level.launches for level in levels.levels])
+    frame = pd.DataFrame(
+        {
+            "started_at": pd.to_datetime([point.started_at for point in points], utc=True),
+            "median_us": np.exp([point.log_time for point in points]),
+            "level_us": times,
+            "library_version": [point.library_version for point in points],
+            "environment_key": [point.environment_key for point in points],
+        }
+    )
+    largest = max(levels.steps, key=_factor, default=None)
+    change = ""
+    if largest is not None:
+        why = f" ({largest.what_changed[0]})" if largest.what_changed else ""
+        word = "slower" if largest.ratio > 1 else "faster"
+        day = largest.after.started_at[:16].replace("T", " ")
+        change = f"{percent(_factor(largest))} {word} from {day} UTC on{why}"
+        change += f", the largest of {len(levels.steps)} changes" if len(levels.steps) > 1 else ""
+    view = history_view(frame, heading(levels.series.facts, levels.series.sizes), change)
+    return view.noted(environment_lines(levels))
+
+
+def fits(frame: pd.DataFrame, most: int = MOST_FITS) -> list[Shown]:
+    """The curve alpha + beta · size of the times with most cells, one a benchmark first.
+
+    Args:
+        frame: prepared cells, with :data:`ALSO`.
+        most: curves that are fitted.
+    """
+    timed = frame[(frame["metric"] == "latency") & (frame["median_us"] > 0) & (frame["size_bytes"].fillna(0) > 0)]
+    keys = [*WHO, *(name for name in COMPARED if name not in ("size_bytes", "metric", "unit"))]
+    parts = [
+        part
+        for _, part in timed.groupby(keys, observed=True, dropna=False, sort=True)
+        if part["size_bytes"].nunique() >= curve_fit.LEAST
+    ]
+    parts.sort(key=lambda part: -len(part))
+    count: Counter[str] = Counter()
+    turns = []
+    for part in parts:
+        benchmark = str(part["benchmark"].iloc[0])
+        count[benchmark] += 1
+        turns.append((count[benchmark], part))
+    turns.sort(key=lambda turn: turn[0])
+    messages = rows_of(frame[frame["benchmark"] == MESSAGES])
+    fitted = []
+    for _, part in turns[:most]:
+        try:
+            (curve,) = models(rows_of(part), messages)[:1]
+        except (UsageError, ValueError):
+            continue
+        fitted.append(Shown(_fit(curve), part))
+    return fitted
+
+
+def _fit(curve: Model) -> View:
+    import pandas as pd
+
+    measured = pd.DataFrame(
+        [(cell.size_bytes, cell.measured_us, cell.bound_us) for cell in curve.cells],
+        columns=["size_bytes", "median_us", "lower_us"],
+    )
+    segments = pd.DataFrame(
+        [(part.first, part.last, part.alpha_us, part.beta_us) for part in curve.curve.segments],
+        columns=["low_bytes", "high_bytes", "alpha_us", "beta_us_per_byte"],
+    )
+    return model_view(measured, segments, heading(curve.facts, [cell.size_bytes for cell in curve.cells]))

@@ -1,0 +1,52 @@
+"""Cells of ``omb-py links``: judged again, a pair matrix for each sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from omb_py.dashboards.base import series
+from omb_py.dashboards.base.view import Shown, View, plural
+from omb_py.dashboards.figures.pair_matrix import pairs
+from omb_py.dashboards.views.cells import Cells, ignore, split_links
+from omb_py.results.checks.links_report import document_of, matrix, subjects
+from omb_py.results.checks.pair_sweeps import COLUMNS, found_of
+from omb_py.results.checks.pair_sweeps import Found as Sweep
+from omb_py.results.store.read import load
+
+MOST_ROWS = 60_000
+"""Rows of a sweep that are judged again; of a larger one the file says what was found that ``--output`` wrote."""
+
+
+def sweep_view(sweep: Sweep) -> View:
+    """The matrix of a sweep, with the nodes and links that are slow as its title."""
+    document = document_of(sweep)
+    states = {subject["name"]: subject["state"] for subject in subjects(sweep)}
+    view = pairs(matrix(sweep), states)
+    caption = f"{view.title}; {view.caption} · run {sweep.run_id}"
+    return replace(view, title=document.headline, caption=caption, notes=(*document.notes, *view.notes))
+
+
+def sweeps(cells: Cells) -> Iterator[Shown]:
+    """A view for each sweep of which a row is selected, the newest first; odd where a node or link is slow."""
+    newest = cells.links.sort_values("started_at", ascending=False, kind="stable")
+    for run, part in newest.groupby("run_id", sort=False, observed=True):
+        if len(part) > MOST_ROWS:
+            yield Shown(_too_many(str(run), len(part)), part)
+            continue
+        columns = list(dict.fromkeys((*COLUMNS, *series.NEEDED)))
+        stored = load(cells.store, columns=columns, on_skip=ignore, run_id=str(run))
+        rows, _ = split_links(series.prepared(stored))
+        # the judge takes maps as dicts; a prepared frame has them as text
+        records = stored.loc[rows.index, list(COLUMNS)].to_dict("records")
+        try:
+            sweep = found_of([{str(name): value for name, value in record.items()} for record in records])
+        except ValueError:
+            continue
+        view = sweep_view(sweep)
+        yield Shown(view, part, f"Slow nodes or links: {view.title}." if sweep.confirmed else "")
+
+
+def _too_many(run: str, count: int) -> View:
+    title = f"run {run}: {plural(count, 'row')} of a sweep are too many to be judged again"
+    return View("pairs", title, "omb-py links --output FILE.html writes the matrix of a large sweep", None, (), ())

@@ -1,0 +1,75 @@
+"""Times and bandwidths over message size and over the number of ranks; steps of workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from omb_py.dashboards.base import series
+from omb_py.dashboards.base.view import Shown
+from omb_py.dashboards.figures import curves, roofline, steps
+from omb_py.dashboards.views import fits
+from omb_py.dashboards.views.cells import Cells, Panel, ignore
+from omb_py.results.store.read import load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SMALL, LARGE = 4 * 1024, 64 * 1024
+"""The report draws bus bandwidth from the first size on, in bytes, where messages reach the second."""
+
+
+def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Shown]:
+    """Curves of each panel that has the quantity (:data:`omb_py.dashboards.figures.curves.QUANTITIES`)."""
+    for panel in cells.panels():
+        if quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
+            view = curves.curves(panel.rows, panel.name, quantity, cells.bound_of(panel), panel.lines)
+            yield Shown(view, panel.rows)
+
+
+def over_size_in_report(cells: Cells) -> Iterator[Shown]:
+    """For each panel its curves, its times over their lower bound, and its bus bandwidth; steps have another view."""
+    for panel in cells.panels():
+        if panel.family == steps.FAMILY:
+            continue
+        rows, bound = panel.rows, cells.bound_of(panel)
+        yield Shown(curves.curves(rows, panel.name, bound=bound, lines=panel.lines), rows)
+        if rows["unit"].iloc[0] != "us":
+            continue
+        yield from _over_bound(panel, bound)
+        large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
+        if len(large) and large["size_bytes"].max() >= LARGE:
+            parts = [part for line in panel.lines if len((part := line.from_size(SMALL)).cells)]
+            yield Shown(curves.curves(large, f"{panel.name}, bus bandwidth", "busbw", lines=parts), rows)
+
+
+def fits_and_bounds(cells: Cells) -> Iterator[Shown]:
+    """Fitted curves, then for each panel with a lower bound its times over that bound."""
+    yield from fits.fits(cells.rows)
+    for panel in cells.panels():
+        yield from _over_bound(panel, cells.bound_of(panel))
+
+
+def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
+    if bound is not None and (view := roofline.roofline(panel.rows, bound, panel.name, panel.lines)):
+        yield Shown(view, panel.rows)
+
+
+def over_count(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
+    """Times over the number of ranks or GPUs (:data:`omb_py.dashboards.figures.curves.COUNTED`), a figure a series."""
+    for benchmark, rows in cells.rows[cells.rows["unit"] == "us"].groupby("benchmark", sort=True, observed=True):
+        if rows[count].nunique() < 2:
+            continue
+        for line in series.lines(rows, ignore=series.COUNTS):
+            name = f"{benchmark}, {line.label}" if line.label else str(benchmark)
+            view = curves.scaling(line.cells, name, over=count)
+            if view is not None:
+                yield Shown(view, line.cells)
+
+
+def step_times(cells: Cells) -> Iterator[Shown]:
+    """Step times of workloads; their parts are in no column that is kept in memory."""
+    own = cells.rows[cells.rows["family"] == steps.FAMILY]
+    if len(own):
+        rows = load(cells.store, columns=[*series.NEEDED, "metrics"], on_skip=ignore, **steps.rows_of(own))
+        yield from (Shown(view, part) for view, part in steps.layouts(rows))

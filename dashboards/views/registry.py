@@ -1,0 +1,174 @@
+"""Every view, once: the report's order and sections and the explorer's menu come from :data:`ENTRIES`.
+
+To add a view, write a function from :class:`omb_py.dashboards.views.cells.Cells` to
+:class:`omb_py.dashboards.base.view.Shown` and give it an entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from omb_py.dashboards.base.view import Shown
+from omb_py.dashboards.views import anomalies, comparisons, fits, guidelines, links, over_size, overview, samples
+from omb_py.dashboards.views.cells import Cells
+
+Views = Callable[..., Iterable[Shown]]
+"""Called with the cells, and by keyword with the inputs of its entry."""
+Input = Literal["quantity", "count", "size", "second"]
+"""A control of the explorer whose value a view takes: what curves show, over what it is counted, the message size in
+bytes, a second selection of cells."""
+Section = Literal["slower", "measured"]
+"""A section of the report. A view with an odd line stands in the section "odd" instead."""
+
+
+class Need(NamedTuple):
+    """A condition on the selected cells."""
+
+    met: Callable[[Cells], bool]
+    otherwise: str
+    """A sentence for the explorer where there is none of it."""
+
+
+CELLS = Need(
+    lambda cells: len(cells.rows) > 0,
+    "What fits these filters was measured by omb-py guidelines or links, which have views of their own.",
+)
+GUIDELINES = Need(
+    lambda cells: len(cells.guidelines) > 0,
+    "No guideline among what is chosen was measured: omb-py guidelines.",
+)
+LINKS = Need(
+    lambda cells: len(cells.links) > 0,
+    "No sweep over all pairs of nodes is among what is chosen: omb-py links.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InReport:
+    """The place of a view in the report."""
+
+    place: int
+    """Its place among the others: the lower, the earlier on the page."""
+    section: Section = "measured"
+    views: Views | None = None
+    """The report's function, called with the cells only; the explorer's function when None."""
+    most: int | None = None
+    """Views that are drawn at most."""
+    commands: bool = True
+    """False where its cells are not what a reader would measure again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A view of the report, of the explorer, or of both."""
+
+    name: str
+    """In the explorer's URL."""
+    title: str = ""
+    """In the explorer's menu."""
+    views: Views | None = None
+    """The explorer's function; a generator computes no more views than fit on a screen. None: not in the explorer."""
+    empty: str = ""
+    """The explorer's sentence where the function gives nothing."""
+    inputs: tuple[Input, ...] = ()
+    needs: Need = CELLS
+    report: InReport | None = None
+
+
+_NO_CELL = "No cell of that size is among what is chosen."
+ENTRIES: list[Entry] = [
+    Entry(
+        "curves",
+        "over message size",
+        over_size.over_size,
+        "The benchmarks that are chosen have no such bandwidth: choose another quantity.",
+        inputs=("quantity",),
+        report=InReport(60, views=over_size.over_size_in_report),
+    ),
+    Entry(
+        "beside",
+        "side by side over size",
+        comparisons.beside,
+        "Nothing here measured the same thing twice: choose more than one library or binding, or a second selection.",
+        inputs=("second",),
+    ),
+    Entry(
+        "scaling",
+        "over ranks or GPUs",
+        over_size.over_count,
+        "Nothing here was measured on more than one such number.",
+        inputs=("count",),
+        report=InReport(90, most=12),
+    ),
+    Entry(
+        "beside_counts",
+        "side by side over ranks or GPUs",
+        comparisons.beside_counts,
+        "Nothing here measured the same thing twice on more than one such number.",
+        inputs=("count", "second"),
+    ),
+    Entry("distribution", "spread of a cell", samples.distribution, _NO_CELL, inputs=("size",)),
+    Entry("trace", "calls of a launch", samples.trace, _NO_CELL, inputs=("size",)),
+    Entry("stragglers", "late ranks", samples.late_ranks, "Nothing here was timed on two ranks or more."),
+    Entry(
+        "steps",
+        "step time by layout",
+        over_size.step_times,
+        "No step of a workload is among what is chosen: omb-py step.",
+        report=InReport(50, most=8),
+    ),
+    Entry(
+        "model",
+        "fit and lower bound",
+        over_size.fits_and_bounds,
+        "A fit needs four message sizes, a lower bound latency in the same store.",
+        report=InReport(100, views=lambda cells: fits.fits(cells.rows)),
+    ),
+    Entry(
+        "history",
+        "over time",
+        fits.over_time,
+        _NO_CELL,
+        inputs=("size",),
+        report=InReport(110, views=fits.over_time_in_report),
+    ),
+    Entry(
+        "verdicts",
+        "stored verdicts",
+        comparisons.verdicts,
+        "No comparison of these cells is stored: omb-py compare.",
+        report=InReport(10, "slower", comparisons.verdicts_and_pairs),
+    ),
+    Entry(
+        "guidelines",
+        "guidelines",
+        guidelines.guidelines,
+        GUIDELINES.otherwise,
+        needs=GUIDELINES,
+        report=InReport(70),
+    ),
+    Entry("pairs", "pairs of nodes", links.sweeps, LINKS.otherwise, needs=LINKS, report=InReport(80, most=4)),
+    Entry(
+        "environment",
+        "what differs in environment",
+        overview.environments,
+        "All of this was measured in one environment.",
+        report=InReport(120, commands=False),
+    ),
+    Entry("odd", report=InReport(85, views=anomalies.odd_cells)),
+    Entry("overview", report=InReport(40, views=overview.overview)),
+]
+"""The explorer's menu is in this order; its first view is the default."""
+
+
+def offered() -> Mapping[str, Entry]:
+    """The views of the explorer by name, in the order of its menu."""
+    return {entry.name: entry for entry in ENTRIES if entry.views is not None}
+
+
+def in_report() -> list[tuple[Entry, InReport]]:
+    """The views of the report in its order."""
+    placed = [(entry, entry.report) for entry in ENTRIES if entry.report is not None]
+    return sorted(placed, key=lambda pair: pair[1].place)

@@ -1,0 +1,63 @@
+"""Views of the samples and ranks of single cells, whose lists are read from the files when they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from omb_py.dashboards.base import series
+from omb_py.dashboards.base.view import Shown, View
+from omb_py.dashboards.figures import distributions, stragglers
+from omb_py.dashboards.views.cells import Cells, ignore
+from omb_py.results.store.read import load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RANK_LISTS = ("rank_mean_us", "slowest_rank_share", "hosts")
+"""Columns that late ranks are found in."""
+
+
+def distribution_of(cells: Cells, cell: pd.DataFrame) -> View | None:
+    """The distribution of a cell; None where the store no longer has it."""
+    # an imported cell has no samples: its box is drawn from its quartiles and its extremes
+    rows = cells.read_again(cell, "samples_us", "max_us")
+    return distributions.distribution(rows) if len(rows) else None
+
+
+def trace_of(cells: Cells, cell: pd.DataFrame) -> View | None:
+    """The calls of a launch; None where it has no samples."""
+    rows = cells.read_again(cell, "samples_us")
+    return distributions.trace(rows) if len(rows) else None
+
+
+def distribution(cells: Cells, size: int | None = None) -> Iterator[Shown]:
+    """The distribution of each series at one size."""
+    for cell in cells.sized(size):
+        if view := distribution_of(cells, cell):
+            yield Shown(view, cell)
+
+
+def trace(cells: Cells, size: int | None = None) -> Iterator[Shown]:
+    """The calls of the newest launch of each series at one size."""
+    for cell in cells.sized(size):
+        if view := trace_of(cells, cell.sort_values("started_at").tail(1)):
+            yield Shown(view, cell)
+
+
+def late_ranks(cells: Cells) -> Iterator[Shown]:
+    """Late ranks in the newest launch of each series."""
+    for panel in cells.panels():
+        for line in panel.lines:
+            newest = line.cells[line.cells["launch_id"] == line.cells.sort_values("started_at")["launch_id"].iloc[-1]]
+            rows = load(
+                cells.store,
+                columns=[*series.NEEDED, *RANK_LISTS],
+                on_skip=ignore,
+                launch_id=str(newest["launch_id"].iloc[0]),
+                benchmark=str(newest["benchmark"].iloc[0]),
+            )
+            own = rows["comparability_key"].isin(newest["comparability_key"].unique())
+            view = stragglers.stragglers(series.prepared(rows[own]))
+            if view is not None:
+                yield Shown(view, newest)

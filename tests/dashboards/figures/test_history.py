@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pandas as pd
+
+from omb_py.dashboards.figures.history import history
+
+
+def test_history_has_a_line_where_the_environment_changed() -> None:
+    points = pd.DataFrame(
+        {
+            "started_at": pd.to_datetime(["2026-01-02", "2026-01-01", "2026-01-03"]),
+            "median_us": [2.0, 1.0, 3.0],
+            "environment_key": ["a", "a", "b"],
+            "level_us": [1.5, 1.5, 3.0],
+        }
+    )
+    view = history(points, "bw 8 B")
+    assert view.title == "bw 8 B: 1 step"
+    assert view.spec["data"][0]["y"] == [1.0, 2.0, 3.0] and view.spec["data"][1]["y"] == [1.5, 1.5, 3.0]
+    (line,) = view.spec["layout"]["shapes"]
+    assert line["x0"].startswith("2026-01-03")
+    view.figure  # noqa: B018
