@@ -23,8 +23,8 @@ FORMS = ("table", "json", "markdown", "junit")
 ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit"}
 _SHARED = tuple(
     (
-        "backend binding sizes ranks hosts launcher launcher_args device iterations warmup time_limit "
-        "validation timeout seed quiet store no_store tags mock inject debug"
+        "backends bindings sizes ranks hosts launcher launcher_args device iterations warmup time_limit "
+        "validate timeout seed quiet store no_store tags mock inject debug"
     ).split()
 )
 """Options that mean the same as those of a benchmark."""
@@ -146,7 +146,7 @@ def run_guidelines(
     from omb_py.results.formats.guideline_forms import exit_code
 
     check_files(output, ENDINGS)
-    request = request_of(PATTERNS[0].benchmark, {**given, "dtypes": (), "places": ()})
+    request = request_of(PATTERNS[0].benchmark, given)
     request = replace(request, sizes=request.sizes or DEFAULT_SIZES, launches=launches)
     report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, rounds), within)
     if form == "table":

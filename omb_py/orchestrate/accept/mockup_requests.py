@@ -8,7 +8,8 @@ from typing import Any
 
 from omb_py.errors import UsageError, nearest
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import OPTIONS, check_ranks, takes
+from omb_py.options.table import TABLE
+from omb_py.orchestrate.planning.plan import check_ranks
 from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.suites.expand import Skip
 from omb_py.results.accept.criteria import Criterion
@@ -70,6 +71,6 @@ def _fitting(request: Request, program: str) -> Request:
     """The request for a guideline's program, without options that it does not take."""
     benchmark = GUIDELINES[program].benchmark
     usual: dict[str, Any] = {field.name: field.default for field in fields(Request)}
-    changed: dict[str, Any] = {o.request: usual[o.request] for key, o in OPTIONS.items() if not takes(benchmark, key)}
+    changed: dict[str, Any] = {o.name: usual[o.name] for o in TABLE if o.lacks and not o.takes(benchmark)}
     changed |= {"benchmark": program, "cache": None, "process_sync": None}
     return replace(request, **changed)

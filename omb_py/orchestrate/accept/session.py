@@ -17,6 +17,7 @@ from typing import Any
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT, Request
+from omb_py.options.table import takes
 from omb_py.orchestrate.accept.background_job import other_job
 from omb_py.orchestrate.accept.baselines import baseline_rows, check_baseline
 from omb_py.orchestrate.accept.criteria_file import Accepting, read_accepting, read_criteria
@@ -34,7 +35,7 @@ from omb_py.orchestrate.accept.progress_log import (
     log_of,
     read_log,
 )
-from omb_py.orchestrate.planning.plan import LaunchPlan, takes
+from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.collector import Run, now
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key
 from omb_py.orchestrate.running.run import SIMULATED, new_run

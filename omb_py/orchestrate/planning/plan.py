@@ -20,76 +20,21 @@ from omb_py.engine.program.datatype_layouts import pieces_of
 from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.graphs import check_graph
+from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import DEFAULT_RANKS, NCCL_TESTS, Request
+from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
 from omb_py.options.traffic import check_traffic
 from omb_py.options.values import parse_iterations, parse_sizes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, OFFERS, Offer, check_choices
-from omb_py.suites import BENCHMARKS, find
-from omb_py.suites.collective.forms import ROTATE
+from omb_py.suites import find
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}
 """Thread levels that a binding asks for by itself; others ask for what the benchmark needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option that only some benchmarks take."""
-
-    flag: str
-    what: str
-    """What a benchmark without it lacks."""
-    request: str
-    """Field of the request."""
-    cell: str = ""
-    """Field of the cell that gets the value; empty: it is used otherwise."""
-
-
-OPTIONS: Mapping[str, Option] = {
-    "type": Option("-T/--type", "element type", "dtypes"),
-    "op": Option("--op", "reduction operation", "op", "op"),
-    "window": Option("-W/--window-size", "window of messages in flight", "window", "window"),
-    "window_kind": Option("-w/--win-options", "window of memory that peers access", "window_kind", "window_kind"),
-    "sync": Option("-s/--sync-option", "synchronisation of a window", "sync", "sync"),
-    "validation": Option("-c/--validation", "data to validate", "validate"),
-    "full": Option("-f/--full", "minimum and maximum over ranks", "full"),
-    "process_sync": Option("--process-sync", "synchronisation after each call", "process_sync", "process_sync"),
-    "sizes": Option("-m/--message-size", "message size", "sizes"),
-    "in_place": Option("-l/--in-place", "in-place form", "in_place", "in_place"),
-    "root": Option("-k/--root-rank", "choice of a root", "root", "root"),
-    "tests": Option("-t/--num-test-calls", "MPI_Test calls", "tests", "tests"),
-    "object": Option("--object", "objects", "object_kind", "object_kind"),
-    "out_of_band": Option("--out-of-band", "objects", "out_of_band", "out_of_band"),
-    "cache": Option("--cache", "data", "cache", "cache"),
-    "session": Option("-I/--session", "start", "session", "session"),
-    "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
-    "traffic": Option("--traffic", "blocks that a matrix gives", "traffic", "traffic"),
-    "vary_window": Option("-V/--vary-window", "sweep over windows", "vary_window", "vary_window"),
-    "print_rate": Option("-R/--print-rate", "message rate", "print_rate", "print_rate"),
-    "buffer_num": Option("-b/--buffer-num", "choice of one or several buffers", "buffer_num", "buffer_num"),
-    "ddt": Option("-D/--ddt", "derived datatypes", "ddt", "ddt"),
-    "partitions": Option("-q/--partitions", "partitions", "partitions", "partitions"),
-    "thread_counts": Option("-t/--num-threads", "threads", "thread_counts", "thread_counts"),
-    "process_counts": Option("-t/--num-processes", "forked processes", "process_counts", "process_counts"),
-    "workload": Option("--workload", "choice of a workload", "workload", "workload"),
-    "predict": Option("--predict", "step to predict", "predict"),
-    "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
-}
-"""By the key that stands in ``Benchmark.options``."""
-OF_DATA = ("object", "out_of_band", "cache")
-"""Options that every benchmark takes that moves data."""
-OF_ALL = ("session",)
-"""Options that every benchmark takes."""
-_NAMED = 12
 NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
 """One sample of :data:`~omb_py.engine.measuring.async_timing.BATCH` calls after one of warm-up."""
-VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""The windows of ``-V``."""
-
-
-def _given(value: object) -> bool:
-    """Whether an option of a request was given: 0 is a value."""
-    return value is not None and value is not False and value != ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +60,6 @@ class LaunchPlan:
         return self.needs.thread_level
 
 
-def takes(benchmark: Benchmark, option: str) -> bool:
-    """Does an option (a key as in ``Benchmark.options``) mean something for a benchmark?"""
-    if option in ("sizes", *OF_DATA):
-        return benchmark.sizes is not None
-    return option in OF_ALL or option in benchmark.options
-
-
-def _takers(key: str) -> str:
-    """The benchmarks that take an option; of many the first, and how many more."""
-    names = [b.name for b in BENCHMARKS.values() if takes(b, key)]
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-
-
 def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     """Everything about a request that can be checked before the number of ranks is known.
 
@@ -140,21 +72,8 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     """
     benchmark = find(request.benchmark)
     check_choices(request, offers)
-    for key, option in OPTIONS.items():
-        if _given(getattr(request, option.request)) and not takes(benchmark, key):
-            raise UsageError(f"{benchmark.name} has no {option.what}, so it takes no {option.flag}: for {_takers(key)}")
-    for what, value, smallest in (
-        ("ranks", request.ranks, 1),
-        ("launches", request.launches, 1),
-        ("window size", request.window, 1),
-        ("warm-up", request.warmup, 0),
-        ("number of test calls", request.tests, 0),
-        ("number of partitions", request.partitions, 1),
-        ("root rank", request.root, ROTATE),
-        ("batch", request.batch, 1),
-    ):
-        if value is not None and value < smallest:
-            raise UsageError(f"{what} must be {smallest} or more, not {value}")
+    check_taken(request, benchmark)
+    check_ranges(request)
     if request.ddt and (request.in_place or request.imbalance):
         what = "-l/--in-place" if request.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
@@ -189,7 +108,7 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
             check_backend(backend, offers[backend], benchmark, mine)
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
-        elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **_options(request)))
+        elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **cell_fields(request)))
         wanted = item * elements
         what = f"one element of {item} bytes" if elements == 1 else f"{elements} elements of {item} bytes"
         raise UsageError(f"no message size of {request.sizes!r} holds {what}: write -m {wanted}:{wanted}")
@@ -302,7 +221,7 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
 
 def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, device: str) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
-    extra = _options(request) | timing_of(request, benchmark, backend, device)
+    extra = cell_fields(request) | timing_of(request, benchmark, backend, device)
     if request.format == NCCL_TESTS:
         counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
@@ -319,13 +238,9 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, d
                 size,
                 dtype=dtype,
                 device=device,
-                buffer=request.buffer,
                 iterations=iterations,
                 auto=auto,
                 warmup=_warmup(request, usual_warmup),
-                precision=request.precision,
-                time_limit=request.time_limit,
-                validate=request.validate,
                 **extra,
             )
             if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
@@ -366,12 +281,6 @@ def _elements(benchmark: Benchmark, cell: Cell) -> int:
     """Elements that a message must have."""
     elements = benchmark.unit_of(cell) if benchmark.unit_of else 1
     return max(elements, pieces_of(cell.ddt)[1]) if cell.ddt else elements
-
-
-def _options(request: Request) -> dict[str, Any]:
-    """The fields of a cell that were given as options."""
-    given = ((option.cell, getattr(request, option.request)) for option in OPTIONS.values() if option.cell)
-    return {field: value for field, value in given if _given(value)}
 
 
 def _words(numbers: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ from omb_py.cli import main
 from omb_py.cli.commands.benchmark import command
 from omb_py.cli.commands.suites import run_command
 from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine, long_name
-from omb_py.orchestrate.planning.plan import takes
+from omb_py.options.table import takes
 from omb_py.results import load
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped

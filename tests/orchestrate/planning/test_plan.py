@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from omb_py.engine.program.benchmark import Needs
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
+from omb_py.options.table import takes
 from omb_py.orchestrate.planning import plan as planning
-from omb_py.orchestrate.planning.plan import check, plan, plan_all, takes
+from omb_py.orchestrate.planning.plan import check, plan, plan_all
 from omb_py.suites import BENCHMARKS, find
 
 ONE_LINE = r"^[^\n]+$"
