@@ -120,7 +120,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
     """Measure what click's parsed values say; the exit code. Raises OmbError."""
     try:
         request = request_of(benchmark, values)
-        narrowed(request, offers_of(request.backends))
+        checked = narrowed(request, offers_of(request.backends))
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code
@@ -128,7 +128,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
     from omb_py.orchestrate.running.run import execute
 
     try:
-        return execute(request)
+        return execute(checked)
     except BrokenPipeError:
         # Half a table has been read: not a success, and nothing can be printed.
         return ENVIRONMENT

@@ -9,7 +9,7 @@ is several.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omb_py.engine.devices.filler import FILLERS
@@ -26,7 +26,8 @@ from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
 from omb_py.options.traffic import check_traffic
 from omb_py.options.values import parse_iterations, parse_sizes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, OFFERS, Offer, check_choices
+from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.planning.validation import HOST_MEMORY, OFFERS, Offer, check_choices, offers_of
 from omb_py.suites import find
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}
@@ -35,6 +36,44 @@ _DEFAULT_LEVEL = {"mpi4py": "multiple"}
 
 NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
 """One sample of :data:`~omb_py.engine.measuring.async_timing.BATCH` calls after one of warm-up."""
+
+
+_OF_THE_RUN = frozenset({"ranks", "part", "format", "launches", "graph", "quiet", "seed", "tags", "store"})
+"""Request fields on which no check and no cell depends, but for the format of nccl-tests."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request that can be measured here, with its cells. Each request is checked once, and then carried as this."""
+
+    request: Request
+    """What is measured: without the backends and devices that cannot do it here."""
+    asked: Request
+    """What was asked for."""
+    benchmark: Benchmark
+    cells: Mapping[tuple[str, str, str], tuple[Cell, ...]]
+    """By backend, device and binding: the cells as the backend does them."""
+    problems: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """By backend and device: why it is left out."""
+
+    @property
+    def skips(self) -> tuple[Skip, ...]:
+        """The backends and devices that are left out, in the order in which they were asked for."""
+        several = len(self.asked.devices) > 1
+        sides = [side for side in self.asked.sides if side in self.problems]
+        return tuple(Skip(" on ".join(side) if several else side[0], self.problems[side]) for side in sides)
+
+    def changed(self, **fields: Any) -> CheckedRequest:
+        """The request with other fields. It is checked again where its cells may depend on them.
+
+        Raises:
+            UsageError, EnvironmentProblem: as :func:`check`, where it is checked again.
+        """
+        request = replace(self.request, **fields)
+        formats = {self.request.format, request.format}
+        if fields.keys() <= _OF_THE_RUN and (len(formats) == 1 or NCCL_TESTS not in formats):
+            return replace(self, request=request)
+        return check(request, offers_of(request.backends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +99,8 @@ class LaunchPlan:
         return self.needs.thread_level
 
 
-def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
-    """Everything about a request that can be checked before the number of ranks is known.
-
-    Returns:
-        The benchmark's declaration.
+def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> CheckedRequest:
+    """Check everything about a request that does not need the number of ranks, on every backend and device.
 
     Raises:
         UsageError: an unknown word, a value out of range, or an option that the benchmark does not take.
@@ -72,6 +108,17 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     """
     benchmark = find(request.benchmark)
     check_choices(request, offers)
+    check_options(request, benchmark)
+    common = common_cells(request, benchmark)
+    cells: dict[tuple[str, str, str], tuple[Cell, ...]] = {}
+    for backend, device in request.sides:
+        cells |= cells_on(request, benchmark, common, backend, device, offers[backend])
+    check_sizes(request, benchmark, common)
+    return CheckedRequest(request, request, benchmark, cells)
+
+
+def check_options(request: Request, benchmark: Benchmark) -> None:
+    """Check the options of a request against the benchmark, their ranges, and each other. Raises UsageError."""
     check_taken(request, benchmark)
     check_ranges(request)
     if request.ddt and (request.in_place or request.imbalance):
@@ -98,21 +145,16 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
             check_reduction(reduction_dtype(dtype), request.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
-    cells = list(_cells(request, benchmark, request.backends[0], "", request.devices[0]))
-    refused = next((why for cell in cells if benchmark.refuses and (why := benchmark.refuses(cell))), "")
-    if refused:
-        raise UsageError(refused)
-    for backend, device in request.sides:
-        for binding in bindings_of(request, offers[backend]):
-            mine = [replace(cell, device=device, binding=binding) for cell in cells]
-            check_backend(backend, offers[backend], benchmark, mine)
+
+
+def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
+    """Raises UsageError, with a size that does, where no size of a request holds an element."""
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
         elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **cell_fields(request)))
         wanted = item * elements
         what = f"one element of {item} bytes" if elements == 1 else f"{elements} elements of {item} bytes"
         raise UsageError(f"no message size of {request.sizes!r} holds {what}: write -m {wanted}:{wanted}")
-    return benchmark
 
 
 def check_backend(backend: str, offer: Offer, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
@@ -142,12 +184,11 @@ def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
         check_traffic(request.traffic, ranks)
 
 
-def check_fits(request: Request, benchmark: Benchmark, ranks: int) -> None:
+def check_fits(checked: CheckedRequest, ranks: int) -> None:
     """Raises UsageError when the options of a request do not go with so many ranks."""
-    if benchmark.fits:
-        backend, device = request.sides[0]
-        for cell in _cells(request, benchmark, backend, "", device):
-            benchmark.fits(cell, ranks)
+    if checked.benchmark.fits:
+        for cell in next(iter(checked.cells.values())):
+            checked.benchmark.fits(cell, ranks)
 
 
 def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
@@ -162,39 +203,38 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> 
         UsageError: as :func:`check`, and when the benchmark does not admit `ranks`.
         EnvironmentProblem: as :func:`check`.
     """
-    return plan_all([replace(request, ranks=ranks)], offers)
+    return plan_all([check(replace(request, ranks=ranks), offers)])
 
 
-def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
+def plan_all(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
     """The launches of several requests that make one run: those with equal needs share their launches.
 
     Each is measured on its own number of ranks; ``launches`` is that of the first.
 
     Raises:
-        UsageError, EnvironmentProblem: as :func:`check`.
+        UsageError: a benchmark, or the options of a request, do not go with the number of ranks.
     """
     groups: dict[tuple[str, int, Needs], list[Cell]] = {}
-    for sweep, request in enumerate(requests):
+    for sweep, each in enumerate(checked):
+        request, benchmark = each.request, each.benchmark
         ranks = request.ranks or DEFAULT_RANKS
-        benchmark = check(replace(request, ranks=ranks), offers)
-        check_fits(request, benchmark, ranks)
-        for backend, device in request.sides:
+        check_places(request, benchmark, ranks)
+        check_fits(each, ranks)
+        for (backend, device, binding), cells in each.cells.items():
             there = device != HOST_MEMORY
-            for binding in bindings_of(request, offers[backend]):
-                level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
-                needs = replace(
-                    benchmark.needs,
-                    thread_level=level,  # type: ignore[arg-type]
-                    session=request.session,
-                    device=device,
-                    share_device=there and request.share_device,
-                    placement=request.placement if there else "",
-                )
-                cells = groups.setdefault((backend, ranks, needs), [])
-                made = _cells(request, benchmark, backend, binding, device)
-                cells += (replace(offers[backend].fitted(benchmark, cell), sweep=sweep) for cell in made)
+            level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
+            needs = replace(
+                benchmark.needs,
+                thread_level=level,  # type: ignore[arg-type]
+                session=request.session,
+                device=device,
+                share_device=there and request.share_device,
+                placement=request.placement if there else "",
+            )
+            groups.setdefault((backend, ranks, needs), []).extend(replace(cell, sweep=sweep) for cell in cells)
+    requests = tuple(each.request for each in checked)
     return [
-        LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), tuple(requests), turn)
+        LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), requests, turn)
         for turn in range(requests[0].launches if requests else 0)
         for place, ((backend, ranks, needs), cells) in enumerate(groups.items())
     ]
@@ -219,9 +259,40 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
     return [parse_dtype(word) for word in request.dtypes] or [benchmark.dtype]
 
 
-def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, device: str) -> Iterator[Cell]:
+def common_cells(request: Request, benchmark: Benchmark) -> tuple[Cell, ...]:
+    """The cells of a request without what depends on backend, device and binding.
+
+    Raises:
+        UsageError: the benchmark refuses the options of a cell.
+    """
+    cells = tuple(_cells(request, benchmark))
+    refused = next((why for cell in cells if benchmark.refuses and (why := benchmark.refuses(cell))), "")
+    if refused:
+        raise UsageError(refused)
+    return cells
+
+
+def cells_on(
+    request: Request, benchmark: Benchmark, common: Sequence[Cell], backend: str, device: str, offer: Offer
+) -> dict[tuple[str, str, str], tuple[Cell, ...]]:
+    """The cells of a request on one backend and device, by backend, device and binding.
+
+    Raises:
+        UsageError: the benchmark's calls cannot be timed as the request asks.
+        EnvironmentProblem: the backend cannot do the benchmark, or not with these options.
+    """
+    there = {"backend": backend, "device": device, **timing_of(request, benchmark, backend, device)}
+    placed = {}
+    for binding in bindings_of(request, offer):
+        cells = [replace(cell, binding=binding, **there) for cell in common]
+        check_backend(backend, offer, benchmark, cells)
+        placed[backend, device, binding] = tuple(offer.fitted(benchmark, cell) for cell in cells)
+    return placed
+
+
+def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
-    extra = cell_fields(request) | timing_of(request, benchmark, backend, device)
+    extra = cell_fields(request)
     if request.format == NCCL_TESTS:
         counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
@@ -233,11 +304,10 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, d
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
             cell = benchmark.cell(
-                backend,
-                binding,
+                request.backends[0],
+                "",
                 size,
                 dtype=dtype,
-                device=device,
                 iterations=iterations,
                 auto=auto,
                 warmup=_warmup(request, usual_warmup),
