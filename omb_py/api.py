@@ -324,6 +324,8 @@ def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, s
 
     from omb_py.orchestrate.compare.session import SideRun, compare
     from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
+    from omb_py.orchestrate.planning.plan import check
+    from omb_py.orchestrate.planning.validation import offers_of
     from omb_py.results.compare.false_alarm_rate import keep
     from omb_py.results.compare.match import SIDES
 
@@ -333,7 +335,7 @@ def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, s
     for name, side in zip(SIDES, (base, new), strict=True):
         spec = SideSpec(side.venv, list(side.modules), dict(side.variables))
         request = replace(side.request, store=store, seed=seed)
-        sides[name] = SideRun(name, (request,), where_of(name, spec), spec.words())
+        sides[name] = SideRun(name, (check(request, offers_of(request.backends)),), where_of(name, spec), spec.words())
     report = compare(sides, rules, launches)
     keep(report, store)
     return report

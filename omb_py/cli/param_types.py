@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from omb_py.errors import UsageError, nearest
-from omb_py.options.values import parse_count
+from omb_py.options import readers
+from omb_py.options.readers import Reader
 
 if TYPE_CHECKING:
     _Type = click.ParamType[Any]
@@ -36,37 +36,20 @@ class Parsed(_Type):
         return [CompletionItem(head + comma + word) for word in self.choices if word.startswith(tail)]
 
 
+def _parsed(reader: Reader) -> Parsed:
+    return Parsed(reader.what, reader.parse, reader.choices)
+
+
 def word(what: str, choices: Sequence[str], strict: bool = True) -> Parsed:
     """One of `choices`; not `strict` leaves the check, and its message, to the planner."""
-
-    def parse(text: str) -> str:
-        chosen = text.strip().lower()
-        if strict and chosen not in choices:
-            raise UsageError(f"unknown {what} {text!r}: {nearest(chosen, choices)}")
-        return chosen
-
-    return Parsed(what, parse, choices)
+    return _parsed(readers.word(what, choices, strict))
 
 
 def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) -> Parsed:
     """Words separated by commas, as a tuple; empty places are refused."""
-
-    def parse(text: str) -> tuple[str, ...]:
-        words = tuple(part.strip() for part in text.split(","))
-        if not all(words):
-            raise UsageError(f"{what} list {text!r} has an empty place")
-        return words if keep_case else tuple(part.lower() for part in words)
-
-    return Parsed(what, parse, choices)
-
-
-def joined(what: str, choices: Sequence[str]) -> Parsed:
-    """As :func:`comma_list`, as one text."""
-    words = comma_list(what, choices)
-    return Parsed(what, lambda text: ",".join(words.parse(text)), choices)
+    return _parsed(readers.comma_list(what, choices, keep_case))
 
 
 def whole(what: str, smallest: int) -> Parsed:
     """A whole number of at least `smallest`."""
-
-    return Parsed(what, lambda text: parse_count(text, what, smallest))
+    return _parsed(readers.whole(what, smallest))

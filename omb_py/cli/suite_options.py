@@ -1,24 +1,23 @@
-"""The options of measuring commands as suites use them: taken from the options themselves, never listed again."""
+"""The options of measuring commands as suites use them: the entries of the table, with the command line's request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import click
 
 from omb_py.cli.commands.benchmark import request_of
-from omb_py.cli.help import GluedOption
-from omb_py.cli.option_params import measuring_options
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.errors import UsageError
+from omb_py.options.option import Option, is_given
 from omb_py.options.request import Request
+from omb_py.options.table import TABLE, options_of
 from omb_py.orchestrate.suites.option_values import Key, Values
 
-RUN_WIDE = frozenset({"tag", "timeout", "seed", "launches", "hosts", "launcher", "launcher-args", "mock"})
+RUN_WIDE = frozenset(option.long for option in TABLE if option.scope == "run")
 """Options that hold for a whole run: a suite may give them once, in its defaults."""
-LINE_ONLY = frozenset({"store", "no-store", "format", "quiet", "debug", "inject"})
+LINE_ONLY = frozenset(option.long for option in TABLE if option.scope == "line")
 """Options that say nothing about what is measured: they belong to the command line."""
 RANKS = "ranks"
 """Not among the options of a suite: it multiplies them (docs/suites.md)."""
@@ -29,15 +28,11 @@ class CommandLine:
 
     def keys(self, benchmark: Benchmark) -> Mapping[str, Key]:
         """The options of a benchmark by long name."""
-        return {name: key for name, (key, _) in _options(benchmark).items()}
+        return _keys(benchmark)
 
     def request(self, benchmark: Benchmark, values: Values) -> Request:
         """The request of a command line with these options. Raises UsageError."""
-        options = _options(benchmark)
-        parsed = {param.name: _absent(param) for _, param in options.values()}
-        parsed["ranks"] = None
-        parsed.update({options[name][1].name: value for name, value in values.items() if value is not None})
-        return request_of(benchmark, parsed)
+        return request_of(benchmark, {option.name: values.get(option.long) for option in options_of(benchmark)})
 
 
 def long_name(option: click.Option) -> str:
@@ -47,46 +42,20 @@ def long_name(option: click.Option) -> str:
 
 def given(ctx: click.Context) -> dict[str, Any]:
     """The options that a command line has given, by long name."""
-    found: dict[str, Any] = {}
-    for param in ctx.command.params:
-        value = ctx.params.get(param.name or "")
-        if isinstance(param, click.Option) and value not in (None, (), False):
-            found[long_name(param)] = value
-    return found
+    options = (param for param in ctx.command.params if isinstance(param, click.Option))
+    values = {long_name(param): ctx.params.get(param.name or "") for param in options}
+    return {name: value for name, value in values.items() if is_given(value)}
 
 
 @cache
-def _options(benchmark: Benchmark) -> Mapping[str, tuple[Key, click.Option]]:
-    options = [
-        param for param in measuring_options(benchmark) if isinstance(param, click.Option) and param.expose_value
-    ]
-    named = {long_name(option): option for option in options}
-    return {name: (_key(name, option), option) for name, option in named.items() if name != RANKS}
+def _keys(benchmark: Benchmark) -> Mapping[str, Key]:
+    options = (option for option in options_of(benchmark) if option.name not in (RANKS, "debug"))
+    return {option.long: _key(option, benchmark) for option in options}
 
 
-def _key(name: str, option: click.Option) -> Key:
-    read = _reader(option)
-    bare: Any = True if option.is_flag else read(option.glued.bare) if isinstance(option, GluedOption) else None
-    return Key(
-        name,
-        read,
-        "run" if name in RUN_WIDE else "line" if name in LINE_ONLY else "cell",
-        fits=not option.hidden or name in LINE_ONLY,
-        bare=bare,
-        text=not option.is_flag,
-        repeats=option.multiple,
-    )
-
-
-def _reader(option: click.Option) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        try:
-            return option.type.convert(text, option, None)
-        except click.UsageError as error:  # of click's own types; ours raise UsageError themselves
-            raise UsageError(error.format_message()) from None
-
-    return read
-
-
-def _absent(option: click.Option) -> Any:
-    return () if option.multiple else False if option.is_flag else None
+def _key(option: Option, benchmark: Benchmark) -> Key:
+    if option.reader is None:
+        return Key(option.long, str, option.scope, option.takes(benchmark), bare=True, text=False)
+    bare = option.reader.parse(option.bare) if option.bare else None
+    fits = option.takes(benchmark)
+    return Key(option.long, option.reader.parse, option.scope, fits, bare=bare, repeats=option.repeats)

@@ -10,6 +10,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.options.request import Request
+from omb_py.orchestrate.planning.plan import CheckedRequest
 
 
 @pytest.fixture
@@ -17,8 +18,8 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """Requests given to ``execute``, which is replaced."""
     seen: list[Request] = []
 
-    def execute(request: Request) -> int:
-        seen.append(request)
+    def execute(checked: CheckedRequest) -> int:
+        seen.append(checked.asked)
         return 0
 
     module = ModuleType("omb_py.orchestrate.running.run")

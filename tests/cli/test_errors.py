@@ -13,7 +13,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.errors import EnvironmentProblem, LaunchFailed
-from omb_py.options.request import Request
+from omb_py.orchestrate.planning.plan import CheckedRequest
 
 Refuse = Callable[[str], tuple[int, str]]
 
@@ -145,7 +145,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     """Make the measuring run raise."""
 
     def install(error: BaseException) -> None:
-        def execute(request: Request) -> int:
+        def execute(checked: CheckedRequest) -> int:
             raise error
 
         module = ModuleType("omb_py.orchestrate.running.run")

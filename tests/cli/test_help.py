@@ -12,10 +12,11 @@ from omb_py import __version__
 from omb_py.cli import main
 from omb_py.cli.app import FAMILIES, TOOLS
 from omb_py.cli.commands.benchmark import command
-from omb_py.cli.option_params import human
 from omb_py.engine.program.benchmark import Cell
+from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.orchestrate.planning.plan import plan, takes
+from omb_py.options.table import takes
+from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import BENCHMARKS, find
 
 OPTIONS = tuple(

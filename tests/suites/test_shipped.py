@@ -8,10 +8,9 @@ from itertools import pairwise
 import pytest
 
 from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine
-from omb_py.options.request import Request
 from omb_py.orchestrate.accept.criteria_file import CRITERION_KEYS, RULE_KEYS
 from omb_py.orchestrate.accept.session import check_suite
-from omb_py.orchestrate.planning.plan import plan_all
+from omb_py.orchestrate.planning.plan import CheckedRequest, plan_all
 from omb_py.orchestrate.suites.expand import Ranks, expand, load_suite
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.criteria import METRICS
@@ -21,8 +20,8 @@ from omb_py.suites.shipped import shipped
 from tests.support.machines.mpi import ROOT
 
 
-def requests(name: str, ranks: int = 4) -> list[Request]:
-    return expand(load_suite(name), CommandLine(), {}, Ranks(ranks, ranks, given=True)).requests
+def checked(name: str, ranks: int = 4) -> list[CheckedRequest]:
+    return expand(load_suite(name), CommandLine(), {}, Ranks(ranks, ranks, given=True)).checked
 
 
 def test_which() -> None:
@@ -40,8 +39,8 @@ def test_they_are_installed() -> None:
 @pytest.mark.parametrize("name", list(shipped()))
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_each_can_be_planned(name: str, ranks: int) -> None:
-    made = requests(name, ranks)
-    assert all(find(request.benchmark).ranks.admits(request.ranks or 0) for request in made)
+    made = checked(name, ranks)
+    assert all(each.benchmark.ranks.admits(each.request.ranks or 0) for each in made)
     assert plan_all(made)
 
 
@@ -54,7 +53,7 @@ def test_osu_has_every_benchmark_of_omb_that_is_registered() -> None:
 
 
 def test_osu_is_ombs_counts_and_sizes() -> None:
-    cells = [cell for launch in plan_all(requests("osu")) for cell in launch.cells]
+    cells = [cell for launch in plan_all(checked("osu")) for cell in launch.cells]
     for name in {cell.benchmark for cell in cells}:
         benchmark = find(name)
         mine = [cell for cell in cells if cell.benchmark == name]
@@ -67,7 +66,7 @@ def test_osu_is_ombs_counts_and_sizes() -> None:
 
 
 def test_quick_is_short() -> None:
-    cells = [cell for launch in plan_all(requests("quick")) for cell in launch.cells]
+    cells = [cell for launch in plan_all(checked("quick")) for cell in launch.cells]
     assert {cell.benchmark for cell in cells} == {"latency", "bw", "allreduce", "bcast", "allgather", "alltoall"}
     assert len(cells) <= 30
     assert all(cell.auto and cell.time_limit == 5.0 for cell in cells)

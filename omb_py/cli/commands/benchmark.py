@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from omb_py.cli.help import EXIT_CODES, Page
-from omb_py.cli.option_params import MANAGED, measuring_options
+from omb_py.cli.option_params import measuring_options
 from omb_py.engine.devices.placement import PLACES, is_managed
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.engine.program.dtypes import OMB_ALL, parse_dtype
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError
+from omb_py.options.placed import MANAGED
 from omb_py.options.request import Request
-from omb_py.options.values import parse_tags
+from omb_py.options.table import request_from, takes
 from omb_py.orchestrate.planning.backend_selection import narrowed
-from omb_py.orchestrate.planning.plan import takes
 from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here, offers_of
 from omb_py.results.formats.osu_titles import origin
 from omb_py.suites import find
@@ -58,27 +56,13 @@ def _examples(b: Benchmark) -> list[str]:
     return lines
 
 
-def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
-    """A request from click's parsed values, of which None and () mean: not given. Raises UsageError."""
-    values = dict(values)
-    device, placement = _where(values.pop("device", None), values.pop("places", ()))
-    given: dict[str, Any] = {"benchmark": benchmark.name}
-    if values.pop("no_store"):
-        if click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError("--store and --no-store exclude each other")
-        given["store"] = None
-        values.pop("store")
-    given["tags"] = parse_tags(values.pop("tags"))
-    given["dtypes"] = _dtypes(values.pop("dtypes"))
-    validation = values.pop("validation")
-    if validation is not None:
-        given["validate"] = True
-        given["validation_log"] = validation if isinstance(validation, Path) else None
-    renamed = {"backend": "backends", "binding": "bindings"}
-    given.update({renamed.get(name, name): value for name, value in values.items() if value not in (None, ())})
-    if device:
-        given["device"] = device
-    return Request(**given, placement=placement)
+def request_of(benchmark: Benchmark, values: Mapping[str, Any]) -> Request:
+    """A request from click's parsed values, of which None, False and () mean: not given. Raises UsageError."""
+    device, placement = _where(values.get("device"), values.get("places", ()))
+    source = click.get_current_context().get_parameter_source("store") if values.get("no_store") else None
+    if source is click.core.ParameterSource.COMMANDLINE:
+        raise UsageError("--store and --no-store exclude each other")
+    return request_from(benchmark, {**values, "device": device}, placement=placement)
 
 
 def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
@@ -98,13 +82,6 @@ def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
         if unstored and ctx.params["no_store"]:
             raise UsageError(unstored)
         return request_of(benchmark, ctx.params)
-
-
-def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    names: list[str] = []
-    for text in (word for words in lists for word in words):
-        names.extend(OMB_ALL if text == "all" else (parse_dtype(text),))
-    return tuple(names)
 
 
 def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str]:
@@ -143,7 +120,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
     """Measure what click's parsed values say; the exit code. Raises OmbError."""
     try:
         request = request_of(benchmark, values)
-        narrowed(request, offers_of(request.backends))
+        checked = narrowed(request, offers_of(request.backends))
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code
@@ -151,7 +128,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
     from omb_py.orchestrate.running.run import execute
 
     try:
-        return execute(request)
+        return execute(checked)
     except BrokenPipeError:
         # Half a table has been read: not a success, and nothing can be printed.
         return ENVIRONMENT

@@ -12,8 +12,10 @@ from omb_py.cli.option_params import store_option
 from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, nearest
-from omb_py.options.request import DEFAULT_STORE, Request
+from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.values import parse_fraction
+from omb_py.orchestrate.planning.plan import CheckedRequest, check
+from omb_py.orchestrate.planning.validation import offers_of
 
 _CODES = (
     *EXIT_CODES[:1],
@@ -272,23 +274,21 @@ def _unknown(word: str) -> str:
     return f"unknown benchmark {word!r}: {nearest(word, [*names(), *shipped()])}"
 
 
-def _requests(words: Sequence[str], given: dict[str, Any]) -> tuple[Request, ...]:
+def _requests(words: Sequence[str], given: dict[str, Any]) -> tuple[CheckedRequest, ...]:
     """The requests of a benchmark's own command line, or of a suite's, with what belongs to the comparison put in."""
-    from dataclasses import replace
-
     if words[0].startswith("-"):
         raise UsageError(f"the benchmark comes before its options: omb-py compare … allreduce {' '.join(words[:2])}")
     if not (_is_benchmark(words[0]) or _is_suite(words[0])):
         raise UsageError(_unknown(words[0]))
     found = _of_suite(words) if _is_suite(words[0]) else (_of_benchmark(words),)
-    store = given["store"] or found[0].store
-    return tuple(replace(one, store=store, seed=given["seed"], quiet=given["quiet"]) for one in found)
+    store = given["store"] or found[0].request.store
+    return tuple(each.changed(store=store, seed=given["seed"], quiet=given["quiet"]) for each in found)
 
 
 _STORED = "a comparison stores its launches, so that it can be looked at again: leave --no-store out"
 
 
-def _of_suite(words: Sequence[str]) -> tuple[Request, ...]:
+def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
     from omb_py.cli.commands.suites import expanded_suite, run_command
     from omb_py.orchestrate.running.suite_run import say_skipped
 
@@ -300,19 +300,16 @@ def _of_suite(words: Sequence[str]) -> tuple[Request, ...]:
             raise UsageError(f"{values['run'] or '--resume'}: a comparison is not gone on with: leave it out")
         _, made = expanded_suite(values["suite"], values["ranks"])
     say_skipped(made.skips)
-    if not made.requests:
+    if not made.checked:
         raise EnvironmentProblem("nothing of this suite can be measured here")
-    return tuple(made.requests)
+    return tuple(made.checked)
 
 
-def _of_benchmark(words: Sequence[str]) -> Request:
+def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
     from omb_py.cli.commands import benchmark
-    from omb_py.orchestrate.planning.plan import check
-    from omb_py.orchestrate.planning.validation import offers_of
 
     request = benchmark.request_of_line(words, unstored=_STORED)
-    check(request, offers_of(request.backends))
-    return request
+    return check(request, offers_of(request.backends))
 
 
 def _shown(report: Any, given: dict[str, Any]) -> int:

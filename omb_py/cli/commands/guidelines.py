@@ -20,8 +20,8 @@ from omb_py.suites.guidelines.patterns import PATTERNS
 
 _SHARED = tuple(
     (
-        "backend binding sizes ranks hosts launcher launcher_args device iterations warmup time_limit "
-        "validation timeout seed quiet store no_store tags mock inject debug"
+        "backends bindings sizes ranks hosts launcher launcher_args device iterations warmup time_limit "
+        "validate timeout seed quiet store no_store tags mock inject debug"
     ).split()
 )
 """Options that mean the same as those of a benchmark."""
@@ -127,7 +127,7 @@ def run_guidelines(
     from omb_py.results.checks.guidelines import Rules
 
     check_files(output, ENDINGS)
-    request = request_of(PATTERNS[0].benchmark, {**given, "dtypes": (), "places": ()})
+    request = request_of(PATTERNS[0].benchmark, given)
     request = replace(request, sizes=request.sizes or DEFAULT_SIZES, launches=launches)
     report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, rounds), within)
     return write_report(document_of(report), form, output)

@@ -182,13 +182,7 @@ def _request(given: dict[str, Any]) -> Request:
     from omb_py.suites import find
 
     per_node, binding = given.pop("per_node"), given.pop("binding")
-    values = {
-        **given,
-        "backend": (given["backend"],),
-        "binding": (binding,) if binding else (),
-        "dtypes": (),
-        "validation": None,
-    }
+    values = {**given, "backends": (given.pop("backend"),), "bindings": (binding,) if binding else ()}
     return placed(request_of(find("latency"), values), per_node, os.environ)
 
 

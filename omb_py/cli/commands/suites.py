@@ -211,10 +211,10 @@ def run_list() -> int:
 def run_show(suite: str, ranks: int | None, **values: Any) -> int:
     """Print the suite and its launches."""
     from omb_py.orchestrate.info.suite_show import describe_suite
-    from omb_py.orchestrate.running.suite_run import plan_suite
+    from omb_py.orchestrate.planning.plan import plan_all
 
     read, expanded = expanded_suite(suite, ranks)
-    click.echo(describe_suite(read, plan_suite(expanded.requests), expanded.skips))
+    click.echo(describe_suite(read, plan_all(expanded.checked), expanded.skips))
     return OK
 
 

@@ -146,8 +146,8 @@ def run_train(model: str, iterations: int, **given: Any) -> int:
             raise UsageError(f"{model} takes no --{key}: for {takers}")
     text = text_of(model, asked)
     what = parse_training(text)
-    values = {**given, "iterations": str(iterations), "backend": ("gloo",), "workload": text_of(model, what.values)}
-    return run_measuring(TRAIN, {**values, "dtypes": (), "validation": None})
+    values = {**given, "iterations": str(iterations), "backends": ("gloo",), "workload": text_of(model, what.values)}
+    return run_measuring(TRAIN, values)
 
 
 def replay_command() -> click.Command:

@@ -9,9 +9,9 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.dtypes import reduction_dtype
 from omb_py.errors import UsageError
 from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.suite_run import differences
-from omb_py.orchestrate.suites.expand import Skip
 from omb_py.results.accept.criteria import OPTIONS, Case, Criterion
 from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.formats.units import size_text

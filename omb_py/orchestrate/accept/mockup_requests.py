@@ -8,9 +8,10 @@ from typing import Any
 
 from omb_py.errors import UsageError, nearest
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import OPTIONS, check_ranks, takes
+from omb_py.options.table import TABLE
+from omb_py.orchestrate.planning.plan import CheckedRequest, check, check_ranks
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import Offer, offers_of
-from omb_py.orchestrate.suites.expand import Skip
 from omb_py.results.accept.criteria import Criterion
 from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline
 
@@ -36,7 +37,9 @@ def words_of(guideline: Guideline) -> str:
     return guideline.text.partition(" ≤ ")[2]
 
 
-def with_mock_ups(requests: Sequence[Request], criteria: Iterable[Criterion]) -> tuple[list[Request], list[Skip]]:
+def with_mock_ups(
+    checked: Sequence[CheckedRequest], criteria: Iterable[Criterion]
+) -> tuple[list[CheckedRequest], list[Skip]]:
     """The requests of a suite and those of the programs that its criteria compare with; what cannot be had is skipped.
 
     A program is measured wherever the suite measures the criterion's benchmark: on the same ranks and backends, of
@@ -48,7 +51,7 @@ def with_mock_ups(requests: Sequence[Request], criteria: Iterable[Criterion]) ->
         if not criterion.program:
             continue
         benchmark, lacks = GUIDELINES[criterion.program].benchmark, GUIDELINES[criterion.program].lacks
-        for request in requests:
+        for request in (each.request for each in checked):
             if request.benchmark != criterion.benchmark or request.ranks != criterion.where.get("ranks", request.ranks):
                 continue
             offers = offers_of(request.backends)
@@ -63,13 +66,14 @@ def with_mock_ups(requests: Sequence[Request], criteria: Iterable[Criterion]) ->
             sizes = ",".join(map(str, criterion.sizes)) or request.sizes
             one = replace(_fitting(request, criterion.program), sizes=sizes)
             made.setdefault(repr(replace(one, part=None)), one)
-    return [*requests, *made.values()], list(skips)
+    mock_ups = [check(request, offers_of(request.backends)) for request in made.values()]
+    return [*checked, *mock_ups], list(skips)
 
 
 def _fitting(request: Request, program: str) -> Request:
     """The request for a guideline's program, without options that it does not take."""
     benchmark = GUIDELINES[program].benchmark
     usual: dict[str, Any] = {field.name: field.default for field in fields(Request)}
-    changed: dict[str, Any] = {o.request: usual[o.request] for key, o in OPTIONS.items() if not takes(benchmark, key)}
+    changed: dict[str, Any] = {o.name: usual[o.name] for o in TABLE if o.lacks and not o.takes(benchmark)}
     changed |= {"benchmark": program, "cache": None, "process_sync": None}
     return replace(request, **changed)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from omb_py.errors import EnvironmentProblem, OmbError
 from omb_py.options.request import Request
+from omb_py.orchestrate.planning.plan import plan
+from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import start
-from omb_py.orchestrate.running.suite_run import plan_suite
 
 PROBE = "hello"
 """The benchmark that needs nothing but ranks that begin."""
@@ -52,11 +53,11 @@ def _tried(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> st
         store=request.store,
         quiet=True,
     )
-    (plan,) = plan_suite([probe])
+    (launch,) = plan(probe, len(hosts), offers_of(probe.backends))
     before = run.request
     run.request = replace(before, hosts=hosts)
     try:
-        start(run, replace(plan, index=index))
+        start(run, replace(launch, index=index))
     except OmbError as error:
         if run.broken or error.exit_code == 130:
             raise

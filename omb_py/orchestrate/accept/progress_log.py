@@ -16,8 +16,8 @@ from typing import Any
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Part
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, NEWEST, stored_run
-from omb_py.orchestrate.suites.expand import Skip
 from omb_py.results.checks.guidelines import FAMILY, SIDES
 from omb_py.results.store import schema
 

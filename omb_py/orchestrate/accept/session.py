@@ -17,6 +17,7 @@ from typing import Any
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT, Request
+from omb_py.options.table import takes
 from omb_py.orchestrate.accept.background_job import other_job
 from omb_py.orchestrate.accept.baselines import baseline_rows, check_baseline
 from omb_py.orchestrate.accept.criteria_file import Accepting, read_accepting, read_criteria
@@ -34,12 +35,13 @@ from omb_py.orchestrate.accept.progress_log import (
     log_of,
     read_log,
 )
-from omb_py.orchestrate.planning.plan import LaunchPlan, takes
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run, now
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key
 from omb_py.orchestrate.running.run import SIMULATED, new_run
-from omb_py.orchestrate.running.suite_run import make_launches, plan_suite, ranks_here, sweep_name
-from omb_py.orchestrate.suites.expand import Expanded, Skip, expand
+from omb_py.orchestrate.running.suite_run import make_launches, ranks_here, sweep_name
+from omb_py.orchestrate.suites.expand import Expanded, expand
 from omb_py.orchestrate.suites.option_values import Values, Vocabulary
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.accept.criteria import Criterion
@@ -48,7 +50,6 @@ from omb_py.results.accept.report import Checked, Incident, Verdicts
 from omb_py.results.compare.report import fields_text
 from omb_py.results.formats.units import counted
 from omb_py.results.statistics.sequential import FEWEST
-from omb_py.suites import find
 
 ROUND_TAG = "accept_look"
 CHECKS = "10"
@@ -127,9 +128,9 @@ def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
 def check_suite(suite: Suite, expanded: Expanded) -> int:
     """Read a suite's criteria against its plan; how many there are. Raises UsageError as :func:`accept`."""
     _, criteria = _declared(suite)
-    if expanded.requests:
-        requests, skips = with_mock_ups(expanded.requests, criteria)
-        cases_of(criteria, planned(plan_suite(requests)), [*expanded.skips, *skips])
+    if expanded.checked:
+        checked, skips = with_mock_ups(expanded.checked, criteria)
+        cases_of(criteria, planned(plan_all(checked)), [*expanded.skips, *skips])
     return len(criteria)
 
 
@@ -159,12 +160,13 @@ class _Acceptance:
         began = time.monotonic()
         requests = self._requests()
         self._check_place(requests)
-        run_id = self._read_log(requests[0])
+        first = requests[0].request
+        run_id = self._read_log(first)
         self._read_baseline(run_id)
-        begun = self._begun(requests[0])
+        begun = self._begun(first)
         if run_id and self.log.begun:
             self.log.begun.check(begun, run_id)
-        self.run = new_run(requests[0], plan_suite(requests), run_id)
+        self.run = new_run(first, plan_all(requests), run_id)
         started = self.log.started_at or now()
         rule, store = self.how.rule, str(self.store)
         out = Verdicts(
@@ -179,7 +181,7 @@ class _Acceptance:
         if self.log.begun is None:
             self.log.begin(begun)
         requests = self._without_missing_nodes(requests, out)
-        self.plans = plan_suite(requests)
+        self.plans = plan_all(requests)
         self.cells = planned(self.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
         check_baseline(self.cases, self.found.baseline, self.found.baseline_word)
@@ -242,33 +244,33 @@ class _Acceptance:
         self.seen["files"] |= dict.fromkeys(map(str, self.log.files))
         return run_id
 
-    def _requests(self, **more: Any) -> list[Request]:
+    def _requests(self, **more: Any) -> list[CheckedRequest]:
         """The suite's requests, as they are timed."""
         values = {**self.asked.values, "store": self.store, **more}
         expanded = expand(self.suite, self.asked.words, values, ranks_here(more.pop("n", self.asked.ranks)))
         self.skips = list(expanded.skips)
-        if not expanded.requests:
+        if not expanded.checked:
             told = "; ".join(f"{skip.what}: {skip.reason}" for skip in self.skips)
             raise EnvironmentProblem(f"nothing of this suite can be measured here: {told}")
-        every, skips = with_mock_ups(expanded.requests, self.criteria)
+        every, skips = with_mock_ups(expanded.checked, self.criteria)
         self.skips += skips
-        return [replace(r, format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for r in every]
+        return [each.changed(format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for each in every]
 
-    def _check_place(self, requests: Sequence[Request]) -> None:
+    def _check_place(self, requests: Sequence[CheckedRequest]) -> None:
         joined = joined_environment(os.environ)
-        if joined is not None and not all(set(r.backends) <= set(SIMULATED) for r in requests):
+        if joined is not None and not all(set(r.request.backends) <= set(SIMULATED) for r in requests):
             raise UsageError(
                 f"{joined.launcher} has started this process, but omb-py accept starts ranks itself, launch after "
                 "launch: leave it out"
             )
 
-    def _without_missing_nodes(self, requests: list[Request], out: Verdicts) -> list[Request]:
+    def _without_missing_nodes(self, requests: list[CheckedRequest], out: Verdicts) -> list[CheckedRequest]:
         """The requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
-        hosts = requests[0].hosts
-        if len(hosts) < 2 or all(set(r.backends) <= set(SIMULATED) for r in requests):
+        hosts = requests[0].request.hosts
+        if len(hosts) < 2 or all(set(r.request.backends) <= set(SIMULATED) for r in requests):
             return requests
         run = self._run_of("nodes", 0)
-        lost, self.next_index = answering(run, requests[0], self.next_index)
+        lost, self.next_index = answering(run, requests[0].request, self.next_index)
         self._see(run)
         if not lost:
             return requests
@@ -387,17 +389,17 @@ class _Acceptance:
                 f"before it was cut off it ran on {', '.join(sorted(before))}, then on {', '.join(sorted(self.here))}"
             )
 
-    def _check_bytes(self, requests: Sequence[Request]) -> list[Checked]:
+    def _check_bytes(self, requests: Sequence[CheckedRequest]) -> list[Checked]:
         """Every byte of every cell that can be checked, in launches of their own."""
-        checkable = [(k, r) for k, r in enumerate(requests) if takes(find(r.benchmark), "validation")]
+        checkable = [(k, r) for k, r in enumerate(requests) if takes(r.benchmark, "validation")]
         short = [
-            replace(r, validate=True, iterations=CHECKS, warmup=0, repeat_for=None, time_limit=None, precision=0.01)
+            r.changed(validate=True, iterations=CHECKS, warmup=0, repeat_for=None, time_limit=None, precision=0.01)
             for _, r in checkable
         ]
         if not short:
             return []
         self.run.note("correctness: every byte is checked before anything is timed")
-        plans, run = plan_suite(short), self._run_of(CORRECTNESS, 0)
+        plans, run = plan_all(short), self._run_of(CORRECTNESS, 0)
         run.request = replace(run.request, repeat_for=None)
         missing, given_up = dict(self.found.missing), set(self.given_up)
         rows = self._make(run, plans)
@@ -410,7 +412,11 @@ class _Acceptance:
             by_key.setdefault(dict(row["tags"])[CELL_TAG], []).append(row)
         for sweep, (number, _) in enumerate(checkable):
             keys = [(p, c) for p in plans for c in p.cells if c.sweep == sweep]
-            name = f"{sweep_name(keys[0][0], sweep)}, {keys[0][0].ranks} ranks" if keys else requests[number].benchmark
+            name = (
+                f"{sweep_name(keys[0][0], sweep)}, {keys[0][0].ranks} ranks"
+                if keys
+                else requests[number].benchmark.name
+            )
             mine = [by_key[cell_key(p, c)] for p, c in keys if cell_key(p, c) in by_key]
             wrong = [row for both in mine for row in both if row["validated"] is False]
             if wrong:

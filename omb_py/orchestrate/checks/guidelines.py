@@ -12,7 +12,7 @@ from dataclasses import replace
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
-from omb_py.orchestrate.planning.plan import LaunchPlan, check, check_ranks, plan_all
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks, plan_all
 from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
@@ -48,8 +48,8 @@ def _number(guideline: Guideline) -> str:
     return found[0] if found else guideline.name
 
 
-def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Guideline], list[tuple[str, str]]]:
-    """Those that a request's backend can do on its number of ranks, and why not the others.
+def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[CheckedRequest], list[tuple[str, str]]]:
+    """The requests of those that a request's backend can do on its number of ranks, and why not the others.
 
     Raises:
         UsageError: the request itself is wrong.
@@ -68,8 +68,7 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Guidel
         if why:
             skipped.append((guideline.name, why))
         else:
-            check(replace(request, benchmark=guideline.name), offers)
-            fit.append(guideline)
+            fit.append(check(replace(request, benchmark=guideline.name), offers))
     if not fit and refused is not None:
         raise refused
     if not fit:
@@ -104,10 +103,9 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
         raise UsageError(
             f"{joined.launcher} has started this process, but omb-py guidelines starts ranks itself: leave it out"
         )
-    fit, skipped = able(chosen(words), request)
     shared = replace(request, format=SILENT, ranks=request.ranks or DEFAULT_RANKS)
-    requests = [replace(shared, benchmark=guideline.name) for guideline in fit]
-    plans = plan_all(requests, offers_of(request.backends))
+    fit, skipped = able(chosen(words), shared)
+    plans = plan_all(fit)
     kept = Kept()
     run = replace(new_run(shared, plans), printer=kept)
     run.note(f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {request.launches} launches")

@@ -13,12 +13,11 @@ from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.interleaving import Design, conduct
 from omb_py.orchestrate.launching.rank_environment import Where
-from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import SIMULATED, new_run, start
-from omb_py.orchestrate.running.suite_run import plan_suite
-from omb_py.orchestrate.suites.expand import Skip
 from omb_py.results.compare.judge import Launched, Rules
 from omb_py.results.compare.match import ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, Report, report_of
@@ -34,11 +33,16 @@ class SideRun:
     """One side, as it is to be measured."""
 
     side: Side
-    requests: tuple[Request, ...]
-    """One for a benchmark, several for a suite; what holds for the whole run is that of the first."""
+    checked: tuple[CheckedRequest, ...]
+    """One request for a benchmark, several for a suite; what holds for the whole run is that of the first."""
     where: Where
     words: str
     """What the command line says of it."""
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """What is measured."""
+        return tuple(each.request for each in self.checked)
 
     def __str__(self) -> str:
         return f"{self.side} ({self.words})" if self.words else self.side
@@ -183,7 +187,7 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
             f"each side: --launches {DEFAULT_LAUNCHES}"
         )
     ready = {side: _checked(spec) for side, spec in sides.items()}
-    plans = {side: plan_suite(spec.requests) for side, spec in ready.items()}
+    plans = {side: plan_all(spec.checked) for side, spec in ready.items()}
     _same_cells(plans)
     run = new_run(ready["BASE"].requests[0], plans["BASE"])
     measurer = Measurer(ready, plans, run, rules.rounds)
@@ -214,19 +218,19 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     return report
 
 
-def against_itself(requests: Sequence[Request], rules: Rules, launches: int) -> Report:
+def against_itself(checked: Sequence[CheckedRequest], rules: Rules, launches: int) -> Report:
     """A against A: the whole of a comparison, of a library with itself. Raises as :func:`compare`."""
     where = Where()
-    return compare({side: SideRun(side, tuple(requests), where, "") for side in SIDES}, rules, launches, AA)
+    return compare({side: SideRun(side, tuple(checked), where, "") for side in SIDES}, rules, launches, AA)
 
 
 def _checked(spec: SideRun) -> SideRun:
-    return replace(spec, requests=tuple(_checked_request(spec, request) for request in spec.requests))
+    return replace(spec, checked=tuple(_comparable(spec, each) for each in spec.checked))
 
 
-def _checked_request(spec: SideRun, request: Request) -> Request:
+def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
     # the tags of a suite's rows are for going on with a run of it, and a comparison is none
-    request = replace(request, format=SILENT, launches=1, ranks=request.ranks or DEFAULT_RANKS, part=None)
+    request = checked.request
     if request.store is None:
         raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
     if request.repeat_for is not None:
@@ -245,7 +249,7 @@ def _checked_request(spec: SideRun, request: Request) -> Request:
             f"{spec}: mock simulates in this process, so --env and --module change nothing: "
             f"--option {spec.side}:mock=alpha=2us makes sides that differ"
         )
-    return request
+    return checked.changed(format=SILENT, launches=1, ranks=request.ranks or DEFAULT_RANKS, part=None)
 
 
 def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:

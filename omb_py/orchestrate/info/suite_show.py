@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from omb_py.orchestrate.accept.criteria_file import read_criteria
 from omb_py.orchestrate.planning.plan import LaunchPlan
-from omb_py.orchestrate.suites.expand import Skip
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.toml_values import Setting, kind
 from omb_py.results.accept.criteria import METRICS, Criterion

@@ -9,7 +9,7 @@ is several.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omb_py.engine.devices.filler import FILLERS
@@ -20,76 +20,60 @@ from omb_py.engine.program.datatype_layouts import pieces_of
 from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.graphs import check_graph
+from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import DEFAULT_RANKS, NCCL_TESTS, Request
+from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
 from omb_py.options.traffic import check_traffic
 from omb_py.options.values import parse_iterations, parse_sizes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, OFFERS, Offer, check_choices
-from omb_py.suites import BENCHMARKS, find
-from omb_py.suites.collective.forms import ROTATE
+from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.planning.validation import HOST_MEMORY, OFFERS, Offer, check_choices, offers_of
+from omb_py.suites import find
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}
 """Thread levels that a binding asks for by itself; others ask for what the benchmark needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option that only some benchmarks take."""
-
-    flag: str
-    what: str
-    """What a benchmark without it lacks."""
-    request: str
-    """Field of the request."""
-    cell: str = ""
-    """Field of the cell that gets the value; empty: it is used otherwise."""
-
-
-OPTIONS: Mapping[str, Option] = {
-    "type": Option("-T/--type", "element type", "dtypes"),
-    "op": Option("--op", "reduction operation", "op", "op"),
-    "window": Option("-W/--window-size", "window of messages in flight", "window", "window"),
-    "window_kind": Option("-w/--win-options", "window of memory that peers access", "window_kind", "window_kind"),
-    "sync": Option("-s/--sync-option", "synchronisation of a window", "sync", "sync"),
-    "validation": Option("-c/--validation", "data to validate", "validate"),
-    "full": Option("-f/--full", "minimum and maximum over ranks", "full"),
-    "process_sync": Option("--process-sync", "synchronisation after each call", "process_sync", "process_sync"),
-    "sizes": Option("-m/--message-size", "message size", "sizes"),
-    "in_place": Option("-l/--in-place", "in-place form", "in_place", "in_place"),
-    "root": Option("-k/--root-rank", "choice of a root", "root", "root"),
-    "tests": Option("-t/--num-test-calls", "MPI_Test calls", "tests", "tests"),
-    "object": Option("--object", "objects", "object_kind", "object_kind"),
-    "out_of_band": Option("--out-of-band", "objects", "out_of_band", "out_of_band"),
-    "cache": Option("--cache", "data", "cache", "cache"),
-    "session": Option("-I/--session", "start", "session", "session"),
-    "imbalance": Option("--imbalance", "blocks of different sizes", "imbalance", "imbalance"),
-    "traffic": Option("--traffic", "blocks that a matrix gives", "traffic", "traffic"),
-    "vary_window": Option("-V/--vary-window", "sweep over windows", "vary_window", "vary_window"),
-    "print_rate": Option("-R/--print-rate", "message rate", "print_rate", "print_rate"),
-    "buffer_num": Option("-b/--buffer-num", "choice of one or several buffers", "buffer_num", "buffer_num"),
-    "ddt": Option("-D/--ddt", "derived datatypes", "ddt", "ddt"),
-    "partitions": Option("-q/--partitions", "partitions", "partitions", "partitions"),
-    "thread_counts": Option("-t/--num-threads", "threads", "thread_counts", "thread_counts"),
-    "process_counts": Option("-t/--num-processes", "forked processes", "process_counts", "process_counts"),
-    "workload": Option("--workload", "choice of a workload", "workload", "workload"),
-    "predict": Option("--predict", "step to predict", "predict"),
-    "neighborhood": Option("-N/--nhbr", "graph of neighbors", "neighborhood", "neighborhood"),
-}
-"""By the key that stands in ``Benchmark.options``."""
-OF_DATA = ("object", "out_of_band", "cache")
-"""Options that every benchmark takes that moves data."""
-OF_ALL = ("session",)
-"""Options that every benchmark takes."""
-_NAMED = 12
 NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
 """One sample of :data:`~omb_py.engine.measuring.async_timing.BATCH` calls after one of warm-up."""
-VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""The windows of ``-V``."""
 
 
-def _given(value: object) -> bool:
-    """Whether an option of a request was given: 0 is a value."""
-    return value is not None and value is not False and value != ()
+_OF_THE_RUN = frozenset({"ranks", "part", "format", "launches", "graph", "quiet", "seed", "tags", "store"})
+"""Request fields on which no check and no cell depends, but for the format of nccl-tests."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request that can be measured here, with its cells. Each request is checked once, and then carried as this."""
+
+    request: Request
+    """What is measured: without the backends and devices that cannot do it here."""
+    asked: Request
+    """What was asked for."""
+    benchmark: Benchmark
+    cells: Mapping[tuple[str, str, str], tuple[Cell, ...]]
+    """By backend, device and binding: the cells as the backend does them."""
+    problems: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """By backend and device: why it is left out."""
+
+    @property
+    def skips(self) -> tuple[Skip, ...]:
+        """The backends and devices that are left out, in the order in which they were asked for."""
+        several = len(self.asked.devices) > 1
+        sides = [side for side in self.asked.sides if side in self.problems]
+        return tuple(Skip(" on ".join(side) if several else side[0], self.problems[side]) for side in sides)
+
+    def changed(self, **fields: Any) -> CheckedRequest:
+        """The request with other fields. It is checked again where its cells may depend on them.
+
+        Raises:
+            UsageError, EnvironmentProblem: as :func:`check`, where it is checked again.
+        """
+        request = replace(self.request, **fields)
+        formats = {self.request.format, request.format}
+        if fields.keys() <= _OF_THE_RUN and (len(formats) == 1 or NCCL_TESTS not in formats):
+            return replace(self, request=request)
+        return check(request, offers_of(request.backends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +99,8 @@ class LaunchPlan:
         return self.needs.thread_level
 
 
-def takes(benchmark: Benchmark, option: str) -> bool:
-    """Does an option (a key as in ``Benchmark.options``) mean something for a benchmark?"""
-    if option in ("sizes", *OF_DATA):
-        return benchmark.sizes is not None
-    return option in OF_ALL or option in benchmark.options
-
-
-def _takers(key: str) -> str:
-    """The benchmarks that take an option; of many the first, and how many more."""
-    names = [b.name for b in BENCHMARKS.values() if takes(b, key)]
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-
-
-def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
-    """Everything about a request that can be checked before the number of ranks is known.
-
-    Returns:
-        The benchmark's declaration.
+def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> CheckedRequest:
+    """Check everything about a request that does not need the number of ranks, on every backend and device.
 
     Raises:
         UsageError: an unknown word, a value out of range, or an option that the benchmark does not take.
@@ -140,21 +108,19 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     """
     benchmark = find(request.benchmark)
     check_choices(request, offers)
-    for key, option in OPTIONS.items():
-        if _given(getattr(request, option.request)) and not takes(benchmark, key):
-            raise UsageError(f"{benchmark.name} has no {option.what}, so it takes no {option.flag}: for {_takers(key)}")
-    for what, value, smallest in (
-        ("ranks", request.ranks, 1),
-        ("launches", request.launches, 1),
-        ("window size", request.window, 1),
-        ("warm-up", request.warmup, 0),
-        ("number of test calls", request.tests, 0),
-        ("number of partitions", request.partitions, 1),
-        ("root rank", request.root, ROTATE),
-        ("batch", request.batch, 1),
-    ):
-        if value is not None and value < smallest:
-            raise UsageError(f"{what} must be {smallest} or more, not {value}")
+    check_options(request, benchmark)
+    common = common_cells(request, benchmark)
+    cells: dict[tuple[str, str, str], tuple[Cell, ...]] = {}
+    for backend, device in request.sides:
+        cells |= cells_on(request, benchmark, common, backend, device, offers[backend])
+    check_sizes(request, benchmark, common)
+    return CheckedRequest(request, request, benchmark, cells)
+
+
+def check_options(request: Request, benchmark: Benchmark) -> None:
+    """Check the options of a request against the benchmark, their ranges, and each other. Raises UsageError."""
+    check_taken(request, benchmark)
+    check_ranges(request)
     if request.ddt and (request.in_place or request.imbalance):
         what = "-l/--in-place" if request.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
@@ -179,21 +145,16 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
             check_reduction(reduction_dtype(dtype), request.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
-    cells = list(_cells(request, benchmark, request.backends[0], "", request.devices[0]))
-    refused = next((why for cell in cells if benchmark.refuses and (why := benchmark.refuses(cell))), "")
-    if refused:
-        raise UsageError(refused)
-    for backend, device in request.sides:
-        for binding in bindings_of(request, offers[backend]):
-            mine = [replace(cell, device=device, binding=binding) for cell in cells]
-            check_backend(backend, offers[backend], benchmark, mine)
+
+
+def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
+    """Raises UsageError, with a size that does, where no size of a request holds an element."""
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
-        elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **_options(request)))
+        elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **cell_fields(request)))
         wanted = item * elements
         what = f"one element of {item} bytes" if elements == 1 else f"{elements} elements of {item} bytes"
         raise UsageError(f"no message size of {request.sizes!r} holds {what}: write -m {wanted}:{wanted}")
-    return benchmark
 
 
 def check_backend(backend: str, offer: Offer, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
@@ -223,12 +184,11 @@ def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
         check_traffic(request.traffic, ranks)
 
 
-def check_fits(request: Request, benchmark: Benchmark, ranks: int) -> None:
+def check_fits(checked: CheckedRequest, ranks: int) -> None:
     """Raises UsageError when the options of a request do not go with so many ranks."""
-    if benchmark.fits:
-        backend, device = request.sides[0]
-        for cell in _cells(request, benchmark, backend, "", device):
-            benchmark.fits(cell, ranks)
+    if checked.benchmark.fits:
+        for cell in next(iter(checked.cells.values())):
+            checked.benchmark.fits(cell, ranks)
 
 
 def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
@@ -243,39 +203,38 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> 
         UsageError: as :func:`check`, and when the benchmark does not admit `ranks`.
         EnvironmentProblem: as :func:`check`.
     """
-    return plan_all([replace(request, ranks=ranks)], offers)
+    return plan_all([check(replace(request, ranks=ranks), offers)])
 
 
-def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
+def plan_all(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
     """The launches of several requests that make one run: those with equal needs share their launches.
 
     Each is measured on its own number of ranks; ``launches`` is that of the first.
 
     Raises:
-        UsageError, EnvironmentProblem: as :func:`check`.
+        UsageError: a benchmark, or the options of a request, do not go with the number of ranks.
     """
     groups: dict[tuple[str, int, Needs], list[Cell]] = {}
-    for sweep, request in enumerate(requests):
+    for sweep, each in enumerate(checked):
+        request, benchmark = each.request, each.benchmark
         ranks = request.ranks or DEFAULT_RANKS
-        benchmark = check(replace(request, ranks=ranks), offers)
-        check_fits(request, benchmark, ranks)
-        for backend, device in request.sides:
+        check_places(request, benchmark, ranks)
+        check_fits(each, ranks)
+        for (backend, device, binding), cells in each.cells.items():
             there = device != HOST_MEMORY
-            for binding in bindings_of(request, offers[backend]):
-                level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
-                needs = replace(
-                    benchmark.needs,
-                    thread_level=level,  # type: ignore[arg-type]
-                    session=request.session,
-                    device=device,
-                    share_device=there and request.share_device,
-                    placement=request.placement if there else "",
-                )
-                cells = groups.setdefault((backend, ranks, needs), [])
-                made = _cells(request, benchmark, backend, binding, device)
-                cells += (replace(offers[backend].fitted(benchmark, cell), sweep=sweep) for cell in made)
+            level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
+            needs = replace(
+                benchmark.needs,
+                thread_level=level,  # type: ignore[arg-type]
+                session=request.session,
+                device=device,
+                share_device=there and request.share_device,
+                placement=request.placement if there else "",
+            )
+            groups.setdefault((backend, ranks, needs), []).extend(replace(cell, sweep=sweep) for cell in cells)
+    requests = tuple(each.request for each in checked)
     return [
-        LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), tuple(requests), turn)
+        LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), requests, turn)
         for turn in range(requests[0].launches if requests else 0)
         for place, ((backend, ranks, needs), cells) in enumerate(groups.items())
     ]
@@ -300,9 +259,40 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
     return [parse_dtype(word) for word in request.dtypes] or [benchmark.dtype]
 
 
-def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, device: str) -> Iterator[Cell]:
+def common_cells(request: Request, benchmark: Benchmark) -> tuple[Cell, ...]:
+    """The cells of a request without what depends on backend, device and binding.
+
+    Raises:
+        UsageError: the benchmark refuses the options of a cell.
+    """
+    cells = tuple(_cells(request, benchmark))
+    refused = next((why for cell in cells if benchmark.refuses and (why := benchmark.refuses(cell))), "")
+    if refused:
+        raise UsageError(refused)
+    return cells
+
+
+def cells_on(
+    request: Request, benchmark: Benchmark, common: Sequence[Cell], backend: str, device: str, offer: Offer
+) -> dict[tuple[str, str, str], tuple[Cell, ...]]:
+    """The cells of a request on one backend and device, by backend, device and binding.
+
+    Raises:
+        UsageError: the benchmark's calls cannot be timed as the request asks.
+        EnvironmentProblem: the backend cannot do the benchmark, or not with these options.
+    """
+    there = {"backend": backend, "device": device, **timing_of(request, benchmark, backend, device)}
+    placed = {}
+    for binding in bindings_of(request, offer):
+        cells = [replace(cell, binding=binding, **there) for cell in common]
+        check_backend(backend, offer, benchmark, cells)
+        placed[backend, device, binding] = tuple(offer.fitted(benchmark, cell) for cell in cells)
+    return placed
+
+
+def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
-    extra = _options(request) | timing_of(request, benchmark, backend, device)
+    extra = cell_fields(request)
     if request.format == NCCL_TESTS:
         counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
@@ -314,18 +304,13 @@ def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, d
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
             cell = benchmark.cell(
-                backend,
-                binding,
+                request.backends[0],
+                "",
                 size,
                 dtype=dtype,
-                device=device,
-                buffer=request.buffer,
                 iterations=iterations,
                 auto=auto,
                 warmup=_warmup(request, usual_warmup),
-                precision=request.precision,
-                time_limit=request.time_limit,
-                validate=request.validate,
                 **extra,
             )
             if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
@@ -366,12 +351,6 @@ def _elements(benchmark: Benchmark, cell: Cell) -> int:
     """Elements that a message must have."""
     elements = benchmark.unit_of(cell) if benchmark.unit_of else 1
     return max(elements, pieces_of(cell.ddt)[1]) if cell.ddt else elements
-
-
-def _options(request: Request) -> dict[str, Any]:
-    """The fields of a cell that were given as options."""
-    given = ((option.cell, getattr(request, option.request)) for option in OPTIONS.values() if option.cell)
-    return {field: value for field, value in given if _given(value)}
 
 
 def _words(numbers: tuple[int, ...]) -> str:

@@ -12,27 +12,22 @@ from omb_py.backends.nccl import capabilities as nccl
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.devices.placement import PLACES
-from omb_py.engine.measuring.async_timing import BATCHED, MODES
-from omb_py.engine.measuring.cache_rotation import CACHES
-from omb_py.engine.measuring.process_sync import KINDS as SYNC_KINDS
+from omb_py.engine.measuring.async_timing import BATCHED
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import BUFFERS, ON_DEVICE, TORCH_PIP
-from omb_py.engine.program.dtypes import OPS, parse_dtype
-from omb_py.engine.program.rma import SYNCS, WINDOWS
+from omb_py.engine.program.dtypes import parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.options.request import FORMATS, HOROVOD, LAUNCHERS, NCCL_TESTS, SILENT, Request
+from omb_py.options.request import NCCL_TESTS, Request
+from omb_py.options.table import check_words, one_of
 from omb_py.suites import find
 
 BINDINGS = ("native", "mpi4py")
-THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
-BUFFER_NUMS = ("single", "multiple")
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
 """Device -> (maker, files that are there when its driver is)."""
 DEVICES = KINDS
 HOST_MEMORY = "cpu"
 ARRAYS_OF = ("mpi", "gloo")
 """Backends that take buffers on a device as the arrays of a package."""
-STAGINGS = ("auto", "never")
 
 
 def _nothing(*about: object) -> str:
@@ -191,12 +186,6 @@ def _check_placement(request: Request, on_device: list[str]) -> None:
         raise UsageError(f"{request.benchmark} has buffers of one kind on all ranks, not {request.placement}")
 
 
-def one_of(what: str, word: str, choices: Iterable[str]) -> None:
-    """Raises UsageError with the nearest choice when `word` is none of them."""
-    if word not in choices:
-        raise UsageError(f"unknown {what} {word!r}: {nearest(word, choices)}")
-
-
 def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
     """Every word of a request.
 
@@ -234,22 +223,7 @@ def check_choices(request: Request, offers: Mapping[str, Offer]) -> None:
     if len(set(request.devices)) < len(request.devices):
         raise UsageError(f"device list {request.device} has one twice")
     check_device(request, offers)
-    for what, word, choices in (
-        ("operation", request.op, OPS),
-        ("process synchronisation", request.process_sync, SYNC_KINDS),
-        ("timing", request.timing, MODES),
-        ("staging", request.staging, STAGINGS),
-        ("filler", request.filler, FILLERS),
-        ("number of buffers", request.buffer_num, BUFFER_NUMS),
-        ("window kind", request.window_kind, tuple(WINDOWS)),
-        ("synchronisation", request.sync, tuple(SYNCS)),
-        ("thread level", request.thread_level, THREAD_LEVELS),
-        ("cache", request.cache, CACHES),
-        ("format", request.format, (*FORMATS, SILENT, HOROVOD)),
-        ("launcher", request.launcher, LAUNCHERS),
-    ):
-        if word is not None:
-            one_of(what, word, choices)
+    check_words(request)
     for dtype in request.dtypes:
         parse_dtype(dtype)
     if request.process_sync == "roundtime" and "mock" in request.backends:

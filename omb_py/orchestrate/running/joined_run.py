@@ -10,43 +10,40 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from omb_py.engine.program.benchmark import Needs
 from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.errors import OK, OmbError, UsageError
-from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
-from omb_py.orchestrate.planning.validation import Offer, offers_of
+from omb_py.options.request import DEFAULT_RANKS
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.run import RunOutcome, new_run, unjoined
-from omb_py.orchestrate.suites.expand import Skip
 
 ADDRESS_FD = "OMB_PY_ADDRESS_FD"
 
 
 def run_joined(
-    requests: Sequence[Request], joined: Joined, skips: Sequence[Skip] = (), resume: str | None = None
+    checked: Sequence[CheckedRequest], joined: Joined, skips: Sequence[Skip] = (), resume: str | None = None
 ) -> RunOutcome:
     """Be one rank of a foreign launcher's job. Raises OmbError on rank 0; the others leave quietly with its code.
 
     Args:
-        requests: one, or those of a suite.
+        checked: one request, or those of a suite.
         joined: the place that the launcher gave to this process.
-        skips: of a suite: what cannot be measured here.
+        skips: what cannot be measured here.
         resume: of a suite: the run that goes on.
     """
     try:
-        for request in requests:
+        for request in (each.request for each in checked):
             if request.ranks is not None and joined.size not in (None, request.ranks):
                 raise UsageError(f"-n {request.ranks}, but {joined.launcher} started {joined.size} ranks: leave -n out")
-        backends = {backend for request in requests for backend in request.backends}
-        requests, skips = _able(requests, offers_of(backends), skips)
         size = joined.size or DEFAULT_RANKS
-        launches = plan_all([replace(r, ranks=r.ranks or size) for r in requests], offers_of(backends))
+        launches = plan_all([each.changed(ranks=each.request.ranks or size) for each in checked])
         chosen, left_out = _fitting(launches)
-        if requests[0].part is not None:
+        if checked[0].request.part is not None:
             return _join(joined, Job(chosen, joined.launcher, [], [*skips, *left_out], resume))
         return _join(
             joined, Job(chosen, joined.launcher, [f"skipped: {s.what}: {s.reason}" for s in (*skips, *left_out)])
@@ -56,16 +53,6 @@ def run_joined(
             raise
         let_rank_0_speak()
         return RunOutcome(error.exit_code, "", root=False)
-
-
-def _able(
-    requests: Sequence[Request], offers: Mapping[str, Offer], skips: Sequence[Skip]
-) -> tuple[list[Request], list[Skip]]:
-    """The requests without the backends that cannot run them. Raises OmbError where none can."""
-    from omb_py.orchestrate.planning.backend_selection import narrowed
-
-    told = [narrowed(request, offers) for request in requests]
-    return [request for request, _ in told], [*skips, *(skip for _, more in told for skip in more)]
 
 
 def _fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:

@@ -14,18 +14,16 @@ from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.nccl_settings import KEYS
+from omb_py.options.table import parameters
 from omb_py.options.traffic import largest
-from omb_py.orchestrate.planning.plan import OPTIONS
 from omb_py.orchestrate.running.soak import PASS
 from omb_py.results.statistics.bandwidth import bandwidth
 from omb_py.results.statistics.summary import summarise
 from omb_py.results.store.keys import comparability_key
-from omb_py.results.store.schema import BY_NAME, SCHEMA_VERSION, blank_row
+from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.suites.registry import find
 
 TEXT_DIALECT = "omb-7.5"
-_COLUMNS = frozenset({*BY_NAME, "ddt"})
-"""Options that have a column, `ddt` as ``datatype_layout``."""
 SYNC_LIMIT = 3.0
 """A cell whose median is under this many barrier skews is limited by the synchronisation (docs/statistics.md)."""
 
@@ -171,8 +169,7 @@ def _version(row: Mapping[str, Any], program_hash: str) -> str:
 
 def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
     """Options that the benchmark takes and that have no column."""
-    fields = (o.cell for key, o in OPTIONS.items() if key in benchmark.options and o.cell and o.cell not in _COLUMNS)
-    out = {name: str(cell[name]) for name in fields if cell[name] != ""}
+    out = parameters(benchmark, cell)
     if cell["buffer"] == OBJECT:
         out |= {"object": cell["object_kind"], "out_of_band": str(cell["out_of_band"])}
     if cell["session"]:

@@ -8,20 +8,21 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
-from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun
-from omb_py.options.request import DEFAULT_RANKS, Request
+from omb_py.engine.rank.lifetime import let_rank_0_speak
+from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun, OmbError
+from omb_py.options.request import Request
 from omb_py.orchestrate.launching.allocation import allocation, ranks_for
-from omb_py.orchestrate.planning.plan import LaunchPlan, plan
+from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, offers_of
 from omb_py.orchestrate.running.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.running.printers import printer_of
 from omb_py.results.store.write import check_writable
-from omb_py.suites import find
 
 ATTEMPTS = 3
 """Launches of which none began (:class:`omb_py.errors.NotBegun`) before the failure is the user's."""
@@ -39,28 +40,49 @@ class RunOutcome:
     """False on the ranks of a foreign launcher that hold no results."""
 
 
-def execute(request: Request) -> int:
+def execute(checked: CheckedRequest) -> int:
     """Run a request; returns the exit code. Raises OmbError."""
-    return execute_run(request).code
+    return run_checked(checked).code
 
 
 def execute_run(request: Request) -> RunOutcome:
-    """Run a request. Raises OmbError; what was finished before is kept in the store or its journal."""
-    from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed
+    """Check and run a request. Raises OmbError, but in a foreign launcher only on rank 0."""
+    joined = joined_environment(os.environ)
+    try:
+        checked = narrowed(request, offers_of(request.backends))
+    except OmbError as error:
+        if joined is None or joined.rank == 0 or not _joins(request):
+            raise
+        let_rank_0_speak()
+        return RunOutcome(error.exit_code, "", root=False)
+    return run_checked(checked)
 
-    joined, offers = joined_environment(os.environ), offers_of(request.backends)
-    if joined is not None and request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED):
+
+def _joins(request: Request) -> bool:
+    """Whether a launcher around us has started the ranks of this request."""
+    return request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED)
+
+
+def run_checked(checked: CheckedRequest) -> RunOutcome:
+    """Run a request. Raises OmbError; what was finished before is kept in the store or its journal."""
+    joined = joined_environment(os.environ)
+    if joined is not None and _joins(checked.asked):
         from omb_py.orchestrate.running.joined_run import run_joined
 
-        return run_joined([request], joined)
-    request, skips = narrowed(request, offers, asked=True)
-    if request.ranks is None and not set(request.backends) <= set(SIMULATED):
-        request = replace(request, ranks=ranks_for(find(request.benchmark), allocation(os.environ)))
-    plans = plan(request, request.ranks or DEFAULT_RANKS, offers)
+        return run_joined([checked], joined, checked.skips)
+    checked = reachable(checked)
+    if checked.request.ranks is None and not set(checked.request.backends) <= set(SIMULATED):
+        checked = checked.changed(ranks=ranks_for(checked.benchmark, allocation(os.environ)))
+    request, skips = checked.request, checked.skips
+    plans = plan_all([checked])
+    notes = (
+        *(f"skipped: {skip.what}: {skip.reason}" for skip in skips),
+        *in_place_alone(request, offers_of(request.backends)),
+    )
     run = new_run(request, plans)
     refused: dict[tuple[str, str], EnvironmentProblem] = {}
     try:
-        for text in (*(f"skipped: {skip.what}: {skip.reason}" for skip in skips), *in_place_alone(request, offers)):
+        for text in notes:
             run.note(text)
         for launch in plans:
             side = launch.backend, launch.needs.device

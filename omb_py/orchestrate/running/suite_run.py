@@ -23,11 +23,11 @@ from omb_py.errors import (
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.allocation import allocation
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
-from omb_py.orchestrate.planning.validation import offers_of
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import Progress, progress, remaining
 from omb_py.orchestrate.running.run import SIMULATED, finish, new_run, start, words
-from omb_py.orchestrate.suites.expand import Expanded, Ranks, Skip
+from omb_py.orchestrate.suites.expand import Expanded, Ranks
 
 
 def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
@@ -52,11 +52,6 @@ def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ra
     return Ranks(DEFAULT_RANKS, max(DEFAULT_RANKS, told))
 
 
-def plan_suite(requests: Sequence[Request]) -> list[LaunchPlan]:
-    """The launches of a suite's requests."""
-    return plan_all(requests, offers_of({backend for request in requests for backend in request.backends}))
-
-
 def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     """Measure the requests of a suite; returns the exit code.
 
@@ -74,8 +69,8 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     if requests and joined is not None and _joins(requests):
         from omb_py.orchestrate.running.joined_run import run_joined
 
-        return run_joined(requests, joined, skips, resume).code
-    launches = plan_suite(requests)
+        return run_joined(expanded.checked, joined, skips, resume).code
+    launches = plan_all(expanded.checked)
     known = known_progress(requests, resume)
     left = launches if known is None else remaining(launches, known)
     if not requests:

@@ -10,23 +10,14 @@ from pathlib import Path
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, Part, Request
-from omb_py.orchestrate.planning.plan import check, check_fits, check_ranks
+from omb_py.orchestrate.planning.backend_selection import narrowed
+from omb_py.orchestrate.planning.plan import CheckedRequest, check, check_fits, check_ranks
+from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.suites.option_values import Chosen, Key, Values, Vocabulary, choose
 from omb_py.orchestrate.suites.suite_file import Entry, Named, Suite, read_suite
 from omb_py.orchestrate.suites.toml_values import Setting, nearest_key
 from omb_py.suites import find, names
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Something that cannot be measured here."""
-
-    what: str
-    """Benchmark, and what else tells it from others."""
-    reason: str
-    failed: bool = False
-    """It began, and ranks died or hung."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +37,13 @@ class Ranks:
 class Expanded:
     """A suite, multiplied out."""
 
-    requests: list[Request] = field(default_factory=list)
+    checked: list[CheckedRequest] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
+
+    @property
+    def requests(self) -> list[Request]:
+        """What is measured, in the suite's order."""
+        return [each.request for each in self.checked]
 
 
 def load_suite(word: str) -> Suite:
@@ -93,14 +89,14 @@ class _Expansion:
         self._check_shared([benchmark for _, benchmarks in measured for benchmark in benchmarks])
         for entry, benchmarks in measured:
             for benchmark in benchmarks:
-                for request, texts in self._requests(entry, benchmark):
-                    alike = repr(replace(request, part=None))
+                for checked, texts in self._requests(entry, benchmark):
+                    alike = repr(replace(checked.request, part=None))
                     if alike in seen:
                         raise entry.error(f"{benchmark.name} with these options is in entry {seen[alike]} already")
                     seen[alike] = entry.number
-                    self.out.requests.append(request)
+                    self.out.checked.append(checked)
                     told.append(texts)
-        self.out.requests = _with_differences(self.out.requests, told)
+        self.out.checked = _with_differences(self.out.checked, told)
         return self.out
 
     def _find(self, named: Named) -> Benchmark | None:
@@ -127,17 +123,15 @@ class _Expansion:
             if name in every and not every[name].fits:
                 raise UsageError(f"no benchmark of suite {self.suite.name} takes --{name}: leave it out")
 
-    def _requests(self, entry: Entry, benchmark: Benchmark) -> Iterator[tuple[Request, Mapping[str, str]]]:
+    def _requests(self, entry: Entry, benchmark: Benchmark) -> Iterator[tuple[CheckedRequest, Mapping[str, str]]]:
         """The requests of one benchmark of an entry, and the texts of their options; what cannot be had is skipped."""
-        from omb_py.orchestrate.planning.backend_selection import narrowed
-
         keys = self.words.keys(benchmark)
         counts = list(self._counts(entry, benchmark))
         for combination in product(*self._alternatives(entry, keys)):
             try:
-                made = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
-                made, left_out = narrowed(replace(made, ranks=None), offers_of(made.backends))
-                self.out.skips += (Skip(f"{benchmark.name} ({one.what})", one.reason) for one in left_out)
+                request = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
+                checked = narrowed(replace(request, ranks=None), offers_of(request.backends))
+                self.out.skips += (Skip(f"{benchmark.name} ({skip.what})", skip.reason) for skip in checked.skips)
             except UsageError as error:
                 raise self._blame(error, combination, entry, benchmark) from None
             except EnvironmentProblem as problem:
@@ -150,11 +144,11 @@ class _Expansion:
             part = Part(self.suite.name, self.suite.digest, entry.number)
             for count in counts:
                 try:
-                    check_fits(made, benchmark, count)
+                    check_fits(checked, count)
                 except UsageError as error:
                     self.out.skips.append(Skip(benchmark.name, str(error)))
                     continue
-                yield replace(made, ranks=count, part=part), {"ranks": str(count), **texts}
+                yield checked.changed(ranks=count, part=part), {"ranks": str(count), **texts}
 
     def _counts(self, entry: Entry, benchmark: Benchmark) -> Iterator[int]:
         """The numbers of ranks of a benchmark of an entry; one that the entry itself says must be admitted."""
@@ -221,17 +215,17 @@ _SHOWN_ANYWAY = ("message-size", "type", "full", "tail-lat", "validation", "iter
 """Options whose effect a table shows, or that do not change what is measured."""
 
 
-def _with_differences(requests: Sequence[Request], told: Sequence[Mapping[str, str]]) -> list[Request]:
+def _with_differences(checked: Sequence[CheckedRequest], told: Sequence[Mapping[str, str]]) -> list[CheckedRequest]:
     """The requests, each with the options in which it differs from others of the same benchmark."""
     alike: dict[str, list[Mapping[str, str]]] = {}
-    for request, texts in zip(requests, told, strict=True):
-        alike.setdefault(request.benchmark, []).append(texts)
+    for each, texts in zip(checked, told, strict=True):
+        alike.setdefault(each.request.benchmark, []).append(texts)
     out = []
-    for request, own in zip(requests, told, strict=True):
-        others = alike[request.benchmark]
+    for each, own in zip(checked, told, strict=True):
+        others = alike[each.request.benchmark]
         apart = {key: text for key, text in own.items() if any(texts.get(key) != text for texts in others)}
         varies = {key: text for key, text in apart.items() if key not in _SHOWN_ANYWAY}
         too = {key: text for key, text in apart.items() if key in _SHOWN_ANYWAY}
-        assert request.part is not None
-        out.append(replace(request, part=replace(request.part, varies=varies, varies_too=too)))
+        assert each.request.part is not None
+        out.append(each.changed(part=replace(each.request.part, varies=varies, varies_too=too)))
     return out

@@ -11,7 +11,7 @@ from omb_py.cli import main
 from omb_py.cli.commands.benchmark import command
 from omb_py.cli.commands.suites import run_command
 from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine, long_name
-from omb_py.orchestrate.planning.plan import takes
+from omb_py.options.table import takes
 from omb_py.results import load
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped
@@ -64,6 +64,11 @@ def test_run(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = load("omb-results")
     assert {(tags["suite"], tags["a"]) for tags in frame["tags"]} == {("mine", "1")}
     assert set(frame["iterations"]) == {5}
+
+
+def test_zero_is_a_value(mine: Path) -> None:
+    assert main(["run", "mine.toml", "--backend", "mock", "-x", "0", "--quiet"]) == 0
+    assert set(load("omb-results")["warmup"]) == {0}
 
 
 def test_the_command_line_is_stronger_than_defaults_and_weaker_than_entries(mine: Path) -> None:

@@ -9,7 +9,7 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.accept.criteria_file import read_criteria
 from omb_py.orchestrate.accept.criterion_cells import cases_of, needed, planned
 from omb_py.orchestrate.accept.mockup_requests import with_mock_ups
-from omb_py.orchestrate.running.suite_run import plan_suite
+from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.suites.expand import Ranks, expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.criteria import Case
@@ -34,8 +34,8 @@ def cases(lines: str, ranks: int = 2) -> list[Case]:
     suite = parse_suite(SUITE + criterion(lines), "f.toml")
     made = expand(suite, CommandLine(), {}, Ranks(ranks, ranks, given=True))
     criteria = read_criteria(suite)
-    requests, skips = with_mock_ups(made.requests, criteria)
-    return cases_of(criteria, planned(plan_suite(requests)), [*made.skips, *skips])
+    requests, skips = with_mock_ups(made.checked, criteria)
+    return cases_of(criteria, planned(plan_all(requests)), [*made.skips, *skips])
 
 
 def test_a_case_for_each_cell() -> None:
@@ -66,7 +66,7 @@ def test_what_cannot_be_measured_here_is_left_for_an_error() -> None:
     text = HEAD + '[[entry]]\nbenchmarks = ["latency", "bcast"]\n' + criterion('benchmark = "latency"\nmax = "5 us"')
     suite = parse_suite(text, "f.toml")
     made = expand(suite, CommandLine(), {}, Ranks(3, 3, given=True))
-    (case,) = cases_of(read_criteria(suite), planned(plan_suite(made.requests)), made.skips)
+    (case,) = cases_of(read_criteria(suite), planned(plan_all(made.checked)), made.skips)
     assert case.name == "a" and case.cell == "none of a"
 
 

@@ -11,7 +11,7 @@ from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import EnvironmentProblem, LaunchFailed
 from omb_py.orchestrate.accept import node_check
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
-from omb_py.orchestrate.running.suite_run import plan_suite
+from omb_py.orchestrate.planning.plan import plan
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.report import Verdicts
 from tests.support.accepting import criterion
@@ -88,5 +88,5 @@ def test_nodes_that_answer_only_alone(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_the_probe_is_a_benchmark_of_ours() -> None:
     from omb_py.options.request import Request
 
-    (plan,) = plan_suite([Request(node_check.PROBE, ranks=3)])
-    assert plan.ranks == 3 and len(plan.cells) == 1
+    (launch,) = plan(Request(node_check.PROBE), 3)
+    assert launch.ranks == 3 and len(launch.cells) == 1

@@ -13,12 +13,13 @@ from omb_py.backends import registry
 from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed
+from omb_py.orchestrate.planning.backend_selection import in_place_alone
+from omb_py.orchestrate.planning.backend_selection import narrowed as narrow
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan
-from omb_py.orchestrate.planning.validation import OFFERS
+from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.planning.validation import OFFERS, Offer
 from omb_py.orchestrate.running import run as running
-from omb_py.orchestrate.running.run import execute
-from omb_py.orchestrate.suites.expand import Skip
+from omb_py.orchestrate.running.run import execute_run
 
 THERE = {**OFFERS, "gloo": replace(OFFERS["gloo"], missing=lambda: "")}
 """Where PyTorch is installed."""
@@ -26,6 +27,11 @@ THERE = {**OFFERS, "gloo": replace(OFFERS["gloo"], missing=lambda: "")}
 
 def request(benchmark: str, *backends: str, **more: Any) -> Request:
     return Request(benchmark, backends=backends, **more)
+
+
+def narrowed(asked: Request, offers: Mapping[str, Offer]) -> tuple[Request, list[Skip]]:
+    checked = narrow(asked, offers)
+    return checked.request, list(checked.skips)
 
 
 def test_one_backend_is_checked_as_ever() -> None:
@@ -134,12 +140,12 @@ def test_a_launch_that_cannot_start_leaves_the_others(
 
     monkeypatch.setattr(registry, "find", find)
     monkeypatch.setattr(running, "start", refuse)
-    assert execute(request("allreduce", "mpi", "mock", sizes="8:8", ranks=2, store=None, launches=2)) == 0
+    assert execute_run(request("allreduce", "mpi", "mock", sizes="8:8", ranks=2, store=None, launches=2)).code == 0
     told = capsys.readouterr()
     assert told.err.count("skipped: mpi: no mpiexec found") == 1
     assert told.out.count("8 B") == 2
     with pytest.raises(EnvironmentProblem, match="no mpiexec found"):
-        execute(request("allreduce", "mpi", sizes="8:8", ranks=2, store=None))
+        execute_run(request("allreduce", "mpi", sizes="8:8", ranks=2, store=None))
 
 
 def test_two_simulated_sides_stand_beside_each_other(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

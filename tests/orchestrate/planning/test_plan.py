@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from omb_py.engine.program.benchmark import Needs
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
+from omb_py.options.table import takes
 from omb_py.orchestrate.planning import plan as planning
-from omb_py.orchestrate.planning.plan import check, plan, plan_all, takes
+from omb_py.orchestrate.planning.plan import check, plan, plan_all
 from omb_py.suites import BENCHMARKS, find
 
 ONE_LINE = r"^[^\n]+$"
@@ -109,7 +110,7 @@ def test_requests_with_equal_needs_share_a_launch(monkeypatch: pytest.MonkeyPatc
         Request("barrier", ranks=2, backends=("mock",)),
         Request("gather", ranks=2, sizes="8:8", bindings=("mpi4py",)),
     ]
-    made = plan_all(requests)
+    made = plan_all([check(request) for request in requests])
     told = [(p.index, p.backend, p.thread_level, p.ranks, [(c.benchmark, c.sweep) for c in p.cells]) for p in made]
     assert told == [
         (0, "mpi", "funneled", 2, [("latency", 0), ("latency", 0), ("allreduce", 3)]),
@@ -121,7 +122,7 @@ def test_requests_with_equal_needs_share_a_launch(monkeypatch: pytest.MonkeyPatc
 
 
 def test_turns_of_several_requests() -> None:
-    made = plan_all([Request("barrier", ranks=2, launches=2), Request("barrier", ranks=3)])
+    made = plan_all([check(Request("barrier", ranks=2, launches=2)), check(Request("barrier", ranks=3))])
     assert [(p.index, p.turn, p.ranks) for p in made] == [(0, 0, 2), (1, 0, 3), (2, 1, 2), (3, 1, 3)]
     assert plan_all([]) == []
 
@@ -142,9 +143,9 @@ def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str
         for name, level, backend, ranks in asked
         if find(name).ranks.admits(ranks) and (level, find(name).needs.thread_level) != ("single", "multiple")
     ]
-    made = plan_all(requests)
+    made = plan_all([check(request) for request in requests])
     assert len({(p.backend, p.ranks, p.needs) for p in made}) == len(made)
-    alone = [cell for request in requests for p in plan_all([request]) for cell in p.cells]
+    alone = [cell for request in requests for p in plan_all([check(request)]) for cell in p.cells]
     assert sorted(repr(replace(c, sweep=0)) for p in made for c in p.cells) == sorted(map(repr, alone))
     for launch in made:
         for cell in launch.cells:

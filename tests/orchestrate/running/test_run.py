@@ -12,9 +12,13 @@ from omb_py.engine.program.steps import base
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.launching.launchers import LaunchCommand
-from omb_py.orchestrate.running.run import execute
+from omb_py.orchestrate.running.run import execute_run
 from omb_py.results import load, recover
 from omb_py.suites import BENCHMARKS
+
+
+def execute(request: Request) -> int:
+    return execute_run(request).code
 
 
 def mock(benchmark: str, store: Path | None, **changes: object) -> Request:

@@ -7,8 +7,9 @@ import pytest
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Region, Repeat, Request, Requests
 from omb_py.engine.program.steps import barrier, irecv, isend, recv, send, waitall
+from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import Request as Wanted
-from omb_py.orchestrate.planning.plan import VARIED_WINDOWS, plan
+from omb_py.orchestrate.planning.plan import plan
 from omb_py.results.formats.osu_windows import WINDOWS
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured

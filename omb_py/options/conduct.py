@@ -1,0 +1,237 @@
+"""Options that say how often is measured, what is checked, and what becomes of the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES
+from omb_py.options.option import Defaults, Option, under
+from omb_py.options.readers import VALIDATION_LOG, Reader, human, parse_folder, parse_validation, whole, word
+from omb_py.options.request import DEFAULT_STORE, FORMATS, GRAPHS, HOROVOD, SILENT
+from omb_py.options.values import (
+    DEFAULT_PERCENTILES,
+    parse_duration,
+    parse_fraction,
+    parse_percentiles,
+    parse_tags,
+    parse_warmup,
+)
+
+BARE_PERCENTILES = ",".join(map(str, DEFAULT_PERCENTILES))
+
+
+def _by_size(defaults: Defaults, small: int, large: int) -> str:
+    """A count, and that of large messages for a benchmark with sizes."""
+    return f"{small}, above {human(LARGE_MESSAGE_BYTES)} {large}" if defaults.benchmark.sizes else str(small)
+
+
+def _iterations(defaults: Defaults) -> str:
+    counts = defaults.benchmark.counts
+    return f"{defaults.request.iterations}, at most {_by_size(defaults, counts.small, counts.large)}"
+
+
+def _warmup(defaults: Defaults) -> str:
+    counts = defaults.benchmark.counts
+    return _by_size(defaults, counts.small_warmup, counts.large_warmup)
+
+
+def _validation(value: Path | bool) -> dict[str, Any]:
+    return {"validate": True, "validation_log": value if isinstance(value, Path) else None}
+
+
+HOW_OFTEN = under(
+    "How often",
+    Option(
+        "iterations",
+        "-i --iterations",
+        "auto may stop before OMB's count, once the median is known to --precision. omb is exactly OMB's count, N "
+        "exactly N; so is SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones.",
+        "COUNT",
+        Reader("count", str),
+        default=_iterations,
+        column="iterations",
+    ),
+    Option(
+        "warmup",
+        "-x --warmup",
+        "Iterations before the timed ones.",
+        "N",
+        Reader("warm-up", parse_warmup, smallest=0),
+        default=_warmup,
+        column="warmup",
+    ),
+    Option(
+        "precision",
+        "--precision",
+        "Half-width of the 95 % interval of the median at which auto stops.",
+        "P",
+        Reader("fraction", parse_fraction),
+        default=lambda d: f"{d.request.precision:.0%}",
+        cell="precision",
+    ),
+    Option(
+        "time_limit",
+        "--time-limit",
+        "Longest loop of one message size with auto: 30, 500ms, 2m.",
+        "TIME",
+        Reader("duration", parse_duration),
+        default="none",
+        cell="time_limit",
+    ),
+    Option(
+        "repeat_for",
+        "--repeat-for",
+        "Soak: measure all sizes again and again in one launch: for 10m, 2h.",
+        "TIME",
+        Reader("duration", parse_duration),
+        default="once",
+    ),
+    Option(
+        "launches",
+        "--launches",
+        "Start the ranks N times; several backends or bindings take turns.",
+        "N",
+        whole("launches", 1),
+        scope="run",
+    ),
+    Option(
+        "seed",
+        "--seed",
+        "For everything random.",
+        "N",
+        whole("seed", 0),
+        default="drawn, and stored",
+        scope="run",
+    ),
+)
+CHECKS = under(
+    "Checks",
+    Option(
+        "validate",
+        "-c --validation",
+        f"Check every byte of every message. log writes what was wrong to DIR ({VALIDATION_LOG}), which must not "
+        "exist.",
+        "log[:DIR]",
+        Reader("log", parse_validation),
+        default="off",
+        key="validation",
+        lacks="data to validate",
+        cell="validate",
+        column="validated",
+        bare="on",
+        is_glued=lambda text: text.startswith("log"),
+        makes=_validation,
+    ),
+    Option(
+        "timeout",
+        "--timeout",
+        "End the run when a rank makes no progress for so long.",
+        "TIME",
+        Reader("duration", parse_duration),
+        default=lambda d: f"{d.request.timeout:g}s",
+        scope="run",
+    ),
+)
+OUTPUT = under(
+    "Output",
+    Option(
+        "full",
+        "-f --full",
+        "Print minimum and maximum over ranks and iterations too.",
+        key="full",
+        lacks="minimum and maximum over ranks",
+    ),
+    Option(
+        "percentiles",
+        "-z --tail-lat",
+        f"Print percentiles, at most five; a bare -z means {BARE_PERCENTILES}.",
+        "P,P",
+        Reader("percentiles", parse_percentiles),
+        default="off",
+        bare=BARE_PERCENTILES,
+        is_glued=lambda text: text[0].isdigit(),
+    ),
+    Option(
+        "format",
+        "--format",
+        f"Form of the results: {', '.join(FORMATS)}.",
+        "FORM",
+        word("format", FORMATS),
+        default=lambda d: f"{d.request.format}; table with several backends or bindings",
+        scope="line",
+        also=(SILENT, HOROVOD),
+    ),
+    Option(
+        "graph",
+        "-G --graph",
+        f"Draw the results too: {', '.join(GRAPHS)}: the curve in this terminal, or as BENCHMARK-RUN.png or .pdf in "
+        "this folder by a browser.",
+        "FORM",
+        word("graph", GRAPHS),
+        default="none",
+    ),
+    Option(
+        "predict",
+        "--predict",
+        "Print the time of each call as the stored sweeps predict it, beside the measured.",
+        key="predict",
+        lacks="step to predict",
+    ),
+    Option("quiet", "--quiet", "No progress and no notes on stderr.", scope="line"),
+)
+STORAGE = under(
+    "Storage",
+    Option(
+        "store",
+        "--store",
+        "Folder of the Parquet files.",
+        "DIR",
+        Reader("folder", parse_folder),
+        default=f"./{DEFAULT_STORE}",
+        scope="line",
+        envvar="OMB_PY_STORE",
+    ),
+    Option(
+        "no_store",
+        "--no-store",
+        "Store nothing.",
+        scope="line",
+        makes=lambda value: {"store": None},
+    ),
+    Option(
+        "tags",
+        "--tag",
+        "Store a tag with every row; repeat it for several.",
+        "K=V",
+        Reader("tag", str),
+        default="none",
+        column="tags",
+        scope="run",
+        repeats=True,
+        makes=lambda texts: {"tags": parse_tags(texts)},
+    ),
+)
+OTHER = under(
+    "Other options",
+    Option(
+        "mock",
+        "--mock",
+        "Settings of the simulated cluster of --backend mock.",
+        "TEXT",
+        Reader("text", str),
+        default="none",
+        scope="run",
+    ),
+    Option(
+        "inject",
+        "--inject",
+        "Faults to inject.",
+        "TEXT",
+        Reader("text", str),
+        default="none",
+        scope="line",
+        hidden=True,
+    ),
+    Option("debug", "--debug", "Show tracebacks of errors.", default="", scope="line"),
+)

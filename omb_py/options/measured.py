@@ -1,0 +1,313 @@
+"""Options that say what is measured."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from omb_py.engine.devices.filler import FILLERS
+from omb_py.engine.measuring.async_timing import BATCH, MODES
+from omb_py.engine.measuring.cache_rotation import CACHES
+from omb_py.engine.measuring.process_sync import KINDS
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.dtypes import DTYPES, OMB_ALL, OMB_NAMES, OPS, parse_dtype
+from omb_py.engine.program.nccl_settings import KEYS, canonical_text
+from omb_py.engine.program.rma import SYNCS, WINDOWS
+from omb_py.options.graphs import parse_neighborhood
+from omb_py.options.layouts import parse_layout
+from omb_py.options.option import Defaults, Option, declared, under
+from omb_py.options.readers import Reader, comma_list, human, parse_switch, parse_workload, whole, word
+from omb_py.options.traffic import parse_traffic
+from omb_py.options.values import parse_counts, parse_imbalance, parse_root
+from omb_py.suites.collective.forms import ROTATE
+from omb_py.suites.pt2pt.two_ranks import MOST_IN_TURN
+
+VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""The windows of ``-V``."""
+BUFFER_NUMS = ("single", "multiple")
+
+
+def moves_data(benchmark: Benchmark) -> bool:
+    """A benchmark with message sizes."""
+    return benchmark.sizes is not None
+
+
+def blocking_collective(benchmark: Benchmark) -> bool:
+    """A benchmark whose calls may be timed in several ways on a device."""
+    return benchmark.family == "collective"
+
+
+def _sweep(defaults: Defaults) -> str:
+    b = defaults.benchmark
+    smallest = max(b.minimum_size, b.unit_of(defaults.cell) * DTYPES[b.dtype].itemsize if b.unit_of else 0)
+    return f"{human(smallest)}:{human(b.sizes.maximum)}, doubling" if b.sizes else ""
+
+
+def _syncs(defaults: Defaults) -> str:
+    """The synchronisations that a benchmark admits."""
+    b = defaults.benchmark
+    cells = [(kind, b.cell("mpi", "native", 1, sync=kind)) for kind in SYNCS]
+    return ", ".join(kind for kind, cell in cells if not (b.refuses and b.refuses(cell)))
+
+
+def _buffer_num(defaults: Defaults) -> str:
+    turns = "" if "window" in defaults.benchmark.options else f", or for up to {MOST_IN_TURN} iterations in turn"
+    return f"single: one buffer to send and one to receive; multiple: one of each for every message of a window{turns}."
+
+
+def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    """Our names of the types in repeated comma lists; ``all`` is OMB's three."""
+    words = (word for words in lists for word in words)
+    return tuple(name for text in words for name in (OMB_ALL if text == "all" else (parse_dtype(text),)))
+
+
+MEASURED = under(
+    "What is measured",
+    Option(
+        "backends",
+        "--backend",
+        lambda d: f"Communication libraries: {', '.join(d.backends)}. Several, with commas, take turns.",
+        "LIST",
+        comma_list("backend"),
+        offers=lambda d: d.backends,
+    ),
+    Option(
+        "bindings",
+        "--binding",
+        lambda d: (
+            "Who issues the calls: native is machine code that calls the library; "
+            f"all: {', '.join(d.bindings)}. Several take turns."
+        ),
+        "LIST",
+        comma_list("binding"),
+        offers=lambda d: d.bindings,
+        default=lambda d: d.bindings[0],
+    ),
+    Option(
+        "sizes",
+        "-m --message-size",
+        "Bytes: MAX, MIN:MAX, MIN:MAX:FACTOR or a list A,B,C, as 4K, 1MiB, 2^20. One size alone is 8:8.",
+        "SIZES",
+        Reader("sizes", str),
+        default=_sweep,
+        takers=moves_data,
+        lacks="message size",
+    ),
+    Option(
+        "dtypes",
+        "-T --type",
+        f"Element types: {', '.join(DTYPES)}; OMB's {', '.join(OMB_NAMES)}, and all (char, int32, float32). "
+        "Repeat it or use commas for several.",
+        "TYPE",
+        comma_list("type", [*DTYPES, *OMB_NAMES, "all"]),
+        default=lambda d: d.benchmark.dtype,
+        key="type",
+        lacks="element type",
+        column="dtype",
+        repeats=True,
+        makes=lambda lists: {"dtypes": _dtypes(lists)},
+    ),
+    declared(
+        "op",
+        "--op",
+        f"Reduction: {', '.join(OPS)}.",
+        "OP",
+        Reader("operation", lambda text: text.strip().lower().removeprefix("mpi_"), OPS, closed=True),
+        lacks="reduction operation",
+        column="op",
+    ),
+    declared(
+        "window",
+        "-W --window-size",
+        "Messages in flight.",
+        "N",
+        whole("window size", 1),
+        lacks="window of messages in flight",
+        column="window",
+    ),
+    declared(
+        "window_kind",
+        "-w --win-options",
+        f"How the window is made: {', '.join(WINDOWS)}.",
+        "KIND",
+        word("window kind", tuple(WINDOWS)),
+        lacks="window of memory that peers access",
+    ),
+    declared(
+        "sync",
+        "-s --sync-option",
+        lambda d: f"What completes the operation: {_syncs(d)}.",
+        "KIND",
+        word("synchronisation", tuple(SYNCS)),
+        lacks="synchronisation of a window",
+    ),
+    declared(
+        "in_place",
+        "-l --in-place",
+        "Use MPI_IN_PLACE.",
+        lacks="in-place form",
+        column="in_place",
+    ),
+    declared(
+        "root",
+        "-k --root-rank",
+        "The root; rotate: another one in every iteration.",
+        "fixed:N|rotate",
+        Reader("root rank", parse_root, smallest=ROTATE),
+        default=lambda d: f"fixed:{d.cell.root}",
+        lacks="choice of a root",
+        column="root",
+    ),
+    declared(
+        "vary_window",
+        "-V --vary-window",
+        f"Windows {', '.join(map(str, VARIED_WINDOWS))} in turn, in two tables.",
+        lacks="sweep over windows",
+    ),
+    declared(
+        "print_rate",
+        "-R --print-rate",
+        "Print the message rate.",
+        "0|1",
+        Reader("rate", parse_switch),
+        lacks="message rate",
+    ),
+    declared(
+        "buffer_num",
+        "-b --buffer-num",
+        _buffer_num,
+        "KIND",
+        word("number of buffers", BUFFER_NUMS),
+        lacks="choice of one or several buffers",
+    ),
+    declared(
+        "ddt",
+        "-D --ddt",
+        "Derived datatype of a message: cont, vect:STRIDE:BLOCK, or indx:FILE with lines DISPLACEMENT, LENGTH; in "
+        "elements, repeated as often as it fits.",
+        "LAYOUT",
+        Reader("layout", parse_layout),
+        default="none, plain elements",
+        lacks="derived datatypes",
+        column="datatype_layout",
+    ),
+    declared(
+        "partitions",
+        "-q --partitions",
+        "Parts of a message.",
+        "N",
+        whole("number of partitions", 1),
+        lacks="partitions",
+    ),
+    declared(
+        "thread_counts",
+        "-t --num-threads",
+        "Threads that send on rank 0 and that receive on rank 1.",
+        "[S:]R",
+        Reader("threads", partial(parse_counts, sender=1)),
+        lacks="threads",
+    ),
+    declared(
+        "process_counts",
+        "-t --num-processes",
+        "Forked children that sleep beside rank 0 and beside rank 1.",
+        "[S:]R",
+        Reader("processes", partial(parse_counts, sender=2)),
+        lacks="forked processes",
+    ),
+    declared(
+        "tests",
+        "-t --num-test-calls",
+        "Calls of MPI_Test between pieces of the computing.",
+        "N",
+        whole("number of test calls", 0),
+        lacks="MPI_Test calls",
+    ),
+    declared(
+        "imbalance",
+        "--imbalance",
+        "Blocks of different sizes: from (1 - F) times the size on rank 0 to (1 + F) times on the last.",
+        "F",
+        Reader("fraction", parse_imbalance),
+        default="0, all the same, as in OMB",
+        lacks="blocks of different sizes",
+    ),
+    declared(
+        "traffic",
+        "--traffic",
+        "What each rank sends to each: a line of N numbers for each of N ranks; their mean is the message size.",
+        "FILE",
+        Reader("traffic", parse_traffic),
+        default="all the same",
+        lacks="blocks that a matrix gives",
+    ),
+    declared(
+        "neighborhood",
+        "-N --nhbr",
+        "Neighbors: cart:DIMENSIONS:RADIUS, or graph:FILE with lines SOURCE, TARGET.",
+        "GRAPH",
+        Reader("neighborhood", parse_neighborhood),
+        lacks="graph of neighbors",
+    ),
+    declared(
+        "workload",
+        "--workload",
+        "What a step asks for, as ddp:model=resnet50; omb-py workloads lists names and keys.",
+        "NAME:KEY=VALUE,…",
+        Reader("workload", parse_workload),
+        lacks="choice of a workload",
+    ),
+    Option(
+        "cache",
+        "--cache",
+        "hot: the same buffers every time, as in OMB; rotate: others each time, over twice the last-level cache.",
+        "KIND",
+        word("cache", CACHES),
+        takers=moves_data,
+        lacks="data",
+        cell="cache",
+        column="cache",
+    ),
+    Option(
+        "filler",
+        "-r --cuda-target",
+        f"What computes meanwhile: {', '.join(FILLERS)} (both of them).",
+        "KIND",
+        word("filler", FILLERS),
+        key="tests",
+    ),
+    Option(
+        "timing",
+        "--timing",
+        f"With --backend nccl, where calls return before they are done: {', '.join(MODES)}.",
+        "MODE",
+        word("timing", MODES),
+        default=MODES[0],
+        takers=blocking_collective,
+    ),
+    Option(
+        "batch",
+        "--batch",
+        "Calls of a sample that is pipelined, a graph or spin-gated.",
+        "N",
+        whole("batch", 1),
+        default=str(BATCH),
+        takers=blocking_collective,
+    ),
+    Option(
+        "nccl",
+        "--nccl",
+        f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",
+        "K=V,…",
+        Reader("settings", canonical_text),
+        default="NCCL's own choices",
+    ),
+    declared(
+        "process_sync",
+        "--process-sync",
+        "Between iterations, untimed: barrier, dissemination (made of messages), roundtime (a common clock), none.",
+        "KIND",
+        word("process synchronisation", KINDS),
+        lacks="synchronisation after each call",
+        column="process_sync",
+    ),
+)

@@ -1,0 +1,144 @@
+"""What the entry of an option says; :data:`omb_py.options.table.TABLE` has one for each option of a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.options.readers import Reader
+from omb_py.options.request import Request
+
+Scope = Literal["cell", "run", "line"]
+"""Of an option in a suite: it may differ from entry to entry, holds for the whole run, or is for the command line."""
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What holds for a benchmark when no option is given: help texts are made from it."""
+
+    benchmark: Benchmark
+    backends: Sequence[str]
+    """Names of the backends that come with omb-py."""
+    bindings: Sequence[str]
+    """Bindings of all of them; the first is the default."""
+
+    @cached_property
+    def request(self) -> Request:
+        """The request without any option."""
+        return Request(self.benchmark.name)
+
+    @cached_property
+    def cell(self) -> Cell:
+        """A cell of the benchmark without any option."""
+        return self.benchmark.cell(self.request.backends[0], "native", 0)
+
+
+Text = str | Callable[[Defaults], str]
+"""A text, or how it is made for a benchmark."""
+
+
+def everyone(benchmark: Benchmark) -> bool:
+    """Every benchmark takes the option."""
+    return True
+
+
+def is_given(value: object) -> bool:
+    """Whether an option was given: 0 is a value; None, False and () are none."""
+    return value is not None and value is not False and value != ()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a measurement: everything that command line, suites, checks, plan and store know of it."""
+
+    name: str
+    """Field of :class:`omb_py.options.request.Request`."""
+    flags: str
+    """Its spellings, short ones first: ``-m --message-size``."""
+    help: Text
+    """A sentence for the help page."""
+    metavar: str = ""
+    """Stands for the value on the help page; empty: a switch without a value."""
+    reader: Reader | None = None
+    """Reads the value; None: a switch."""
+    default: Text | None = None
+    """What the help page calls the default; None: the cell's or the request's; empty: nothing is said."""
+    heading: str = ""
+    """Section of the help page (:func:`under`)."""
+    key: str = ""
+    """Word of ``Benchmark.options``: only benchmarks take the option that declare it; empty: see `takers`."""
+    takers: Callable[[Benchmark], bool] = everyone
+    """Whether a benchmark takes the option, where no word declares it."""
+    lacks: str = ""
+    """What benchmarks lack that do not take it, for the refusal; empty: the option is ignored, or refused elsewhere."""
+    cell: str = ""
+    """Field of the cell that gets the value as it is; empty: the planner makes something of it."""
+    column: str = ""
+    """Column of the store that shows it; empty: it goes into ``parameters`` where a benchmark declares `key`."""
+    scope: Scope = "cell"
+    also: tuple[str, ...] = ()
+    """Words that a request may hold, and the command line does not offer."""
+    repeats: bool = False
+    """It may be given several times; the value is a tuple."""
+    bare: str = ""
+    """The text that the option stands for without a value, which is then optional and glued (``-z50``)."""
+    is_glued: Callable[[str], bool] | None = None
+    """Whether what is glued to the short option is its value, where `bare` is set; else it is more short options."""
+    hidden: bool = False
+    """It is for tests: no help page shows it."""
+    envvar: str = ""
+    """Variable that gives the value where the option does not."""
+    offers: Callable[[Defaults], Sequence[str]] | None = None
+    """Words that shell completion offers; None: those of the reader."""
+    makes: Callable[[Any], Mapping[str, Any]] | None = None
+    """Request fields from the value; None: the field `name` has the value as it is."""
+
+    @property
+    def long(self) -> str:
+        """Its long name without dashes, which is its key in a suite."""
+        return next(flag for flag in self.flags.split() if flag.startswith("--")).removeprefix("--")
+
+    @property
+    def spelled(self) -> str:
+        """As errors name it: ``-m/--message-size``."""
+        return "/".join(self.flags.split())
+
+    def takes(self, benchmark: Benchmark) -> bool:
+        """Whether the option means something for a benchmark."""
+        return (not self.key or self.key in benchmark.options) and self.takers(benchmark)
+
+    def fields(self, value: Any) -> Mapping[str, Any]:
+        """Request fields from a value that was read."""
+        return self.makes(value) if self.makes else {self.name: value}
+
+    def default_text(self, defaults: Defaults) -> str:
+        """What the help page calls the default."""
+        if self.default is not None:
+            return render(self.default, defaults)
+        if self.reader is None:
+            return "off"
+        usual = getattr(defaults.cell, self.cell) if self.cell else getattr(defaults.request, self.name)
+        return ",".join(usual) if isinstance(usual, tuple) else str(usual)
+
+    def help_text(self, defaults: Defaults) -> str:
+        """The sentence of the help page, with the default."""
+        default = self.default_text(defaults)
+        return render(self.help, defaults) + (f" (default: {default})" if default else "")
+
+
+def declared(name: str, flags: str, help: Text, metavar: str = "", reader: Reader | None = None, **more: Any) -> Option:
+    """An option that benchmarks declare by its name, and whose value fills the cell's field of that name."""
+    return Option(name, flags, help, metavar, reader, key=name, cell=name, **more)
+
+
+def under(heading: str, *options: Option) -> tuple[Option, ...]:
+    """The options of one section of the help page."""
+    return tuple(replace(option, heading=heading) for option in options)
+
+
+def render(text: Text, defaults: Defaults) -> str:
+    """A text for a benchmark."""
+    return text if isinstance(text, str) else text(defaults)

@@ -1,0 +1,122 @@
+"""Every option of a measurement, one entry each: where command line, suites, checks and plan read what an option is.
+
+To add an option, write one entry in the module of its heading, and its field in
+:class:`omb_py.options.request.Request`; where the measurement depends on it, also the field in
+:class:`omb_py.engine.program.benchmark.Cell` that the entry names. ``tests/options/test_table.py`` adds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.errors import UsageError, nearest
+from omb_py.options.conduct import CHECKS, HOW_OFTEN, OTHER, OUTPUT, STORAGE
+from omb_py.options.measured import MEASURED
+from omb_py.options.option import Option, is_given
+from omb_py.options.placed import PLACED
+from omb_py.options.request import Request
+from omb_py.suites import BENCHMARKS
+
+TABLE: tuple[Option, ...] = (*MEASURED, *PLACED, *HOW_OFTEN, *CHECKS, *OUTPUT, *STORAGE, *OTHER)
+"""In the order of a help page."""
+_NAMED = 12
+"""Benchmarks that a refusal names."""
+
+
+def option_of(name: str, table: Sequence[Option] = TABLE) -> Option:
+    """The option with this Request field, or with this word of ``Benchmark.options``. Raises KeyError."""
+    for option in table:
+        if name in (option.name, option.key):
+            return option
+    raise KeyError(name)
+
+
+def options_of(benchmark: Benchmark, table: Sequence[Option] = TABLE) -> list[Option]:
+    """The options of a benchmark's command: all, but only one of those that share a short flag.
+
+    That is the one that the benchmark takes, else the last in the table.
+    """
+    by_short: dict[str, list[Option]] = {}
+    for option in table:
+        for flag in option.flags.split():
+            by_short.setdefault(flag, []).append(option)
+    chosen = {}
+    for flag, options in by_short.items():
+        chosen[flag] = next((option for option in options if option.takes(benchmark)), options[-1])
+    return [option for option in table if all(chosen[flag] is option for flag in option.flags.split())]
+
+
+def takes(benchmark: Benchmark, name: str) -> bool:
+    """Whether an option (see :func:`option_of`) means something for a benchmark."""
+    return option_of(name).takes(benchmark)
+
+
+def one_of(what: str, word: str, choices: Iterable[str]) -> None:
+    """Raises UsageError with the nearest choice when `word` is none of them."""
+    if word not in choices:
+        raise UsageError(f"unknown {what} {word!r}: {nearest(word, choices)}")
+
+
+def check_words(request: Request, table: Sequence[Option] = TABLE) -> None:
+    """Raises UsageError, with the nearest one, for a word of a request that an option does not know."""
+    for option in table:
+        value = getattr(request, option.name, None)
+        if option.reader is not None and option.reader.closed and value is not None:
+            one_of(option.reader.what, value, (*option.reader.choices, *option.also))
+
+
+def check_taken(request: Request, benchmark: Benchmark, table: Sequence[Option] = TABLE) -> None:
+    """Raises UsageError, naming those that do, for an option that the benchmark does not take."""
+    for option in table:
+        if option.lacks and is_given(getattr(request, option.name)) and not option.takes(benchmark):
+            names = [other.name for other in BENCHMARKS.values() if option.takes(other)]
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            raise UsageError(
+                f"{benchmark.name} has no {option.lacks}, so it takes no {option.spelled}: "
+                f"for {', '.join(names[:_NAMED])}{more}"
+            )
+
+
+def check_ranges(request: Request, table: Sequence[Option] = TABLE) -> None:
+    """Raises UsageError for a number that is too small."""
+    for option in table:
+        smallest = option.reader.smallest if option.reader else None
+        value = getattr(request, option.name, None)
+        if smallest is not None and value is not None and value < smallest:
+            assert option.reader is not None
+            raise UsageError(f"{option.reader.what} must be {smallest} or more, not {value}")
+
+
+def cell_fields(request: Request, table: Sequence[Option] = TABLE) -> dict[str, Any]:
+    """The fields of a cell that were given as options."""
+    given = ((option.cell, getattr(request, option.name)) for option in table if option.cell)
+    return {field: value for field, value in given if is_given(value)}
+
+
+def parameters(benchmark: Benchmark, cell: Mapping[str, Any], table: Sequence[Option] = TABLE) -> dict[str, str]:
+    """The options of a cell that the benchmark declares and that have no column in the store, in the cell's order."""
+    fields = {o.cell for o in table if o.cell and not o.column and o.key and o.key in benchmark.options}
+    return {name: str(value) for name, value in cell.items() if name in fields and value != ""}
+
+
+def request_from(
+    benchmark: Benchmark, values: Mapping[str, Any], table: Sequence[Option] = TABLE, **more: Any
+) -> Request:
+    """A request from values that were read, by option name.
+
+    Args:
+        benchmark: what is measured.
+        values: None, False and () mean: not given.
+        table: the options.
+        **more: request fields that no option has.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+    fields: dict[str, Any] = {}
+    for option in table:
+        if is_given(value := values.get(option.name)):
+            fields |= option.fields(value)
+    return Request(benchmark.name, **fields, **more)

@@ -1,0 +1,122 @@
+"""The option table agrees with requests, cells, the store and the documentation; an option is one entry."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, make_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.engine.program.benchmark import Cell
+from omb_py.errors import UsageError
+from omb_py.options import table
+from omb_py.options.option import Defaults, Option
+from omb_py.options.readers import whole, word
+from omb_py.options.request import Request
+from omb_py.options.table import TABLE, cell_fields, check_ranges, check_taken, check_words, options_of, request_from
+from omb_py.results.store.schema import BY_NAME
+from omb_py.suites import BENCHMARKS, find
+
+NO_OPTION = {"benchmark", "placement", "left_out", "validation_log", "part"}
+"""Request fields that are the command, its positional words, part of -c, or made by planning."""
+PLANNED = {
+    *("benchmark", "backend", "binding", "size", "dtype", "device"),
+    *("staging", "placement", "filler", "timing", "batch", "nccl"),
+    *("iterations", "auto", "warmup", "distinct", "pairs", "sweep"),
+}
+"""Cell fields that the planner makes from several options."""
+
+
+def test_every_request_field_has_one_entry() -> None:
+    names = [option.name for option in TABLE]
+    assert len(set(names)) == len(names)
+    assert {*names} - {"no_store"} == {field.name for field in fields(Request)} - NO_OPTION
+
+
+def test_every_cell_field_has_one_entry() -> None:
+    filled = [option.cell for option in TABLE if option.cell]
+    assert len(set(filled)) == len(filled)
+    assert {*filled} == {field.name for field in fields(Cell)} - PLANNED
+
+
+def test_entries_without_a_value_make_no_difference() -> None:
+    """No default stands in the table: a request of no option is the default one, and fills no field of a cell."""
+    for name in BENCHMARKS:
+        assert request_from(find(name), {}) == Request(name)
+        usual = find(name).cell("", "", 0)
+        assert all(getattr(usual, field) == value for field, value in cell_fields(Request(name)).items())
+
+
+def test_columns_are_those_of_the_store() -> None:
+    assert {option.column for option in TABLE if option.column} <= set(BY_NAME)
+    for option in TABLE:
+        assert option.column or option.name not in BY_NAME or option.cell == "", option.name
+
+
+def test_flags_are_told_apart() -> None:
+    """In the command of any benchmark no two options have the same flag."""
+    for benchmark in BENCHMARKS.values():
+        flags = [flag for option in options_of(benchmark) for flag in option.flags.split()]
+        assert len(set(flags)) == len(flags), benchmark.name
+    assert len({option.long for option in TABLE}) == len(TABLE)
+
+
+def test_every_word_of_a_benchmark_is_an_option() -> None:
+    keys = {option.key for option in TABLE if option.key}
+    assert {word for benchmark in BENCHMARKS.values() for word in benchmark.options} == keys
+
+
+def test_the_documentation_lists_the_table() -> None:
+    """docs/cli.md has a row for each visible entry, with its spellings, and a row for nothing else."""
+    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    section = text.partition("## Options of a benchmark")[2].partition("\n\nAn option")[0]
+    rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
+    listed = [tuple(re.findall(r"`(-[\w-]+)`", row)) for row in rows]
+    store = ("--store", "--no-store")  # one row for both
+    entries = {tuple(option.flags.split()) for option in TABLE if not option.hidden} - {store[:1], store[1:]}
+    assert len(set(listed)) == len(listed)
+    assert {*listed} == {*entries, store}
+
+
+PACE = Option(
+    "pace",
+    "--pace",
+    "Pause between calls: none, short, long.",
+    "KIND",
+    word("pace", ("none", "short", "long")),
+    key="full",
+    lacks="calls that are paced",
+    cell="pace",
+)
+DEPTH = Option("depth", "-y --depth", "Depth of a queue.", "N", whole("depth", 1), default="4")
+MORE = (*TABLE, PACE, DEPTH)
+
+
+@pytest.fixture
+def request_type(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A request with the fields of two more options."""
+    added: list[Any] = [("pace", str | None, None), ("depth", int | None, None)]
+    more = make_dataclass("More", added, bases=(Request,), frozen=True)
+    monkeypatch.setattr(table, "Request", more)
+    return more
+
+
+def test_an_option_is_one_entry_and_its_fields(request_type: Any) -> None:
+    """Read, refused, checked and handed on to the cell: nothing but the entry knows the option."""
+    bcast, latency = find("bcast"), find("latency")
+    request: Any = request_from(bcast, {"pace": "short", "depth": 3}, MORE)
+    assert (request.pace, request.depth) == ("short", 3)
+    assert cell_fields(request, MORE)["pace"] == "short" and "depth" not in cell_fields(request, MORE)
+    assert options_of(bcast, MORE)[-2:] == [PACE, DEPTH]
+    assert DEPTH.help_text(Defaults(bcast, ("mpi",), ("native",))) == "Depth of a queue. (default: 4)"
+    for check in (check_words, check_ranges):
+        check(request, MORE)
+    with pytest.raises(UsageError, match="unknown pace 'shrt': did you mean short"):
+        check_words(request_type("bcast", pace="shrt"), MORE)
+    with pytest.raises(UsageError, match="depth must be 1 or more, not 0"):
+        check_ranges(request_type("bcast", depth=0), MORE)
+    check_taken(request, bcast, MORE)
+    with pytest.raises(UsageError, match="latency has no calls that are paced, so it takes no --pace: for "):
+        check_taken(request_type("latency", pace="short"), latency, MORE)
