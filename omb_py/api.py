@@ -268,9 +268,12 @@ def run(
     from omb_py.results.store.schema import arrow_schema
     from omb_py.suites import find
 
+    settings = {name: text for name in ("nccl", "mock") if (text := options.pop(name))}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch if store is None else store)
-        request = Request(find(benchmark).name, store=folder, tags=dict(tags), format=SILENT, **options)
+        request = Request(
+            find(benchmark).name, store=folder, tags=dict(tags), format=SILENT, settings=settings, **options
+        )
         outcome = execute_run(request)
         frame = load(folder, run_id=outcome.run_id) if outcome.root else arrow_schema().empty_table().to_pandas()
     return RunResult(frame, outcome.run_id, outcome.code, outcome.root)
@@ -496,7 +499,7 @@ def guidelines(
         seed=seed,
         timeout=timeout,
         quiet=quiet,
-        mock=mock,
+        settings={"mock": mock},
     )
     report = check_guidelines(request, [word.lower() for word in which], Rules(alpha, delta, rounds), within)
     verdicts = tuple(
@@ -569,7 +572,7 @@ def links(
         seed=seed,
         timeout=timeout,
         quiet=quiet,
-        mock=mock,
+        settings={"mock": mock},
     )
     design = Design(small, large, iterations, windows, window, passes, rounds)
     found = sweep(placed(request, per_node, os.environ), design)

@@ -10,7 +10,7 @@ Importing this loads nothing heavy: the names of benchmarks are read by every co
 
 from __future__ import annotations
 
-from omb_py.backends.registry import Backend
+from omb_py.backends.capabilities import Backend, Capabilities, Check, OwnOption, usable
 from omb_py.dashboards.base.view import View
 from omb_py.engine.program import rma, steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, Needs, RankRule, Sizes, World
@@ -28,7 +28,7 @@ from omb_py.engine.program.language import (
     Step,
     body,
 )
-from omb_py.engine.session import OneRank, Probe, Runner, Session, StepFailed
+from omb_py.engine.session import BaseRunner, BaseSession, Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
 from omb_py.results.importers.model import BadTable, Context, Line, Parsed, Problem, Table, TextReader, WholeReader
 from omb_py.suites.shared import (
@@ -63,10 +63,14 @@ __all__ = [
     "TWO_OR_MORE",
     "Backend",
     "BadTable",
+    "BaseRunner",
+    "BaseSession",
     "Benchmark",
     "Blocks",
     "Buffer",
+    "Capabilities",
     "Cell",
+    "Check",
     "Context",
     "Counts",
     "EnvironmentProblem",
@@ -76,9 +80,8 @@ __all__ = [
     "Metric",
     "Needs",
     "OmbError",
-    "OneRank",
+    "OwnOption",
     "Parsed",
-    "Probe",
     "Problem",
     "Program",
     "RankRule",
@@ -103,5 +106,6 @@ __all__ = [
     "message_bytes",
     "rma",
     "steps",
+    "usable",
     "window_bytes",
 ]

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from omb_py.backends.registry import capabilities_of
+from omb_py.backends.registry import own_options as own_of_backends
 from omb_py.cli.help import GluedOption, Grouped, debug_option
 from omb_py.cli.param_types import Parsed, comma_list, joined, whole, word
 from omb_py.engine.devices.filler import FILLERS
@@ -18,7 +20,6 @@ from omb_py.engine.measuring.process_sync import KINDS
 from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell
 from omb_py.engine.program.buffers import BUFFERS, OBJECTS, ON_DEVICE
 from omb_py.engine.program.dtypes import DTYPES, OMB_NAMES, OPS
-from omb_py.engine.program.nccl_settings import KEYS, canonical_text
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.options.graphs import parse_neighborhood
@@ -36,7 +37,7 @@ from omb_py.options.values import (
     parse_warmup,
 )
 from omb_py.orchestrate.planning.plan import VARIED_WINDOWS, takes
-from omb_py.orchestrate.planning.validation import BUFFER_NUMS, DEVICES, OFFERS, STAGINGS, THREAD_LEVELS
+from omb_py.orchestrate.planning.validation import BUFFER_NUMS, DEVICES, STAGINGS, THREAD_LEVELS
 from omb_py.suites.pt2pt.two_ranks import MOST_IN_TURN
 
 MANAGED = "managed"
@@ -71,7 +72,7 @@ def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
 
 def _syncs(benchmark: Benchmark) -> list[str]:
     """The synchronisations that mean something for a benchmark."""
-    cells = [(kind, benchmark.cell("mpi", "native", 1, sync=kind)) for kind in SYNCS]
+    cells = [(kind, benchmark.cell("", "", 1, sync=kind)) for kind in SYNCS]
     return [kind for kind, cell in cells if not (benchmark.refuses and benchmark.refuses(cell))]
 
 
@@ -102,8 +103,8 @@ def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") 
 
 def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
     heading = "What is measured"
-    kinds = ", ".join(OFFERS)
-    every = list(dict.fromkeys(binding for offer in OFFERS.values() for binding in offer.bindings))
+    kinds = ", ".join(capabilities_of())
+    every = list(dict.fromkeys(binding for offer in capabilities_of().values() for binding in offer.bindings))
     smallest = max(b.minimum_size, b.unit_of(cell) * DTYPES[b.dtype].itemsize if b.unit_of else 0)
     sweep = f"{human(smallest)}:{human(b.sizes.maximum)}, doubling" if b.sizes else ""
     types = f"{', '.join(DTYPES)}; OMB's {', '.join(OMB_NAMES)}, and all (char, int32, float32)"
@@ -114,7 +115,7 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             "LIST",
             f"Communication libraries: {kinds}. Several, with commas, take turns.",
             ",".join(request.backends),
-            comma_list("backend", tuple(OFFERS)),
+            comma_list("backend", tuple(capabilities_of())),
         ),
         _option(
             heading,
@@ -122,7 +123,7 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             "LIST",
             f"Who issues the calls: native is machine code that calls the library; all: {', '.join(every)}. "
             "Several take turns.",
-            OFFERS[request.backends[0]].bindings[0],
+            next(iter(capabilities_of()[request.backends[0]].bindings)),
             comma_list("binding", every),
         ),
         _option(
@@ -317,14 +318,7 @@ def _what(b: Benchmark, request: Request, cell: Cell) -> list[click.Parameter]:
             whole("batch", 1),
             hidden=b.family != "collective",
         ),
-        _option(
-            heading,
-            "--nccl",
-            "K=V,…",
-            f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",
-            "NCCL's own choices",
-            Parsed("settings", canonical_text),
-        ),
+        *own_options(heading, run_wide=False),
         _option(
             heading,
             "--process-sync",
@@ -620,17 +614,19 @@ def _storage() -> list[click.Parameter]:
     ]
 
 
+def own_options(heading: str, run_wide: bool) -> list[click.Parameter]:
+    """The options that backends declare for themselves, such as ``--nccl`` and ``--mock``."""
+    return [
+        _option(heading, f"--{name}", option.metavar, option.help, option.default, Parsed(name, option.read))
+        for name, option in own_of_backends().items()
+        if option.run_wide == run_wide
+    ]
+
+
 def _other() -> list[click.Parameter]:
     heading = "Other options"
     return [
-        _option(
-            heading,
-            "--mock",
-            "TEXT",
-            "Settings of the simulated cluster of --backend mock.",
-            "none",
-            Parsed("text", str),
-        ),
+        *own_options(heading, run_wide=True),
         _option(heading, "--inject", "TEXT", "Faults to inject.", "none", Parsed("text", str), hidden=True),
         debug_option(),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from omb_py.backends.registry import own_options
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import GluedOption
 from omb_py.cli.option_params import measuring_options
@@ -16,8 +17,8 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.suites.option_values import Key, Values
 
-RUN_WIDE = frozenset({"tag", "timeout", "seed", "launches", "hosts", "launcher", "launcher-args", "mock"})
-"""Options that hold for a whole run: a suite may give them once, in its defaults."""
+RUN_WIDE = frozenset({"tag", "timeout", "seed", "launches", "hosts", "launcher", "launcher-args"})
+"""Options that hold for a whole run, as some of backends do: a suite may give them once, in its defaults."""
 LINE_ONLY = frozenset({"store", "no-store", "format", "quiet", "debug", "inject"})
 """Options that say nothing about what is measured: they belong to the command line."""
 RANKS = "ranks"
@@ -65,12 +66,12 @@ def _options(benchmark: Benchmark) -> Mapping[str, tuple[Key, click.Option]]:
 
 
 def _key(name: str, option: click.Option) -> Key:
-    read = _reader(option)
+    read, own = _reader(option), own_options().get(name)
     bare: Any = True if option.is_flag else read(option.glued.bare) if isinstance(option, GluedOption) else None
     return Key(
         name,
         read,
-        "run" if name in RUN_WIDE else "line" if name in LINE_ONLY else "cell",
+        "run" if name in RUN_WIDE or (own and own.run_wide) else "line" if name in LINE_ONLY else "cell",
         fits=not option.hidden or name in LINE_ONLY,
         bare=bare,
         text=not option.is_flag,

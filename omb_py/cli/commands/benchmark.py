@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from omb_py.backends.registry import capabilities_of, default, own_options
 from omb_py.cli.help import EXIT_CODES, Page
 from omb_py.cli.option_params import MANAGED, measuring_options
 from omb_py.engine.devices.placement import PLACES, is_managed
@@ -20,7 +21,7 @@ from omb_py.options.request import Request
 from omb_py.options.values import parse_tags
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import takes
-from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here, offers_of
+from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here
 from omb_py.results.formats.osu_titles import origin
 from omb_py.suites import find
 
@@ -68,6 +69,7 @@ def request_of(benchmark: Benchmark, values: dict[str, Any]) -> Request:
             raise UsageError("--store and --no-store exclude each other")
         given["store"] = None
         values.pop("store")
+    given["settings"] = {name: text for name in own_options() if (text := values.pop(name, None))}
     given["tags"] = parse_tags(values.pop("tags"))
     given["dtypes"] = _dtypes(values.pop("dtypes"))
     validation = values.pop("validation")
@@ -128,7 +130,7 @@ def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str
     if device in (None, MANAGED):
         device = next((kind for kind in GPUS if gpu_here(kind)), None)
         if device is None:
-            reason, _ = device_problem(next(iter(GPUS)), "mpi")
+            reason, _ = device_problem(next(iter(GPUS)), default())
             raise EnvironmentProblem(f"buffers {text} need a GPU: {reason}: use H H")
     return device, "" if set(places) == {"D"} else text
 
@@ -143,7 +145,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
     """Measure what click's parsed values say; the exit code. Raises OmbError."""
     try:
         request = request_of(benchmark, values)
-        narrowed(request, offers_of(request.backends))
+        narrowed(request, capabilities_of(request.backends))
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code

@@ -306,12 +306,12 @@ def _of_suite(words: Sequence[str]) -> tuple[Request, ...]:
 
 
 def _of_benchmark(words: Sequence[str]) -> Request:
+    from omb_py.backends.registry import capabilities_of
     from omb_py.cli.commands import benchmark
     from omb_py.orchestrate.planning.plan import check
-    from omb_py.orchestrate.planning.validation import offers_of
 
     request = benchmark.request_of_line(words, unstored=_STORED)
-    check(request, offers_of(request.backends))
+    check(request, capabilities_of(request.backends))
     return request
 
 

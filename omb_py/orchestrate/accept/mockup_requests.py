@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError, nearest
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import OPTIONS, check_ranks, takes
-from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.suites.expand import Skip
 from omb_py.results.accept.criteria import Criterion
-from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline
+from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline, lacks
 
 
 def mock_up(benchmark: str, word: str) -> Guideline:
@@ -47,14 +47,14 @@ def with_mock_ups(requests: Sequence[Request], criteria: Iterable[Criterion]) ->
     for criterion in criteria:
         if not criterion.program:
             continue
-        benchmark, lacks = GUIDELINES[criterion.program].benchmark, GUIDELINES[criterion.program].lacks
+        guideline = GUIDELINES[criterion.program]
         for request in requests:
             if request.benchmark != criterion.benchmark or request.ranks != criterion.where.get("ranks", request.ranks):
                 continue
-            offers = offers_of(request.backends)
-            why = [lacks.get(b) or offers.get(b, Offer()).lacks(benchmark) for b in request.backends]
+            offers = capabilities_of(request.backends)
+            why = [lacks(guideline, offers[b]) for b in request.backends]
             try:
-                check_ranks(benchmark, request.ranks or 0)
+                check_ranks(guideline.benchmark, request.ranks or 0)
             except UsageError as error:
                 why.append(str(error))
             if reason := next(filter(None, why), ""):

@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from omb_py.backends.capabilities import Capabilities
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import check
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, Offer
+from omb_py.orchestrate.planning.validation import HOST_MEMORY
 from omb_py.orchestrate.suites.expand import Skip
 from omb_py.suites import find
 
 
-def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = False) -> tuple[Request, list[Skip]]:
+def narrowed(
+    request: Request, offers: Mapping[str, Capabilities], *, asked: bool = False
+) -> tuple[Request, list[Skip]]:
     """The request for the backends and devices that can run it here, and why the others cannot.
 
     Args:
@@ -35,7 +38,8 @@ def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = Fal
     for backend, device in request.sides:
         try:
             check(_alone(request, backend, device, offers), offers)
-            _check_there(backend, asked)
+            if asked:
+                _check_there(offers[backend])
             able.append((backend, device))
         except EnvironmentProblem as problem:
             reason = re.sub(rf"^backend {re.escape(backend)}:? ", "", str(problem))
@@ -59,7 +63,7 @@ def narrowed(request: Request, offers: Mapping[str, Offer], *, asked: bool = Fal
     return left, skips
 
 
-def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Offer]) -> Request:
+def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Capabilities]) -> Request:
     """The request for one backend on one device, without what means nothing there."""
     bindings = _of(request, offers.get(backend))
     alone = replace(request, backends=(backend,), bindings=bindings, device=device, left_out=())
@@ -68,22 +72,18 @@ def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Off
     return alone
 
 
-def _of(request: Request, offer: Offer | None) -> tuple[str, ...]:
+def _of(request: Request, offer: Capabilities | None) -> tuple[str, ...]:
     """The bindings asked for that a backend has; where it has none of them, it takes its own."""
     return tuple(b for b in request.bindings if offer is None or b in offer.bindings)
 
 
-def _check_there(backend: str, asked: bool) -> None:
-    if not asked:
-        return
-    from omb_py.backends.registry import find as find_backend
-
-    probe = find_backend(backend).probe()
-    if not probe.available:
-        raise EnvironmentProblem(f"{probe.reason}: {probe.fix}" if probe.fix else probe.reason)
+def _check_there(declared: Capabilities) -> None:
+    inspected = declared.here()
+    if not inspected.available:
+        raise EnvironmentProblem(": ".join(filter(None, (inspected.reason, inspected.fix))))
 
 
-def in_place_alone(request: Request, offers: Mapping[str, Offer]) -> list[str]:
+def in_place_alone(request: Request, offers: Mapping[str, Capabilities]) -> list[str]:
     """Of backends that do a benchmark in place although that was not asked for, beside others that do not: a note."""
     benchmark: Benchmark = find(request.benchmark)
     cell = benchmark.cell("", "", 0, in_place=request.in_place)

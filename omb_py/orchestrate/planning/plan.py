@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.measuring.async_timing import BATCH, BATCHED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs
@@ -24,7 +26,7 @@ from omb_py.options.request import DEFAULT_RANKS, NCCL_TESTS, Request
 from omb_py.options.traffic import check_traffic
 from omb_py.options.values import parse_iterations, parse_sizes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, OFFERS, Offer, check_choices
+from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.collective.forms import ROTATE
 
@@ -128,7 +130,7 @@ def _takers(key: str) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
+def check(request: Request, offers: Mapping[str, Capabilities] | None = None) -> Benchmark:
     """Everything about a request that can be checked before the number of ranks is known.
 
     Returns:
@@ -139,6 +141,7 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         EnvironmentProblem: a known backend or device that cannot be used here.
     """
     benchmark = find(request.benchmark)
+    offers = offers or capabilities_of(request.backends)
     check_choices(request, offers)
     for key, option in OPTIONS.items():
         if _given(getattr(request, option.request)) and not takes(benchmark, key):
@@ -170,8 +173,9 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
         raise UsageError(
             "the tables of -V/--vary-window have no place for percentiles: leave out -z or -V, or add --format table"
         )
-    if request.session and request.backends != ("mpi",):
-        raise UsageError("-I/--session begins MPI with a session: leave it out, or use --backend mpi alone")
+    if request.session and not all(offers[backend].mpi_sessions for backend in request.backends):
+        able = " or ".join(name for name, known in offers.items() if known.mpi_sessions)
+        raise UsageError(f"-I/--session begins MPI with a session: leave it out, or use --backend {able} alone")
     check_objects(request, benchmark)
     check_cache(request, benchmark)
     if takes(benchmark, "op"):
@@ -196,9 +200,10 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> Benchmark:
     return benchmark
 
 
-def check_backend(backend: str, offer: Offer, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
+def check_backend(backend: str, offer: Capabilities, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
     """Raises EnvironmentProblem when a backend cannot do a benchmark, or not with the options of these cells."""
-    why = offer.lacks(benchmark) or next((why for cell in cells if (why := offer.refuses(benchmark, cell))), "")
+    reasons = (offer.why_refused(benchmark, cell) for cell in cells)
+    why = offer.why_not(benchmark) or next(filter(None, reasons), "")
     if why:
         raise EnvironmentProblem(f"backend {backend} cannot do {benchmark.name}: {why}")
 
@@ -231,13 +236,13 @@ def check_fits(request: Request, benchmark: Benchmark, ranks: int) -> None:
             benchmark.fits(cell, ranks)
 
 
-def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
+def plan(request: Request, ranks: int, offers: Mapping[str, Capabilities] | None = None) -> list[LaunchPlan]:
     """The launches of one request, in the order in which they are made.
 
     Args:
         request: what was asked for.
         ranks: world size.
-        offers: what each backend admits (:func:`omb_py.orchestrate.planning.validation.offers_of`).
+        offers: what each backend can do; None: asked of the registry.
 
     Raises:
         UsageError: as :func:`check`, and when the benchmark does not admit `ranks`.
@@ -246,7 +251,7 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> 
     return plan_all([replace(request, ranks=ranks)], offers)
 
 
-def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
+def plan_all(requests: Sequence[Request], offers: Mapping[str, Capabilities] | None = None) -> list[LaunchPlan]:
     """The launches of several requests that make one run: those with equal needs share their launches.
 
     Each is measured on its own number of ranks; ``launches`` is that of the first.
@@ -254,6 +259,7 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
     Raises:
         UsageError, EnvironmentProblem: as :func:`check`.
     """
+    offers = offers or capabilities_of(backend for request in requests for backend in request.backends)
     groups: dict[tuple[str, int, Needs], list[Cell]] = {}
     for sweep, request in enumerate(requests):
         ranks = request.ranks or DEFAULT_RANKS
@@ -281,10 +287,10 @@ def plan_all(requests: Sequence[Request], offers: Mapping[str, Offer] = OFFERS) 
     ]
 
 
-def bindings_of(request: Request, offer: Offer) -> tuple[str, ...]:
+def bindings_of(request: Request, offer: Capabilities) -> tuple[str, ...]:
     """Those asked for that it has, or the backend's first; objects have one only."""
     mine = tuple(binding for binding in request.bindings if binding in offer.bindings)
-    return mine or (("mpi4py",) if request.buffer == OBJECT else offer.bindings[:1])
+    return mine or (("mpi4py",) if request.buffer == OBJECT else tuple(offer.bindings)[:1])
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
@@ -302,7 +308,10 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
 
 def _cells(request: Request, benchmark: Benchmark, backend: str, binding: str, device: str) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
+    option = capabilities(backend).option
     extra = _options(request) | timing_of(request, benchmark, backend, device)
+    if option and not option.run_wide:
+        extra["settings"] = request.settings.get(backend, "")
     if request.format == NCCL_TESTS:
         counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
@@ -342,13 +351,13 @@ def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str)
         return {}
     if request.filler != FILLERS[0] and not takes(benchmark, "tests"):
         raise UsageError(f"{benchmark.name} computes nothing beside its call, so it takes no -r/--cuda-target")
-    if backend != "nccl":
+    if not capabilities(backend).asynchronous:
         return {"staging": request.staging, "placement": request.placement, "filler": request.filler}
     mode = request.timing or ("pipelined" if request.format == NCCL_TESTS else "isolated")
     if mode != "isolated" and benchmark.family != "collective":
         raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
     batch = (request.batch or BATCH) if mode in BATCHED else 1
-    return {"filler": request.filler, "timing": mode, "batch": batch, "nccl": request.nccl}
+    return {"filler": request.filler, "timing": mode, "batch": batch}
 
 
 def _warmup(request: Request, usual: int) -> int:

@@ -13,14 +13,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Needs
 from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
-from omb_py.orchestrate.planning.validation import Offer, offers_of
-from omb_py.orchestrate.running.run import RunOutcome, new_run, unjoined
+from omb_py.orchestrate.running.run import RunOutcome, new_run, settings_of, unjoined
 from omb_py.orchestrate.suites.expand import Skip
 
 ADDRESS_FD = "OMB_PY_ADDRESS_FD"
@@ -42,9 +43,9 @@ def run_joined(
             if request.ranks is not None and joined.size not in (None, request.ranks):
                 raise UsageError(f"-n {request.ranks}, but {joined.launcher} started {joined.size} ranks: leave -n out")
         backends = {backend for request in requests for backend in request.backends}
-        requests, skips = _able(requests, offers_of(backends), skips)
+        requests, skips = _able(requests, capabilities_of(backends), skips)
         size = joined.size or DEFAULT_RANKS
-        launches = plan_all([replace(r, ranks=r.ranks or size) for r in requests], offers_of(backends))
+        launches = plan_all([replace(r, ranks=r.ranks or size) for r in requests], capabilities_of(backends))
         chosen, left_out = _fitting(launches)
         if requests[0].part is not None:
             return _join(joined, Job(chosen, joined.launcher, [], [*skips, *left_out], resume))
@@ -59,7 +60,7 @@ def run_joined(
 
 
 def _able(
-    requests: Sequence[Request], offers: Mapping[str, Offer], skips: Sequence[Skip]
+    requests: Sequence[Request], offers: Mapping[str, Capabilities], skips: Sequence[Skip]
 ) -> tuple[list[Request], list[Skip]]:
     """The requests without the backends that cannot run them. Raises OmbError where none can."""
     from omb_py.orchestrate.planning.backend_selection import narrowed
@@ -152,7 +153,8 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
         except OmbError as error:  # the other ranks wait in the library: they hear of it below
             problem = error
     try:
-        session = find(launch.backend).connect({**asdict(launch.needs), "ranks": launch.ranks})
+        settings = settings_of(launch.requests[0], launch.backend)
+        session = find(launch.backend).connect({**asdict(launch.needs), "ranks": launch.ranks, "settings": settings})
         if joined.size not in (None, session.size):
             raise unjoined(joined, session.size)
     except OmbError:

@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from omb_py.backends.registry import capabilities, capabilities_of, in_process
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.allocation import allocation, ranks_for
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, offers_of
+from omb_py.orchestrate.planning.validation import HOST_MEMORY
 from omb_py.orchestrate.running.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.running.printers import printer_of
 from omb_py.results.store.write import check_writable
@@ -25,8 +26,6 @@ from omb_py.suites import find
 
 ATTEMPTS = 3
 """Launches of which none began (:class:`omb_py.errors.NotBegun`) before the failure is the user's."""
-SIMULATED = ("mock",)
-"""Backends that run all ranks in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +47,13 @@ def execute_run(request: Request) -> RunOutcome:
     """Run a request. Raises OmbError; what was finished before is kept in the store or its journal."""
     from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed
 
-    joined, offers = joined_environment(os.environ), offers_of(request.backends)
-    if joined is not None and request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED):
+    joined, offers = joined_environment(os.environ), capabilities_of(request.backends)
+    if joined is not None and request.launcher in ("auto", "none") and not in_process(request.backends):
         from omb_py.orchestrate.running.joined_run import run_joined
 
         return run_joined([request], joined)
     request, skips = narrowed(request, offers, asked=True)
-    if request.ranks is None and not set(request.backends) <= set(SIMULATED):
+    if request.ranks is None and not in_process(request.backends):
         request = replace(request, ranks=ranks_for(find(request.benchmark), allocation(os.environ)))
     plans = plan(request, request.ranks or DEFAULT_RANKS, offers)
     run = new_run(request, plans)
@@ -130,7 +129,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "placement": launch.needs.placement,
         "launch_index": launch.index,
         "seed": run.seed,
-        "mock": request.mock,
+        "settings": settings_of(request, launch.backend),
         "inject": request.inject,
         "validation_log": str(request.validation_log) if request.validation_log else None,
         "debug": request.debug,
@@ -140,10 +139,16 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
     }
 
 
+def settings_of(request: Request, backend: str) -> str:
+    """The text of a backend's own option, where it holds for the whole run; else its cells have it."""
+    option = capabilities(backend).option
+    return request.settings.get(backend, "") if option and option.run_wide else ""
+
+
 def start(run: Run, launch: LaunchPlan) -> None:
     """Make a launch and keep what it measures. Raises OmbError; the cells that were finished are stored."""
-    if launch.backend in SIMULATED:
-        _simulate(run, launch)
+    if in_process([launch.backend]):
+        _run_here(run, launch)
     else:
         _start(run, launch)
 
@@ -152,7 +157,7 @@ def _start(run: Run, launch: LaunchPlan) -> None:
     """Start the ranks of a launch with a launcher and supervise them."""
     from omb_py.orchestrate.launching.launchers import command_for, context_of
 
-    request, offer = run.request, offers_of([launch.backend])[launch.backend]
+    request, offer = run.request, capabilities(launch.backend)
     command = command_for(
         request.launcher,
         [run.where.python, "-m", "omb_py.orchestrate.running.rank_process"],
@@ -229,8 +234,8 @@ def supervise(
         run.note(line)
 
 
-def _simulate(run: Run, launch: LaunchPlan) -> None:
-    """Run a launch of the simulated backend in this process."""
+def _run_here(run: Run, launch: LaunchPlan) -> None:
+    """Run a launch whose ranks all live in this process."""
     from omb_py.backends.registry import find as find_backend
     from omb_py.engine.rank.link import LocalLink
     from omb_py.orchestrate.running.rank_process import Position, run_cells

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from omb_py.backends.registry import capabilities_of, in_process
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.rank.launcher_variables import TASKS, joined_environment
 from omb_py.errors import (
@@ -23,10 +24,9 @@ from omb_py.errors import (
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.allocation import allocation
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
-from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import Progress, progress, remaining
-from omb_py.orchestrate.running.run import SIMULATED, finish, new_run, start, words
+from omb_py.orchestrate.running.run import finish, new_run, start, words
 from omb_py.orchestrate.suites.expand import Expanded, Ranks, Skip
 
 
@@ -54,7 +54,7 @@ def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ra
 
 def plan_suite(requests: Sequence[Request]) -> list[LaunchPlan]:
     """The launches of a suite's requests."""
-    return plan_all(requests, offers_of({backend for request in requests for backend in request.backends}))
+    return plan_all(requests, capabilities_of({backend for request in requests for backend in request.backends}))
 
 
 def run_suite(expanded: Expanded, resume: str | None = None) -> int:
@@ -92,7 +92,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
 
 
 def _joins(requests: Sequence[Request]) -> bool:
-    simulated = all(set(request.backends) <= set(SIMULATED) for request in requests)
+    simulated = all(in_process(request.backends) for request in requests)
     return requests[0].launcher in ("auto", "none") and not simulated
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, Part, Request
 from omb_py.orchestrate.planning.plan import check, check_fits, check_ranks
-from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.suites.option_values import Chosen, Key, Values, Vocabulary, choose
 from omb_py.orchestrate.suites.suite_file import Entry, Named, Suite, read_suite
 from omb_py.orchestrate.suites.toml_values import Setting, nearest_key
@@ -136,7 +136,7 @@ class _Expansion:
         for combination in product(*self._alternatives(entry, keys)):
             try:
                 made = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
-                made, left_out = narrowed(replace(made, ranks=None), offers_of(made.backends))
+                made, left_out = narrowed(replace(made, ranks=None), capabilities_of(made.backends))
                 self.out.skips += (Skip(f"{benchmark.name} ({one.what})", one.reason) for one in left_out)
             except UsageError as error:
                 raise self._blame(error, combination, entry, benchmark) from None
@@ -194,7 +194,7 @@ class _Expansion:
         for chosen in reversed(combination):
             try:
                 alone = self.words.request(benchmark, {chosen.key: chosen.value})
-                check(alone, offers_of(alone.backends))
+                check(alone, capabilities_of(alone.backends))
             except UsageError as same:
                 return chosen.at.error(str(same)) if chosen.at else same
             except EnvironmentProblem:
