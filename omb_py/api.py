@@ -227,7 +227,7 @@ def run(
     process_sync: str | None = None,
     timing: str | None = None,
     batch: int | None = None,
-    nccl: str = "",
+    settings: Mapping[str, str] = _NO_TAGS,
     share_device: bool = False,
     staging: str = "auto",
     cache: str | None = None,
@@ -245,6 +245,7 @@ def run(
     seed: int | None = None,
     timeout: float = DEFAULT_TIMEOUT_S,
     quiet: bool = False,
+    nccl: str = "",
     mock: str = "",
 ) -> RunResult:
     """Run a benchmark and return its rows.
@@ -256,7 +257,8 @@ def run(
         benchmark: name, with or without ``osu_``.
         store: folder of the Parquet files; None keeps none.
 
-    The other parameters are the fields of :class:`omb_py.Request`, which says what each means.
+    The other parameters are the fields of :class:`omb_py.Request`, which says what each means; `nccl` and `mock` are
+    two of its `settings`.
 
     Raises:
         UsageError: bad input.
@@ -268,12 +270,11 @@ def run(
     from omb_py.results.store.schema import arrow_schema
     from omb_py.suites import find
 
-    settings = {name: text for name in ("nccl", "mock") if (text := options.pop(name))}
+    own = {name: text for name in ("nccl", "mock") if (text := options.pop(name))}
+    options["settings"] = {**settings, **own}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch if store is None else store)
-        request = Request(
-            find(benchmark).name, store=folder, tags=dict(tags), format=SILENT, settings=settings, **options
-        )
+        request = Request(find(benchmark).name, store=folder, tags=dict(tags), format=SILENT, **options)
         outcome = execute_run(request)
         frame = load(folder, run_id=outcome.run_id) if outcome.root else arrow_schema().empty_table().to_pandas()
     return RunResult(frame, outcome.run_id, outcome.code, outcome.root)

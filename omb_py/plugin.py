@@ -10,6 +10,8 @@ Importing this loads nothing heavy: the names of benchmarks are read by every co
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from omb_py.backends.capabilities import Backend, Capabilities, Check, OwnOption, usable
 from omb_py.dashboards.base.view import View
 from omb_py.engine.program import rma, steps
@@ -27,6 +29,7 @@ from omb_py.engine.program.language import (
     Stage,
     Step,
     body,
+    request_count,
 )
 from omb_py.engine.session import BaseRunner, BaseSession, Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
@@ -47,6 +50,9 @@ from omb_py.suites.shared import (
     message_bytes,
     window_bytes,
 )
+
+if TYPE_CHECKING:
+    from omb_py.engine.python_loop.loop import Objects, compile_stage, index_of
 
 __all__ = [
     "BANDWIDTH_COUNTS",
@@ -79,6 +85,7 @@ __all__ = [
     "Line",
     "Metric",
     "Needs",
+    "Objects",
     "OmbError",
     "OwnOption",
     "Parsed",
@@ -103,9 +110,20 @@ __all__ = [
     "WholeReader",
     "World",
     "body",
+    "compile_stage",
+    "index_of",
     "message_bytes",
+    "request_count",
     "rma",
     "steps",
     "usable",
     "window_bytes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Objects", "compile_stage", "index_of"):  # these load NumPy
+        from omb_py.engine.python_loop import loop
+
+        return getattr(loop, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

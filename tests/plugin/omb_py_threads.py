@@ -9,10 +9,18 @@ from threading import Barrier
 
 import numpy as np
 
-from omb_py.backends.capabilities import Backend, Capabilities, OwnOption, usable
-from omb_py.engine.program.language import request_count
-from omb_py.engine.python_loop.loop import Objects, compile_stage, index_of
-from omb_py.engine.session import BaseRunner, BaseSession
+from omb_py.plugin import (
+    Backend,
+    BaseRunner,
+    BaseSession,
+    Capabilities,
+    Objects,
+    OwnOption,
+    compile_stage,
+    index_of,
+    request_count,
+    usable,
+)
 
 CAPABILITIES = Capabilities(
     "threads",
