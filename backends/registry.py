@@ -1,82 +1,95 @@
-"""Backends by name: ours and those of installed packages (entry-point group ``omb_py.backends``).
+"""Backends by name: the subfolders of this folder, and those of installed packages (entry points ``omb_py.backends``).
 
 A backend that cannot be loaded is kept together with the reason, so that ``omb-py list`` can say it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any, Protocol
+from pkgutil import iter_modules
+from typing import Any, NoReturn
 
-from omb_py.engine.session import Probe, Session
+from omb_py import backends as package
+from omb_py.backends.capabilities import Backend, Capabilities, OwnOption
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 ENTRY_POINTS = "omb_py.backends"
-_OURS = {
-    "mpi": "omb_py.backends.mpi",
-    "gloo": "omb_py.backends.gloo",
-    "nccl": "omb_py.backends.nccl",
-    "mock": "omb_py.backends.mock",
-}
-
-
-class Backend(Protocol):
-    """A communication library family."""
-
-    name: str
-
-    def probe(self) -> Probe:
-        """What it can do here; cheap, never raises."""
-
-    def connect(self, spec: Mapping[str, Any]) -> Session:
-        """Join the ranks of this launch. Raises EnvironmentProblem."""
-
-
-class Broken:
-    """A backend whose code could not be loaded."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        self.name, self.reason = name, reason
-
-    def probe(self) -> Probe:
-        """Says why."""
-        return Probe(self.name, False, reason=self.reason, fix="repair or remove the package that provides it")
-
-    def connect(self, spec: Mapping[str, Any]) -> Session:
-        """Always raises."""
-        raise EnvironmentProblem(f"backend {self.name} cannot be loaded: {self.reason}")
+UNKNOWN = Capabilities("")
+"""What is assumed of a backend that is not installed, as of stored rows."""
 
 
 @cache
-def backends() -> dict[str, Backend]:
+def ours() -> Mapping[str, Backend]:
+    """The backends of omb-py, by priority. No installed package is searched and no library loaded."""
+    names = [module.name for module in iter_modules(package.__path__) if module.ispkg]
+    found: list[Backend] = [import_module(f"{package.__name__}.{name}").BACKEND for name in names]
+    return {backend.name: backend for backend in sorted(found, key=lambda backend: backend.capabilities.priority)}
+
+
+@cache
+def backends() -> Mapping[str, Backend]:
     """All backends, ours first."""
-    found: dict[str, Backend] = {}
-    for name, module in _OURS.items():
-        found[name] = import_module(module).BACKEND
+    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
+
+    every = dict(ours())
     for entry in entry_points(group=ENTRY_POINTS):
-        if entry.name in found:
+        if entry.name in every:
             continue
         try:
             loaded = entry.load()
         except Exception as error:  # a broken plug-in must not break the tool
-            found[entry.name] = Broken(entry.name, f"{type(error).__name__}: {error}")
+            every[entry.name] = _broken(entry.name, f"{type(error).__name__}: {error}")
             continue
-        if callable(getattr(loaded, "probe", None)) and callable(getattr(loaded, "connect", None)):
-            found[entry.name] = loaded
+        if isinstance(loaded, Backend) and loaded.name == entry.name:
+            every[entry.name] = loaded
         else:
-            found[entry.name] = Broken(entry.name, f"{entry.value} has no probe() and connect()")
-    return found
+            wanted = f"no omb_py.backends.capabilities.Backend called {entry.name}"
+            every[entry.name] = _broken(entry.name, f"{entry.value} is {wanted}")
+    return every
 
 
 def find(name: str) -> Backend:
     """The backend called `name`. Raises UsageError with the nearest name."""
-    if name in _OURS:  # a rank needs no search through the installed packages
-        ours: Backend = import_module(_OURS[name]).BACKEND
-        return ours
-    known = backends()
+    known = ours() if name in ours() else backends()
     if name not in known:
         raise UsageError(f"unknown backend {name!r}: {nearest(name, known)}")
     return known[name]
+
+
+def capabilities_of(names: Iterable[str] = ()) -> Mapping[str, Capabilities]:
+    """What ours can do, and where one of `names` is not among them what those of installed packages can, too."""
+    known = ours() if all(name in ours() for name in names) else backends()
+    return {name: backend.capabilities for name, backend in known.items()}
+
+
+def capabilities(name: str) -> Capabilities:
+    """What one backend can do; :data:`UNKNOWN` where no backend has the name."""
+    return capabilities_of([name] if name else ()).get(name, UNKNOWN)
+
+
+def own_options() -> Mapping[str, OwnOption]:
+    """Backend -> the command-line option that it declares for itself; of all backends."""
+    return {name: option for name, backend in backends().items() if (option := backend.capabilities.option)}
+
+
+def in_process(names: Iterable[str]) -> bool:
+    """Whether all of these backends run their ranks in the calling process, so that nothing is launched."""
+    return all(capabilities(name).in_process for name in names)
+
+
+def default() -> str:
+    """The backend of a request that names none."""
+    return next(iter(ours()))
+
+
+def _broken(name: str, reason: str) -> Backend:
+    """A backend whose code could not be loaded."""
+
+    def connect(spec: Mapping[str, Any]) -> NoReturn:
+        raise EnvironmentProblem(f"backend {name} cannot be loaded: {reason}")
+
+    fix = "repair or remove the package that provides it"
+    missing = f"its package cannot be loaded ({reason}): {fix}"
+    return Backend(Capabilities(name, reason=reason, fix=fix, missing=lambda: missing), connect)

@@ -227,7 +227,7 @@ def run(
     process_sync: str | None = None,
     timing: str | None = None,
     batch: int | None = None,
-    nccl: str = "",
+    settings: Mapping[str, str] = _NO_TAGS,
     share_device: bool = False,
     staging: str = "auto",
     cache: str | None = None,
@@ -245,6 +245,7 @@ def run(
     seed: int | None = None,
     timeout: float = DEFAULT_TIMEOUT_S,
     quiet: bool = False,
+    nccl: str = "",
     mock: str = "",
 ) -> RunResult:
     """Run a benchmark and return its rows.
@@ -256,7 +257,8 @@ def run(
         benchmark: name, with or without ``osu_``.
         store: folder of the Parquet files; None keeps none.
 
-    The other parameters are the fields of :class:`omb_py.Request`, which says what each means.
+    The other parameters are the fields of :class:`omb_py.Request`, which says what each means; `nccl` and `mock` are
+    two of its `settings`.
 
     Raises:
         UsageError: bad input.
@@ -268,6 +270,8 @@ def run(
     from omb_py.results.store.schema import arrow_schema
     from omb_py.suites import find
 
+    own = {name: text for name in ("nccl", "mock") if (text := options.pop(name))}
+    options["settings"] = {**settings, **own}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch if store is None else store)
         request = Request(find(benchmark).name, store=folder, tags=dict(tags), format=SILENT, **options)
@@ -325,7 +329,6 @@ def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, s
     from omb_py.orchestrate.compare.session import SideRun, compare
     from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
     from omb_py.orchestrate.planning.plan import check
-    from omb_py.orchestrate.planning.validation import offers_of
     from omb_py.results.compare.false_alarm_rate import keep
     from omb_py.results.compare.match import SIDES
 
@@ -335,7 +338,7 @@ def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, s
     for name, side in zip(SIDES, (base, new), strict=True):
         spec = SideSpec(side.venv, list(side.modules), dict(side.variables))
         request = replace(side.request, store=store, seed=seed)
-        sides[name] = SideRun(name, (check(request, offers_of(request.backends)),), where_of(name, spec), spec.words())
+        sides[name] = SideRun(name, (check(request),), where_of(name, spec), spec.words())
     report = compare(sides, rules, launches)
     keep(report, store)
     return report
@@ -498,7 +501,7 @@ def guidelines(
         seed=seed,
         timeout=timeout,
         quiet=quiet,
-        mock=mock,
+        settings={"mock": mock},
     )
     report = check_guidelines(request, [word.lower() for word in which], Rules(alpha, delta, rounds), within)
     verdicts = tuple(
@@ -571,7 +574,7 @@ def links(
         seed=seed,
         timeout=timeout,
         quiet=quiet,
-        mock=mock,
+        settings={"mock": mock},
     )
     design = Design(small, large, iterations, windows, window, passes, rounds)
     found = sweep(placed(request, per_node, os.environ), design)

@@ -10,7 +10,9 @@ Importing this loads nothing heavy: the names of benchmarks are read by every co
 
 from __future__ import annotations
 
-from omb_py.backends.registry import Backend
+from typing import TYPE_CHECKING, Any
+
+from omb_py.backends.capabilities import Backend, Capabilities, Check, OwnOption, usable
 from omb_py.dashboards.base.view import View
 from omb_py.engine.program import rma, steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, Needs, RankRule, Sizes, World
@@ -27,8 +29,9 @@ from omb_py.engine.program.language import (
     Stage,
     Step,
     body,
+    request_count,
 )
-from omb_py.engine.session import OneRank, Probe, Runner, Session, StepFailed
+from omb_py.engine.session import BaseRunner, BaseSession, Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
 from omb_py.results.importers.model import BadTable, Context, Line, Parsed, Problem, Table, TextReader, WholeReader
 from omb_py.suites.shared import (
@@ -48,6 +51,9 @@ from omb_py.suites.shared import (
     window_bytes,
 )
 
+if TYPE_CHECKING:
+    from omb_py.engine.python_loop.loop import Objects, compile_stage, index_of
+
 __all__ = [
     "BANDWIDTH_COUNTS",
     "COLLECTIVE_COUNTS",
@@ -63,10 +69,14 @@ __all__ = [
     "TWO_OR_MORE",
     "Backend",
     "BadTable",
+    "BaseRunner",
+    "BaseSession",
     "Benchmark",
     "Blocks",
     "Buffer",
+    "Capabilities",
     "Cell",
+    "Check",
     "Context",
     "Counts",
     "EnvironmentProblem",
@@ -75,10 +85,10 @@ __all__ = [
     "Line",
     "Metric",
     "Needs",
+    "Objects",
     "OmbError",
-    "OneRank",
+    "OwnOption",
     "Parsed",
-    "Probe",
     "Problem",
     "Program",
     "RankRule",
@@ -100,8 +110,20 @@ __all__ = [
     "WholeReader",
     "World",
     "body",
+    "compile_stage",
+    "index_of",
     "message_bytes",
+    "request_count",
     "rma",
     "steps",
+    "usable",
     "window_bytes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Objects", "compile_stage", "index_of"):  # these load NumPy
+        from omb_py.engine.python_loop import loop
+
+        return getattr(loop, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,8 @@
-"""A real package of somebody else, installed beside omb-py, adds a benchmark (docs/extending.md)."""
+"""A real package of somebody else, installed beside omb-py, adds a benchmark and a backend (docs/extending.md)."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -20,7 +21,7 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the installed package, built from a copy so that nothing is left behind in the tree."""
     folder = tmp_path_factory.mktemp("site")
     source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "omb_py_ring.py"):
+    for name in ("pyproject.toml", "omb_py_ring.py", "omb_py_threads.py"):
         (source / name).write_bytes((ROOT / "tests" / "plugin" / name).read_bytes())
     words = ["install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--target", folder]
     done = subprocess.run([sys.executable, "-m", "pip", *map(str, words), str(source)], capture_output=True, text=True)
@@ -55,6 +56,69 @@ def test_it_is_measured_and_checked_on_the_simulation(ring: Path) -> None:
     assert head == "# Size       Avg Latency(us)        Validation"
     assert [(row.split()[0], row.split()[-1]) for row in rows] == [("1", "Pass"), ("8", "Pass"), ("64", "Pass")]
     assert "# omb-py ring Test v" in done.stdout
+
+
+def test_its_backend_measures_and_checks_every_byte(ring: Path) -> None:
+    for benchmark in ("latency", "bw", "ring"):
+        done = omb_py(ring, benchmark, "--backend", "threads", "-m", "8:64:8", "-c", "-i", "20", "--no-store")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("Pass") == 2
+        assert "# [ backend: threads ] [ library: queue.SimpleQueue 1.0 ]" in done.stdout
+
+
+def test_its_backend_has_an_option_of_its_own(ring: Path) -> None:
+    words = ("latency", "--backend", "threads", "-m", "8:8", "-i", "20", "--format", "json", "--no-store")
+    done = omb_py(ring, *words, "--threads", "3000")
+    assert json.loads(done.stdout)[0]["median_us"] >= 3000, done.stderr
+    assert "--threads MICROSECONDS" in omb_py(ring, "latency", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        ("allreduce", 3, "backend threads cannot do allreduce: threads has no allreduce: use --backend mpi"),
+        ("put_latency", 3, "backend threads cannot do put_latency: threads has no put: use --backend mpi"),
+        (
+            "latency -T float64",
+            3,
+            "backend threads cannot do latency: threads has no type float64: it takes char, int32, float32",
+        ),
+        (
+            "latency --cache rotate",
+            2,
+            "backend threads copies through queues, so it takes no --cache rotate: leave it out",
+        ),
+        ("latency --binding torch", 2, "unknown binding 'torch' for backend threads: valid: python"),
+        ("latency --buffer torch", 2, "unknown buffer 'torch' for backend threads: valid: numpy"),
+        ("latency -d sim", 3, "backend threads has no buffers on sim: --device cpu"),
+        (
+            "latency --timing event",
+            2,
+            "--timing is for calls that return before they are done: leave it out, or --backend nccl",
+        ),
+        ("explain allreduce", 3, "backend threads cannot do allreduce: threads has no allreduce: use --backend mpi"),
+    ],
+)
+def test_what_its_backend_lacks_is_refused_as_for_ours(ring: Path, words: str, code: int, error: str) -> None:
+    done = omb_py(ring, *words.split(), "--backend", "threads")
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"omb-py: error: {error}\n")
+
+
+def test_its_backend_is_named_where_a_word_is_near(ring: Path) -> None:
+    for words in (("latency",), ("explain", "latency")):
+        done = omb_py(ring, *words, "--backend", "thread")
+        assert done.stderr == "omb-py: error: unknown backend 'thread': did you mean threads?\n"
+
+
+def test_its_backend_is_listed_explained_and_examined(ring: Path) -> None:
+    entries = json.loads(omb_py(ring, "list", "--format", "json").stdout)["entries"]
+    ours = {e["benchmark"]: e for e in entries if (e["backend"], e["device"]) == ("threads", "cpu")}
+    assert ours["latency"]["available"] and ours["latency"]["binding"] == "python"
+    assert (ours["bcast"]["reason"], ours["bcast"]["fix"]) == ("threads has no bcast", "use --backend mpi")
+    assert "| send 8 B to 1" in omb_py(ring, "explain", "latency", "--backend", "threads").stdout
+    found = {f["subject"].strip(): f for f in json.loads(omb_py(ring, "doctor", "--format", "json").stdout)["findings"]}
+    assert (found["backend threads"]["status"], found["backend threads"]["text"]) == ("ok", "queue.SimpleQueue 1.0")
+    assert found["what it is"]["text"] in ("threads of one process", "a simulation of all ranks in one process")
 
 
 @pytest.mark.mpi

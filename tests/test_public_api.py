@@ -25,10 +25,11 @@ ASKED = ("Request", "Side")
 ERRORS = ("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "UsageError")
 PLUGIN = (
     "BANDWIDTH_COUNTS COLLECTIVE_COUNTS COLLECTIVE_SIZES EVEN EXACTLY_TWO LATENCY_COUNTS ONE_WAY PER_CALL "
-    "POWER_OF_TWO PT2PT_SIZES REDUCTION_SIZES TWO_OR_MORE Backend BadTable Benchmark Blocks Buffer Cell Context "
-    "Counts EnvironmentProblem Lap LaunchFailed Line Metric Needs OmbError OneRank Parsed Probe Problem Program "
-    "RankRule Region Repeat Request Requests Result Runner Session Sizes Stage Step StepFailed Table TextReader "
-    "UsageError View WholeReader World body message_bytes rma steps window_bytes"
+    "POWER_OF_TWO PT2PT_SIZES REDUCTION_SIZES TWO_OR_MORE Backend BadTable BaseRunner BaseSession Benchmark "
+    "Blocks Buffer Capabilities Cell Check Context Counts EnvironmentProblem Lap LaunchFailed Line Metric Needs "
+    "Objects OmbError OwnOption Parsed Problem Program RankRule Region Repeat Request Requests Result Runner "
+    "Session Sizes Stage Step StepFailed Table TextReader UsageError View WholeReader World body compile_stage "
+    "index_of message_bytes request_count rma steps usable window_bytes"
 ).split()
 NOT_OF_RUN = {
     "benchmark": "the first argument",
@@ -67,6 +68,8 @@ def test_importing_is_cheap(module: str) -> None:
 def test_run_has_every_option_of_a_request_with_its_type_and_default() -> None:
     parameters = dict(list(inspect.signature(omb_py.run).parameters.items())[1:])
     known = {field.name: field for field in fields(Request) if field.name not in NOT_OF_RUN}
+    own = [parameters.pop(name) for name in ("nccl", "mock")]
+    assert {(parameter.annotation, parameter.default) for parameter in own} == {("str", "")}
     assert list(parameters) == list(known)
     assert set(NOT_OF_RUN) <= {field.name for field in fields(Request)}
     for name, parameter in parameters.items():
@@ -74,7 +77,7 @@ def test_run_has_every_option_of_a_request_with_its_type_and_default() -> None:
         field = known[name]
         assert parameter.annotation == {"store": "str | Path | None"}.get(name, field.type)
         default = field.default if field.default is not MISSING else field.default_factory()  # type: ignore[misc]
-        assert dict(parameter.default) == default if name == "tags" else parameter.default == default
+        assert dict(parameter.default) == default if name in ("tags", "settings") else parameter.default == default
 
 
 @pytest.mark.parametrize("name", ["accept", "guidelines", "links"])
@@ -158,7 +161,7 @@ class TestOnSimulatedRanks:
 
     def test_sides_are_measured_in_turn(self, tmp_path: Path) -> None:
         request = Request("bcast", ("mock",), sizes="8:8", iterations="20", quiet=True)
-        slow = omb_py.Side(replace(request, mock="alpha=2us"))
+        slow = omb_py.Side(replace(request, settings={"mock": "alpha=2us"}))
         comparison = omb_py.compare(omb_py.Side(request), slow, launches=5, rounds=1, seed=1, store=tmp_path)
         assert [verdict.verdict for verdict in comparison.verdicts] == ["SLOWER"]
         assert comparison.run_id is not None

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from omb_py.backends.capabilities import Backend
+from omb_py.backends.gloo.capabilities import CAPABILITIES
+
 if TYPE_CHECKING:
-    from omb_py.engine.session import Probe, Session
+    from omb_py.engine.session import Session
 
 
-class GlooBackend:
-    """The backend as the registry sees it; PyTorch is loaded by ranks only."""
+def _connect(spec: Mapping[str, Any]) -> Session:
+    from omb_py.backends.gloo.session import GlooSession  # loads PyTorch
 
-    name = "gloo"
-
-    def probe(self) -> Probe:
-        """Whether PyTorch is installed; it is not imported, which takes seconds."""
-        from omb_py.backends.gloo.capabilities import probe
-
-        return probe()
-
-    def connect(self, spec: Mapping[str, Any]) -> Session:
-        """Join the process group. Raises EnvironmentProblem."""
-        from omb_py.backends.gloo.session import GlooSession
-
-        return GlooSession(spec)
+    return GlooSession(spec)
 
 
-BACKEND = GlooBackend()
+BACKEND = Backend(CAPABILITIES, _connect)

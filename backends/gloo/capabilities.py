@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from omb_py.engine.devices import GPU_KINDS
-from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.buffers import TORCH_PIP
-from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
-from omb_py.engine.program.language import Step, walk
+from omb_py.backends.capabilities import SCAN, SCATTER_FROM_ONE_PLACE, Capabilities, operations, usable
+from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
+from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
 from omb_py.engine.program.steps import base
-
-if TYPE_CHECKING:
-    from omb_py.engine.session import Probe
 
 LIBRARY: Final = "torch gloo"
 BINDING: Final = "torch"
@@ -41,12 +36,11 @@ FIX: Final = f"pip install 'omb-py[gloo]', or without CUDA's libraries: {TORCH_P
 _INSTEAD: Final = "use --backend mpi"
 
 
-def probe() -> Probe:
+def inspect(declared: Capabilities) -> Capabilities:
     """Is PyTorch there? Its metadata says so; whether it was built with Gloo shows when ranks start."""
     from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
 
     from omb_py.engine.devices.gpu import no_gpu
-    from omb_py.engine.session import Probe
 
     reason, number = missing(), ""
     if not reason:
@@ -54,17 +48,15 @@ def probe() -> Probe:
             number = version("torch")
         except PackageNotFoundError:  # a build without metadata
             number = "of unknown version"
-    return Probe(
-        "gloo",
-        not reason,
-        reason,
-        FIX if reason else "",
-        LIBRARY,
-        number,
-        {BINDING: reason},
-        {"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}},
-        BUFFERS,
-        {"interfaces": ", ".join(interfaces())},
+    return replace(
+        declared,
+        reason=reason,
+        fix=FIX if reason else "",
+        library=LIBRARY,
+        version=number,
+        bindings={BINDING: reason},
+        devices={"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}},
+        facts={"interfaces": ", ".join(interfaces())},
     )
 
 
@@ -83,20 +75,6 @@ def interfaces() -> list[str]:
         return []
 
 
-def _steps(benchmark: Benchmark) -> Iterator[tuple[str, str]]:
-    """(operation, ``window`` or empty) of everything that the benchmark's ranks do."""
-    ranks = next((n for n in range(2, 17) if benchmark.ranks.admits(n)), 2)
-    (size,) = benchmark.sizes_for(benchmark.dtype, (1024,))
-    cell = benchmark.cell("gloo", BINDING, size)
-    for rank in range(ranks):
-        program = benchmark.program(World(rank, ranks), cell)
-        for stage in program.stages:
-            for part in (*stage.variants, stage.setup, stage.teardown):
-                for node, _ in walk(part):
-                    if isinstance(node, Step):
-                        yield node.op, "window" if program.window else ""
-
-
 def lacks(benchmark: Benchmark) -> str:
     """Why Gloo cannot do a benchmark, with what to do; empty when it can."""
     why = _lacking(benchmark)
@@ -111,7 +89,7 @@ def _lacking(benchmark: Benchmark) -> str:
         return "PyTorch's processes must not fork"
     if benchmark.needs.thread_level == "multiple":
         return "its ranks have one thread here"
-    for op, window in _steps(benchmark):
+    for op, window in operations(benchmark):
         if window:
             return "Gloo has no one-sided operations"
         if op in STEPS:
@@ -132,7 +110,7 @@ def _lacking(benchmark: Benchmark) -> str:
 
 @cache
 def _reduces_in_place(benchmark: Benchmark) -> bool:
-    return any(base(op) in IN_PLACE_ALONE for op, _ in _steps(benchmark)) and "in_place" in benchmark.options
+    return any(base(op) in IN_PLACE_ALONE for op, _ in operations(benchmark)) and "in_place" in benchmark.options
 
 
 def fitted(benchmark: Benchmark, cell: Cell) -> Cell:
@@ -142,11 +120,6 @@ def fitted(benchmark: Benchmark, cell: Cell) -> Cell:
 
 def refuses(benchmark: Benchmark, cell: Cell) -> str:
     """Why Gloo cannot do a benchmark with these options, with what to do; empty when it can."""
-    dtype = reduction_dtype(cell.dtype) if "op" in benchmark.options else cell.dtype
-    if dtype in DTYPES and dtype not in TYPES:
-        return f"Gloo has no type {dtype}: it takes {', '.join(TYPES)}"
-    if "op" in benchmark.options and cell.op not in OPS:
-        return f"Gloo has no reduction {cell.op}: it takes {', '.join(OPS)}"
     if cell.ddt:
         return "Gloo has no derived datatypes: leave out -D"
     if cell.in_place and "alltoall" in benchmark.name:
@@ -154,3 +127,30 @@ def refuses(benchmark: Benchmark, cell: Cell) -> str:
     if cell.process_sync == "roundtime":
         return "--process-sync roundtime needs the clocks of the mpi backend: use barrier or dissemination"
     return ""
+
+
+CAPABILITIES: Final = Capabilities(
+    "gloo",
+    bindings=usable(BINDING),
+    devices=usable(*KINDS, SIMULATED),
+    buffers=BUFFERS,
+    device_buffers=ON_DEVICE,
+    title="Gloo",
+    priority=10,
+    dtypes=TYPES,
+    ops=OPS,
+    without={
+        SCAN: "Gloo has no scan",
+        SCATTER_FROM_ONE_PLACE: "Gloo's alltoall cannot send one block to all from one place",
+    },
+    lacks=lacks,
+    refuses=refuses,
+    fitted=fitted,
+    missing=lambda: f"{why}: {FIX}" if (why := missing()) else "",
+    needs_mpi=False,
+    bound=False,
+    pass_names=("GLOO_SOCKET_IFNAME",),
+    in_place_bindings=frozenset({BINDING}),
+    process_group=True,
+    inspect=inspect,
+)

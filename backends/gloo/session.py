@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import Group, groups_of
 from omb_py.engine.program.language import Program, Step
 from omb_py.engine.rank.launcher_variables import local_rank
-from omb_py.engine.session import OneRank
+from omb_py.engine.session import BaseSession
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ def load() -> Any:
     return dist
 
 
-class GlooSession(OneRank):
+class GlooSession(BaseSession):
     """All processes of the launch as one group, and a second group for the engine's own traffic."""
 
-    backend = "gloo"
+    backend, binding = "gloo", "torch"
+    _runner: GlooRunner | None = None
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.dist = load()
@@ -67,7 +69,6 @@ class GlooSession(OneRank):
         self.thread_level: str = spec.get("thread_level") or "funneled"
         self.library, self.library_version = LIBRARY, str(torch.__version__)
         self.library_string = f"Gloo of torch {torch.__version__} over TCP"
-        self.binding = "torch"
         self.binding_version = f"torch {torch.__version__}"
         self._memory: dict[str, HostMemory] = {}
         self.groups: dict[Group, Any] = {}
@@ -75,7 +76,6 @@ class GlooSession(OneRank):
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
         self.buffers: Any = self._on(device, placement, share) if device else None
         """Of a launch on a device its buffers."""
-        self._runner: GlooRunner | None = None
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
         """What holds buffers on a device, and the map of the devices of all ranks."""
@@ -147,6 +147,10 @@ class GlooSession(OneRank):
         """Wait for all ranks."""
         with peers_speak_first():
             self.dist.barrier(self.comm.group)
+
+    def guard(self) -> AbstractContextManager[None]:
+        """Where a peer was lost, wait until this rank is ended."""
+        return peers_speak_first()
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Element-wise maximum over ranks."""

@@ -20,6 +20,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, edges_of, templates
 from omb_py.engine.program.rma import check_hosts
 from omb_py.engine.program.step_text import count_steps, describe, describe_cell, parts, steps_of
+from omb_py.engine.session import BaseRunner
 from omb_py.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _SETUP = slice(-2, -1)
 _TEARDOWN = slice(-1, None)
 
 
-class MockRunner:
+class MockRunner(BaseRunner):
     """Implements :class:`omb_py.engine.session.Runner` for all ranks."""
 
     def __init__(self, session: MockSession, cell: Cell, programs: Mapping[int, Program], noise: Noise) -> None:
@@ -103,9 +104,6 @@ class MockRunner:
         """What making a graph or a window takes: an exchange of one number."""
         took, edges = self._costs.allgather(8) * self._session.scale / 1000, edges_of(self._programs[0])
         return ({"topology_us": took} if edges is not None else {}) | ({"win_create_us": took} if self._window else {})
-
-    def close(self) -> None:
-        """Nothing to free."""
 
     def position(self) -> tuple[int, int]:
         """(iteration, step) now being simulated; on the event path, of the rank that is furthest behind."""

@@ -20,17 +20,17 @@ from omb_py.backends.mock.timing import Timing
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Stamp
 from omb_py.engine.program.steps import barrier
+from omb_py.engine.session import BaseSession
 from omb_py.errors import UsageError
 
 MAX_RANKS: Final = 4096
 SKEW_ROUNDS: Final = 200
 
 
-class MockSession:
+class MockSession(BaseSession):
     """Implements :class:`omb_py.engine.session.Session`."""
 
     backend = "mock"
-    binding = "native"
     library = "mock"
     binding_version = __version__
 
@@ -38,7 +38,7 @@ class MockSession:
         self.size = int(spec["ranks"])
         if not 1 <= self.size <= MAX_RANKS:
             raise UsageError(f"mock simulates 1 to {MAX_RANKS} ranks, not {self.size}")
-        self.config: Config = parse(spec.get("mock") or "")
+        self.config: Config = parse(spec.get("settings") or "")
         self._check()
         self.local = tuple(range(self.size))
         nodes = self.config.nodes
@@ -55,10 +55,6 @@ class MockSession:
         self.started = {name: dict.fromkeys(self.local, begin * n) for name, n in (("init", 1), ("hello", 2))}
         """As if starting took 1000 messages, and saying hello as long again."""
         self._loads = 0
-        self._runner: MockRunner | None = None
-
-    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Nothing to do: simulated time does not depend on pages, so memory is made for each cell."""
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> MockRunner:
         """Prepare a cell. `programs` has one program for each rank.
@@ -68,32 +64,12 @@ class MockSession:
         """
         noise = Noise(self.config, (self._seed, self._launch_index, self._loads), self.size)
         self._loads += 1
-        self._runner = MockRunner(self, cell, programs, noise)
-        return self._runner
+        runner = self._runner = MockRunner(self, cell, programs, noise)
+        return runner
 
     def barrier(self) -> None:
         """Set all clocks to the latest."""
         self.clocks = np.full(self.size, self.clocks.max(), np.int64)
-
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """There is one process: the values themselves."""
-        return values.copy()
-
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """There is one process: the values themselves."""
-        return values.copy()
-
-    def gather(self, value: Any) -> list[Any]:
-        """The object of the one process."""
-        return [value]
-
-    def share(self, value: Any) -> Any:
-        """The object itself."""
-        return value
-
-    def position(self) -> tuple[int, int]:
-        """(iteration, step) now being simulated."""
-        return self._runner.position() if self._runner else (0, 0)
 
     def doing(self, step: int) -> str:
         """What a step of the running program does, in words."""
@@ -117,10 +93,6 @@ class MockSession:
         ranks = Lockstep(timing, Flipper((), 0), self.size, self)
         _, exits = ranks.run([ops], 0, SKEW_ROUNDS, 1, np.zeros(self.size, np.int64))
         return float(np.median(exits.max(axis=0) - exits.min(axis=0))) / 1000
-
-    def close(self) -> None:
-        """Forget the last cell."""
-        self._runner = None
 
     def _check(self) -> None:
         config = self.config

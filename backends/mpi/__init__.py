@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from omb_py.backends.capabilities import Backend
+from omb_py.backends.mpi.capabilities import CAPABILITIES
+
 if TYPE_CHECKING:
-    from omb_py.engine.session import Probe, Session
+    from omb_py.engine.session import Session
 
 
-class MpiBackend:
-    """The backend as the registry sees it; the library is loaded only when asked for."""
+def _connect(spec: Mapping[str, Any]) -> Session:
+    from omb_py.backends.mpi.session import MpiSession  # initialises MPI
 
-    name = "mpi"
-
-    def probe(self) -> Probe:
-        """Ask a child process what MPI is here, so that a broken library cannot take this process down."""
-        from omb_py.backends.mpi.library import probe
-
-        return probe()
-
-    def connect(self, spec: Mapping[str, Any]) -> Session:
-        """Initialise MPI with the thread level of the launch. Raises EnvironmentProblem."""
-        from omb_py.backends.mpi.session import MpiSession
-
-        return MpiSession(spec)
+    return MpiSession(spec)
 
 
-BACKEND = MpiBackend()
+BACKEND = Backend(CAPABILITIES, _connect)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI
+from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI
 from omb_py.engine.devices import GPU_KINDS
 
 VARIABLE: Final = "OMB_PY_GPU_AWARE"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from omb_py.backends.mpi import bound
 from omb_py.backends.mpi.aware import Support
+from omb_py.backends.mpi.calls import CommOf
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
+from omb_py.backends.mpi.types import datatype
+from omb_py.engine.devices.arrays import part
 from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer, Resolver
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.native.translate import Table, assemble
 from omb_py.engine.program.benchmark import Cell, World
-from omb_py.engine.program.language import Program, Stage
+from omb_py.engine.program.datatype_layouts import derived
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Blocks, Program, Region, Stage
 from omb_py.engine.python_loop.loop import Render
 from omb_py.errors import EnvironmentProblem
 
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
 
 
-def check(cells: list[Cell], support: Support) -> None:
+def check(cells: Sequence[Cell], support: Support) -> None:
     """Raises EnvironmentProblem for what cannot be done on a device."""
     for cell in cells:
         if cell.staging == "never" and not support.aware:
@@ -34,6 +40,27 @@ class _OverMpi(OnDevice):
         self.marks = buffers.marks("direct" if session.support.aware else "staged", cell)
         made = buffers.prepared(program, World(session.rank, session.size, session.hosts), cell.filler)
         super().__init__(session, made, buffers.seen)
+
+
+class ArrayRenderer(bound.Renderer):
+    """Renders the steps of one cell, whose buffers are arrays of CuPy, PyTorch or Numba, or show themselves as such."""
+
+    def __init__(self, comm_of: CommOf, memory: DeviceMemory, program: Program) -> None:
+        super().__init__(comm_of, memory, program)
+
+    def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
+        """The specification of a vector collective's buffer."""
+        whole = part(self.memory.owner(blocks.buffer), 0, self.nbytes[blocks.buffer], "uint8")
+        return self.specified(whole, blocks, dtype, types)
+
+    def message(self, region: Region, dtype: str, named: bool = False) -> Any:
+        """What a program that holds such an array passes for a part of it."""
+        if derived(dtype):
+            raise EnvironmentProblem("binding mpi4py has no derived datatypes on a device: --binding native")
+        start, stop = region.offset, region.offset + region.nbytes
+        named = named or dtype in bound.UNKNOWN_TO_MPI4PY
+        cut = part(self.memory.owner(region.buffer), start, stop, "uint8" if named else DTYPES[dtype].numpy)
+        return [cut, datatype(dtype)] if named else cut
 
 
 class DeviceRunner(_OverMpi, NativeRunner):
@@ -51,8 +78,6 @@ class BoundDeviceRunner(_OverMpi, BoundRunner):
         """New request slots for a stage."""
         super().begin()
         if isinstance(self.memory_, DeviceMemory):
-            from omb_py.backends.mpi.arrays import ArrayRenderer
-
             self.renderer = ArrayRenderer(self.session.comm_of, self.memory_, self.program)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import mpi4py
@@ -23,16 +23,17 @@ from omb_py.engine.program.groups import Group, group_of, groups_of
 from omb_py.engine.program.language import Edges, Program, Step
 from omb_py.engine.program.requirements import LEVELS, types_of
 from omb_py.engine.rank.launcher_variables import local_rank
-from omb_py.engine.session import OneRank
+from omb_py.engine.session import BaseSession
 from omb_py.errors import EnvironmentProblem
 
 _NAP_S = 5e-4
 
 
-class MpiSession(OneRank):
+class MpiSession(BaseSession):
     """The world communicator, one rank a process."""
 
     backend = "mpi"
+    _runner: NativeRunner | BoundRunner | None = None
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         if spec.get("fork"):
@@ -60,7 +61,6 @@ class MpiSession(OneRank):
         self.hosts: tuple[str, ...] = tuple(self.comm.allgather(socket.gethostname()))
         self.thread_level = LEVELS[self.mpi.Query_thread()]
         self.library, self.library_version = vendor(self.mpi)
-        self.binding = "native"
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
@@ -71,7 +71,6 @@ class MpiSession(OneRank):
         self._groups: dict[Group, Any] = {}
         self.topology_us: dict[Edges, float] = {}
         """How long this rank took to make the communicator of a graph."""
-        self._runner: NativeRunner | BoundRunner | None = None
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
         """What holds buffers on a device, and the map of the devices of all ranks."""
@@ -88,18 +87,18 @@ class MpiSession(OneRank):
         word = place_of_rank(placement, self.rank, self.size)
         return DeviceBuffers(device, support.aware, placement, word, crowd(self.places))
 
-    def check_cells(self, cells: list[Cell], benchmarks: Mapping[str, Any]) -> None:
+    def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Any]) -> None:
         """Raises EnvironmentProblem, on every rank alike, for what cannot be done on the launch's device."""
         if self.buffers:
             from omb_py.backends.mpi.devices import check
 
             check(cells, self.support)
 
-    def lacks(self, program: Program) -> str:
-        """Why this library cannot run a program on this rank: it has no such type; empty where it can."""
+    def lacks(self, programs: Iterable[Program]) -> str:
+        """Why this library cannot run one of these programs: it has no such type; empty where it can."""
         from omb_py.backends.mpi.types import datatype
 
-        for name in types_of(program):
+        for name in (name for program in programs for name in types_of(program)):
             try:
                 datatype(name)
             except EnvironmentProblem as problem:

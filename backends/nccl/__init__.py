@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from omb_py.backends.capabilities import Backend
+from omb_py.backends.nccl.capabilities import CAPABILITIES
+
 if TYPE_CHECKING:
-    from omb_py.engine.session import Probe, Session
+    from omb_py.engine.session import Session
 
 
-class NcclBackend:
-    """The backend as the registry sees it; the library is loaded only when asked for."""
+def _connect(spec: Mapping[str, Any]) -> Session:
+    from omb_py.backends.nccl.session import NcclSession  # loads the library
 
-    name = "nccl"
-
-    def probe(self) -> Probe:
-        """Which library is here, found without loading it into this process."""
-        from omb_py.backends.nccl.library import probe
-
-        return probe()
-
-    def connect(self, spec: Mapping[str, Any]) -> Session:
-        """Choose the device, meet the other ranks, make the communicator. Raises EnvironmentProblem."""
-        from omb_py.backends.nccl.session import NcclSession
-
-        return NcclSession(spec)
+    return NcclSession(spec)
 
 
-BACKEND = NcclBackend()
+BACKEND = Backend(CAPABILITIES, _connect)

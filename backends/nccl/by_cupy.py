@@ -15,8 +15,8 @@ from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.options import Settings
     from omb_py.backends.nccl.session import NcclSession
-    from omb_py.engine.program.nccl_settings import Settings
 
 METHODS: Final = {
     "allreduce": "allReduce",

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from omb_py.backends.nccl.bound import Binding, Statements
 from omb_py.backends.nccl.communicators import SCRATCH, environment_of
 from omb_py.backends.nccl.lower import NEWER
+from omb_py.backends.nccl.options import POLICIES
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Program, Region, Step
-from omb_py.engine.program.nccl_settings import POLICIES
 from omb_py.engine.python_loop.loop import Names
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.options import Settings
     from omb_py.backends.nccl.session import NcclSession
-    from omb_py.engine.program.nccl_settings import Settings
 
 METHODS: Final = {
     "allreduce": ("allreduce", "send recv op"),

@@ -22,17 +22,17 @@ from omb_py.backends.gloo.rendezvous import WORKING, store
 from omb_py.backends.nccl.bound import Binding, Statements
 from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
+from omb_py.backends.nccl.options import changed
 from omb_py.engine.devices import SIMULATED
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.language import Blocks, Body, Node, Program, Region, Repeat, Stage, Step, walk
-from omb_py.engine.program.nccl_settings import changed
 from omb_py.engine.python_loop.loop import Names
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.options import Settings
     from omb_py.backends.nccl.session import NcclSession
-    from omb_py.engine.program.nccl_settings import Settings
 
 ONE_CALL = frozenset({"alltoall", "alltoallv", "gather", "scatter", "reduce_scatter"})
 """Steps that are one call of torch.distributed, whatever NCCL has."""

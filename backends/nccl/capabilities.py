@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
+from omb_py.backends.capabilities import GROUPS, SCAN, Capabilities, OwnOption, usable
 from omb_py.backends.gloo.capabilities import fitted as in_place_alone
-from omb_py.engine.devices import SIMULATED
+from omb_py.backends.nccl.options import KEYS, canonical_text, changed, settings_of
+from omb_py.engine.devices import GPU_KINDS, SIMULATED
+from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.dtypes import FP8, reduction_dtype
-from omb_py.engine.program.nccl_settings import KEYS, changed, settings_of
 from omb_py.engine.program.steps import COMMUNICATORS
 
 NATIVE: Final = "native"
@@ -95,3 +97,48 @@ def refuses(benchmark: Benchmark, cell: Cell) -> str:
     """Why a binding cannot do a benchmark with these options, with what to do; empty when it can."""
     dtype = reduction_dtype(cell.dtype) if "op" in benchmark.options else cell.dtype
     return lacks_type(cell.binding, dtype)
+
+
+def multiplicity(text: str) -> Multiplicity:
+    """How many calls a sample makes at once."""
+    settings = settings_of(text)
+    return Multiplicity(settings.communicators, settings.aggregate, "--nccl")
+
+
+def inspect(declared: Capabilities) -> Capabilities:
+    """Which library is here, found without loading it into this process."""
+    from omb_py.backends.nccl.library import report
+
+    return report(declared)
+
+
+CAPABILITIES: Final = Capabilities(
+    "nccl",
+    bindings=usable(*BINDINGS),
+    devices=usable(*GPU_KINDS, SIMULATED),
+    priority=20,
+    without={SCAN: "NCCL has no scan", GROUPS: "omb-py has one communicator on NCCL"},
+    refused={
+        "process_sync": {
+            word: f"backend nccl takes no --process-sync {word}: barrier or none"
+            for word in ("dissemination", "roundtime")
+        }
+    },
+    refuses=refuses,
+    fitted=fitted,
+    unbound=missing,
+    asynchronous=True,
+    in_place_bindings=frozenset({"torch"}),
+    in_place_at_rank=True,
+    omb_text=True,
+    option=OwnOption(
+        "K=V,…",
+        f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",
+        "NCCL's own choices",
+        canonical_text,
+        lacks=lacks_settings,
+        multiplicity=multiplicity,
+        marks=tuple(f"nccl_{key}" for key in KEYS),
+    ),
+    inspect=inspect,
+)

@@ -13,9 +13,9 @@ import numpy as np
 
 from omb_py.backends.nccl.config import PER_CALL_SINCE, CollectiveConfig, collective_config, communicator_config
 from omb_py.backends.nccl.library import Library
+from omb_py.backends.nccl.options import Settings
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.memory import DeviceMemory
-from omb_py.engine.program.nccl_settings import Settings
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-from omb_py.engine.program.nccl_settings import POLICIES, Settings
+from omb_py.backends.nccl.options import POLICIES, Settings
 
 MAGIC: Final = 0xCAFEBEEF
 UNDEFINED: Final = -(2**31)

@@ -10,14 +10,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.nccl.capabilities import BINDINGS, missing
 from omb_py.engine.devices import SIMULATED
-from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
 
 VARIABLE: Final = "OMB_PY_NCCL"
@@ -279,7 +280,7 @@ def asked(path: str) -> Mapping[str, Any]:
     return {"error": f"the process that asked it ended with {child.returncode}"}
 
 
-def probe() -> Probe:
+def report(declared: Capabilities) -> Capabilities:
     """What NCCL can do here. A child process loads the library, so a broken one harms nobody."""
     devices, reasons, facts, version, name = {"cpu": "NCCL moves device memory: --device cuda"}, [], {}, "", ""
     for device in ("cuda", "rocm"):
@@ -300,7 +301,16 @@ def probe() -> Probe:
     reason = "" if usable else devices["cuda"] or devices["rocm"]
     fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"
     bindings = {binding: missing(binding, "cuda") or reason for binding in BINDINGS}
-    return Probe("nccl", usable, reason, fix, name, version, bindings, devices, ("numpy",), facts)
+    return replace(
+        declared,
+        reason=reason,
+        fix=fix,
+        library=name,
+        version=version,
+        bindings=bindings,
+        devices=devices,
+        facts=facts,
+    )
 
 
 def _no_gpu(device: str) -> str:

@@ -19,6 +19,7 @@ from omb_py.backends.nccl.communicators import Communicators, check, of_communic
 from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import TuningLog, chosen
 from omb_py.backends.nccl.lower import NEWER, lowered
+from omb_py.backends.nccl.options import Settings, changed, settings_of
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner, Runner
 from omb_py.engine.devices import open_device
@@ -30,9 +31,8 @@ from omb_py.engine.measuring.async_timing import captured
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Program, Step, walk
-from omb_py.engine.program.nccl_settings import Settings, changed, settings_of
 from omb_py.engine.rank.launcher_variables import local_rank
-from omb_py.engine.session import OneRank, StepFailed
+from omb_py.engine.session import BaseSession, StepFailed
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -45,13 +45,14 @@ LOOK_S: Final = 0.2
 """How often the library is asked for errors that came after a call had returned."""
 
 
-class NcclSession(OneRank):
+class NcclSession(BaseSession):
     """Implements :class:`omb_py.engine.session.Session`.
 
     The device is chosen first, by the launcher's local rank, before MPI or NCCL start.
     """
 
-    backend, binding, thread_level = "nccl", "native", "single"
+    backend = "nccl"
+    _runner: Runner | None = None
     binding_version = f"omb-py {__version__}"
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
@@ -82,10 +83,8 @@ class NcclSession(OneRank):
         self._watched: list[Communicators | Binding] = [self.native]
         self._in_use: list[Communicators] = []
         self._start_us = (time.perf_counter_ns() - began) / 1000
-        self.started: Mapping[str, Mapping[int, float]] = {}
         self.machine = Machine()
         self._events: tuple[int, int] | None = None
-        self._runner: Runner | None = None
         self._failed: tuple[int, str] | None = None
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._look, name="omb-nccl-errors", daemon=True)
@@ -109,9 +108,9 @@ class NcclSession(OneRank):
         Then makes the communicators that these cells need besides the usual one.
         """
         for cell in cells:
-            settings = settings_of(cell.nccl)
+            settings = settings_of(cell.settings)
             check(settings, self.nccl)
-            if why := missing(cell.binding, self.device.kind) or lacks_settings(cell.binding, cell.nccl):
+            if why := missing(cell.binding, self.device.kind) or lacks_settings(cell.binding, cell.settings):
                 raise EnvironmentProblem(why)
             if cell.binding == "torch" and cell.timing == "graph":
                 raise EnvironmentProblem("binding torch has no --timing graph here: --binding native")
@@ -122,7 +121,7 @@ class NcclSession(OneRank):
             if benchmark.once:
                 continue
             program, _ = lowered(benchmark.program(world, cell), world, self._has(cell))
-            settings, ops = settings_of(cell.nccl), set[str]()
+            settings, ops = settings_of(cell.settings), set[str]()
             for stage in program.stages:
                 for part in (stage.setup, *stage.variants, stage.teardown):
                     for node, _ in walk(part):
@@ -142,7 +141,7 @@ class NcclSession(OneRank):
         if cell.binding != NATIVE:
             self._binding(cell)
             return self.native
-        wanted = of_communicator(settings_of(cell.nccl))
+        wanted = of_communicator(settings_of(cell.settings))
         if wanted not in self._native:
             self._native[wanted] = Communicators(self, wanted)
             self._watched.append(self._native[wanted])
@@ -153,7 +152,7 @@ class NcclSession(OneRank):
 
     def _binding(self, cell: Cell) -> Binding:
         """The communicator of a cell's Python binding."""
-        key = cell.binding, of_communicator(settings_of(cell.nccl))
+        key = cell.binding, of_communicator(settings_of(cell.settings))
         if key not in self._bound:
             if cell.binding == "torch":  # a process has one default group: of other settings it is made anew
                 for other in [known for known in self._bound if known[0] == "torch"]:
@@ -197,11 +196,11 @@ class NcclSession(OneRank):
             made = replace(made, stages=tuple(captured(stage) for stage in made.stages))
         filler = {} if cell.filler == "cpu" else {"filler": cell.filler}
         marks = filler | {"timing_mode": cell.timing or "isolated", "ranks_per_device": str(self.ranks_per_device)}
-        marks |= {f"nccl_{key}": value for key, value in changed(settings_of(cell.nccl)).items()}
+        marks |= {f"nccl_{key}": value for key, value in changed(settings_of(cell.settings)).items()}
         if self._log:  # what it costs is in every row of this process
             marks["nccl_log"] = "tuning"
-        if settings_of(cell.nccl).algorithm:
-            by_call = cell.binding == NATIVE and per_call(settings_of(cell.nccl), self.nccl)
+        if settings_of(cell.settings).algorithm:
+            by_call = cell.binding == NATIVE and per_call(settings_of(cell.settings), self.nccl)
             marks["algorithm_by"] = "call" if by_call else "NCCL_ALGO"
         if grouped:
             marks["calls"] = "grouped ncclSend and ncclRecv"
@@ -262,10 +261,6 @@ class NcclSession(OneRank):
         """Rank 0's object, everywhere."""
         return self._plane.share(value)
 
-    def skew(self, kind: str = "barrier") -> float | None:
-        """Not measured: NCCL has no barrier of its own."""
-        return None
-
     def close(self) -> None:
         """Free the communicator, the buffers and the device."""
         if self._runner is not None:  # before the watch is over, which may be aborting: that waits for graphs, too
@@ -299,7 +294,7 @@ def _made(binding: str, session: NcclSession, settings: Settings) -> Binding:
 
 
 def _wants_log(spec: Mapping[str, Any]) -> bool:
-    return any(settings_of(cell.get("nccl") or "").log == "tuning" for cell in spec.get("cells") or ())
+    return any(settings_of(cell.get("settings") or "").log == "tuning" for cell in spec.get("cells") or ())
 
 
 def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
@@ -313,7 +308,7 @@ def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Mapping
         wanted = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_NVLS_ENABLE": "0"}
         used = dict.fromkeys(str(cell.get("binding") or NATIVE) for cell in cells)
         without = [name for name in used if lacks_settings(name, f"max_ctas={SHARED_CTAS}")]
-        asked = [settings_of(cell.get("nccl") or "") for cell in cells]
+        asked = [settings_of(cell.get("settings") or "") for cell in cells]
         if without and any(settings.min_ctas or settings.max_ctas for settings in asked):
             raise EnvironmentProblem(
                 f"binding {without[0]} on a shared GPU needs NCCL_MAX_CTAS, which NCCL puts above what --nccl says of "

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.cli.help import GluedOption, Grouped, debug_option
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.options.option import Defaults, Option
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.options.table import option_of, options_of
-from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.suites import BENCHMARKS
 
 
@@ -24,8 +24,9 @@ def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
 
 
 def _defaults(benchmark: Benchmark) -> Defaults:
-    bindings = dict.fromkeys(binding for offer in OFFERS.values() for binding in offer.bindings)
-    return Defaults(benchmark, tuple(OFFERS), tuple(bindings))
+    known = capabilities_of()
+    bindings = dict.fromkeys(binding for backend in known.values() for binding in backend.bindings)
+    return Defaults(benchmark, tuple(known), tuple(bindings))
 
 
 def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> click.Option:

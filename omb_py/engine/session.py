@@ -6,11 +6,11 @@ is called between timed loops, never inside one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
-from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 class Runner(Protocol):
     """A cell, ready to run: buffers allocated, programs translated."""
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """How it was measured, stored with the row: ``staging``, ``timing_mode``, ``library_version``, …"""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         """The bytes of a buffer of a local rank, writable."""
@@ -67,12 +71,29 @@ class Session(Protocol):
     """Host of each rank."""
     library: str
     library_version: str
+    library_string: str
+    """What the library says of itself; empty where it says nothing."""
     binding_version: str
     thread_level: str
     """What the library provided."""
 
     started: Mapping[str, Mapping[int, float]]
     """What starting took: ``init``, ``hello`` -> local rank -> µs. Missing where the backend does not know."""
+
+    places: Sequence[Mapping[str, Any]]
+    """Which device each rank has, where buffers are on devices: rank, host, device, identity, name."""
+    device_name: str
+    device_note: str
+    """What a user should know of the way to the device."""
+
+    def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
+        """Raises EnvironmentProblem, on every rank alike, for what the library lacks; before anything is allocated."""
+
+    def lacks(self, programs: Iterable[Program]) -> str:
+        """Why the library cannot run one of these programs on this rank; empty where it can."""
+
+    def memory_left(self) -> int | None:
+        """Bytes of the device that this rank may take; None where buffers are on the host."""
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers of a kind for a whole sweep: name -> bytes. Sizes of a sweep then share their pages."""
@@ -82,6 +103,12 @@ class Session(Protocol):
 
     def barrier(self) -> None:
         """Wait for all ranks."""
+
+    def rest(self) -> None:
+        """Wait for all ranks asleep, where waiting long would take a core from other ranks."""
+
+    def guard(self) -> AbstractContextManager[None]:
+        """Around calls of the library: a rank that has lost a peer waits, so that the peer's error is shown."""
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Element-wise maximum over processes, on all of them."""
@@ -101,6 +128,9 @@ class Session(Protocol):
     def doing(self, step: int) -> str:
         """What a step of the running program does, in words."""
 
+    def watch(self, runner: Any) -> None:
+        """Ask `runner` for ``position()`` and ``labels``, where no program of steps is loaded."""
+
     def skew(self, kind: str = "barrier") -> float | None:
         """Median time in µs between the first and the last rank to leave a synchronisation (``process_sync``).
 
@@ -119,35 +149,65 @@ class StepFailed(Exception):
         self.step, self.code, self.text = step, code, text
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """What a backend can do here; cheap to make, never an exception."""
+class BaseSession:
+    """A session of ranks in one process, with what most backends need no code for.
+
+    A subclass sets `backend`, `size`, `local` and `hosts`, and defines `load`. One whose ranks are in several processes
+    also defines `barrier`, `maximum`, `total`, `gather` and `share`.
+    """
 
     backend: str
-    available: bool
-    reason: str = ""
-    """Why not, when not available."""
-    fix: str = ""
-    """What to install or set."""
-    library: str = ""
-    version: str = ""
-    bindings: Mapping[str, str] = field(default_factory=dict)
-    """binding -> '' when usable, else the reason."""
-    devices: Mapping[str, str] = field(default_factory=dict)
-    """device -> '' when usable, else the reason."""
-    buffers: tuple[str, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    """For ``doctor``: where the library lies, which launcher belongs to it, …"""
+    size: int
+    local: tuple[int, ...]
+    hosts: tuple[str, ...]
+    binding = "native"
+    library = library_version = library_string = binding_version = ""
+    thread_level = "single"
+    started: Mapping[str, Mapping[int, float]] = {}
+    places: Sequence[Mapping[str, Any]] = ()
+    device_name = device_note = ""
+    _runner: Any = None
+    """Where this process is, for the watchdog."""
 
+    def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
+        """Nothing is known to be missing."""
 
-class OneRank:
-    """A session of one rank a process: where its runner is, for the watchdog."""
+    def lacks(self, programs: Iterable[Program]) -> str:
+        """Nothing; the programs are not even made."""
+        return ""
 
-    _runner: Any
+    def memory_left(self) -> int | None:
+        """Buffers are on the host."""
+        return None
 
-    def watch(self, runner: Any) -> None:
-        """Ask `runner` for `position()` and `labels`, where no program of steps is loaded."""
-        self._runner = runner
+    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
+        """Nothing: memory is allocated for each cell."""
+
+    def barrier(self) -> None:
+        """There is one process."""
+
+    def rest(self) -> None:
+        """Go on at once."""
+
+    def guard(self) -> AbstractContextManager[None]:
+        """Errors are raised at once."""
+        return nullcontext()
+
+    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """There is one process: the values themselves."""
+        return values.copy()
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """There is one process: the values themselves."""
+        return values.copy()
+
+    def gather(self, value: Any) -> list[Any]:
+        """The object of the one process."""
+        return [value]
+
+    def share(self, value: Any) -> Any:
+        """The object itself."""
+        return value
 
     def position(self) -> tuple[int, int]:
         """(iteration, step) of the loop that runs now."""
@@ -157,3 +217,43 @@ class OneRank:
         """What a step of the running program does, in words."""
         labels = self._runner.labels if self._runner else ()
         return labels[step] if step < len(labels) else ""
+
+    def watch(self, runner: Any) -> None:
+        """Ask `runner` for ``position()`` and ``labels``."""
+        self._runner = runner
+
+    def skew(self, kind: str = "barrier") -> float | None:
+        """Not measured."""
+        return None
+
+    def close(self) -> None:
+        """Forget the running cell."""
+        self._runner = None
+
+
+class BaseRunner:
+    """A runner with what most backends need no code for; a subclass defines `memory` and `run`."""
+
+    labels: tuple[str, ...] = ()
+    """Steps of the running stage, in words."""
+    marks: Mapping[str, str] = {}
+
+    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
+        """No setup."""
+
+    def leave(self, stage: int) -> None:
+        """No teardown."""
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) that runs now: unknown."""
+        return 0, 0
+
+    def later(self) -> None:
+        """There is no common clock."""
+
+    def notes(self) -> Mapping[str, float]:
+        """Nothing further."""
+        return {}
+
+    def close(self) -> None:
+        """Nothing to free."""

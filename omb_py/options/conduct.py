@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES
+from omb_py.options.backend_options import backend_options
 from omb_py.options.option import Defaults, Option, under
 from omb_py.options.readers import VALIDATION_LOG, Reader, human, parse_folder, parse_validation, whole, word
 from omb_py.options.request import DEFAULT_STORE, FORMATS, GRAPHS, HOROVOD, SILENT
@@ -214,15 +215,7 @@ STORAGE = under(
 )
 OTHER = under(
     "Other options",
-    Option(
-        "mock",
-        "--mock",
-        "Settings of the simulated cluster of --backend mock.",
-        "TEXT",
-        Reader("text", str),
-        default="none",
-        scope="run",
-    ),
+    *backend_options(run_wide=True),
     Option(
         "inject",
         "--inject",

@@ -10,8 +10,8 @@ from omb_py.engine.measuring.cache_rotation import CACHES
 from omb_py.engine.measuring.process_sync import KINDS
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import DTYPES, OMB_ALL, OMB_NAMES, OPS, parse_dtype
-from omb_py.engine.program.nccl_settings import KEYS, canonical_text
 from omb_py.engine.program.rma import SYNCS, WINDOWS
+from omb_py.options.backend_options import backend_options
 from omb_py.options.graphs import parse_neighborhood
 from omb_py.options.layouts import parse_layout
 from omb_py.options.option import Defaults, Option, declared, under
@@ -293,14 +293,7 @@ MEASURED = under(
         default=str(BATCH),
         takers=blocking_collective,
     ),
-    Option(
-        "nccl",
-        "--nccl",
-        f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",
-        "K=V,…",
-        Reader("settings", canonical_text),
-        default="NCCL's own choices",
-    ),
+    *backend_options(run_wide=False),
     declared(
         "process_sync",
         "--process-sync",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from omb_py.backends.registry import default
+
 DEFAULT_RANKS = 2
 """Ranks that omb-py starts when ``-n`` is not given and no launcher started it."""
 DEFAULT_STORE = Path("omb-results")
@@ -48,7 +50,7 @@ class Request:
 
     benchmark: str
     """Name, without OMB's ``osu_``."""
-    backends: tuple[str, ...] = ("mpi",)
+    backends: tuple[str, ...] = field(default_factory=lambda: (default(),))
     """Communication libraries, in the order in which they are measured."""
     bindings: tuple[str, ...] = ()
     """Codes that issue the calls; ``()`` is the first binding of each backend."""
@@ -126,8 +128,8 @@ class Request:
     """What is timed on a device, one of :data:`omb_py.engine.measuring.async_timing.MODES`."""
     batch: int | None = None
     """Calls of a sample, where the timing has several."""
-    nccl: str = ""
-    """Settings of NCCL's own (:mod:`omb_py.engine.program.nccl_settings`)."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Backend -> text of its own option (:class:`omb_py.backends.capabilities.OwnOption`)."""
     share_device: bool = False
     """Several ranks may use one device."""
     staging: str = "auto"
@@ -168,8 +170,6 @@ class Request:
     """Seconds without any progress of a rank after which the run is ended."""
     quiet: bool = False
     """No progress and no notes on stderr; errors stay."""
-    mock: str = ""
-    """Settings of the simulated cluster."""
     inject: str = ""
     """Faults to inject, for tests."""
     debug: bool = False

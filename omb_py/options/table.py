@@ -118,5 +118,7 @@ def request_from(
     fields: dict[str, Any] = {}
     for option in table:
         if is_given(value := values.get(option.name)):
-            fields |= option.fields(value)
+            for name, part in option.fields(value).items():
+                # several backends may have settings
+                fields[name] = {**fields[name], **part} if name in fields and isinstance(part, Mapping) else part
     return Request(benchmark.name, **fields, **more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from omb_py.backends.registry import capabilities
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
@@ -84,7 +85,7 @@ def reduce_scatter_block(world: World, cell: Cell) -> Made:
     kind = reduction_dtype(cell.dtype)
     block = message_bytes(cell) // DTYPES[kind].itemsize // world.size * DTYPES[kind].itemsize
     # in place MPI leaves the result at the beginning, NCCL where the rank's block stood
-    at = world.rank * block if cell.in_place and cell.backend == "nccl" else 0
+    at = world.rank * block if cell.in_place and capabilities(cell.backend).in_place_at_rank else 0
     out, back = Region("recv" if cell.in_place else "send", 0, block * world.size), Region("recv", at, block)
     call = steps.reduce_scatter_block(out, back, kind, cell.op)
     return _placed(call, cell.in_place), _buffers(block * world.size, block * world.size if cell.in_place else block)

@@ -11,9 +11,10 @@ order turns with the iteration, so that neither always finds what the other left
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
+from omb_py.backends.capabilities import GROUPS, SCAN, SCATTER_FROM_ONE_PLACE, Capabilities
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Sizes, World
 from omb_py.engine.program.language import Lap, Program, Stage
@@ -46,8 +47,8 @@ class Guideline:
     left: str
     """The collective."""
     right: m.Make
-    lacks: Mapping[str, str] = field(default_factory=dict)
-    """Backend -> why it cannot do the mock-up."""
+    needs: str = ""
+    """Feature that the mock-up needs (:attr:`omb_py.backends.capabilities.Capabilities.without`)."""
     ranks: RankRule = TWO_OR_MORE
 
     @property
@@ -86,12 +87,14 @@ def _refuses(cell: Cell) -> str:
     return "" if cell.cache == "hot" else "both sides of a guideline share their input: leave --cache out"
 
 
-_ONE_PLACE = {"gloo": "Gloo's alltoall cannot send one block to all from one place"}
-_NO_SCAN = {"nccl": "NCCL has no scan", "gloo": "Gloo has no scan"}
-_NO_GROUPS = {"nccl": "omb-py has one communicator on NCCL"}
+def lacks(guideline: Guideline, capabilities: Capabilities) -> str:
+    """Why a backend cannot measure a guideline; empty where it can."""
+    return capabilities.without.get(guideline.needs, "") or capabilities.why_not(guideline.benchmark)
+
+
 PATTERNS = (
     Guideline("gl1_allgather", "allgather ≤ gather + bcast", "allgather", m.gather_bcast),
-    Guideline("gl2_allgather", "allgather ≤ alltoall", "allgather", m.alltoall_of_one, _ONE_PLACE),
+    Guideline("gl2_allgather", "allgather ≤ alltoall", "allgather", m.alltoall_of_one, SCATTER_FROM_ONE_PLACE),
     Guideline("gl3_allgather", "allgather ≤ allreduce of all blocks", "allgather", m.sum_of_all),
     Guideline("gl4_allgather", "allgather ≤ allgatherv", "allgather", m.block_of("allgatherv")),
     Guideline("gl5_allreduce", "allreduce ≤ reduce + bcast", "allreduce", m.reduce_bcast),
@@ -147,15 +150,15 @@ PATTERNS = (
         "reduce_scatter",
         m.reduce_then("scatterv", "reduce_scatter"),
     ),
-    Guideline("gl21_scan", "scan ≤ exscan + reduce_local", "scan", m.exscan_local, _NO_SCAN),
+    Guideline("gl21_scan", "scan ≤ exscan + reduce_local", "scan", m.exscan_local, SCAN),
     Guideline("gl22_scatter", "scatter ≤ bcast of all blocks", "scatter", m.all_blocks("bcast")),
     Guideline("gl23_scatter", "scatter ≤ scatterv", "scatter", m.block_of("scatterv")),
     *(
-        Guideline(f"gl24node_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
+        Guideline(f"gl24node_{op}", f"{op} ≤ {text}", op, make, GROUPS, IN_PARTS)
         for op, (text, make) in hierarchy.BY_NODES.items()
     ),
     *(
-        Guideline(f"gl24lane_{op}", f"{op} ≤ {text}", op, make, _NO_GROUPS, IN_PARTS)
+        Guideline(f"gl24lane_{op}", f"{op} ≤ {text}", op, make, GROUPS, IN_PARTS)
         for op, (text, make) in hierarchy.BY_LANES.items()
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, World
 from omb_py.engine.program.language import Program
 from omb_py.errors import UsageError
@@ -31,7 +32,11 @@ def run(session: Session, cell: Cell, phase: Phase) -> Measured:
 
 def refuses(cell: Cell) -> str:
     """Why it cannot run; empty where it can. The backend is that of the launch, not of the gradients."""
-    return "" if cell.backend == "gloo" else f"train starts its ranks over Gloo, not {cell.backend}: use backend gloo"
+    if capabilities(cell.backend).process_group:
+        return ""
+    able = [known for known in capabilities_of([cell.backend]).values() if known.process_group]
+    titles, names = (" or ".join(words) for words in zip(*((known.title, known.name) for known in able), strict=True))
+    return f"train starts its ranks over {titles}, not {cell.backend}: use backend {names}"
 
 
 def fits(cell: Cell, ranks: int) -> None:

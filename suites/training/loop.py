@@ -17,7 +17,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from omb_py.backends.gloo.errors import peers_speak_first
 from omb_py.engine.measuring.measure import Measured, Phase
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.session import Session
@@ -78,7 +77,7 @@ class Trainer:
         self._ready()
         self.session.barrier()
         began = time.perf_counter_ns()
-        with peers_speak_first():
+        with self.session.guard():
             loss = self.models[lap].step()
         self._ready()
         took = time.perf_counter_ns() - began
@@ -104,7 +103,7 @@ class Trainer:
         self.session.barrier()
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of its own start and stop
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.device.type == "cuda" else [])]
-        with peers_speak_first():
+        with self.session.guard():
             if 0 not in self.session.local:
                 self.models[STEP].step()
                 return
@@ -136,7 +135,7 @@ def train(session: Session, cell: Cell, phase: Phase) -> Measured:
     """Train, and time each step.
 
     Args:
-        session: of the backend gloo: one rank a process.
+        session: of a backend with a process group of PyTorch, one rank a process.
         cell: `workload` says what is trained; `iterations` of so many steps are timed after `warmup` steps.
         phase: told what is being done.
 
@@ -148,8 +147,7 @@ def train(session: Session, cell: Cell, phase: Phase) -> Measured:
     """
     what = parse_training(cell.workload)
     held = Trainer(session, what)
-    if hasattr(session, "watch"):
-        session.watch(held)
+    session.watch(held)
     phase("loop")
     started = time.monotonic()
     for number in range(-cell.warmup, 0):

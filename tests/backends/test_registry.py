@@ -10,31 +10,27 @@ from typing import Any
 import pytest
 
 from omb_py.backends import registry
-from omb_py.engine.session import Probe
+from omb_py.backends.capabilities import Backend, Capabilities
 from omb_py.errors import EnvironmentProblem, UsageError
 
 
-class Carrier:
-    """A backend of another package."""
+def connect(spec: Mapping[str, Any]) -> Any:
+    return ("connected", spec)
 
-    name = "pigeon"
 
-    def probe(self) -> Probe:
-        return Probe(self.name, True)
-
-    def connect(self, spec: Mapping[str, Any]) -> Any:
-        return ("connected", spec)
+PIGEON = Backend(Capabilities("pigeon"), connect)
+"""A backend of another package."""
 
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plugin = ModuleType("omb_py_test_plugin")
-    vars(plugin).update(PIGEON=Carrier(), STRANGE=object())
+    vars(plugin).update(PIGEON=PIGEON, STRANGE=object())
     monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
     wanted = {"pigeon": "PIGEON", "strange": "STRANGE", "absent": "NO_SUCH_THING", "mpi": "PIGEON"}
     entries = [EntryPoint(n, f"omb_py_test_plugin:{a}", registry.ENTRY_POINTS) for n, a in wanted.items()]
     entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
-    monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
     registry.backends.cache_clear()
     yield
     registry.backends.cache_clear()
@@ -66,24 +62,24 @@ def test_an_unknown_one_is_refused_with_the_nearest(word: str, near: str) -> Non
 @pytest.mark.usefixtures("installed")
 class TestOtherPackages:
     def test_are_found(self) -> None:
-        assert isinstance(registry.find("pigeon"), Carrier)
+        assert registry.find("pigeon") is PIGEON
 
     def test_do_not_replace_ours(self) -> None:
-        assert not isinstance(registry.backends()["mpi"], Carrier)
+        assert registry.backends()["mpi"] is registry.ours()["mpi"]
 
     @pytest.mark.parametrize(
         ("name", "reason"),
         [
             ("gone", "ModuleNotFoundError: No module named 'no_such_module_of_anybody'"),
             ("absent", "AttributeError: .*NO_SUCH_THING"),
-            ("strange", r"omb_py_test_plugin:STRANGE has no probe\(\) and connect\(\)"),
+            ("strange", "omb_py_test_plugin:STRANGE is no omb_py.backends.capabilities.Backend called strange"),
         ],
     )
     def test_that_are_broken_say_why_and_break_nothing_else(self, name: str, reason: str) -> None:
         assert list(registry.backends()) == ["mpi", "gloo", "nccl", "mock", "pigeon", "strange", "absent", "gone"]
         broken = registry.find(name)
-        said = broken.probe()
-        assert (said.backend, said.available) == (name, False)
+        said = broken.capabilities.here()
+        assert (said.name, said.available) == (name, False)
         assert said.fix
         with pytest.raises(EnvironmentProblem, match=f"backend {name} cannot be loaded: {reason}"):
             broken.connect({})
@@ -103,8 +99,8 @@ def test_finding_ours_searches_no_installed_packages_and_loads_no_library() -> N
 
 @pytest.mark.parametrize("name", ["mpi", "mock"])
 def test_a_probe_says_what_it_offers(name: str) -> None:
-    said = registry.find(name).probe()
-    assert said.backend == name
+    said = registry.find(name).capabilities.here()
+    assert said.name == name
     assert said.available and not said.reason and said.library and said.version
     assert said.devices["cpu"] == "" and "native" in said.bindings
     assert {"numpy", "bytearray", "array"} <= set(said.buffers)

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring.measure import buffers_needed, measure, worlds_of
 from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, checkable
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Step, walk
-from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.suites.registry import find
 from tests.bench.fidelity_plan import declared
 from tests.bench.ratios import orders
@@ -232,7 +232,9 @@ def main() -> None:
         counted = {"iterations": entry["iterations"], "warmup": entry["warmup"], "auto": False}
         kind = declared(entry["benchmark"])
         cells.append(
-            OFFERS[backend].fitted(kind, kind.cell(backend, OFFERS[backend].bindings[0], entry["size"], **counted))
+            capabilities_of()[backend].fitted(
+                kind, kind.cell(backend, next(iter(capabilities_of()[backend].bindings)), entry["size"], **counted)
+            )
         )
     needed: dict[str, int] = {}
     world = worlds_of(session)[session.rank]

@@ -94,7 +94,7 @@ def main() -> int:
         sizes=given.sizes,
         launches=given.launches,
         store=given.store,
-        mock=given.mock,
+        settings={"mock": given.mock},
     )
     reports = []
     for number in range(given.repeats):

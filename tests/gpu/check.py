@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 
 import omb_py
-from omb_py.backends.mpi.library import mpi_library
+from omb_py.backends.mpi_library import mpi_library
 from omb_py.dashboards.terminal.tables import results_table
 from omb_py.engine.program.buffers import ON_DEVICE
 from tests.gpu.parts import COLLECTIVES, RANKS, Part, absent, arrays, parts, suite_text

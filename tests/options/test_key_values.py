@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.backends.mock.config import parse
-from omb_py.engine.program.nccl_settings import settings_of
+from omb_py.backends.nccl.options import settings_of
 from omb_py.errors import UsageError
 from omb_py.options.key_values import Key, KeyValues
 from omb_py.options.values import parse_whole, parse_word

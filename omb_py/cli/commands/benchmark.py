@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import EXIT_CODES, Page
 from omb_py.cli.option_params import measuring_options
 from omb_py.engine.devices.placement import PLACES, is_managed
@@ -18,7 +19,7 @@ from omb_py.options.placed import MANAGED
 from omb_py.options.request import Request
 from omb_py.options.table import request_from, takes
 from omb_py.orchestrate.planning.backend_selection import narrowed
-from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here, offers_of
+from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here
 from omb_py.results.formats.osu_titles import origin
 from omb_py.suites import find
 
@@ -105,7 +106,7 @@ def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str
     if device in (None, MANAGED):
         device = next((kind for kind in GPUS if gpu_here(kind)), None)
         if device is None:
-            reason, _ = device_problem(next(iter(GPUS)), "mpi")
+            reason, _ = device_problem(next(iter(GPUS)), default())
             raise EnvironmentProblem(f"buffers {text} need a GPU: {reason}: use H H")
     return device, "" if set(places) == {"D"} else text
 
@@ -120,7 +121,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
     """Measure what click's parsed values say; the exit code. Raises OmbError."""
     try:
         request = request_of(benchmark, values)
-        checked = narrowed(request, offers_of(request.backends))
+        checked = narrowed(request, capabilities_of(request.backends))
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code

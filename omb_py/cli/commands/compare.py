@@ -15,7 +15,6 @@ from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, near
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.values import parse_fraction
 from omb_py.orchestrate.planning.plan import CheckedRequest, check
-from omb_py.orchestrate.planning.validation import offers_of
 
 _CODES = (
     *EXIT_CODES[:1],
@@ -309,7 +308,7 @@ def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
     from omb_py.cli.commands import benchmark
 
     request = benchmark.request_of_line(words, unstored=_STORED)
-    return check(request, offers_of(request.backends))
+    return check(request)
 
 
 def _shown(report: Any, given: dict[str, Any]) -> int:

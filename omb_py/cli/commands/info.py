@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.commands.history import format_option
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import ranks_option, store_option
@@ -16,7 +17,6 @@ from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import ENVIRONMENT, OK
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.values import parse_size
-from omb_py.orchestrate.planning.validation import OFFERS
 
 SHELLS = ("bash", "zsh", "fish")
 _LINES = {
@@ -95,7 +95,7 @@ def run_list(form: str) -> int:
     from omb_py.suites.registry import BROKEN
 
     benchmarks = [find_benchmark(name) for name in names()]
-    where = catalogue.places(catalogue.probes())
+    where = catalogue.places(catalogue.inspected())
     if form == "json":
         click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), BROKEN), indent=1))
     else:
@@ -143,9 +143,9 @@ def explain_command() -> click.Command:
                 ["--backend"],
                 heading=heading,
                 metavar="NAME",
-                type=word("backend", tuple(OFFERS)),
-                default="mpi",
-                help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)",
+                type=word("backend", tuple(capabilities_of()), strict=False),
+                default=default(),
+                help=f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
             ),
             debug_option(),
         ],
@@ -211,7 +211,7 @@ def run_doctor(form: str, store: Path | None) -> int:
     """Print the report."""
     from omb_py.orchestrate.info import catalogue, doctor
 
-    found = catalogue.probes()
+    found = catalogue.inspected()
     findings = doctor.report(found, catalogue.places(found), store or DEFAULT_STORE, os.environ)
     usable = doctor.exit_ok(found)
     click.echo(json.dumps(doctor.as_json(findings, usable), indent=1) if form == "json" else doctor.as_text(findings))

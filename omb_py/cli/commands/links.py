@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import measuring_options, ranks_option
 from omb_py.cli.output import HTML, check_files, report_options, write_report
@@ -18,7 +19,6 @@ from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.options.request import Request
 from omb_py.options.values import parse_size
-from omb_py.orchestrate.planning.validation import OFFERS
 
 _FORMS = ("table", "json")
 _FILES = (HTML, ".json")
@@ -62,9 +62,9 @@ def _own() -> list[click.Parameter]:
             ["--backend"],
             heading=heading,
             metavar="NAME",
-            type=word("backend", tuple(OFFERS)),
-            default="mpi",
-            help=f"Communication library: {', '.join(OFFERS)}. (default: mpi)",
+            type=word("backend", tuple(capabilities_of()), strict=False),
+            default=default(),
+            help=f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
         ),
         Grouped(
             ["--binding"],

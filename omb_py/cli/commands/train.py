@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.cli.commands.benchmark import run_measuring
 from omb_py.cli.help import EXIT_CODES, Grouped, Page
 from omb_py.cli.option_params import measuring_options
@@ -146,7 +147,9 @@ def run_train(model: str, iterations: int, **given: Any) -> int:
             raise UsageError(f"{model} takes no --{key}: for {takers}")
     text = text_of(model, asked)
     what = parse_training(text)
-    values = {**given, "iterations": str(iterations), "backends": ("gloo",), "workload": text_of(model, what.values)}
+    launched_over = next(name for name, known in capabilities_of().items() if known.process_group)
+    workload = text_of(model, what.values)
+    values = {**given, "iterations": str(iterations), "backends": (launched_over,), "workload": workload}
     return run_measuring(TRAIN, values)
 
 

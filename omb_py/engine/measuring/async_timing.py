@@ -31,7 +31,6 @@ from omb_py.engine.program.language import (
     Step,
     walk,
 )
-from omb_py.engine.program.nccl_settings import Settings, settings_of
 from omb_py.engine.program.steps import COMMUNICATORS
 from omb_py.errors import UsageError
 
@@ -54,6 +53,18 @@ TURN_BYTES: Final = 64 << 20
 _ALIGNED: Final = 512
 _ENQUEUED = Step("enqueued", {})
 """Where a wait stood that is left to the synchronise at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplicity:
+    """How many equal calls a sample makes at once, by the settings of a backend."""
+
+    communicators: int = 1
+    """On so many communicators and streams."""
+    aggregate: int = 1
+    """In one group of calls."""
+    flag: str = ""
+    """The option that says so, for error texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +127,24 @@ def _strided(node: Node, pitch: Mapping[str, int], **more: int) -> Node:
     return Step(node.op, {**moved, **more})
 
 
-def multiplied(buffers: tuple[Buffer, ...], call: Body, settings: Settings) -> tuple[tuple[Buffer, ...], Body]:
+def multiplied(buffers: tuple[Buffer, ...], call: Body, many: Multiplicity) -> tuple[tuple[Buffer, ...], Body]:
     """The buffers and nodes of a call that is made several times at once: in a group, or on several communicators.
 
     Raises UsageError for a call of which the parts cannot stand beside each other.
     """
-    times = settings.aggregate * settings.communicators
+    times = many.aggregate * many.communicators
     if times == 1:
         return buffers, call
     steps = [node for node in call if isinstance(node, Step)]
     if len(steps) != len(call) or any(isinstance(v, Blocks) for step in steps for v in step.operands.values()):
-        raise UsageError("--nccl takes no communicators or aggregate with blocks of different sizes: leave them out")
-    if settings.communicators > 1 and len(steps) != 1:
-        raise UsageError("--nccl takes no communicators with sends and receives: leave it out")
+        raise UsageError(
+            f"{many.flag} takes no communicators or aggregate with blocks of different sizes: leave them out"
+        )
+    if many.communicators > 1 and len(steps) != 1:
+        raise UsageError(f"{many.flag} takes no communicators with sends and receives: leave it out")
     pitch = {buffer.name: _pitch(buffer.nbytes) for buffer in buffers}
     buffers = tuple(Buffer(b.name, pitch[b.name] * (times - 1) + b.nbytes) for b in buffers)
-    more = {LANES: settings.communicators} if settings.communicators > 1 else {}
+    more = {LANES: many.communicators} if many.communicators > 1 else {}
     repeated = Repeat(times, tuple(_strided(node, pitch, **more) for node in call))
     return buffers, (repeated,) if more else (Step("group_start"), repeated, Step("group_end"))
 
@@ -187,25 +200,26 @@ _BODIES: Final[Mapping[str, Callable[[Parts, Body], Body]]] = {
 }
 
 
-def timed(program: Program, cell: Cell) -> Program:
+def timed(program: Program, cell: Cell, many: Multiplicity) -> Program:
     """The program timed as its cell says. Raises UsageError where that mode means nothing."""
     parts = [split(body) for stage in program.stages for body in stage.variants]
     if len(program.stages) > 1 or any(part is None for part in parts):
-        if cell.timing == "isolated" and settings_of(cell.nccl).communicators * settings_of(cell.nccl).aggregate > 1:
-            raise UsageError(f"--nccl communicators and aggregate are for blocking collectives, not {cell.benchmark}")
+        if cell.timing == "isolated" and many.communicators * many.aggregate > 1:
+            raise UsageError(
+                f"{many.flag} communicators and aggregate are for blocking collectives, not {cell.benchmark}"
+            )
         if cell.timing == "isolated":
             return program
         raise UsageError(f"--timing {cell.timing} is for blocking collectives, not for {cell.benchmark}: leave it out")
     (stage,) = program.stages
     if cell.timing in BATCHED and (stage.copies > 1 or (cell.timing == "graph" and len(parts) > 1)):
         raise UsageError(f"--timing {cell.timing} takes neither --cache rotate nor a rotating root: leave them out")
-    settings = settings_of(cell.nccl)
-    if settings.communicators > 1 and (cell.timing != "isolated" or stage.copies > 1):
-        raise UsageError("--nccl communicators is for --timing isolated and --cache hot: leave the other out")
+    if many.communicators > 1 and (cell.timing != "isolated" or stage.copies > 1):
+        raise UsageError(f"{many.flag} communicators is for --timing isolated and --cache hot: leave the other out")
     buffers, bodies = program.buffers, []
     for part in parts:
         assert part is not None
-        buffers, call = multiplied(program.buffers, part.call, settings)
+        buffers, call = multiplied(program.buffers, part.call, many)
         if cell.timing in BATCHED:
             buffers, call = batched(buffers, call, cell)
         bodies.append(_BODIES[cell.timing](part, call))
@@ -233,16 +247,25 @@ def uses_events(stage: Stage) -> bool:
     return any(isinstance(node, Step) and node.op == "record" for body in stage.variants for node, _ in walk(body))
 
 
-def with_timing(benchmark: Benchmark) -> Benchmark:
-    """The benchmark whose program is timed as its cell says; cells without a mode stay as they are."""
+def _once(cell: Cell) -> Multiplicity:
+    return Multiplicity()
+
+
+def with_timing(benchmark: Benchmark, multiplicity: Callable[[Cell], Multiplicity] = _once) -> Benchmark:
+    """The benchmark whose program is timed as its cell says; cells without a mode stay as they are.
+
+    Args:
+        benchmark: a declaration.
+        multiplicity: how many calls a sample of a cell makes at once, by the settings of its backend.
+    """
     original, metric = benchmark.program, benchmark.metric
 
     def program(world: World, cell: Cell) -> Program:
         made = original(world, cell)
-        return timed(made, cell) if cell.timing else made
+        return timed(made, cell, multiplicity(cell)) if cell.timing else made
 
     def parts_of(cell: Cell) -> int:
-        calls = settings_of(cell.nccl).aggregate * (cell.batch if cell.timing in BATCHED else 1)
+        calls = multiplicity(cell).aggregate * (cell.batch if cell.timing in BATCHED else 1)
         return metric.parts_of(cell) * calls
 
     adds = metric.adds or (ENQUEUE, SYNCHRONISE)

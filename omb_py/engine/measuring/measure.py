@@ -242,7 +242,7 @@ def measure(
     if cell.workload:
         computed = session.total(np.array([float(sum(map(flop_of, programs.values())))]))[0] / session.size
         result.extra |= {"flop": float(computed)} if computed else {}
-    result.marks = dict(getattr(runner, "marks", {}))
+    result.marks = dict(runner.marks)
     runner.close()
     if result.wrong_bytes is not None:
         result.validated = result.wrong_bytes == 0

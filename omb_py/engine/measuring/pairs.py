@@ -112,9 +112,7 @@ def _measure(
     if runner is not None:
         runner.leave(0)
         runner.close()
-    rest = getattr(session, "rest", None)
-    if rest is not None:
-        rest()
+    session.rest()
     return {pair: samples for part in session.gather(found) for pair, samples in part.items()}
 
 

@@ -105,8 +105,8 @@ class Cell:
     """What is timed where calls return before they are done (``engine.measuring.async_timing``); empty: calls block."""
     batch: int = 1
     """Calls that a sample times together."""
-    nccl: str = ""
-    """Settings of NCCL's own (:mod:`omb_py.engine.program.nccl_settings`)."""
+    settings: str = ""
+    """Text of the backend's own option (:class:`omb_py.backends.capabilities.OwnOption`)."""
     staging: str = ""
     """``staged``: what is on a device travels through host memory (:mod:`omb_py.engine.devices.staging`)."""
     placement: str = ""

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from omb_py.engine.native.threads import Crew, Gate, stages_of
 from omb_py.engine.program.language import Body, Host, Program, Stage
+from omb_py.engine.session import BaseRunner
 
 if TYPE_CHECKING:
     from omb_py.engine.python_loop.loop import Loop, Render
 
 
-class CellRunner(ABC):
+class CellRunner(BaseRunner, ABC):
     """A cell on one rank; implements :class:`omb_py.engine.session.Runner` but for running the body.
 
     Args:
@@ -30,7 +31,6 @@ class CellRunner(ABC):
     def __init__(self, session: Any, program: Program, memory: Any) -> None:
         self.session, self.program, self.memory_ = session, program, memory
         self._nbytes = {b.name: b.nbytes for b in program.buffers}
-        self.labels: tuple[str, ...] = ()
         self.crew: Crew | None = None
         self.laps = 0
 
@@ -78,14 +78,6 @@ class CellRunner(ABC):
     def later(self) -> None:
         """Announce the start of a round twice as far ahead: too many came late."""
         self.session.start.view(np.int64)[4] *= 2
-
-    def notes(self) -> Mapping[str, float]:
-        """Nothing further."""
-        return {}
-
-    def close(self) -> None:
-        """Buffers stay for the next size."""
-        return None
 
 
 class FlatRunner(CellRunner):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.values import Quantity, parse_quantity, parse_share, parse_size, parse_sizes
 from omb_py.orchestrate.accept.mockup_requests import mock_up, words_of
-from omb_py.orchestrate.planning.validation import OFFERS, offers_of
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.toml_values import Setting, Table, kind, nearest_key
@@ -295,15 +295,15 @@ def _where(keys: Mapping[str, Setting]) -> dict[str, Any]:
 
 
 def _backend(setting: Setting) -> str:
-    return toml.one_of(setting, tuple(offers_of([toml.text(setting)])))
+    return toml.one_of(setting, tuple(capabilities_of([toml.text(setting)])))
 
 
 def _binding(setting: Setting) -> str:
     from omb_py.backends.registry import backends
 
-    offers = OFFERS
+    offers = capabilities_of()
     if not any(toml.text(setting) in offer.bindings for offer in offers.values()):  # an installed package's, then
-        offers = offers_of(backends())
+        offers = capabilities_of(backends())
     return toml.one_of(setting, tuple(dict.fromkeys(name for offer in offers.values() for name in offer.bindings)))
 
 

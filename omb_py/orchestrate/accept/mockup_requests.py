@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError, nearest
 from omb_py.options.request import Request
 from omb_py.options.table import TABLE
 from omb_py.orchestrate.planning.plan import CheckedRequest, check, check_ranks
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.results.accept.criteria import Criterion
-from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline
+from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline, lacks
 
 
 def mock_up(benchmark: str, word: str) -> Guideline:
@@ -50,14 +50,14 @@ def with_mock_ups(
     for criterion in criteria:
         if not criterion.program:
             continue
-        benchmark, lacks = GUIDELINES[criterion.program].benchmark, GUIDELINES[criterion.program].lacks
+        guideline = GUIDELINES[criterion.program]
         for request in (each.request for each in checked):
             if request.benchmark != criterion.benchmark or request.ranks != criterion.where.get("ranks", request.ranks):
                 continue
-            offers = offers_of(request.backends)
-            why = [lacks.get(b) or offers.get(b, Offer()).lacks(benchmark) for b in request.backends]
+            offers = capabilities_of(request.backends)
+            why = [lacks(guideline, offers[b]) for b in request.backends]
             try:
-                check_ranks(benchmark, request.ranks or 0)
+                check_ranks(guideline.benchmark, request.ranks or 0)
             except UsageError as error:
                 why.append(str(error))
             if reason := next(filter(None, why), ""):
@@ -66,7 +66,7 @@ def with_mock_ups(
             sizes = ",".join(map(str, criterion.sizes)) or request.sizes
             one = replace(_fitting(request, criterion.program), sizes=sizes)
             made.setdefault(repr(replace(one, part=None)), one)
-    mock_ups = [check(request, offers_of(request.backends)) for request in made.values()]
+    mock_ups = [check(request) for request in made.values()]
     return [*checked, *mock_ups], list(skips)
 
 

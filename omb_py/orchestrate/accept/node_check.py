@@ -7,7 +7,6 @@ from dataclasses import replace
 from omb_py.errors import EnvironmentProblem, OmbError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
-from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import start
 
@@ -53,7 +52,7 @@ def _tried(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> st
         store=request.store,
         quiet=True,
     )
-    (launch,) = plan(probe, len(hosts), offers_of(probe.backends))
+    (launch,) = plan(probe, len(hosts))
     before = run.request
     run.request = replace(before, hosts=hosts)
     try:

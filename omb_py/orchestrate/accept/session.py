@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from omb_py.backends.registry import in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT, Request
@@ -39,7 +40,7 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_al
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run, now
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key
-from omb_py.orchestrate.running.run import SIMULATED, new_run
+from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import make_launches, ranks_here, sweep_name
 from omb_py.orchestrate.suites.expand import Expanded, expand
 from omb_py.orchestrate.suites.option_values import Values, Vocabulary
@@ -258,7 +259,7 @@ class _Acceptance:
 
     def _check_place(self, requests: Sequence[CheckedRequest]) -> None:
         joined = joined_environment(os.environ)
-        if joined is not None and not all(set(r.request.backends) <= set(SIMULATED) for r in requests):
+        if joined is not None and not all(in_process(r.request.backends) for r in requests):
             raise UsageError(
                 f"{joined.launcher} has started this process, but omb-py accept starts ranks itself, launch after "
                 "launch: leave it out"
@@ -267,7 +268,7 @@ class _Acceptance:
     def _without_missing_nodes(self, requests: list[CheckedRequest], out: Verdicts) -> list[CheckedRequest]:
         """The requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
         hosts = requests[0].request.hosts
-        if len(hosts) < 2 or all(set(r.request.backends) <= set(SIMULATED) for r in requests):
+        if len(hosts) < 2 or all(in_process(r.request.backends) for r in requests):
             return requests
         run = self._run_of("nodes", 0)
         lost, self.next_index = answering(run, requests[0].request, self.next_index)
@@ -349,7 +350,7 @@ class _Acceptance:
     def _look_for_nodes(self) -> None:
         """After ranks were lost: nodes that do not answer any more are named, and what needs them is given up."""
         request = self.plans[0].requests[0]
-        if len(request.hosts) < 2 or all(plan.backend in SIMULATED for plan in self.plans):
+        if len(request.hosts) < 2 or all(in_process([plan.backend]) for plan in self.plans):
             return
         run = self._run_of("nodes", 0)
         try:

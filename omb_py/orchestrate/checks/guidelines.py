@@ -9,18 +9,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from omb_py.backends.registry import capabilities_of, in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks, plan_all
-from omb_py.orchestrate.planning.validation import Offer, offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
-from omb_py.orchestrate.running.run import SIMULATED, new_run, start
+from omb_py.orchestrate.running.run import new_run, start
 from omb_py.results.checks.guideline_report import Report, report_of
 from omb_py.results.checks.guidelines import ROUND_TAG, Rules
 from omb_py.results.statistics.sequential import GUIDELINE
-from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
+from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline, lacks
 
 DEFAULT_LAUNCHES = 10
 DEFAULT_SIZES = "8:512K:16"
@@ -55,11 +55,11 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
         UsageError: the request itself is wrong.
         EnvironmentProblem: the backend can do none of them.
     """
-    (backend,), offers = request.backends, offers_of(request.backends)
+    (backend,), offers = request.backends, capabilities_of(request.backends)
     fit, skipped = [], []
     refused: UsageError | None = None
     for guideline in guidelines:
-        why = guideline.lacks.get(backend) or offers.get(backend, Offer()).lacks(guideline.benchmark)
+        why = lacks(guideline, offers[backend])
         if not why:
             try:
                 check_ranks(guideline.benchmark, request.ranks or DEFAULT_RANKS)
@@ -99,7 +99,7 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
     if len(request.backends) > 1:
         raise UsageError(f"guidelines are checked on one backend at a time, not {', '.join(request.backends)}")
     joined = joined_environment(os.environ)
-    if joined is not None and not set(request.backends) <= set(SIMULATED):
+    if joined is not None and not in_process(request.backends):
         raise UsageError(
             f"{joined.launcher} has started this process, but omb-py guidelines starts ranks itself: leave it out"
         )

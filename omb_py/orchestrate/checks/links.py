@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from omb_py.backends.registry import capabilities, capabilities_of, in_process
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
-from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.pair_rows import samples_of
-from omb_py.orchestrate.running.run import SIMULATED, finish, new_run, start
+from omb_py.orchestrate.running.run import finish, new_run, start
 from omb_py.results.checks import links
 from omb_py.results.checks.pair_sweeps import Found, Table, names_of
 from omb_py.suites.registry import find
@@ -88,12 +88,12 @@ def _counted(suspects: Sequence[links.Suspect]) -> str:
 def checked(request: Request) -> None:
     """Raises UsageError or EnvironmentProblem for a request that cannot be swept."""
     joined = joined_environment(os.environ)
-    if joined is not None and not set(request.backends) <= set(SIMULATED):
+    if joined is not None and not in_process(request.backends):
         raise UsageError(
             f"{joined.launcher} has started this process, but links starts its launches itself: "
             "run it outside, with --hosts A,B,C,D, or inside a batch job without a launcher"
         )
-    check(replace(request, benchmark="latency", ranks=None), offers_of(request.backends))
+    check(replace(request, benchmark="latency", ranks=None), capabilities_of(request.backends))
     if len(request.backends) > 1 or len(request.bindings) > 1:
         raise UsageError("links takes one backend and one binding: run it once for each")
     twice = [host for host, count in Counter(host.partition(":")[0] for host in request.hosts).items() if count > 1]
@@ -114,10 +114,11 @@ def placed(request: Request, per_node: int, environ: Mapping[str, str]) -> Reque
     Simulated ranks get as many nodes. Raises UsageError as :func:`places`.
     """
     ranks, words = places(request, per_node, environ)
-    mock = request.mock
-    if request.backends == ("mock",) and "nodes=" not in mock and ranks:
-        mock = ",".join(filter(None, (mock, f"nodes={max(1, ranks // per_node)}")))
-    return replace(request, ranks=ranks, launcher_args=(*words, *request.launcher_args), mock=mock)
+    settings = dict(request.settings)
+    for name in request.backends if ranks else ():
+        if option := capabilities(name).option:
+            settings[name] = option.on_nodes(settings.get(name, ""), max(1, (ranks or 0) // per_node))
+    return replace(request, ranks=ranks, launcher_args=(*words, *request.launcher_args), settings=settings)
 
 
 def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
@@ -143,7 +144,7 @@ def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple
 def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: int) -> tuple[Cell, ...]:
     """The cells of a launch: in every pass latency, and bandwidth in both directions, over all rounds."""
     backend = request.backends[0]
-    offer = offers_of(request.backends)[backend]
+    offer = capabilities_of(request.backends)[backend]
     (binding, *_) = bindings_of(request, offer)
     whole = () if len(members) == request.ranks else members
     common = {"device": request.device, "buffer": request.buffer, "auto": False}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from omb_py.backends.registry import in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
@@ -17,7 +18,7 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_al
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
-from omb_py.orchestrate.running.run import SIMULATED, new_run, start
+from omb_py.orchestrate.running.run import new_run, start
 from omb_py.results.compare.judge import Launched, Rules
 from omb_py.results.compare.match import ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, Report, report_of
@@ -155,7 +156,7 @@ class Measurer:
 @contextlib.contextmanager
 def _simulated_in(where: Where, backend: str) -> Iterator[None]:
     """Simulated ranks live in this process: for the launch it has the variables of the side."""
-    if backend not in SIMULATED or not where.variables:
+    if not in_process([backend]) or not where.variables:
         yield
         return
     before = dict(os.environ)
@@ -237,7 +238,7 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
         raise UsageError(
             "--repeat-for measures many times in one launch, and one launch is one number: use --launches N"
         )
-    simulated = set(request.backends) <= set(SIMULATED)
+    simulated = ", ".join(request.backends) if in_process(request.backends) else ""
     joined = joined_environment(os.environ)
     if joined is not None and not simulated:
         raise UsageError(
@@ -246,8 +247,8 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
     asked = spec.where.facts.get("config", {})
     if simulated and (asked.get("env") or asked.get("modules")):
         raise UsageError(
-            f"{spec}: mock simulates in this process, so --env and --module change nothing: "
-            f"--option {spec.side}:mock=alpha=2us makes sides that differ"
+            f"{spec}: {simulated} simulates in this process, so --env and --module change nothing: "
+            f"--option {spec.side}:{simulated}=alpha=2us makes sides that differ"
         )
     return checked.changed(format=SILENT, launches=1, ranks=request.ranks or DEFAULT_RANKS, part=None)
 

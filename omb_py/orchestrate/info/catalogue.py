@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from omb_py.backends import registry
+from omb_py.backends.capabilities import Capabilities
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.engine.session import Probe
 from omb_py.orchestrate.planning.validation import GPUS, device_problem, lacking
 
 
@@ -44,40 +45,32 @@ class Place:
         return not self.reason
 
 
-def probes() -> list[Probe]:
-    """Every backend's probe, in the order of the registry; one that fails, against its contract, says so."""
-    from omb_py.backends.registry import backends
-
-    found = []
-    for name, backend in backends().items():
-        try:
-            found.append(backend.probe())
-        except Exception as error:  # a broken plug-in must not hide what the others say
-            found.append(Probe(name, False, f"its probe failed: {type(error).__name__}: {error}", "report this"))
-    return found
+def inspected() -> list[Capabilities]:
+    """What every backend can do here, in the order of the registry."""
+    return [backend.capabilities.here() for backend in registry.backends().values()]
 
 
-def places(found: Iterable[Probe]) -> list[Place]:
-    """Where anything can run, and why the rest cannot, by what the backends said of themselves."""
+def places(found: Iterable[Capabilities]) -> list[Place]:
+    """Where anything can run, and why the rest cannot, by what the backends report."""
     out: list[Place] = []
-    for probe in found:
-        for binding, why in (probe.bindings or {"": ""}).items():
-            out.append(_place(probe, binding, "cpu", probe.devices.get("cpu", "") or why))
+    for backend in found:
+        for binding, why in backend.bindings.items():
+            out.append(_place(backend, binding, "cpu", backend.devices.get("cpu", "") or why))
             for device in GPUS:
-                reason, fix = device_problem(device, probe.backend)
-                if probe.devices.get(device) == "":
+                reason, fix = device_problem(device, backend.name)
+                if backend.devices.get(device) == "":
                     reason, fix = why, ""
-                out.append(_place(probe, binding, device, probe.devices.get(device) or reason, fix))
+                out.append(_place(backend, binding, device, backend.devices.get(device) or reason, fix))
     return out
 
 
-def _place(probe: Probe, binding: str, device: str, reason: str, fix: str = "") -> Place:
-    own = probe.bindings.get(binding, "")
-    if not probe.available and own not in ("", probe.reason):
-        return Place(probe.backend, binding, device, own)  # its package is missing too, which comes first
-    if not probe.available:
-        return Place(probe.backend, binding, device, probe.reason or "it did not say why", probe.fix)
-    return Place(probe.backend, binding, device, reason, fix)
+def _place(backend: Capabilities, binding: str, device: str, reason: str, fix: str = "") -> Place:
+    own = backend.bindings.get(binding, "")
+    if not backend.available and own not in ("", backend.reason):
+        return Place(backend.name, binding, device, own)  # its package is missing too, which comes first
+    if not backend.available:
+        return Place(backend.name, binding, device, backend.reason, backend.fix)
+    return Place(backend.name, binding, device, reason, fix)
 
 
 def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[Place]) -> list[Entry]:

@@ -13,9 +13,9 @@ from textwrap import shorten
 from typing import Any, Literal
 
 from omb_py import __version__
-from omb_py.backends.mpi.library import find_mpiexec, mpi_library
+from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.mpi_library import find_mpiexec, mpi_library
 from omb_py.engine.rank.launcher_variables import OPEN_MPI_ROOT, SLURM, joined_environment
-from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info.catalogue import Place
 from omb_py.orchestrate.launching.launchers import launcher_report
@@ -42,11 +42,13 @@ class Finding:
     """What to do, where it is not ok."""
 
 
-def report(found: Sequence[Probe], where: Sequence[Place], store: Path, environ: Mapping[str, str]) -> list[Finding]:
+def report(
+    found: Sequence[Capabilities], where: Sequence[Place], store: Path, environ: Mapping[str, str]
+) -> list[Finding]:
     """All findings, most important first.
 
     Args:
-        found: probes of the backends.
+        found: what the backends can do here.
         where: where benchmarks can run (:func:`omb_py.orchestrate.info.catalogue.places`).
         store: folder of the results.
         environ: usually ``os.environ``.
@@ -54,10 +56,10 @@ def report(found: Sequence[Probe], where: Sequence[Place], store: Path, environ:
     return [
         python(),
         Finding("omb-py", "ok", f"{__version__} in {Path(__file__).resolve().parents[2]}"),
-        *(finding for probe in found for finding in backend(probe)),
-        *gpu_aware(found),
+        *(finding for known in found for finding in backend(known)),
+        *checks(found),
         *launchers(launcher_report(), _mpiexec()),
-        *others(where, [probe.backend for probe in found]),
+        *others(where, [known.name for known in found]),
         *root_variables(found, os.geteuid(), environ),
         launcher_around(environ),
         *cores(len(os.sched_getaffinity(0)), os.cpu_count(), _read("/sys/fs/cgroup/cpu.max")),
@@ -69,9 +71,9 @@ def report(found: Sequence[Probe], where: Sequence[Place], store: Path, environ:
     ]
 
 
-def exit_ok(found: Iterable[Probe], simulated: Sequence[str] = ("mock",)) -> bool:
+def exit_ok(found: Iterable[Capabilities]) -> bool:
     """At least one backend works that measures something real."""
-    return any(probe.available and probe.backend not in simulated for probe in found)
+    return any(backend.available and not backend.simulated for backend in found)
 
 
 def as_json(findings: Iterable[Finding], usable: bool) -> dict[str, Any]:
@@ -96,32 +98,25 @@ def python() -> Finding:
     return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
-def backend(probe: Probe) -> list[Finding]:
-    """What a backend said of itself: library, launcher, bindings."""
-    name = f"backend {probe.backend}"
-    if not probe.available:
-        own = [(binding, why) for binding, why in probe.bindings.items() if why not in ("", probe.reason)]
+def backend(inspected: Capabilities) -> list[Finding]:
+    """What a backend reports: library, launcher, bindings."""
+    name = f"backend {inspected.name}"
+    if not inspected.available:
+        own = [(binding, why) for binding, why in inspected.bindings.items() if why not in ("", inspected.reason)]
         missing = [Finding(f"  binding {binding}", "no", why) for binding, why in own]
-        return [Finding(name, "no", probe.reason or "it did not say why", probe.fix), *missing]
-    library = " ".join(part for part in (probe.library, probe.version) if part)
+        return [Finding(name, "no", inspected.reason, inspected.fix), *missing]
+    library = " ".join(part for part in (inspected.library, inspected.version) if part)
     findings = [Finding(name, "ok", library)]
-    findings += [Finding(f"  {fact}", "ok", value) for fact, value in probe.facts.items()]
-    for binding, why in probe.bindings.items():
+    findings += [Finding(f"  {fact}", "ok", value) for fact, value in inspected.facts.items()]
+    for binding, why in inspected.bindings.items():
         findings.append(Finding(f"  binding {binding}", "no" if why else "ok", why or "usable"))
     return findings
 
 
-def gpu_aware(found: Sequence[Probe]) -> list[Finding]:
-    """Whether MPI takes the buffers of the GPUs that are here; asked in child processes."""
-    from omb_py.backends.mpi.aware import report as asked
-
-    findings = []
-    for probe in (probe for probe in found if probe.backend == "mpi" and probe.available):
-        for device in GPUS:
-            said = asked(device)
-            text = f"{probe.library} takes buffers on {device} ({said.how})" if said.aware else said.reason
-            findings.append(Finding(f"  MPI on {device}", "ok" if said.aware else "no", text, said.fix))
-    return findings
+def checks(found: Sequence[Capabilities]) -> list[Finding]:
+    """What the backends that work check further, such as whether MPI takes the buffers of the GPUs that are here."""
+    lines = (check for backend in found if backend.available for check in backend.checks(backend))
+    return [Finding(line.subject, "ok" if line.passed else "no", line.text, line.fix) for line in lines]
 
 
 def launchers(problems: Mapping[str, str], mpiexec: str) -> list[Finding]:
@@ -164,9 +159,9 @@ def others(where: Sequence[Place], probed: Sequence[str]) -> list[Finding]:
     return findings
 
 
-def root_variables(found: Iterable[Probe], user: int, environ: Mapping[str, str]) -> list[Finding]:
+def root_variables(found: Iterable[Capabilities], user: int, environ: Mapping[str, str]) -> list[Finding]:
     """Open MPI's launcher refuses to run as root unless told twice."""
-    if user != 0 or not any("open mpi" in probe.library.lower() for probe in found):
+    if user != 0 or not any("open mpi" in known.library.lower() for known in found):
         return []
     missing = [name for name in OPEN_MPI_ROOT if environ.get(name) != "1"]
     if not missing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill, wrap
 
+from omb_py.backends.registry import default, find
 from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World, halves
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Body, Host, Lap, Program, Repeat, Stage, Stamp, Step
@@ -12,7 +13,6 @@ from omb_py.engine.program.rma import WINDOWS
 from omb_py.engine.program.step_text import describe
 from omb_py.errors import UsageError
 from omb_py.orchestrate.planning.plan import check_backend, check_ranks
-from omb_py.orchestrate.planning.validation import OFFERS, Offer
 from omb_py.results.formats.osu_titles import origin
 
 MAX_WIDTH = 100
@@ -32,7 +32,7 @@ def explain(
     ranks: int,
     size: int | None = None,
     window: int | None = None,
-    backend: str = "mpi",
+    backend: str | None = None,
     window_kind: str | None = None,
     sync: str | None = None,
 ) -> str:
@@ -43,12 +43,12 @@ def explain(
         ranks: world size.
         size: message size in bytes; None: a small one.
         window: messages in flight, for benchmarks with a window.
-        backend: the communication library.
+        backend: the communication library; None: the default one.
         window_kind: of one-sided benchmarks.
         sync: of one-sided benchmarks.
 
     Raises:
-        UsageError: the benchmark does not admit `ranks`, or `size` holds no element.
+        UsageError: the benchmark does not admit `ranks`, `size` holds no element, or no backend has the name.
         EnvironmentProblem: the backend cannot do the benchmark.
     """
     check_ranks(benchmark, ranks)
@@ -58,8 +58,9 @@ def explain(
         raise UsageError(f"{nbytes} bytes hold no element of {benchmark.dtype} ({item} bytes): use {item} or more")
     given = {"window": window, "window_kind": window_kind, "sync": sync}
     (nbytes,) = benchmark.sizes_for(benchmark.dtype, (nbytes,))
+    backend = backend or default()
     cell = benchmark.cell(backend, "native", nbytes, **{name: value for name, value in given.items() if value})
-    offer = OFFERS.get(backend, Offer())
+    offer = find(backend).capabilities
     check_backend(backend, offer, benchmark, [cell])
     cell = offer.fitted(benchmark, cell)
     hosts = halves(ranks) if benchmark.ranks.over_nodes else ()

@@ -6,18 +6,20 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import CheckedRequest, cells_on, check, check_options, check_sizes, common_cells
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, Offer, check_choices, offers_of
+from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices
 from omb_py.suites import find
 
 _Side = tuple[str, str]
 """A backend and a device."""
 
 
-def narrowed(request: Request, offers: Mapping[str, Offer]) -> CheckedRequest:
+def narrowed(request: Request, offers: Mapping[str, Capabilities]) -> CheckedRequest:
     """The request, checked, for the backends and devices that can run it here.
 
     Raises:
@@ -38,7 +40,7 @@ def narrowed(request: Request, offers: Mapping[str, Offer]) -> CheckedRequest:
 
     able = _without_problems(request, request.sides, problems, check_side)
     left = _restricted(request, able)
-    check_options(left, benchmark)
+    check_options(left, benchmark, offers)
     common = common_cells(left, benchmark)
     able = _without_problems(request, able, problems, place)
     check_sizes(left, benchmark, common)
@@ -58,7 +60,7 @@ def reachable(checked: CheckedRequest) -> CheckedRequest:
     problems = dict(checked.problems)
     able = _without_problems(checked.asked, checked.request.sides, problems, lambda side: _check_there(side[0]))
     left = _restricted(checked.asked, able)
-    check_choices(left, offers_of(left.backends))
+    check_choices(left, capabilities_of(left.backends))
     cells = {key: cells for key, cells in checked.cells.items() if key[:2] in able}
     return replace(checked, request=left, cells=cells, problems=problems)
 
@@ -104,7 +106,7 @@ def _restricted(request: Request, able: Sequence[_Side]) -> Request:
     return replace(left, left_out=()) if full else left
 
 
-def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Offer]) -> Request:
+def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Capabilities]) -> Request:
     """The request for one backend on one device, without what means nothing there."""
     bindings = _of(request, offers.get(backend))
     alone = replace(request, backends=(backend,), bindings=bindings, device=device, left_out=())
@@ -113,20 +115,18 @@ def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Off
     return alone
 
 
-def _of(request: Request, offer: Offer | None) -> tuple[str, ...]:
+def _of(request: Request, offer: Capabilities | None) -> tuple[str, ...]:
     """The bindings asked for that a backend has; where it has none of them, it takes its own."""
     return tuple(b for b in request.bindings if offer is None or b in offer.bindings)
 
 
 def _check_there(backend: str) -> None:
-    from omb_py.backends.registry import find as find_backend
-
-    probe = find_backend(backend).probe()
-    if not probe.available:
-        raise EnvironmentProblem(f"{probe.reason}: {probe.fix}" if probe.fix else probe.reason)
+    inspected = capabilities(backend).here()
+    if not inspected.available:
+        raise EnvironmentProblem(": ".join(filter(None, (inspected.reason, inspected.fix))))
 
 
-def in_place_alone(request: Request, offers: Mapping[str, Offer]) -> list[str]:
+def in_place_alone(request: Request, offers: Mapping[str, Capabilities]) -> list[str]:
     """Of backends that do a benchmark in place although that was not asked for, beside others that do not: a note."""
     benchmark: Benchmark = find(request.benchmark)
     cell = benchmark.cell("", "", 0, in_place=request.in_place)

@@ -56,8 +56,6 @@ def check_cache(request: Request, benchmark: Benchmark) -> None:
         return
     if request.buffer == OBJECT:
         raise UsageError("--cache rotate moves buffers; objects are made anew anyway: leave out --buffer object")
-    if "mock" in request.backends:
-        raise UsageError("backend mock has no caches, so it takes no --cache rotate: use --backend mpi")
     for program in _programs(benchmark):
         check_rotatable(program)
 
@@ -65,7 +63,7 @@ def check_cache(request: Request, benchmark: Benchmark) -> None:
 def _programs(benchmark: Benchmark) -> Iterator[Program]:
     """What each of the fewest ranks does that the benchmark admits."""
     ranks = next(n for n in range(1, _MOST_RANKS) if benchmark.ranks.admits(n))
-    cell = Cell(benchmark.name, "mpi", "mpi4py", benchmark.minimum_size, benchmark.dtype)
+    cell = Cell(benchmark.name, "", "", benchmark.minimum_size, benchmark.dtype)
     for rank in range(ranks):
         yield benchmark.program(World(rank, ranks, ("",) * ranks), cell)
 

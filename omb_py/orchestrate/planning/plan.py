@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.measuring.async_timing import BATCH, BATCHED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs
@@ -27,7 +29,7 @@ from omb_py.options.traffic import check_traffic
 from omb_py.options.values import parse_iterations, parse_sizes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, OFFERS, Offer, check_choices, offers_of
+from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices
 from omb_py.suites import find
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}
@@ -73,7 +75,7 @@ class CheckedRequest:
         formats = {self.request.format, request.format}
         if fields.keys() <= _OF_THE_RUN and (len(formats) == 1 or NCCL_TESTS not in formats):
             return replace(self, request=request)
-        return check(request, offers_of(request.backends))
+        return check(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class LaunchPlan:
         return self.needs.thread_level
 
 
-def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> CheckedRequest:
+def check(request: Request, offers: Mapping[str, Capabilities] | None = None) -> CheckedRequest:
     """Check everything about a request that does not need the number of ranks, on every backend and device.
 
     Raises:
@@ -107,8 +109,9 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> CheckedRequ
         EnvironmentProblem: a known backend or device that cannot be used here.
     """
     benchmark = find(request.benchmark)
+    offers = offers or capabilities_of(request.backends)
     check_choices(request, offers)
-    check_options(request, benchmark)
+    check_options(request, benchmark, offers)
     common = common_cells(request, benchmark)
     cells: dict[tuple[str, str, str], tuple[Cell, ...]] = {}
     for backend, device in request.sides:
@@ -117,7 +120,7 @@ def check(request: Request, offers: Mapping[str, Offer] = OFFERS) -> CheckedRequ
     return CheckedRequest(request, request, benchmark, cells)
 
 
-def check_options(request: Request, benchmark: Benchmark) -> None:
+def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, Capabilities]) -> None:
     """Check the options of a request against the benchmark, their ranges, and each other. Raises UsageError."""
     check_taken(request, benchmark)
     check_ranges(request)
@@ -136,8 +139,9 @@ def check_options(request: Request, benchmark: Benchmark) -> None:
         raise UsageError(
             "the tables of -V/--vary-window have no place for percentiles: leave out -z or -V, or add --format table"
         )
-    if request.session and request.backends != ("mpi",):
-        raise UsageError("-I/--session begins MPI with a session: leave it out, or use --backend mpi alone")
+    if request.session and not all(offers[backend].mpi_sessions for backend in request.backends):
+        able = " or ".join(name for name, known in offers.items() if known.mpi_sessions)
+        raise UsageError(f"-I/--session begins MPI with a session: leave it out, or use --backend {able} alone")
     check_objects(request, benchmark)
     check_cache(request, benchmark)
     if takes(benchmark, "op"):
@@ -157,9 +161,10 @@ def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -
         raise UsageError(f"no message size of {request.sizes!r} holds {what}: write -m {wanted}:{wanted}")
 
 
-def check_backend(backend: str, offer: Offer, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
+def check_backend(backend: str, offer: Capabilities, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
     """Raises EnvironmentProblem when a backend cannot do a benchmark, or not with the options of these cells."""
-    why = offer.lacks(benchmark) or next((why for cell in cells if (why := offer.refuses(benchmark, cell))), "")
+    reasons = (offer.why_refused(benchmark, cell) for cell in cells)
+    why = offer.why_not(benchmark) or next(filter(None, reasons), "")
     if why:
         raise EnvironmentProblem(f"backend {backend} cannot do {benchmark.name}: {why}")
 
@@ -191,13 +196,13 @@ def check_fits(checked: CheckedRequest, ranks: int) -> None:
             checked.benchmark.fits(cell, ranks)
 
 
-def plan(request: Request, ranks: int, offers: Mapping[str, Offer] = OFFERS) -> list[LaunchPlan]:
+def plan(request: Request, ranks: int, offers: Mapping[str, Capabilities] | None = None) -> list[LaunchPlan]:
     """The launches of one request, in the order in which they are made.
 
     Args:
         request: what was asked for.
         ranks: world size.
-        offers: what each backend admits (:func:`omb_py.orchestrate.planning.validation.offers_of`).
+        offers: what each backend can do; None: asked of the registry.
 
     Raises:
         UsageError: as :func:`check`, and when the benchmark does not admit `ranks`.
@@ -240,10 +245,10 @@ def plan_all(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
     ]
 
 
-def bindings_of(request: Request, offer: Offer) -> tuple[str, ...]:
+def bindings_of(request: Request, offer: Capabilities) -> tuple[str, ...]:
     """Those asked for that it has, or the backend's first; objects have one only."""
     mine = tuple(binding for binding in request.bindings if binding in offer.bindings)
-    return mine or (("mpi4py",) if request.buffer == OBJECT else offer.bindings[:1])
+    return mine or (("mpi4py",) if request.buffer == OBJECT else tuple(offer.bindings)[:1])
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
@@ -273,7 +278,7 @@ def common_cells(request: Request, benchmark: Benchmark) -> tuple[Cell, ...]:
 
 
 def cells_on(
-    request: Request, benchmark: Benchmark, common: Sequence[Cell], backend: str, device: str, offer: Offer
+    request: Request, benchmark: Benchmark, common: Sequence[Cell], backend: str, device: str, offer: Capabilities
 ) -> dict[tuple[str, str, str], tuple[Cell, ...]]:
     """The cells of a request on one backend and device, by backend, device and binding.
 
@@ -282,6 +287,8 @@ def cells_on(
         EnvironmentProblem: the backend cannot do the benchmark, or not with these options.
     """
     there = {"backend": backend, "device": device, **timing_of(request, benchmark, backend, device)}
+    if offer.option and not offer.option.run_wide:
+        there["settings"] = request.settings.get(backend, "")
     placed = {}
     for binding in bindings_of(request, offer):
         cells = [replace(cell, binding=binding, **there) for cell in common]
@@ -327,13 +334,13 @@ def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str)
         return {}
     if request.filler != FILLERS[0] and not takes(benchmark, "tests"):
         raise UsageError(f"{benchmark.name} computes nothing beside its call, so it takes no -r/--cuda-target")
-    if backend != "nccl":
+    if not capabilities(backend).asynchronous:
         return {"staging": request.staging, "placement": request.placement, "filler": request.filler}
     mode = request.timing or ("pipelined" if request.format == NCCL_TESTS else "isolated")
     if mode != "isolated" and benchmark.family != "collective":
         raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
     batch = (request.batch or BATCH) if mode in BATCHED else 1
-    return {"filler": request.filler, "timing": mode, "batch": batch, "nccl": request.nccl}
+    return {"filler": request.filler, "timing": mode, "batch": batch}
 
 
 def _warmup(request: Request, usual: int) -> int:

@@ -20,7 +20,7 @@ from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.running.run import RunOutcome, new_run, unjoined
+from omb_py.orchestrate.running.run import RunOutcome, new_run, settings_of, unjoined
 
 ADDRESS_FD = "OMB_PY_ADDRESS_FD"
 
@@ -139,7 +139,8 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
         except OmbError as error:  # the other ranks wait in the library: they hear of it below
             problem = error
     try:
-        session = find(launch.backend).connect({**asdict(launch.needs), "ranks": launch.ranks})
+        settings = settings_of(launch.requests[0], launch.backend)
+        session = find(launch.backend).connect({**asdict(launch.needs), "ranks": launch.ranks, "settings": settings})
         if joined.size not in (None, session.size):
             raise unjoined(joined, session.size)
     except OmbError:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from omb_py.backends.registry import capabilities
 from omb_py.options.request import HOROVOD, NCCL_TESTS, Request
 
 if TYPE_CHECKING:
     from omb_py.results.formats.osu_windows import Windows
 
 Row = Mapping[str, Any]
-OMB_BACKENDS = ("mpi", "nccl", "mock")
-"""Backends whose text is OMB's to the character; of the others it says what they are."""
 
 
 class Printer(Protocol):
@@ -69,7 +68,7 @@ class Osu:
             self._print(self._windows.row(row))
             return
         text = text_of(row, request.full, row["validated"] is not None, request.percentiles)
-        if row["backend"] not in OMB_BACKENDS:
+        if not capabilities(row["backend"]).omb_text:
             varies = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **varies}
         if varies:
             line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"

@@ -19,6 +19,7 @@ CHECKING = 3
 
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark, Cell
+    from omb_py.engine.session import Session
 
     Sweep = list[tuple[int, Cell]]
 
@@ -35,7 +36,7 @@ class Position:
 
     def __init__(self) -> None:
         self.phase, self.cell, self.label = "start", -1, ""
-        self.session: Any = None
+        self.session: Session | None = None
 
     def __call__(self) -> dict[str, Any]:
         """The fields of a heartbeat."""
@@ -58,7 +59,7 @@ def encode(values: Any) -> dict[str, str]:
     return {"f8": base64.b64encode(values.astype("<f8").tobytes()).decode()}
 
 
-def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
+def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
     """Measure the cells of a launch in order; the process with rank 0 streams each one when it is done."""
     from omb_py.engine.measuring.host_memory import settle_heap
     from omb_py.engine.measuring.measure import measure, messages, worlds_of
@@ -73,8 +74,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     root = 0 in session.local
     for name in dict.fromkeys(cell.benchmark for cell in cells):
         check_needs(find(name), session)
-    if hasattr(session, "check_cells"):  # what the library lacks is said before anything is allocated
-        session.check_cells(cells, {cell.benchmark: arranged(find(cell.benchmark)) for cell in cells})
+    session.check_cells(cells, {cell.benchmark: arranged(find(cell.benchmark)) for cell in cells})
     if any(find(cell.benchmark).family == "guideline" for cell in cells):
         settle_heap()  # else the verdict on a cell depends on which others are measured
     reserve(session, cells, worlds_of(session))
@@ -86,12 +86,12 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
         channel.send("launch", facts={**facts, "skew_us": skew})
         if facts["devices"]:
             channel.send("note", text=device_map(facts["devices"]))
-        if note := getattr(session, "device_note", ""):
-            channel.send("note", text=note)
+        if session.device_note:
+            channel.send("note", text=session.device_note)
     over = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
     number = int(bool(over))
     sweeps = [list(g) for _, g in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))]
-    if len(sweeps) > 1 and hasattr(session, "lacks"):
+    if len(sweeps) > 1:
         sweeps = _possible(session, sweeps, channel)
     while True:
         for sweep in sweeps:
@@ -124,7 +124,7 @@ def run_cells(session: Any, spec: Mapping[str, Any], channel: Channel, position:
     _late_facts(session, facts, skew, channel)
 
 
-def _with_faults(session: Any, text: str | None) -> Callable[[Benchmark], Benchmark]:
+def _with_faults(session: Session, text: str | None) -> Callable[[Benchmark], Benchmark]:
     """What a benchmark becomes with the faults that a test asked for; slowdowns go into what the session loads."""
     if not text:
         return lambda benchmark: benchmark
@@ -133,7 +133,7 @@ def _with_faults(session: Any, text: str | None) -> Callable[[Benchmark], Benchm
     return inject(session, text)
 
 
-def _possible(session: Any, sweeps: list[Sweep], channel: Channel) -> list[Sweep]:
+def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[Sweep]:
     """Of several sweeps those that the library can do; of each other one the parent is told why not."""
     from omb_py.engine.measuring.measure import worlds_of
     from omb_py.suites.registry import find
@@ -141,7 +141,7 @@ def _possible(session: Any, sweeps: list[Sweep], channel: Channel) -> list[Sweep
     def lacking(sweep: Sweep) -> str:
         cells = {(cell.benchmark, cell.dtype, cell.workload): cell for _, cell in sweep}.values()
         programs = (find(c.benchmark).program(world, c) for c in cells for world in worlds_of(session).values())
-        return next(filter(None, map(session.lacks, programs)), "")
+        return session.lacks(programs)
 
     told = session.gather([lacking(sweep) for sweep in sweeps])
     reasons = session.share([next(filter(None, each), "") for each in zip(*told, strict=True)] if told else None)
@@ -153,14 +153,19 @@ def _possible(session: Any, sweeps: list[Sweep], channel: Channel) -> list[Sweep
 
 def arranged(benchmark: Benchmark) -> Benchmark:
     """The benchmark whose program is changed as its cells say: other memory each time, another synchronisation."""
-    from omb_py.engine.measuring.async_timing import with_timing
+    from omb_py.backends.registry import capabilities
+    from omb_py.engine.measuring.async_timing import Multiplicity, with_timing
     from omb_py.engine.measuring.cache_rotation import with_cache
     from omb_py.engine.measuring.process_sync import with_sync
 
-    return with_timing(with_sync(with_cache(benchmark)))
+    def multiplicity(cell: Cell) -> Multiplicity:
+        option = capabilities(cell.backend).option
+        return option.multiplicity(cell.settings) if option else Multiplicity()
+
+    return with_timing(with_sync(with_cache(benchmark)), multiplicity)
 
 
-def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
+def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> None:
     """Check on all ranks that the largest cell fits, then allocate. Raises UsageError on every rank alike."""
     import numpy as np
 
@@ -185,8 +190,8 @@ def reserve(session: Any, cells: list[Any], worlds: Mapping[int, Any]) -> None:
         needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
     fits = available_bytes() // neighbours
-    if hasattr(session, "memory_left"):
-        fits = min(fits, session.memory_left())
+    on_device = session.memory_left()
+    fits = fits if on_device is None else min(fits, on_device)
     short = float(needed > fits) if len(session.local) == 1 else float(needed * len(session.local) > available_bytes())
     if session.total(np.array([short]))[0]:
         report = session.share(_shortest(session.gather((fits, needed, rank, session.hosts[rank]))))
@@ -205,7 +210,7 @@ def _shortest(parts: list[tuple[int, int, int, str]]) -> str:
     )
 
 
-def launch_facts(session: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
     """What was provided, and facts of each rank and node; complete where rank 0 is."""
     from omb_py.engine.rank.system_info import node_facts, rank_facts, software
     from omb_py.results.store.redact import allowed_environment, redact_text
@@ -222,11 +227,11 @@ def launch_facts(session: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
         "hosts": hosts,
         "library": session.library,
         "library_version": session.library_version,
-        "library_string": getattr(session, "library_string", ""),
+        "library_string": session.library_string,
         "binding_version": session.binding_version,
         "thread_level": session.thread_level,
-        "device_name": getattr(session, "device_name", ""),
-        "devices": getattr(session, "places", []),
+        "device_name": session.device_name,
+        "devices": list(session.places),
         "rank_facts": [fact for part, _ in gathered for fact in part],
         "node_facts": [fact for _, part in gathered for fact in part],
         "software": software({"library": f"{session.library} {session.library_version}"}),
@@ -244,7 +249,7 @@ def device_map(places: list[Mapping[str, Any]]) -> str:
     return f"rank → device: {', '.join(parts)} ({', '.join(names)})"
 
 
-def _late_facts(session: Any, facts: dict[str, Any], skew: float | None, channel: Channel) -> None:
+def _late_facts(session: Session, facts: dict[str, Any], skew: float | None, channel: Channel) -> None:
     """The list of loaded libraries, read after the last measurement because it takes a while."""
     from omb_py.engine.rank.system_info import loaded_libraries
 
@@ -262,7 +267,7 @@ def serve(link: Any) -> int:
     return _measured(link, spec, position, lambda: find(spec["backend"]).connect({**spec, "meet": link.meet}))
 
 
-def measure_on(link: Any, session: Any) -> int:
+def measure_on(link: Any, session: Session) -> int:
     """The same for a process that a foreign launcher started and that has joined its world already."""
     spec = link.hello()
     position = Position()
@@ -270,7 +275,7 @@ def measure_on(link: Any, session: Any) -> int:
     return _measured(link, spec, position, lambda: session)
 
 
-def _measured(link: Any, spec: Mapping[str, Any], position: Position, connect: Callable[[], Any]) -> int:
+def _measured(link: Any, spec: Mapping[str, Any], position: Position, connect: Callable[[], Session]) -> int:
     try:
         session = connect()
         position.session = session

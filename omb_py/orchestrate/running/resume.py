@@ -22,6 +22,8 @@ ACCEPTED = "accept_phase"
 """Tag of the rows of ``omb-py accept``, which has its own way to go on."""
 NEWEST = "last"
 """Instead of a run's id: the newest run of the same suite, or a new one where there is none."""
+_SETTINGS_KEY = "nccl"
+"""What a cell's settings are called in the keys of stored runs: only NCCL had some when the first ones were made."""
 _COLUMNS = ("run_id", "launch_index", "started_at", "validated", "tags")
 
 
@@ -60,6 +62,7 @@ def suite_tags(part: Part) -> dict[str, str]:
 def cell_key(launch: LaunchPlan, cell: Cell) -> str:
     """What a cell is called within its run: equal for the same cell of the same turn, in whichever launch."""
     facts = {**asdict(cell), "sweep": None}
+    facts[_SETTINGS_KEY] = facts.pop("settings")
     return digest([facts, asdict(launch.needs), launch.ranks, launch.turn])[:12]
 
 

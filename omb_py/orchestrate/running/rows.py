@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.backends.registry import capabilities
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
-from omb_py.engine.program.nccl_settings import KEYS
 from omb_py.options.table import parameters
 from omb_py.options.traffic import largest
 from omb_py.orchestrate.running.soak import PASS
@@ -143,8 +143,8 @@ def _timing(cell: Mapping[str, Any]) -> str:
     return str(cell["timing"])
 
 
-_APART = ("ranks_per_device", "staging", "placement", "filler", "side", *(f"nccl_{key}" for key in KEYS))
-"""Marks of a row that make it another measurement."""
+_APART = ("ranks_per_device", "staging", "placement", "filler", "side")
+"""Marks of a row that make it another measurement, beside those of its backend's own option."""
 _VERSIONS = ("library", "binding_version", "library_version")
 """Of a binding or training that brings its own library: marks that replace the launch's."""
 
@@ -163,7 +163,9 @@ def _version(row: Mapping[str, Any], program_hash: str) -> str:
     """Of the program, and of the kind of objects, which the program does not hold."""
     parameters = row["parameters"]
     kind = (parameters["object"], parameters["out_of_band"]) if row["buffer"] == OBJECT else ()
-    apart = (f"{mark} {parameters[mark]}" for mark in _APART if parameters.get(mark, "1") != "1")
+    option = capabilities(row["backend"]).option
+    marks = (*_APART, *option.marks) if option else _APART
+    apart = (f"{mark} {parameters[mark]}" for mark in marks if parameters.get(mark, "1") != "1")
     return ":".join((program_hash, *kind, *apart))
 
 

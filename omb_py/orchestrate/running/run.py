@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from omb_py.backends.registry import capabilities, capabilities_of, in_process
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun, OmbError
@@ -19,15 +20,13 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.launching.allocation import allocation, ranks_for
 from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, offers_of
+from omb_py.orchestrate.planning.validation import HOST_MEMORY
 from omb_py.orchestrate.running.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.running.printers import printer_of
 from omb_py.results.store.write import check_writable
 
 ATTEMPTS = 3
 """Launches of which none began (:class:`omb_py.errors.NotBegun`) before the failure is the user's."""
-SIMULATED = ("mock",)
-"""Backends that run all ranks in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def execute_run(request: Request) -> RunOutcome:
     """Check and run a request. Raises OmbError, but in a foreign launcher only on rank 0."""
     joined = joined_environment(os.environ)
     try:
-        checked = narrowed(request, offers_of(request.backends))
+        checked = narrowed(request, capabilities_of(request.backends))
     except OmbError as error:
         if joined is None or joined.rank == 0 or not _joins(request):
             raise
@@ -60,7 +59,7 @@ def execute_run(request: Request) -> RunOutcome:
 
 def _joins(request: Request) -> bool:
     """Whether a launcher around us has started the ranks of this request."""
-    return request.launcher in ("auto", "none") and not set(request.backends) <= set(SIMULATED)
+    return request.launcher in ("auto", "none") and not in_process(request.backends)
 
 
 def run_checked(checked: CheckedRequest) -> RunOutcome:
@@ -71,13 +70,13 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
 
         return run_joined([checked], joined, checked.skips)
     checked = reachable(checked)
-    if checked.request.ranks is None and not set(checked.request.backends) <= set(SIMULATED):
+    if checked.request.ranks is None and not in_process(checked.request.backends):
         checked = checked.changed(ranks=ranks_for(checked.benchmark, allocation(os.environ)))
     request, skips = checked.request, checked.skips
     plans = plan_all([checked])
     notes = (
         *(f"skipped: {skip.what}: {skip.reason}" for skip in skips),
-        *in_place_alone(request, offers_of(request.backends)),
+        *in_place_alone(request, capabilities_of(request.backends)),
     )
     run = new_run(request, plans)
     refused: dict[tuple[str, str], EnvironmentProblem] = {}
@@ -152,7 +151,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "placement": launch.needs.placement,
         "launch_index": launch.index,
         "seed": run.seed,
-        "mock": request.mock,
+        "settings": settings_of(request, launch.backend),
         "inject": request.inject,
         "validation_log": str(request.validation_log) if request.validation_log else None,
         "debug": request.debug,
@@ -162,10 +161,16 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
     }
 
 
+def settings_of(request: Request, backend: str) -> str:
+    """The text of a backend's own option, where it holds for the whole run; else its cells have it."""
+    option = capabilities(backend).option
+    return request.settings.get(backend, "") if option and option.run_wide else ""
+
+
 def start(run: Run, launch: LaunchPlan) -> None:
     """Make a launch and keep what it measures. Raises OmbError; the cells that were finished are stored."""
-    if launch.backend in SIMULATED:
-        _simulate(run, launch)
+    if in_process([launch.backend]):
+        _run_here(run, launch)
     else:
         _start(run, launch)
 
@@ -174,7 +179,7 @@ def _start(run: Run, launch: LaunchPlan) -> None:
     """Start the ranks of a launch with a launcher and supervise them."""
     from omb_py.orchestrate.launching.launchers import command_for, context_of
 
-    request, offer = run.request, offers_of([launch.backend])[launch.backend]
+    request, offer = run.request, capabilities(launch.backend)
     command = command_for(
         request.launcher,
         [run.where.python, "-m", "omb_py.orchestrate.running.rank_process"],
@@ -251,8 +256,8 @@ def supervise(
         run.note(line)
 
 
-def _simulate(run: Run, launch: LaunchPlan) -> None:
-    """Run a launch of the simulated backend in this process."""
+def _run_here(run: Run, launch: LaunchPlan) -> None:
+    """Run a launch whose ranks all live in this process."""
     from omb_py.backends.registry import find as find_backend
     from omb_py.engine.rank.link import LocalLink
     from omb_py.orchestrate.running.rank_process import Position, run_cells

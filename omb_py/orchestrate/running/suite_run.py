@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from omb_py.backends.registry import in_process
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.rank.launcher_variables import TASKS, joined_environment
 from omb_py.errors import (
@@ -26,7 +27,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import Progress, progress, remaining
-from omb_py.orchestrate.running.run import SIMULATED, finish, new_run, start, words
+from omb_py.orchestrate.running.run import finish, new_run, start, words
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 
 
@@ -87,7 +88,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
 
 
 def _joins(requests: Sequence[Request]) -> bool:
-    simulated = all(set(request.backends) <= set(SIMULATED) for request in requests)
+    simulated = all(in_process(request.backends) for request in requests)
     return requests[0].launcher in ("auto", "none") and not simulated
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, Part, Request
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import CheckedRequest, check, check_fits, check_ranks
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.planning.validation import offers_of
 from omb_py.orchestrate.suites.option_values import Chosen, Key, Values, Vocabulary, choose
 from omb_py.orchestrate.suites.suite_file import Entry, Named, Suite, read_suite
 from omb_py.orchestrate.suites.toml_values import Setting, nearest_key
@@ -130,7 +130,7 @@ class _Expansion:
         for combination in product(*self._alternatives(entry, keys)):
             try:
                 request = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
-                checked = narrowed(replace(request, ranks=None), offers_of(request.backends))
+                checked = narrowed(replace(request, ranks=None), capabilities_of(request.backends))
                 self.out.skips += (Skip(f"{benchmark.name} ({skip.what})", skip.reason) for skip in checked.skips)
             except UsageError as error:
                 raise self._blame(error, combination, entry, benchmark) from None
@@ -188,7 +188,7 @@ class _Expansion:
         for chosen in reversed(combination):
             try:
                 alone = self.words.request(benchmark, {chosen.key: chosen.value})
-                check(alone, offers_of(alone.backends))
+                check(alone, capabilities_of(alone.backends))
             except UsageError as same:
                 return chosen.at.error(str(same)) if chosen.at else same
             except EnvironmentProblem:

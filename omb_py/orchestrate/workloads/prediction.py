@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.orchestrate.running.printers import Printer, Row
 from omb_py.orchestrate.workloads.step_times import predict_step
 from omb_py.results.analysis import series, step_prediction
@@ -115,8 +115,8 @@ def advice(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
 def command(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
     """The sweep that a prediction lacks, as a line to type."""
     words = ["omb-py", missing.benchmark, "-n", str(missing.ranks), "--backend", str(side["backend"])]
-    offer = OFFERS.get(str(side["backend"]))
-    if offer is None or side["binding"] != offer.bindings[0]:
+    offer = capabilities_of().get(str(side["backend"]))
+    if offer is None or side["binding"] != next(iter(offer.bindings)):
         words += ["--binding", str(side["binding"])]
     if side["device"] != "cpu":
         words += ["--device", str(side["device"])]

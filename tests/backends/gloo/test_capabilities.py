@@ -9,12 +9,11 @@ import pytest
 
 from omb_py.backends.gloo import capabilities
 from omb_py.backends.gloo.errors import first_line, is_lost_peer, peers_speak_first
-from omb_py.backends.registry import find
+from omb_py.backends.registry import capabilities_of, find
 from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
-from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.suites.registry import BENCHMARKS
 
 HAS = {
@@ -93,7 +92,7 @@ def cell(name: str, **more: object) -> Cell:
     ],
 )
 def test_options_that_it_refuses(name: str, more: dict[str, object], why: str) -> None:
-    assert why in capabilities.refuses(BENCHMARKS[name], cell(name, **more))
+    assert why in capabilities.CAPABILITIES.why_refused(BENCHMARKS[name], cell(name, **more))
     assert capabilities.refuses(BENCHMARKS[name], cell(name)) == ""
 
 
@@ -106,13 +105,13 @@ def test_allreduce_and_reduce_are_in_place() -> None:
 
 def test_a_missing_torch_is_said_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities, "find_spec", lambda name: None)
-    probe = find("gloo").probe()
+    probe = find("gloo").capabilities.here()
     assert not probe.available and "PyTorch, which is not installed" in probe.reason
     assert probe.fix.startswith("pip install 'omb-py[gloo]'")
     with pytest.raises(
         EnvironmentProblem, match=r"^backend gloo: Gloo comes with PyTorch.*: pip install 'omb-py\[gloo\]"
     ):
-        plan(Request("allreduce", backends=("gloo",)), 2, OFFERS)
+        plan(Request("allreduce", backends=("gloo",)), 2, capabilities_of())
 
 
 def test_errors_of_a_lost_peer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def test_bad_text_says_the_rule(text: str, words: str) -> None:
 )
 def test_what_does_not_fit_the_ranks(ranks: int, text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        MockSession({"ranks": ranks, "mock": text})
+        MockSession({"ranks": ranks, "settings": text})
 
 
 def test_a_fault_strikes_where_it_is_told() -> None:

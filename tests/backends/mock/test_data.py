@@ -25,7 +25,7 @@ PATHS = pytest.mark.parametrize("path", ["auto", "event"])
 def collective(step: Step, sent: int, received: int, path: str, text: str = "", **cell: Any) -> MockRunner:
     """A runner of one collective on RANKS ranks."""
     program = Program((Buffer("send", sent), Buffer("recv", received)), (Stage(body(step)),))
-    session = MockSession({"ranks": RANKS, "mock": f"path={path},{text}"})
+    session = MockSession({"ranks": RANKS, "settings": f"path={path},{text}"})
     runner = session.load(Cell("hand", "mock", "native", 8, **cell), dict.fromkeys(range(RANKS), program))
     runner.enter(0, {})
     assert runner.in_step == (path == "auto")
@@ -168,7 +168,7 @@ def test_the_root_of_a_broadcast_receives_nothing_to_spoil(path: str) -> None:
 def test_a_wrong_byte_in_a_window_hits_one_message() -> None:
     found = find("bw")
     cell = Cell("bw", "mock", "native", 4, window=3, distinct=True)
-    session = MockSession({"ranks": 2, "mock": "flip=1"})
+    session = MockSession({"ranks": 2, "settings": "flip=1"})
     runner = session.load(cell, {r: found.program(World(r, 2), cell) for r in range(2)})
     runner.memory(0, "send")[:] = range(12)
     runner.run(0, 0, 1)

@@ -114,7 +114,7 @@ def worlds(draw: st.DrawFn) -> tuple[int, Program, str]:
 
 def play(ranks: int, program: Program, text: str) -> tuple[Any, ...]:
     """Everything there is to see of two runs."""
-    session = MockSession({"ranks": ranks, "mock": text, "seed": 5, "launch_index": 2})
+    session = MockSession({"ranks": ranks, "settings": text, "seed": 5, "launch_index": 2})
     runner = session.load(Cell("hand", "mock", "native", N), dict.fromkeys(range(ranks), program))
     assert runner.in_step == ("path=event" not in text)
     runner.enter(0, {})
@@ -165,7 +165,7 @@ def test_simulation_is_fast(name: str, ranks: int, iterations: int, text: str) -
     took = []
     for _ in range(2):  # the first may load code
         started = time.process_time()
-        runner = MockSession({"ranks": ranks, "mock": text}).load(cell, all_)
+        runner = MockSession({"ranks": ranks, "settings": text}).load(cell, all_)
         runner.enter(0, {})
         out = runner.run(0, 0, iterations)
         took.append(time.process_time() - started)

@@ -18,7 +18,7 @@ from omb_py.suites import find
 
 
 def connect(ranks: int = 4, text: str = "", **spec: Any) -> Any:
-    return BACKEND.connect({"ranks": ranks, "launch_index": 0, "seed": 1, "mock": text, **spec})
+    return BACKEND.connect({"ranks": ranks, "launch_index": 0, "seed": 1, "settings": text, **spec})
 
 
 def measured(name: str, ranks: int, size: int, text: str, iterations: int = 6, **cell: Any) -> Measured:
@@ -31,8 +31,8 @@ def measured(name: str, ranks: int, size: int, text: str, iterations: int = 6, *
 
 
 def test_probe_says_that_it_is_always_there() -> None:
-    probe = BACKEND.probe()
-    assert BACKEND.name == probe.backend == "mock"
+    probe = BACKEND.capabilities.here()
+    assert BACKEND.name == probe.name == "mock"
     assert probe.available and not probe.reason
     assert dict(probe.bindings) == {"native": ""} and dict(probe.devices) == {"cpu": ""}
     assert probe.buffers == ("numpy", "bytearray", "array")
@@ -53,7 +53,7 @@ def test_what_a_session_says() -> None:
 
 
 def test_most_of_the_spec_may_be_left_out() -> None:
-    session = BACKEND.connect({"ranks": 3, "mock": None})
+    session = BACKEND.connect({"ranks": 3, "settings": None})
     assert (session.hosts, session.thread_level) == (("node0",) * 3, "multiple")
 
 

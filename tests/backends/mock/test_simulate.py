@@ -41,7 +41,7 @@ A8, R0, R1 = Region("a", 0, 8), Request(0), Request(1)
 
 def load(programs: Mapping[int, Program], text: str = MACHINE, seed: int = 1, size: int = 8) -> MockRunner:
     """A runner of hand-written programs, entered."""
-    session = MockSession({"ranks": len(programs), "mock": text, "seed": seed})
+    session = MockSession({"ranks": len(programs), "settings": text, "seed": seed})
     runner = session.load(Cell("hand", "mock", "native", size), programs)
     runner.enter(0, {})
     return runner
@@ -56,7 +56,7 @@ def benchmark(name: str, ranks: int, size: int, text: str = MACHINE, **cell: Any
     """A runner of one of the suite's benchmarks, entered."""
     found = find(name)
     what = Cell(name, "mock", "native", size, dtype=found.dtype, **cell)
-    session = MockSession({"ranks": ranks, "mock": text, "seed": 1})
+    session = MockSession({"ranks": ranks, "settings": text, "seed": 1})
     runner = session.load(what, {r: found.program(World(r, ranks), what) for r in range(ranks)})
     runner.enter(0, {})
     return runner
@@ -495,7 +495,7 @@ def test_other_seeds_give_other_times() -> None:
     cell = Cell("latency", "mock", "native", 8)
     times = set()
     for seed, launch in ((1, 0), (1, 1), (2, 0)):
-        session = MockSession({"ranks": 2, "mock": "noise=0.1", "seed": seed, "launch_index": launch})
+        session = MockSession({"ranks": 2, "settings": "noise=0.1", "seed": seed, "launch_index": launch})
         runner = session.load(cell, {r: found.program(World(r, 2), cell) for r in range(2)})
         times.add(tuple(runner.run(0, 0, 5)[0][:, 0].tolist()))
     assert len(times) == 3

@@ -36,7 +36,7 @@ def ranks(request: pytest.FixtureRequest) -> int:
 
 
 def test_the_backend_is_there() -> None:
-    probe = find("mpi").probe()
+    probe = find("mpi").capabilities.here()
     assert probe.available, probe.reason
     assert dict(probe.bindings) == {"native": "", "mpi4py": ""}
 

@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 
+from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.nccl import capabilities
 from omb_py.backends.nccl.by_cupy import METHODS as CUPY_METHODS
 from omb_py.backends.nccl.by_nccl4py import METHODS as NCCL4PY_METHODS
 from omb_py.backends.nccl.calls import CALLS
 from omb_py.backends.nccl.capabilities import BINDINGS, lacks_type, missing
+from omb_py.backends.nccl.options import Settings
+from omb_py.backends.registry import capabilities_of
 from omb_py.engine.measuring.async_timing import MODES
-from omb_py.engine.program.nccl_settings import Settings
 from omb_py.engine.program.steps import COMMUNICATORS
-from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.info import doctor
 from omb_py.orchestrate.info.catalogue import places
 from omb_py.orchestrate.planning.plan import plan
-from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.suites.registry import BENCHMARKS
 from tests.backends.nccl.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails, load_standin
 from tests.support.machines.mpi import ROOT
@@ -127,12 +127,12 @@ def test_a_binding_takes_the_settings_that_its_package_knows() -> None:
     """What reached the library is in its log: channels of nccl4py's own configuration, the others by variables."""
     by_variable = "algorithm=tree,protocol=ll128,log=tuning"
     cells: list[Cell] = [
-        {"binding": "cupy", "nccl": by_variable},
-        {"binding": "cupy", "nccl": "aggregate=3,log=tuning"},
-        {"binding": "nccl4py", "nccl": f"{by_variable},max_ctas=5,cta_policy=zero"},
-        {"binding": "nccl4py", "nccl": "max_ctas=3,log=tuning"},
-        {"binding": "nccl4py", "nccl": "aggregate=2,log=tuning"},
-        {"binding": "cupy", "nccl": "max_ctas=3"},
+        {"binding": "cupy", "settings": by_variable},
+        {"binding": "cupy", "settings": "aggregate=3,log=tuning"},
+        {"binding": "nccl4py", "settings": f"{by_variable},max_ctas=5,cta_policy=zero"},
+        {"binding": "nccl4py", "settings": "max_ctas=3,log=tuning"},
+        {"binding": "nccl4py", "settings": "aggregate=2,log=tuning"},
+        {"binding": "cupy", "settings": "max_ctas=3"},
         {"binding": "cupy", "benchmark": "comm_split", "size": 0, "timing": "isolated"},
     ]
     cells = [{"benchmark": "allreduce", "size": 4096, **cell} for cell in cells]
@@ -188,7 +188,11 @@ def test_torchs_version_of_nccl_is_that_of_the_library_it_calls(monkeypatch: pyt
 )
 def test_a_setting_that_a_binding_lacks_is_refused_with_those_that_have_it(binding: str, text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        plan(Request("allreduce", ("nccl",), (binding,), device="sim", nccl=text), 2, {**OFFERS, "nccl": _here()})
+        plan(
+            Request("allreduce", ("nccl",), (binding,), device="sim", settings={"nccl": text}),
+            2,
+            {**capabilities_of(), "nccl": _here()},
+        )
 
 
 def test_what_is_missing_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +201,7 @@ def test_what_is_missing_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch
     for binding, package in (("cupy", "cupy-cuda13x"), ("nccl4py", "nccl4py[cu13]"), ("torch", "torch==")):
         assert f"binding {binding} needs" in missing(binding, "cuda") and package in missing(binding, "cuda")
         with pytest.raises(EnvironmentProblem, match=f"binding {binding} needs .* not installed: pip install"):
-            plan(Request("allreduce", ("nccl",), (binding,), device="sim"), 2, OFFERS)
+            plan(Request("allreduce", ("nccl",), (binding,), device="sim"), 2, capabilities_of())
 
 
 def test_a_pytorch_without_gpus_is_refused_on_gpus_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,12 +216,12 @@ def test_types_that_a_binding_lacks_are_refused() -> None:
     assert lacks_type("torch", "uint32") and lacks_type("cupy", "float8e4m3") and lacks_type("nccl4py", "bfloat16")
     assert not any(lacks_type("native", dtype) for dtype in ("uint32", "float8e5m2", "bfloat16"))
     with pytest.raises(EnvironmentProblem, match="binding cupy has no type float8e4m3: --binding native"):
-        offers = {**OFFERS, "nccl": _here()}
+        offers = {**capabilities_of(), "nccl": _here()}
         plan(Request("allgather", ("nccl",), ("cupy",), device="sim", dtypes=("float8e4m3",)), 2, offers)
 
 
 def test_torch_reduces_in_place_alone_and_so_has_no_rows_of_nccl_tests() -> None:
-    offers = {**OFFERS, "nccl": _here()}
+    offers = {**capabilities_of(), "nccl": _here()}
     request = Request("allreduce", ("nccl",), ("native", "torch"), device="sim", sizes="8:8")
     cells = [cell for launch in plan(request, 2, offers) for cell in launch.cells]
     assert [(cell.binding, cell.in_place) for cell in cells] == [("native", False), ("torch", True)]
@@ -229,7 +233,7 @@ def _here() -> Any:
     """The offer of a machine with all packages."""
     from dataclasses import replace
 
-    return replace(OFFERS["nccl"], unbound=lambda binding, device: "")
+    return replace(capabilities_of()["nccl"], unbound=lambda binding, device: "")
 
 
 def test_the_stand_ins_are_on_no_path_but_that_of_their_ranks() -> None:
@@ -239,7 +243,9 @@ def test_the_stand_ins_are_on_no_path_but_that_of_their_ranks() -> None:
 
 def test_list_and_doctor_say_which_package_is_missing() -> None:
     needs = "binding cupy needs CuPy, which is not installed: pip install cupy"
-    found = Probe("nccl", False, "no library", "install it", bindings={"native": "no library", "cupy": needs})
+    found = Capabilities(
+        "nccl", reason="no library", fix="install it", bindings={"native": "no library", "cupy": needs}
+    )
     by_binding = {place.binding: place for place in places([found]) if place.device == "cuda"}
     assert (by_binding["cupy"].reason, by_binding["native"].reason) == (needs, "no library")
     assert [finding.text for finding in doctor.backend(found)] == ["no library", needs]

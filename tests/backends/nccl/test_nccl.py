@@ -14,16 +14,17 @@ from typing import Any, cast
 import pytest
 
 from omb_py.backends.nccl.calls import CALLS, OPS, TYPES, Resolver, handles
+from omb_py.backends.nccl.capabilities import CAPABILITIES
 from omb_py.backends.nccl.config import UNDEFINED, communicator_config
-from omb_py.backends.nccl.library import NAMES, VARIABLE, candidates, load, probe, version_of
+from omb_py.backends.nccl.library import NAMES, VARIABLE, candidates, load, version_of
 from omb_py.backends.nccl.lower import NEWER, lowered
+from omb_py.backends.nccl.options import Settings
 from omb_py.backends.nccl.session import NcclSession, shared_gpu
 from omb_py.engine.measuring.async_timing import MODES
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import FP8
 from omb_py.engine.program.language import Step, walk
-from omb_py.engine.program.nccl_settings import Settings
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS, find
@@ -299,7 +300,7 @@ def test_a_gpu_is_shared_by_the_switch_or_by_names_of_machines() -> None:
 
 def test_ctas_on_a_shared_gpu_are_the_communicators_own_where_it_takes_a_configuration() -> None:
     """NCCL puts NCCL_MAX_CTAS above what a communicator is given, so it may not stand beside that."""
-    one, cupy = {"binding": "native", "nccl": "max_ctas=1"}, {"binding": "cupy", "nccl": ""}
+    one, cupy = {"binding": "native", "settings": "max_ctas=1"}, {"binding": "cupy", "settings": ""}
     new = (2, 30, 3)
     assert "NCCL_MAX_CTAS" not in shared_gpu(new, 0, [one, {"binding": "nccl4py"}, {"binding": "torch"}])
     assert shared_gpu(new, 0, [cupy, {"binding": "native"}])["NCCL_MAX_CTAS"] == "2"
@@ -326,7 +327,7 @@ def test_the_library_is_looked_for_where_the_variable_says(tmp_path: Path) -> No
 
 
 def test_the_probe_says_what_is_missing() -> None:
-    found = probe()
+    found = CAPABILITIES.here()
     if not found.available:
         assert found.reason and found.fix
     assert set(found.devices) == {"cpu", "cuda", "rocm"}

@@ -13,9 +13,9 @@ from omb_py.backends.nccl.communicators import check, per_call
 from omb_py.backends.nccl.config import UNDEFINED, Config217, Config227, communicator_config, selection
 from omb_py.backends.nccl.library import VARIABLE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import chosen, variables
+from omb_py.backends.nccl.options import Settings, settings_of
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Region, Step
-from omb_py.engine.program.nccl_settings import Settings, settings_of
 from omb_py.errors import EnvironmentProblem
 from tests.backends.nccl.test_nccl import Cell
 from tests.support.machines.standin import COMPILER, library, report
@@ -32,18 +32,18 @@ ALGORITHMS = (
 )
 """Benchmark, ``algorithm=``, and what the stand-in takes of the admitted ones."""
 CELLS: tuple[Cell, ...] = (
-    {"benchmark": "allreduce", "size": 4096, "nccl": "log=tuning"},
-    {"benchmark": "allreduce", "size": 4096, "nccl": "registration=register"},
-    {"benchmark": "gather", "size": 4096, "nccl": "registration=window"},
-    {"benchmark": "alltoallv", "size": 4096, "nccl": "registration=window"},
-    {"benchmark": "allgather", "size": 70_016, "nccl": "registration=window,cta_policy=zero,min_ctas=2,max_ctas=7"},
-    {"benchmark": "allreduce", "size": 4096, "nccl": "algorithm=tree+ring,protocol=ll128"},
-    {"benchmark": "bcast", "size": 4096, "nccl": "max_ctas=3"},
-    {"benchmark": "allreduce", "size": 4096, "nccl": "communicators=3,registration=window"},
-    {"benchmark": "allgather", "size": 4096, "nccl": "communicators=2", "in_place": True},
-    {"benchmark": "allreduce", "size": 4096, "nccl": "aggregate=3"},
-    {"benchmark": "sendrecv", "size": 4096, "nccl": "aggregate=3", "timing": "pipelined", "batch": 4},
-    {"benchmark": "reduce", "size": 4096, "nccl": "aggregate=2", "timing": "graph", "batch": 2},
+    {"benchmark": "allreduce", "size": 4096, "settings": "log=tuning"},
+    {"benchmark": "allreduce", "size": 4096, "settings": "registration=register"},
+    {"benchmark": "gather", "size": 4096, "settings": "registration=window"},
+    {"benchmark": "alltoallv", "size": 4096, "settings": "registration=window"},
+    {"benchmark": "allgather", "size": 70_016, "settings": "registration=window,cta_policy=zero,min_ctas=2,max_ctas=7"},
+    {"benchmark": "allreduce", "size": 4096, "settings": "algorithm=tree+ring,protocol=ll128"},
+    {"benchmark": "bcast", "size": 4096, "settings": "max_ctas=3"},
+    {"benchmark": "allreduce", "size": 4096, "settings": "communicators=3,registration=window"},
+    {"benchmark": "allgather", "size": 4096, "settings": "communicators=2", "in_place": True},
+    {"benchmark": "allreduce", "size": 4096, "settings": "aggregate=3"},
+    {"benchmark": "sendrecv", "size": 4096, "settings": "aggregate=3", "timing": "pipelined", "batch": 4},
+    {"benchmark": "reduce", "size": 4096, "settings": "aggregate=2", "timing": "graph", "batch": 2},
     {"benchmark": "alltoallv", "size": 4096, "traffic": "0,3;1,0"},
     {"benchmark": "hypercube", "size": 4096},
     *(
@@ -51,9 +51,9 @@ CELLS: tuple[Cell, ...] = (
         for dtype in ("float8e4m3", "float8e5m2")
         for name, op in (("allreduce", "sum"), ("allreduce", "prod"), ("reduce_scatter_block", "max"))
     ),
-    *({"benchmark": name, "size": 4096, "nccl": f"algorithm={text}"} for name, text, _ in ALGORITHMS),
-    {"benchmark": "alltoall", "size": 4096, "nccl": "algorithm=ring"},
-    {"benchmark": "allreduce", "size": 4096, "nccl": "communicators=2,", "timing": "pipelined"},
+    *({"benchmark": name, "size": 4096, "settings": f"algorithm={text}"} for name, text, _ in ALGORITHMS),
+    {"benchmark": "alltoall", "size": 4096, "settings": "algorithm=ring"},
+    {"benchmark": "allreduce", "size": 4096, "settings": "communicators=2,", "timing": "pipelined"},
 )
 
 
@@ -91,7 +91,7 @@ def test_every_byte_is_right_and_the_library_got_what_was_asked_for(version: str
 @needs_compiler
 @pytest.mark.mpi
 def test_a_library_that_cannot_register_ends_the_run() -> None:
-    cell = {"benchmark": "allreduce", "size": 64, "nccl": "registration=window"}
+    cell = {"benchmark": "allreduce", "size": 64, "settings": "registration=window"}
     (done,) = report("tests.support.sessions.nccl_cells", 2, 60, [cell], STANDIN_FAIL="register:0")
     assert "ncclCommWindowRegister failed: NCCL: unhandled system error: stand-in: cannot register" in done["refused"]
 

@@ -58,7 +58,7 @@ def test_every_option(request_of: Parse) -> None:
         quiet=True,
         store=Path("results"),
         tags={"a": "1", "b": "x=y"},
-        mock="alpha=1us",
+        settings={"mock": "alpha=1us"},
         inject="flip",
     )
 

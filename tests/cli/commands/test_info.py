@@ -10,26 +10,18 @@ from pathlib import Path
 import pytest
 
 from omb_py.backends import registry
+from omb_py.backends.capabilities import Backend, Capabilities, usable
 from omb_py.cli import main
-from omb_py.engine.session import Probe
 from omb_py.suites import BENCHMARKS, find
 
 
-class Fake:
-    """A backend that says what it is told to."""
-
-    def __init__(self, probe: Probe) -> None:
-        self.name, self._probe = probe.backend, probe
-
-    def probe(self) -> Probe:
-        return self._probe
+def fake(capabilities: Capabilities) -> Backend:
+    return Backend(capabilities, lambda spec: pytest.fail("nothing is measured here"))
 
 
-REAL = Fake(
-    Probe("mpi", True, library="MPICH", version="5.0", bindings={"native": "", "mpi4py": ""}, devices={"cpu": ""})
-)
-GONE = Fake(Probe("mpi", False, "no MPI library found", "pip install 'omb-py[mpich]'"))
-MOCK = Fake(Probe("mock", True, library="mock", version="1", bindings={"native": ""}, devices={"cpu": ""}))
+REAL = fake(Capabilities("mpi", bindings=usable("native", "mpi4py"), library="MPICH", version="5.0"))
+GONE = fake(Capabilities("mpi", reason="no MPI library found", fix="pip install 'omb-py[mpich]'"))
+MOCK = fake(Capabilities("mock", simulated=True, library="mock", version="1"))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
+from omb_py.backends.registry import own_options
 from omb_py.cli import main
 from omb_py.cli.commands.benchmark import command
 from omb_py.cli.commands.suites import run_command
@@ -42,7 +43,8 @@ def test_every_option_is_a_key(name: str) -> None:
     keys = CommandLine().keys(find(name))
     options = {long_name(p): p for p in command(find(name)).params if isinstance(p, click.Option)}
     assert set(keys) == set(options) - {"debug", "ranks"}
-    assert {n for n, key in keys.items() if key.scope == "run"} == RUN_WIDE
+    of_backends = {name for name, option in own_options().items() if option.run_wide}
+    assert {n for n, key in keys.items() if key.scope == "run"} == RUN_WIDE | of_backends
     assert {n for n, key in keys.items() if key.scope == "line"} == LINE_ONLY - {"debug"}
     for option, key in (("window-size", "window"), ("op", "op"), ("full", "full"), ("type", "type")):
         assert keys[option].fits == takes(find(name), key)

@@ -82,9 +82,9 @@ def test_refused(line: str, said: str, refusal: Refuse) -> None:
 
 
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from omb_py.orchestrate.planning import validation
+    from omb_py.backends.gloo import capabilities
 
-    monkeypatch.setattr(validation.gloo, "missing", lambda: "Gloo comes with PyTorch, which is not installed")
+    monkeypatch.setattr(capabilities, "missing", lambda: "Gloo comes with PyTorch, which is not installed")
     assert main(["train", "mlp"]) == 3
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and "which is not installed: pip install 'omb-py[gloo]'" in err

@@ -17,7 +17,7 @@ from omb_py.engine.measuring.measure import AFTER_CHECKPOINT, Measured, as_messa
 from omb_py.engine.measuring.statistics import checkpoints
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import program_hash
-from omb_py.engine.session import Runner
+from omb_py.engine.session import BaseRunner, Runner
 from omb_py.errors import LaunchFailed
 from omb_py.orchestrate.running.rank_process import encode
 from omb_py.suites.registry import find
@@ -183,7 +183,7 @@ class TestStopping:
 class TestSeveralProcesses:
     """What a process does that holds one rank of two; the other process's part is played by the test."""
 
-    class Half:
+    class Half(BaseRunner):
         """Rank 1 of two, whose neighbour measures what `other` says."""
 
         backend, binding, size, local, hosts = "fake", "native", 2, (1,), ("a", "a")
@@ -195,12 +195,6 @@ class TestSeveralProcesses:
         def load(self, what: Cell, programs: Mapping[int, Any]) -> Any:
             assert list(programs) == [1]
             return self
-
-        def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None: ...
-        def leave(self, stage: int) -> None: ...
-        def close(self) -> None: ...
-        def notes(self) -> Mapping[str, float]:
-            return {}
 
         def barrier(self) -> None: ...
 

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from omb_py.backends import registry
-from omb_py.engine.session import Probe
+from omb_py.backends.capabilities import Backend, Capabilities
 from omb_py.orchestrate.info import catalogue
 from omb_py.orchestrate.info.catalogue import Place, as_json, as_table, places
 from omb_py.orchestrate.planning import validation
 from omb_py.suites import BENCHMARKS
 
-MPI = Probe("mpi", True, bindings={"native": "", "mpi4py": "mpi4py is too old"}, devices={"cpu": ""})
-MOCK = Probe("mock", True, bindings={"native": ""}, devices={"cpu": ""})
+MPI = Capabilities("mpi", bindings={"native": "", "mpi4py": "mpi4py is too old"}, devices={"cpu": ""})
+MOCK = Capabilities("mock")
 BENCHES = list(BENCHMARKS.values())
 
 
@@ -36,16 +36,14 @@ def test_places() -> None:
 
 
 def test_an_unavailable_backend_says_why_everywhere() -> None:
-    where = places([Probe("mpi", False, "no MPI library", "pip install mpich")])
+    where = places([Capabilities("mpi", reason="no MPI library", fix="pip install mpich")])
     mine = [p for p in where if p.backend == "mpi"]
     assert len(mine) == 3
     assert {(p.reason, p.fix) for p in mine} == {("no MPI library", "pip install mpich")}
-    silent = places([Probe("mpi", False)])
-    assert not any(p.available for p in silent if p.backend == "mpi")
 
 
 def test_a_backend_with_device_buffers_is_believed() -> None:
-    able = Probe("ucx", True, bindings={"native": ""}, devices={"cpu": "", "cuda": "", "rocm": "no ROCm here"})
+    able = Capabilities("ucx", devices={"cpu": "", "cuda": "", "rocm": "no ROCm here"})
     where = places([able])
     assert place(where, "ucx", "native", "cuda").available
     assert place(where, "ucx", "native", "rocm").reason == "no ROCm here"
@@ -67,7 +65,7 @@ def test_json_has_every_combination() -> None:
 
 
 def test_what_a_backend_lacks_is_said_for_each_benchmark() -> None:
-    gloo = Probe("gloo", True, bindings={"torch": ""}, devices={"cpu": ""})
+    gloo = Capabilities("gloo", bindings={"torch": ""})
     where = [p for p in places([MPI, gloo]) if p.device == "cpu"]
     found = {(e.benchmark, e.backend, e.binding): e for e in catalogue.catalogue(BENCHES, where)}
     assert found["allreduce", "gloo", "torch"].available and found["put_latency", "mpi", "native"].available
@@ -97,16 +95,13 @@ def test_table() -> None:
     assert rest[-1] == "benchmark odd of an installed package cannot be loaded: ImportError: no"
 
 
-def test_a_probe_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Bad:
-        def probe(self) -> Probe:
-            raise RuntimeError("boom")
+def test_an_inspection_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(declared: Capabilities) -> Capabilities:
+        raise RuntimeError("boom")
 
-    class Good:
-        def probe(self) -> Probe:
-            return MOCK
-
-    monkeypatch.setattr(registry, "backends", lambda: {"bad": Bad(), "mock": Good()})
-    bad, good = catalogue.probes()
+    both = (Capabilities("bad", inspect=broken), MOCK)
+    known = {one.name: Backend(one, lambda spec: pytest.fail()) for one in both}
+    monkeypatch.setattr(registry, "backends", lambda: known)
+    bad, good = catalogue.inspected()
     assert not bad.available and "RuntimeError: boom" in bad.reason
     assert good is MOCK

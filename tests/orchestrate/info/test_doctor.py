@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from omb_py.engine.session import Probe
+from omb_py.backends.capabilities import Capabilities, Check
 from omb_py.orchestrate.info import doctor
 from omb_py.orchestrate.info.catalogue import Place
 from omb_py.orchestrate.info.doctor import Finding
 from omb_py.orchestrate.planning import validation
 
-OPEN_MPI = Probe(
+OPEN_MPI = Capabilities(
     "mpi",
-    True,
     library="Open MPI",
     version="5.0",
     bindings={"native": "", "mpi4py": "too old"},
     facts={"mpiexec": "/x/mpiexec"},
 )
-MOCK = Probe("mock", True, library="mock", version="1.0")
-GONE = Probe("mpi", False, "no MPI library", "pip install mpich")
+MOCK = Capabilities("mock", simulated=True, library="mock", version="1.0")
+GONE = Capabilities("mpi", bindings={}, reason="no MPI library", fix="pip install mpich")
 
 
 def test_backends() -> None:
@@ -32,6 +32,17 @@ def test_backends() -> None:
     assert (native.status, mpi4py.status, mpi4py.text) == ("ok", "no", "too old")
     (gone,) = doctor.backend(GONE)
     assert (gone.status, gone.text, gone.fix) == ("no", "no MPI library", "pip install mpich")
+
+
+def test_what_a_backend_checks_further() -> None:
+    def checks(inspected: Capabilities) -> list[Check]:
+        return [Check("  fast path", inspected.version == "2", f"version {inspected.version}", "install version 2")]
+
+    old, new = (Capabilities("ucx", library="UCX", version=version, checks=checks) for version in "12")
+    assert doctor.checks([old, new, replace(new, reason="gone")]) == [
+        Finding("  fast path", "no", "version 1", "install version 2"),
+        Finding("  fast path", "ok", "version 2", "install version 2"),
+    ]
 
 
 def test_usable() -> None:

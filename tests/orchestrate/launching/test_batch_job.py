@@ -11,7 +11,7 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.launching.batch_job import Batch, Done, code_of, script_of, submit
-from tests.backends.mpi.test_library import program
+from tests.backends.test_mpi_library import program
 
 SBATCH = """\
 for last; do :; done

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.backends.mpi.library import INTEL, MPICH, OPEN_MPI, MPILibrary
+from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI, MPILibrary
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageError
 from omb_py.orchestrate.launching.core_binding import Processors
 from omb_py.orchestrate.launching.launchers import Context, LaunchCommand, command_for, launcher_report, srun_type
 from omb_py.orchestrate.supervision import processes
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
-from tests.backends.mpi.test_library import SAYS, program
+from tests.backends.test_mpi_library import SAYS, program
 
 VERSIONS = {MPICH: "5.0.2", OPEN_MPI: "5.0.11", INTEL: "2021.16.0"}
 TWO = Processors(((0,), (1,)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from omb_py.backends.mpi.library import MPICH, mpi_library
+from omb_py.backends.mpi_library import MPICH, mpi_library
 from omb_py.results import load
 from tests.support.machines import slurm
 from tests.support.machines.slurm import Slurm

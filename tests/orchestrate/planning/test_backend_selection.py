@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from omb_py.backends import registry
-from omb_py.engine.session import Probe
+from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.registry import capabilities_of
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.backend_selection import in_place_alone
 from omb_py.orchestrate.planning.backend_selection import narrowed as narrow
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.planning.validation import OFFERS, Offer
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.run import execute_run
 
-THERE = {**OFFERS, "gloo": replace(OFFERS["gloo"], missing=lambda: "")}
+THERE = {**capabilities_of(), "gloo": replace(capabilities_of()["gloo"], missing=lambda: "")}
 """Where PyTorch is installed."""
 
 
@@ -29,7 +29,7 @@ def request(benchmark: str, *backends: str, **more: Any) -> Request:
     return Request(benchmark, backends=backends, **more)
 
 
-def narrowed(asked: Request, offers: Mapping[str, Offer]) -> tuple[Request, list[Skip]]:
+def narrowed(asked: Request, offers: Mapping[str, Capabilities]) -> tuple[Request, list[Skip]]:
     checked = narrow(asked, offers)
     return checked.request, list(checked.skips)
 
@@ -49,7 +49,10 @@ def test_what_cannot_run_is_left_out_with_its_reason() -> None:
 
 
 def test_a_missing_library_leaves_the_others() -> None:
-    gone = {**OFFERS, "gloo": replace(OFFERS["gloo"], missing=lambda: "no PyTorch: pip install it")}
+    gone = {
+        **capabilities_of(),
+        "gloo": replace(capabilities_of()["gloo"], missing=lambda: "no PyTorch: pip install it"),
+    }
     left, skips = narrowed(request("allreduce", "gloo", "mock"), gone)
     assert (left.backends, skips) == (("mock",), [Skip("gloo", "no PyTorch: pip install it")])
 
@@ -129,16 +132,10 @@ def test_a_launch_that_cannot_start_leaves_the_others(
             raise EnvironmentProblem("no mpiexec found")
         start(run, launch)
 
-    class There:
-        def probe(self) -> Probe:
-            return Probe("mpi", True)
-
-    originally = registry.find
-
-    def find(name: str) -> Any:
-        return There() if name == "mpi" else originally(name)
-
-    monkeypatch.setattr(registry, "find", find)
+    there = replace(registry.ours()["mpi"].capabilities, inspect=lambda declared: declared)
+    mpi = replace(registry.ours()["mpi"], capabilities=there)
+    known = {**registry.ours(), "mpi": mpi}
+    monkeypatch.setattr(registry, "ours", lambda: known)
     monkeypatch.setattr(running, "start", refuse)
     assert execute_run(request("allreduce", "mpi", "mock", sizes="8:8", ranks=2, store=None, launches=2)).code == 0
     told = capsys.readouterr()

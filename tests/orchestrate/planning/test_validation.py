@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from omb_py.backends import registry
-from omb_py.engine.session import Probe
+from omb_py.backends.capabilities import Backend, Capabilities, usable
+from omb_py.backends.registry import capabilities_of
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning import validation
-from omb_py.orchestrate.planning.validation import OFFERS, Offer, check_choices, offers_of
+from omb_py.orchestrate.planning.validation import check_choices
 
 ONE_LINE = r"^[^\n]+$"
 
@@ -37,7 +38,7 @@ ONE_LINE = r"^[^\n]+$"
 )
 def test_unknown_words(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=ONE_LINE) as caught:
-        check_choices(Request("allreduce", **fields), OFFERS)
+        check_choices(Request("allreduce", **fields), capabilities_of())
     assert says in str(caught.value)
 
 
@@ -45,11 +46,11 @@ def test_unknown_words(fields: dict[str, Any], says: str) -> None:
 def test_devices(device: str, maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "gpu_here", lambda device: False)
     with pytest.raises(EnvironmentProblem, match=f"no {maker} GPU found here .* use --device cpu"):
-        check_choices(Request("allreduce", device=device), OFFERS)
+        check_choices(Request("allreduce", device=device), capabilities_of())
     monkeypatch.setattr(validation, "gpu_here", lambda device: True)
-    check_choices(Request("allreduce", device=device), OFFERS)
+    check_choices(Request("allreduce", device=device), capabilities_of())
     with pytest.raises(EnvironmentProblem, match=f"backend mock has no buffers on {device}: --device cpu"):
-        check_choices(Request("allreduce", backends=("mock",), device=device), OFFERS)
+        check_choices(Request("allreduce", backends=("mock",), device=device), capabilities_of())
 
 
 @pytest.mark.parametrize(
@@ -75,13 +76,13 @@ def test_devices(device: str, maker: str, monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_what_goes_with_a_device(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=ONE_LINE) as caught:
-        check_choices(Request("allreduce", **fields), OFFERS)
+        check_choices(Request("allreduce", **fields), capabilities_of())
     assert says in str(caught.value)
 
 
 def test_nccl_has_no_buffers_on_the_host() -> None:
     with pytest.raises(EnvironmentProblem, match="no buffers on cpu: --device cuda, rocm"):
-        check_choices(Request("allreduce", backends=("nccl",)), OFFERS)
+        check_choices(Request("allreduce", backends=("nccl",)), capabilities_of())
 
 
 def test_a_gpu_is_seen_by_its_driver() -> None:
@@ -91,14 +92,9 @@ def test_a_gpu_is_seen_by_its_driver() -> None:
 
 
 def test_backends_of_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Other:
-        name = "ucx"
-
-        def probe(self) -> Probe:
-            return Probe("ucx", True, bindings={"ucxx": ""}, buffers=("numpy",))
-
-    monkeypatch.setattr(registry, "backends", lambda: {"ucx": Other()})
-    offers = offers_of(["ucx"])
-    assert offers["ucx"] == Offer(("ucxx",), ("numpy",))
+    other = Backend(Capabilities("ucx", bindings=usable("ucxx")), lambda spec: pytest.fail())
+    monkeypatch.setattr(registry, "backends", lambda: {**registry.ours(), "ucx": other})
+    offers = capabilities_of(["ucx"])
+    assert offers["ucx"] is other.capabilities
     check_choices(Request("allreduce", backends=("ucx",), bindings=("ucxx",)), offers)
-    assert offers_of(["mpi", "nccl"]) is OFFERS, "known names need no look at installed packages"
+    assert "ucx" not in capabilities_of(["mpi", "nccl"]), "known names need no look at installed packages"

@@ -20,7 +20,7 @@ cells = [find(name).cell("nccl", "native", 64) for name in sys.argv[1:]]
 asked = []
 session = SimpleNamespace(
     local=(0,), hosts=("a", "a"), total=lambda values: values,
-    reserve=lambda kind, sizes: asked.extend((kind, name) for name in sizes),
+    memory_left=lambda: None, reserve=lambda kind, sizes: asked.extend((kind, name) for name in sizes),
 )
 reserve(session, cells, {0: World(0, 2, session.hosts)})
 print(json.dumps(asked))

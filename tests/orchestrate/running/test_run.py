@@ -39,7 +39,7 @@ def test_text_of_an_allreduce_from_known_times(tmp_path: Path, capsys: pytest.Ca
         iterations="4",
         full=True,
         percentiles=(50, 99),
-        mock="series=10us/12us:20us/26us",
+        settings={"mock": "series=10us/12us:20us/26us"},
     )
     assert execute(request) == 0
     out = capsys.readouterr().out
@@ -54,7 +54,10 @@ def test_text_of_an_allreduce_from_known_times(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_latency_is_half_the_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(mock("latency", tmp_path, sizes="1000:1000", iterations="5", mock="alpha=2us,beta=1ns")) == 0
+    assert (
+        execute(mock("latency", tmp_path, sizes="1000:1000", iterations="5", settings={"mock": "alpha=2us,beta=1ns"}))
+        == 0
+    )
     assert rows_of(capsys.readouterr().out) == [["1000", "3.00"]]
 
 
@@ -69,7 +72,8 @@ def test_each_type_gets_a_table_under_one_title(tmp_path: Path, capsys: pytest.C
 
 
 def test_several_launches_are_several_files(tmp_path: Path) -> None:
-    three = {"launches": 3, "seed": 1, "mock": "launch=0.1,noise=0.01"}  # of any seed two medians may be equal
+    # of any seed two medians may be equal
+    three = {"launches": 3, "seed": 1, "settings": {"mock": "launch=0.1,noise=0.01"}}
     execute(mock("allreduce", tmp_path, sizes="8:16", format="csv", **three))
     frame = load(tmp_path)
     assert sorted(frame["launch_index"].unique()) == [0, 1, 2]
@@ -80,7 +84,7 @@ def test_several_launches_are_several_files(tmp_path: Path) -> None:
 
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        execute(mock("allreduce", tmp_path / name, sizes="8:8", seed=7, mock="noise=0.1", format="csv"))
+        execute(mock("allreduce", tmp_path / name, sizes="8:8", seed=7, settings={"mock": "noise=0.1"}, format="csv"))
     first, second = load(tmp_path / "a"), load(tmp_path / "b")
     assert first["samples_us"][0].tolist() == second["samples_us"][0].tolist()
     assert first["comparability_key"][0] == second["comparability_key"][0]
@@ -93,7 +97,12 @@ def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
     kind = base(benchmark_name.removesuffix("_persistent"))
     rank = 0 if kind in ("reduce", "gather", "gatherv") or "get_" in kind else 1  # these arrive at rank 0 alone
     request = mock(
-        benchmark_name, tmp_path, sizes="8:64", iterations="5", validate=True, mock=f"flip={rank}:16,nodes=2"
+        benchmark_name,
+        tmp_path,
+        sizes="8:64",
+        iterations="5",
+        validate=True,
+        settings={"mock": f"flip={rank}:16,nodes=2"},
     )
     # in bw rank 0 receives only the reply; the window arrives at rank 1
     assert execute(request) == 1
@@ -110,14 +119,14 @@ def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
 
 def test_a_hang_is_named_and_finished_cells_are_stored(tmp_path: Path) -> None:
     with pytest.raises(LaunchFailed, match=r"rank 1 .*allreduce.*16 B") as caught:
-        execute(mock("allreduce", tmp_path, sizes="8:32", iterations="5", mock="hang=1:16"))
+        execute(mock("allreduce", tmp_path, sizes="8:32", iterations="5", settings={"mock": "hang=1:16"}))
     assert caught.value.exit_code == 3
     assert load(tmp_path)["size_bytes"].tolist() == [8]
 
 
 def test_a_dead_rank_is_named(tmp_path: Path) -> None:
     with pytest.raises(LaunchFailed, match="rank 1"):
-        execute(mock("bcast", tmp_path, sizes="8:32", iterations="5", mock="die=1:32"))
+        execute(mock("bcast", tmp_path, sizes="8:32", iterations="5", settings={"mock": "die=1:32"}))
     assert load(tmp_path)["size_bytes"].tolist() == [8, 16]
 
 
@@ -128,7 +137,7 @@ def test_a_message_that_memory_cannot_hold_is_refused_before_anything_is_timed(t
 
 
 def test_json_has_every_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    execute(mock("allreduce", None, sizes="8:8", iterations="4", format="json", mock="series=5us"))
+    execute(mock("allreduce", None, sizes="8:8", iterations="4", format="json", settings={"mock": "series=5us"}))
     told = json.loads(capsys.readouterr().out)
     assert told[0]["samples_us"] == [5.0] * 4
 
@@ -188,7 +197,7 @@ def test_a_secret_on_the_kernels_command_line_is_not_kept(monkeypatch: pytest.Mo
     from omb_py.orchestrate.running.rank_process import launch_facts
 
     monkeypatch.setattr(system_info, "node_facts", lambda: {"kernel_command_line": "quiet root_password=abc ro"})
-    session = BACKEND.connect({"ranks": 2, "mock": None})
+    session = BACKEND.connect({"ranks": 2, "settings": None})
     (node,) = launch_facts(session, {})["node_facts"]
     assert node["kernel_command_line"] == "quiet root_password=<redacted> ro"
 

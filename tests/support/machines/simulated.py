@@ -15,7 +15,7 @@ from omb_py.suites.registry import find
 
 def session(ranks: int, mock: str = "", **spec: Any) -> MockSession:
     """A world of `ranks` simulated ranks with settings as ``--mock`` takes them."""
-    return MockSession({"ranks": ranks, "mock": mock, **spec})
+    return MockSession({"ranks": ranks, "settings": mock, **spec})
 
 
 def cell(name: str, size: int = 8, **more: Any) -> Cell:

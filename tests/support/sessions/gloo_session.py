@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.backends.gloo.capabilities import OPS, TYPES, fitted, lacks, refuses
+from omb_py.backends.gloo.capabilities import CAPABILITIES, OPS, TYPES, fitted, lacks
 from omb_py.backends.mpi import skew
 from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
@@ -63,7 +63,7 @@ def cells(kind: Benchmark, ranks: int, few: bool) -> Iterator[Cell]:
             known = OPS_OF[DTYPES[reduction_dtype(dtype)].kind]
             tried += [replace(usual, dtype=dtype, op=op) for op in known if op in OPS]
     for cell in tried:
-        if not (refuses(kind, cell) or (kind.refuses and kind.refuses(cell))):
+        if not (CAPABILITIES.why_refused(kind, cell) or (kind.refuses and kind.refuses(cell))):
             yield fitted(kind, cell)
 
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from omb_py.backends.nccl.calls import Resolver
 from omb_py.backends.nccl.runner import Runner
+from omb_py.backends.registry import capabilities_of
 from omb_py.backends.registry import find as backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.measure import measure, worlds_of
 from omb_py.engine.session import StepFailed
 from omb_py.errors import OmbError
-from omb_py.orchestrate.planning.validation import OFFERS
 from omb_py.orchestrate.running.rank_process import arranged, reserve
 from omb_py.suites.registry import find
 from omb_py.testing.faults import parse_fault, with_fault
@@ -40,7 +40,7 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
     options = {name: value for name, value in words.items() if name not in OURS}
     binding = words.get("binding", session.binding)
     cell = benchmark.cell(session.backend, binding, words.get("size", 0), **(given | options))
-    cell = OFFERS[session.backend].fitted(benchmark, cell)
+    cell = capabilities_of()[session.backend].fitted(benchmark, cell)
     busy = []
     run = runner.run
     device = getattr(session, "buffers", session).device

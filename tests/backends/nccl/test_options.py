@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.program.nccl_settings import (
+from omb_py.backends.nccl.options import (
     POLICIES,
     REGISTRATIONS,
     Settings,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.backends.mpi.library import (
+from omb_py.backends.mpi_library import (
     INTEL,
     MPICH,
     OPEN_MPI,

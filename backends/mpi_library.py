@@ -11,9 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py.engine.devices import GPU_KINDS
-from omb_py.engine.program.buffers import BUFFERS
-from omb_py.engine.session import Probe
 from omb_py.errors import EnvironmentProblem
 
 OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
@@ -186,31 +183,4 @@ def find_mpiexec(library: MPILibrary, environ: Mapping[str, str], python: str = 
     raise EnvironmentProblem(
         f"the launcher does not belong to the MPI library: mpi4py loads {name}, but {wrong}. "
         f"What to do: put the mpiexec of {library.vendor} in PATH, or install the MPI library of that mpiexec"
-    )
-
-
-def probe() -> Probe:
-    """What MPI can do here; asks a child process, so it never raises and a broken library harms nobody."""
-    from omb_py.engine.devices.gpu import no_gpu
-
-    library = mpi_library()
-    devices = {"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}}
-    if not library.available:
-        none = {"native": library.reason, "mpi4py": library.reason}
-        return Probe("mpi", False, library.reason, library.fix, bindings=none, devices=devices, buffers=BUFFERS)
-    facts = {"library text": " ".join(library.text.split())[:200], "libmpi": library.path, "mpi4py": library.mpi4py}
-    try:
-        found = find_mpiexec(library, os.environ)
-        facts["mpiexec"] = f"{found.path} ({found.vendor} {found.version})"
-    except EnvironmentProblem as problem:
-        facts["mpiexec"] = str(problem)
-    return Probe(
-        "mpi",
-        True,
-        library=library.vendor,
-        version=library.version,
-        bindings={"native": "", "mpi4py": ""},
-        devices=devices,
-        buffers=BUFFERS,
-        facts=facts,
     )

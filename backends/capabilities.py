@@ -1,0 +1,206 @@
+"""What a backend can do. Each declares it in one place, where nothing loads its library.
+
+The planner refuses, ``list`` and ``doctor`` report, and launchers start by this alone, so a backend of another
+package gets the same refusals and hints as ours (docs/extending.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from omb_py.engine.measuring.async_timing import Multiplicity
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.language import Step, walk
+
+if TYPE_CHECKING:
+    from omb_py.engine.session import Session
+
+SCAN, GROUPS, SCATTER_FROM_ONE_PLACE = "scan", "groups", "scatter from one place"
+"""Features that mock-ups of guidelines need (:attr:`Capabilities.without`)."""
+_MOST_RANKS = 17
+
+
+def usable(*words: str) -> Mapping[str, str]:
+    """Bindings or devices against which nothing is known: word -> empty reason."""
+    return dict.fromkeys(words, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of ``omb-py doctor`` about a backend."""
+
+    subject: str
+    passed: bool
+    text: str
+    fix: str = ""
+    """What to do, where it has not passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOption:
+    """The command-line option of one backend, ``--NAME TEXT``, which is named as the backend is."""
+
+    metavar: str
+    help: str
+    default: str
+    """What holds without it, for the help page."""
+    read: Callable[[str], str] = str
+    """Text as given -> the same settings always as the same text. Raises UsageError."""
+    run_wide: bool = False
+    """One text holds for all cells of a run, as where it describes the machine."""
+    lacks: Callable[[str, str], str] = lambda binding, text: ""
+    """(binding, text) -> why the binding does not take these settings, with what to do."""
+    multiplicity: Callable[[str], Multiplicity] = lambda text: Multiplicity()
+    """Text -> how many calls a sample makes at once."""
+    marks: tuple[str, ...] = ()
+    """Marks by which a runner says what is set; rows that differ in one are not comparable."""
+    on_nodes: Callable[[str, int], str] = lambda text, nodes: text
+    """(text, number of nodes) -> the text that also says on how many nodes the ranks are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do; :meth:`here` adds what this machine lacks.
+
+    Functions that say why something cannot be done return an empty text where it can. Such a text ends with a colon
+    and what to do instead.
+    """
+
+    name: str
+    bindings: Mapping[str, str] = field(default_factory=lambda: usable("native"))
+    """Code that issues the calls -> why it cannot be used here. The first is the default."""
+    devices: Mapping[str, str] = field(default_factory=lambda: usable("cpu"))
+    """Where buffers can be -> why not here."""
+    buffers: tuple[str, ...] = ("numpy",)
+    """What may hold the bytes (:data:`omb_py.engine.program.buffers.BUFFERS`)."""
+    device_buffers: tuple[str, ...] = ()
+    """The same on a device, besides `buffers`."""
+    title: str = ""
+    """Its name in sentences; empty: `name`."""
+    priority: int = 50
+    """Place in lists, smallest first; the first backend is the default of a request."""
+
+    steps: frozenset[str] = frozenset()
+    """Operations that it has; empty: all."""
+    dtypes: tuple[str, ...] = ()
+    """Element types that it has; empty: all."""
+    ops: tuple[str, ...] = ()
+    """Reductions that it has; empty: all."""
+    instead: str = "use --backend mpi"
+    """What to do where an operation is missing."""
+    without: Mapping[str, str] = field(default_factory=dict)
+    """Feature that a guideline needs -> why this backend lacks it."""
+    refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Field of a request -> value -> the error of a request that has it."""
+    lacks: Callable[[Benchmark], str] = lambda benchmark: ""
+    """Why it cannot do a benchmark, beyond `steps`."""
+    refuses: Callable[[Benchmark, Cell], str] = lambda benchmark, cell: ""
+    """Why it cannot do a benchmark with these options, beyond `dtypes` and `ops`."""
+    fitted: Callable[[Benchmark, Cell], Cell] = lambda benchmark, cell: cell
+    """The cell as the backend does it, where it has one form of an operation alone."""
+    missing: Callable[[], str] = lambda: ""
+    """Why it cannot be used on this machine, as far as it shows without starting a process."""
+    unbound: Callable[[str, str], str] = lambda binding, device: ""
+    """Why a binding cannot be used with buffers on a device."""
+
+    in_process: bool = False
+    """All ranks live in the calling process: no launcher starts them."""
+    simulated: bool = False
+    """Times are computed, not measured."""
+    needs_mpi: bool = True
+    """An MPI launcher starts its ranks; else torchrun does as well."""
+    bound: bool = True
+    """Each rank gets a core of its own; not where a rank has a thread that moves its data."""
+    pass_names: tuple[str, ...] = ()
+    """Environment variables that ranks on other nodes need."""
+
+    asynchronous: bool = False
+    """Calls return before they are done: ``--timing`` says what is timed, and all buffers are on the device."""
+    in_place_bindings: frozenset[str] = frozenset()
+    """Bindings whose reductions are in place alone."""
+    in_place_at_rank: bool = False
+    """In place, reduce_scatter_block leaves the result where the rank's block stood, not at the beginning."""
+    mpi_sessions: bool = False
+    """Can begin with an MPI session (``-I``)."""
+    process_group: bool = False
+    """Joins its ranks in the default process group of torch.distributed, which ``train`` uses."""
+    omb_text: bool = False
+    """C OMB measures over it as well, so the default text is OMB's to the character."""
+    option: OwnOption | None = None
+
+    reason: str = ""
+    """Why it cannot be used here at all."""
+    fix: str = ""
+    """What to install or set."""
+    library: str = ""
+    version: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """For ``doctor``: where the library is, which launcher belongs to it."""
+    inspect: Callable[[Capabilities], Capabilities] = lambda declared: declared
+    """Fill in reasons, library and facts; may start a child process that loads the library."""
+    checks: Callable[[Capabilities], Sequence[Check]] = lambda inspected: ()
+    """Further lines for ``doctor``, which may take a while."""
+
+    @property
+    def available(self) -> bool:
+        """Nothing stands against using it here."""
+        return not self.reason
+
+    def here(self) -> Capabilities:
+        """The same with what this machine lacks. Never raises."""
+        try:
+            return self.inspect(self)
+        except Exception as error:  # one broken backend must not hide what the others say
+            reason = f"its inspection failed: {type(error).__name__}: {error}"
+            return replace(self, reason=reason, fix="report this")
+
+    def why_not(self, benchmark: Benchmark) -> str:
+        """Why it cannot do a benchmark, with what to do."""
+        return self.lacks(benchmark) or self._lacking_step(benchmark)
+
+    def why_refused(self, benchmark: Benchmark, cell: Cell) -> str:
+        """Why it cannot do a benchmark with the options of a cell, with what to do."""
+        title, reduces = self.title or self.name, "op" in benchmark.options
+        dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
+        if self.dtypes and dtype in DTYPES and dtype not in self.dtypes:
+            return f"{title} has no type {dtype}: it takes {', '.join(self.dtypes)}"
+        if self.ops and reduces and cell.op not in self.ops:
+            return f"{title} has no reduction {cell.op}: it takes {', '.join(self.ops)}"
+        return self.refuses(benchmark, cell)
+
+    def _lacking_step(self, benchmark: Benchmark) -> str:
+        if not self.steps or benchmark.once or benchmark.runs:
+            return ""
+        op = next((op for op, _ in operations(benchmark) if op not in self.steps), "")
+        return f"{self.title or self.name} has no {op}: {self.instead}" if op else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What an entry point of the group ``omb_py.backends`` names."""
+
+    capabilities: Capabilities
+    connect: Callable[[Mapping[str, Any]], Session]
+    """Join the ranks of a launch; `spec` says what the launch is. Raises EnvironmentProblem."""
+
+    @property
+    def name(self) -> str:
+        """The word of ``--backend``."""
+        return self.capabilities.name
+
+
+def operations(benchmark: Benchmark) -> Iterator[tuple[str, bool]]:
+    """(operation, whether a window of memory is open) for everything that the fewest ranks do."""
+    ranks = next((n for n in range(2, _MOST_RANKS) if benchmark.ranks.admits(n)), 2)
+    (size,) = benchmark.sizes_for(benchmark.dtype, (1024,))
+    cell = benchmark.cell("", "", size)
+    for rank in range(ranks):
+        program = benchmark.program(World(rank, ranks), cell)
+        for stage in program.stages:
+            for part in (*stage.variants, stage.setup, stage.teardown):
+                for node, _ in walk(part):
+                    if isinstance(node, Step):
+                        yield node.op, program.window is not None

@@ -1,0 +1,42 @@
+"""What the simulation can do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from omb_py.backends.capabilities import Capabilities, OwnOption
+
+
+def inspect(declared: Capabilities) -> Capabilities:
+    """It works everywhere."""
+    facts = {"what it is": "a simulation of all ranks in one process; nothing is measured"}
+    return replace(declared, library="mock", version="1.0", facts=facts)
+
+
+def _on_nodes(text: str, nodes: int) -> str:
+    return text if "nodes=" in text else ",".join(filter(None, (text, f"nodes={nodes}")))
+
+
+CAPABILITIES: Final = Capabilities(
+    "mock",
+    buffers=("numpy", "bytearray", "array"),
+    priority=90,
+    refused={
+        "process_sync": {
+            "roundtime": "backend mock has one clock for all ranks, so it takes no --process-sync roundtime"
+        },
+        "cache": {"rotate": "backend mock has no caches, so it takes no --cache rotate: use --backend mpi"},
+    },
+    in_process=True,
+    simulated=True,
+    omb_text=True,
+    option=OwnOption(
+        "TEXT",
+        "Settings of the simulated cluster of --backend mock.",
+        "none",
+        run_wide=True,
+        on_nodes=_on_nodes,
+    ),
+    inspect=inspect,
+)

@@ -1,0 +1,61 @@
+"""What MPI can do. Which library it is, a child process is asked: a broken one harms nobody."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from omb_py.backends.capabilities import Capabilities, Check, usable
+from omb_py.backends.mpi_library import find_mpiexec, mpi_library
+from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
+from omb_py.engine.program.buffers import BUFFERS, ON_DEVICE
+from omb_py.errors import EnvironmentProblem
+
+_TEXT_CHARACTERS = 200
+
+
+def inspect(declared: Capabilities) -> Capabilities:
+    """Which MPI library mpi4py loads here, and its mpiexec."""
+    from omb_py.engine.devices.gpu import no_gpu
+
+    library = mpi_library()
+    devices = {"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}}
+    if not library.available:
+        bindings = dict.fromkeys(declared.bindings, library.reason)
+        return replace(declared, reason=library.reason, fix=library.fix, bindings=bindings, devices=devices)
+    text = " ".join(library.text.split())[:_TEXT_CHARACTERS]
+    facts = {"library text": text, "libmpi": library.path, "mpi4py": library.mpi4py}
+    try:
+        mpiexec = find_mpiexec(library, os.environ)
+        facts["mpiexec"] = f"{mpiexec.path} ({mpiexec.vendor} {mpiexec.version})"
+    except EnvironmentProblem as problem:
+        facts["mpiexec"] = str(problem)
+    return replace(declared, library=library.vendor, version=library.version, devices=devices, facts=facts)
+
+
+def checks(inspected: Capabilities) -> Sequence[Check]:
+    """Whether the library takes the buffers of each kind of GPU; asked in child processes."""
+    from omb_py.backends.mpi.aware import report
+
+    lines = []
+    for device in GPU_KINDS:
+        support = report(device)
+        text = f"{inspected.library} takes buffers on {device} ({support.how})" if support.aware else support.reason
+        lines.append(Check(f"  MPI on {device}", support.aware, text, support.fix))
+    return lines
+
+
+CAPABILITIES: Final = Capabilities(
+    "mpi",
+    bindings=usable("native", "mpi4py"),
+    devices=usable(*KINDS, SIMULATED),
+    buffers=BUFFERS,
+    device_buffers=ON_DEVICE,
+    priority=0,
+    mpi_sessions=True,
+    omb_text=True,
+    inspect=inspect,
+    checks=checks,
+)

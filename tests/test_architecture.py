@@ -1,0 +1,81 @@
+"""Rules of the architecture that import-linter cannot hold (docs/decisions/0038-one-folder-for-each-backend.md)."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omb_py.backends import registry
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = ("omb_py", "suites", "results", "dashboards")
+BACKENDS = {path.parent.name for path in (ROOT / "backends").glob("*/__init__.py")}
+EXCEPTIONS = {
+    "omb_py/api.py": "typed parameters for users: the default backend, and the options that ours own",
+    "omb_py/engine/rank/launcher_variables.py": "whether a launcher with these variables starts MPI",
+    "omb_py/orchestrate/launching/launchers.py": "srun's own option --mpi",
+    "omb_py/orchestrate/running/resume.py": "part of the keys of cells in stored runs",
+    "suites/training/parallel.py": "process groups of PyTorch, by PyTorch's names for them",
+    "suites/training/settings.py": "process groups of PyTorch, by PyTorch's names for them",
+    "results/formats/osu.py": "the column `backend` of stored rows chooses between the titles of OMB's programs",
+    "results/importers/imb.py": "the column `backend` of another tool's rows",
+    "results/importers/nccl_rows.py": "the column `backend` of another tool's rows",
+    "results/importers/ombpy.py": "the column `backend` of another tool's rows",
+    "results/importers/osu_table.py": "the column `backend` of another tool's rows",
+}
+"""File -> why it names a backend."""
+
+
+def named(source: str) -> set[str]:
+    """The backends that a module names: as a text of its own, or as a module."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("omb_py.backends"):
+            names.update(node.module.split("."), (alias.name for alias in node.names))
+        elif isinstance(node, ast.Import):
+            names.update(part for alias in node.names for part in alias.name.split(".") if "backends" in alias.name)
+        elif isinstance(node, ast.keyword) and node.arg:
+            names.add(node.arg)
+    return names & BACKENDS
+
+
+def files() -> Iterator[Path]:
+    for folder in OUTSIDE:
+        yield from (ROOT / folder).rglob("*.py")
+
+
+def test_nothing_outside_the_backends_names_one() -> None:
+    naming = {str(path.relative_to(ROOT)): names for path in files() if (names := named(path.read_text()))}
+    assert {path: names for path, names in naming.items() if path not in EXCEPTIONS} == {}
+    assert set(EXCEPTIONS) == set(naming), "an exception that nothing needs any more"
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ('if backend == "nccl": pass', {"nccl"}),
+        ("from omb_py.backends.gloo import capabilities", {"gloo"}),
+        ("from omb_py.backends import mpi", {"mpi"}),
+        ("import omb_py.backends.mock.session", {"mock"}),
+        ('run(mock="alpha=2us")', {"mock"}),
+        ('"""Text that speaks of mpi."""', set()),
+        ("from mpi4py import MPI", set()),
+    ],
+)
+def test_a_name_is_seen(source: str, names: set[str]) -> None:
+    assert named(source) == names
+
+
+def test_every_folder_is_a_backend_that_the_package_announces() -> None:
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    announced = data["project"]["entry-points"][registry.ENTRY_POINTS]
+    assert {name: f"omb_py.backends.{name}:BACKEND" for name in BACKENDS} == announced
+    assert set(registry.ours()) == BACKENDS
+    (contract,) = (c for c in data["tool"]["importlinter"]["contracts"] if c["name"].startswith("nothing outside"))
+    assert set(contract["forbidden_modules"]) == {f"omb_py.backends.{name}" for name in BACKENDS}
