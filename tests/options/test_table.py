@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from omb_py.backends.registry import own_options
 from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import UsageError
 from omb_py.options import table
@@ -19,11 +20,11 @@ from omb_py.options.table import TABLE, cell_fields, check_ranges, check_taken, 
 from omb_py.results.store.schema import BY_NAME
 from omb_py.suites import BENCHMARKS, find
 
-NO_OPTION = {"benchmark", "placement", "left_out", "validation_log", "part"}
-"""Request fields that are the command, its positional words, part of -c, or made by planning."""
+NO_OPTION = {"benchmark", "placement", "left_out", "validation_log", "part", "settings"}
+"""Request fields that are the command, its positional words, part of -c, made by planning, or of backends."""
 PLANNED = {
     *("benchmark", "backend", "binding", "size", "dtype", "device"),
-    *("staging", "placement", "filler", "timing", "batch", "nccl"),
+    *("staging", "placement", "filler", "timing", "batch", "settings"),
     *("iterations", "auto", "warmup", "distinct", "pairs", "sweep"),
 }
 """Cell fields that the planner makes from several options."""
@@ -32,7 +33,7 @@ PLANNED = {
 def test_every_request_field_has_one_entry() -> None:
     names = [option.name for option in TABLE]
     assert len(set(names)) == len(names)
-    assert {*names} - {"no_store"} == {field.name for field in fields(Request)} - NO_OPTION
+    assert {*names} - {"no_store", *own_options()} == {field.name for field in fields(Request)} - NO_OPTION
 
 
 def test_every_cell_field_has_one_entry() -> None:
@@ -120,3 +121,8 @@ def test_an_option_is_one_entry_and_its_fields(request_type: Any) -> None:
     check_taken(request, bcast, MORE)
     with pytest.raises(UsageError, match="latency has no calls that are paced, so it takes no --pace: for "):
         check_taken(request_type("latency", pace="short"), latency, MORE)
+
+
+def test_settings_of_several_backends_stand_beside_each_other() -> None:
+    request = request_from(find("allreduce"), {"mock": "alpha=1us", "nccl": "aggregate=2"})
+    assert request.settings == {"mock": "alpha=1us", "nccl": "aggregate=2"}

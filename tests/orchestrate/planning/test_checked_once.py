@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omb_py.backends import registry
+from omb_py.backends.capabilities import Capabilities
 from omb_py.cli import main
-from omb_py.engine.session import Probe
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning import backend_selection, plan
 
@@ -65,12 +65,10 @@ def test_bindings_and_launches(counts: Counter[str]) -> None:
 def test_several_backends_and_devices(counts: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One side is left out when the request is checked, another when its backend is asked."""
 
-    class Gone:
-        def probe(self) -> Probe:
-            return Probe("mpi", False, reason="no mpiexec")
+    def here(declared: Capabilities) -> Capabilities:
+        return replace(declared, reason="no mpiexec") if declared.name == "mpi" else declared
 
-    find = registry.find
-    monkeypatch.setattr(registry, "find", lambda name: Gone() if name == "mpi" else find(name))
+    monkeypatch.setattr(Capabilities, "here", here)
     command = "put_latency --backend mpi,nccl,mock --device cpu,sim -m 8:16 -i 5 --no-store --quiet"
     assert main(command.split()) == 0
     assert counts == {"check_options": 1, "_cells": 1}
