@@ -1,4 +1,4 @@
-"""What was measured: schema, journal, store, readers and writers. Importing this loads nothing heavy.
+"""Measured results: schema, journal, store, readers and writers. Importing this package loads nothing heavy.
 
 Names that are also modules (``bandwidth``, ``runs``) are imported from those.
 """

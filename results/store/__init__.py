@@ -1,1 +1,1 @@
-"""The store: Parquet files, their schema, index, journal and care."""
+"""The result store: Parquet files, their schema, index and journal, and the commands that maintain them."""

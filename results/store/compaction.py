@@ -39,34 +39,36 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FILES = 500
-"""Most launches of a merged file."""
+"""At most this many files are merged into one."""
 BYTES = 128 * 2**20
-"""Bytes of launch files from which on another merged file is begun: they are in memory together."""
+"""At most this many bytes of files are merged into one, since all of them are in memory at a time."""
 _OLD = ".old"
 _PRUNED_BY = ("run_id", "launch_id", "started_at", "tags")
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What became of a group of files."""
+    """The merged file that replaces a group of files."""
 
     path: Path
+    """For a dry run, the folder of the day."""
     launches: int
     files: int
-    """Files that it replaces."""
+    """Number of files that it replaces."""
     rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file as it was read."""
+    """A file that was read whole, with its inode at that time."""
 
     entry: Entry
     inode: int
     table: pa.Table
     launches: dict[str, dict[str, Any]]
+    """Facts about each launch (``rows``, ``sha256``, ``schema_version``), by launch id."""
     provenance: dict[str, Any]
-    """By launch id."""
+    """The provenance of each launch, by launch id."""
 
 
 def compact(
@@ -77,37 +79,38 @@ def compact(
     now: datetime | None = None,
     on_skip: OnSkip = lambda path, why: None,
 ) -> list[Merged]:
-    """Merge the launch files of every day that ended so long ago.
+    """Merge the launch files of every day that ended at least `older_than` ago.
 
     Args:
         store: the folder.
-        older_than: days that ended less than this before `now` are left alone.
-        dry_run: only say what would be merged.
-        now: for tests.
-        on_skip: called with each file that is left as it is, and why.
+        older_than: days that ended less than this before `now` are left unchanged.
+        dry_run: return what would be merged, and change nothing.
+        now: the current time; tests set it.
+        on_skip: called with each file that is left unchanged, and the reason.
 
     Returns:
-        The merged files; of days with nothing to merge none.
+        The merged files; a day with nothing to merge has none.
 
     Raises:
-        EnvironmentProblem: the store cannot be written, the disk is full, another process is merging. No row is lost.
+        EnvironmentProblem: the store cannot be written, the disk is full, or another process is merging. No row is
+            lost.
     """
     root = Path(store)
     last = ((now or datetime.now(UTC)) - older_than).date() - timedelta(1)
     if dry_run:
         return [_planned(group) for group in _groups(root, last)]
-    done = []
+    merged = []
     with tidying(root):
         for group in list(_groups(root, last)):
             result = merge(root, group, on_skip)
             if result is not None:
-                done.append(result)
-    return done
+                merged.append(result)
+    return merged
 
 
 @contextlib.contextmanager
 def tidying(root: Path) -> Iterator[None]:
-    """Hold the store as :func:`maintenance` does. Raises EnvironmentProblem, also for an OSError inside."""
+    """Like :func:`maintenance`, and turn an OSError inside the block into an EnvironmentProblem."""
     with maintenance(root):
         try:
             _put_back(root)
@@ -117,21 +120,21 @@ def tidying(root: Path) -> Iterator[None]:
 
 
 def merge(root: Path, group: Sequence[Entry], on_skip: OnSkip, without: frozenset[str] = frozenset()) -> Merged | None:
-    """Replace files of one day by one merged file. The caller holds :func:`maintenance`.
+    """Replace files of one day by one merged file. The caller must hold :func:`maintenance`.
 
     Args:
         root: the store.
-        group: files of one folder; a merged file among them gives the launches that have no file of their own.
-        on_skip: called with a file that cannot be read; it stays.
-        without: launches that are left out: they are gone afterwards.
+        group: files of one folder. From a merged file only the launches are taken that have no file of their own here.
+        on_skip: called with each file that cannot be read; it stays in place.
+        without: ids of launches that are left out, and so removed from the store.
 
     Returns:
         The new file, or None when nothing could be read or nothing is left.
 
     Raises:
-        OSError: it could not be written.
+        OSError: the new file could not be written; the old ones are still there.
     """
-    sources = [found for entry in group if (found := _read(entry, on_skip)) is not None]
+    sources = [source for entry in group if (source := _read(entry, on_skip)) is not None]
     if not sources:
         return None
     parts = list(_newest(sources, without))
@@ -152,8 +155,9 @@ def merge(root: Path, group: Sequence[Entry], on_skip: OnSkip, without: frozense
 
 
 def remove(path: Path, inode: int) -> bool:
-    """Remove a file if it is still the one with this inode. A newer one that took its name stays; False then."""
+    """Remove a file if it still has this inode. Returns False, and keeps the file, when a newer one took its name."""
     hidden = path.with_name(f".{path.name}{_OLD}")
+    # renamed before it is checked: between a check and a removal another process could replace the file
     try:
         os.rename(path, hidden)
     except FileNotFoundError:
@@ -167,7 +171,7 @@ def remove(path: Path, inode: int) -> bool:
 
 
 def _put_back(root: Path) -> None:
-    """Give files their names again that a crash in :func:`remove` left hidden."""
+    """Restore the names of files that a crash in :func:`remove` left hidden."""
     for hidden in root.glob(f"*/.*{_OLD}"):
         with contextlib.suppress(FileExistsError):
             os.link(hidden, hidden.with_name(hidden.name[1 : -len(_OLD)]))
@@ -175,7 +179,7 @@ def _put_back(root: Path) -> None:
 
 
 def _groups(root: Path, last: date) -> Iterator[list[Entry]]:
-    """Files to be merged together: of one day, not all merged already, without a journal."""
+    """Groups of files to merge. Each is of one day, with no running launch and at least one file that is not merged."""
     listed = entries(root)
     running = {path.stem for path in (root / journal.FOLDER).glob(f"*{journal.SUFFIX}")}
     folders: dict[Path, list[Entry]] = {}
@@ -184,31 +188,32 @@ def _groups(root: Path, last: date) -> Iterator[list[Entry]]:
         with contextlib.suppress(ValueError):
             if date.fromisoformat(day) <= last and entry.path.stem not in running:
                 folders.setdefault(entry.path.parent, []).append(entry)
-    for found in folders.values():
-        alone = [entry for entry in found if not entry.path.name.startswith(MERGED)]
+    for day_files in folders.values():
+        alone = [entry for entry in day_files if not entry.path.name.startswith(MERGED)]
         if not alone:
             continue
-        held = {entry: set(_launches(entry.path)) for entry in found if entry not in alone}
+        held = {entry: set(_launches(entry.path)) for entry in day_files if entry not in alone}
         outdated = [entry for entry, names in held.items() if names & {single.path.stem for single in alone}]
         small = [e for e, names in held.items() if e not in outdated and len(names) < FILES // 2]
         if len(alone) + len(outdated) + len(small) < 2:
             continue
+        # a launch must not end up in two merged files, so its own file goes together with the outdated merged one
         again = {name for entry in outdated for name in held[entry]}
         must = [*outdated, *(entry for entry in alone if entry.path.stem in again)]
         rest = [*small, *(entry for entry in alone if entry.path.stem not in again)]
-        yield from _bites(must, rest)
+        yield from _bounded(must, rest)
 
 
-def _bites(must: Sequence[Entry], rest: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Groups of a bearable size; those that `must` be merged with each other are in the first."""
-    bite = list(must)
+def _bounded(must: Sequence[Entry], rest: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Split files into groups within :data:`FILES` and :data:`BYTES`; all of `must` are in the first group."""
+    group = list(must)
     for entry in rest:
-        if bite and (len(bite) >= FILES or sum(e.size for e in bite) + entry.size > BYTES):
-            yield bite
-            bite = []
-        bite.append(entry)
-    if len(bite) > 1:
-        yield bite
+        if group and (len(group) >= FILES or sum(e.size for e in group) + entry.size > BYTES):
+            yield group
+            group = []
+        group.append(entry)
+    if len(group) > 1:
+        yield group
 
 
 def _planned(group: Sequence[Entry]) -> Merged:
@@ -235,7 +240,7 @@ def _launches(path: Path) -> Iterable[str]:
 
 
 def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
-    """A file whole, with the columns of today."""
+    """Read a file whole, with the columns of this version; None when it is gone, replaced or unreadable."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -244,46 +249,37 @@ def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
             inode = os.fstat(handle.fileno()).st_ino
             data = handle.read()
         with pq.ParquetFile(pa.BufferReader(data)) as file:
-            found = file.schema_arrow
-            why = why_not(found)
+            file_schema = file.schema_arrow
+            why = why_not(file_schema)
             if why:
                 on_skip(entry.path, why)
                 return None
-            table = file.read([name for name in schema.NAMES if name in set(found.names)])
-        held = launches(found.metadata)
+            table = file.read([name for name in schema.NAMES if name in set(file_schema.names)])
+        held = launches(file_schema.metadata)
         provenance = provenances(entry.path)
     except FileNotFoundError:
         return None
     except (OSError, EnvironmentProblem, pa.ArrowException) as error:
         on_skip(entry.path, f"damaged ({first_line(error)})")
         return None
-    if entry.path.stat().st_ino != inode:  # its provenance may be of another moment
+    if entry.path.stat().st_ino != inode:  # replaced since: its provenance may be of the newer file
         return None
     if not held:
         ids = table["launch_id"].unique().to_pylist()
         if ids != [entry.path.stem]:
             on_skip(entry.path, "not the rows of the one launch that its name says")
             return None
-        version = json.loads((found.metadata or {}).get(VERSION_KEY, b"0"))
+        version = json.loads((file_schema.metadata or {}).get(VERSION_KEY, b"0"))
         held = {entry.path.stem: {"sha256": hash_in(data), "rows": table.num_rows, "schema_version": version}}
-    return Source(entry, inode, _today(table), held, provenance)
-
-
-def _today(table: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
-    known = schema.arrow_schema()
-    has = dict(zip(table.column_names, table.columns, strict=True))
-    columns = [has[f.name] if f.name in has else pa.nulls(table.num_rows, f.type) for f in known]
-    return pa.table(columns, schema=known)
+    return Source(entry, inode, schema.fitted(table, schema.arrow_schema()), held, provenance)
 
 
 Piece = tuple[str, "pa.Table", dict[str, Any], dict[str, Any]]
-"""Launch id, rows, facts, provenance."""
+"""One launch: id, rows, facts, provenance."""
 
 
 def _newest(sources: Sequence[Source], without: frozenset[str]) -> Iterator[Piece]:
-    """Each launch once, in order of name: of its own file before that of a merged one."""
+    """Each launch once, sorted by id; its own file takes precedence over a merged one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -311,15 +307,15 @@ def _joined(parts: Sequence[Piece]) -> pa.Table:
 
 
 def _compare(target: Path, wanted: pa.Table) -> None:
-    """Read back what was written before anything is removed. Raises OSError when it is not the same."""
+    """Read a file back before anything is removed. Raises OSError when it differs from `wanted`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(target) as file:
-            found = file.read()
-        rows_differ = found.num_rows != wanted.num_rows or any(
-            not _same(found[name], wanted[name]) for name in wanted.column_names
+            copy = file.read()
+        rows_differ = copy.num_rows != wanted.num_rows or any(
+            not _same(copy[name], wanted[name]) for name in wanted.column_names
         )
     except pa.ArrowException as error:
         raise OSError(first_line(error)) from error
@@ -329,7 +325,7 @@ def _compare(target: Path, wanted: pa.Table) -> None:
 
 
 def _same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
-    """Equal value by value, NaN like NaN."""
+    """Whether two columns are equal value by value, with NaN equal to NaN."""
     if a.equals(b):
         return True
     return repr(a.to_pylist()) == repr(b.to_pylist())
@@ -337,7 +333,7 @@ def _same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """A launch that is to go."""
+    """A launch that is to be removed."""
 
     launch_id: str
     run_id: str
@@ -354,18 +350,18 @@ def doomed(
     now: datetime | None = None,
     on_skip: OnSkip = lambda path, why: None,
 ) -> list[Doomed]:
-    """The launches that meet every criterion given, oldest first.
+    """The launches that meet all given criteria, oldest first.
 
     Args:
         store: the folder.
-        older_than: started so long before `now`.
-        tags: with all these tags, in any of their cells.
-        runs: of these runs, by id.
-        now: for tests.
+        older_than: select launches that started more than this before `now`.
+        tags: select launches that have all these tags, each in any of their cells.
+        runs: select launches of the runs with these ids.
+        now: the current time; tests set it.
         on_skip: called with each file that cannot be read; it is never removed.
 
     Raises:
-        UsageError: no criterion, since that would be the whole store; no such store.
+        UsageError: no criterion is given, which would select the whole store; or there is no such store.
     """
     if older_than is None and not tags and not runs:
         raise UsageError("say what to remove: --older-than AGE, --tag K=V or --run RUN")
@@ -379,23 +375,24 @@ def doomed(
         counted[name] = counted.get(name, 0) + 1
         tagged.setdefault(name, {}).update(row["tags"] or {})
         rows.setdefault(name, row)
-    found = [
+    selected = [
         Doomed(name, row["run_id"], row["started_at"], counted[name])
         for name, row in rows.items()
         if (before is None or row["started_at"] < before)
         and all(tagged[name].get(key) == value for key, value in (tags or {}).items())
     ]
-    return sorted(found, key=lambda one: (one.started_at, one.launch_id))
+    return sorted(selected, key=lambda launch: (launch.started_at, launch.launch_id))
 
 
 def prune(store: str | Path, launch_ids: Sequence[str], on_skip: OnSkip = lambda path, why: None) -> int:
-    """Remove these launches: their own files, and their rows in merged files, which are written anew without them.
+    """Remove launches: delete their own files, and rewrite merged files without their rows.
 
     Returns:
-        Files that were removed or written anew.
+        The number of files that were removed or rewritten.
 
     Raises:
-        EnvironmentProblem: a file could not be removed or written, or another process is tidying; repeat it then.
+        EnvironmentProblem: a file could not be removed or written, or another process is merging; the call may be
+            repeated.
     """
     root, gone = Path(store), frozenset(launch_ids)
     changed = 0
@@ -403,21 +400,11 @@ def prune(store: str | Path, launch_ids: Sequence[str], on_skip: OnSkip = lambda
         listed = entries(root)
         alone = [entry for entry in listed if entry.path.stem in gone]
         raise_generation(root)
-        # merged ones first: a copy in one would count again as soon as the launch's own file is gone
+        # merged files first: a copy in one would count again as soon as the launch's own file is gone
         for entry in listed:
-            if entry.path.name.startswith(MERGED) and not gone.isdisjoint(_held(entry)):
+            if entry.path.name.startswith(MERGED) and not gone.isdisjoint(_launches(entry.path)):
                 merge(root, [entry], on_skip, gone)
                 changed += 1
         for entry in alone:
             changed += remove(entry.path, entry.path.stat().st_ino)
     return changed
-
-
-def _held(entry: Entry) -> Sequence[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return tuple(launches(pq.read_schema(entry.path).metadata))
-    except (OSError, pa.ArrowException):
-        return ()

@@ -1,13 +1,13 @@
-"""What omb-py adds to the footer of a launch's file: an excerpt of the rows, for the index, and the file's own hash.
+"""Additions to the footer of a launch's file: an excerpt of the rows, for the index, and the file's own hash.
 
-To open a Parquet file costs a millisecond and each of its columns some 30 µs, which for thousands of files of a few
-hundred rows is nearly all of the time. The excerpt has the rows without the lists of samples in one piece, a compressed
-Arrow record batch under :data:`EXCERPT_KEY`. It is only a copy: a file without one, or whose bytes before the footer
-are not as long as the excerpt says, such as one that was changed and written anew by other software, is read as any
-Parquet file.
+Opening a Parquet file takes a millisecond, and each of its columns some 30 µs. For thousands of files of a few hundred
+rows this is nearly all of the reading time. The excerpt therefore holds the rows without the lists of samples in one
+piece, a compressed Arrow record batch under :data:`EXCERPT_KEY`. It is only a copy. A file without an excerpt is read
+as any Parquet file; so is one whose data before the footer are not as long as the excerpt says, because other software
+has rewritten it.
 
-The hash, SHA-256, stands under :data:`HASH_KEY`. It is that of all bytes of the file with its own 64 digits replaced by
-zeros, so it travels with the file, covers samples, footer and provenance alike, and needs no list beside the store.
+The hash, SHA-256, stands under :data:`HASH_KEY`. It covers all bytes of the file (samples, footer and provenance), with
+its own 64 digits replaced by zeros. It travels with the file and needs no list beside the store.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ if TYPE_CHECKING:
 
 EXCERPT_KEY = b"omb_py.excerpt"
 COLUMNS: tuple[str, ...] = tuple(c.name for c in schema.COLUMNS if c.kind != "floats")
-"""What an excerpt holds, and the index: every column but the lists of samples."""
+"""The columns of an excerpt and of the index: all but the lists of samples."""
 _CODEC = "zstd"
 _PARQUET = b"PAR1"
 _TAIL = 8
-"""Bytes after the footer: its length and the mark."""
+"""Bytes after the footer: its length and the magic number."""
 _GUESS = 128 * 1024
-"""Bytes that are read at once, in which most footers are whole."""
+"""Bytes of a file's end that are read at once; most footers fit."""
 _HEAD = re.compile(re.escape(EXCERPT_KEY) + rb".{1,6}?([0-9a-f]{16}):(\d+):(\d+):(\d+):(\d+):", re.DOTALL)
-"""Layout, bytes before the footer, bytes of the batch, its CRC-32, characters that follow."""
+"""The groups: layout, bytes before the footer, bytes of the batch, its CRC-32, length of the base64 text after it."""
 
 HASH_KEY = b"omb_py.sha256"
 _HASH_MARK = b"sha256:"
 _DIGITS = 64
 BLANK_HASH = _HASH_MARK + b"0" * _DIGITS
-"""What is written under :data:`HASH_KEY` before :func:`seal`."""
+"""Placeholder under :data:`HASH_KEY` until :func:`seal` replaces it."""
 _HASH = re.compile(re.escape(HASH_KEY) + rb".{1,4}?" + _HASH_MARK + rb"([0-9a-f]{64})", re.DOTALL)
 
 
 @cache
 def layout() -> str:
-    """Changes when the columns do: excerpts and indexes of another omb-py are then not used."""
+    """Hash of the columns. Excerpts and indexes with another layout are ignored, since another version wrote them."""
     return hashlib.sha256(repr([(c.name, c.kind) for c in schema.COLUMNS]).encode()).hexdigest()[:16]
 
 
 @cache
 def columns_schema() -> pa.Schema:
-    """The schema of :data:`COLUMNS`."""
+    """The Arrow schema of :data:`COLUMNS`."""
     import pyarrow as pa
 
     return pa.schema([pa.field(name, schema.arrow_type(schema.BY_NAME[name].kind)) for name in COLUMNS])
@@ -65,8 +65,8 @@ def excerpt_of(table: pa.Table, data_end: int) -> bytes:
     """The excerpt of a file's rows.
 
     Args:
-        table: with the store's schema.
-        data_end: bytes of the file before its footer.
+        table: the rows, with the store's schema.
+        data_end: length in bytes of the file before its footer.
     """
     import pyarrow as pa
 
@@ -77,7 +77,7 @@ def excerpt_of(table: pa.Table, data_end: int) -> bytes:
 
 
 def read_excerpt(path: Path) -> pa.RecordBatch | None:
-    """The excerpt of a file, with :func:`columns_schema`; None where it has none that can be used. Raises OSError."""
+    """The excerpt of a file, with :func:`columns_schema`; None when there is no usable one. Raises OSError."""
     import pyarrow as pa
 
     handle = os.open(path, os.O_RDONLY)
@@ -105,9 +105,9 @@ def read_excerpt(path: Path) -> pa.RecordBatch | None:
 
 
 def seal(data: bytearray) -> str:
-    """Write the hash into a whole file that has :data:`BLANK_HASH` in its footer; the digits.
+    """Put the hash in the place of :data:`BLANK_HASH` in the footer of a whole file. Returns its 64 hex digits.
 
-    Raises ValueError when there is no place for it.
+    Raises ValueError when the footer has no place for it.
     """
     place = _hash_place(data)
     if place is None:
@@ -118,13 +118,13 @@ def seal(data: bytearray) -> str:
 
 
 def hash_in(data: bytes | bytearray) -> str | None:
-    """The hash that a whole file carries; None when it carries none."""
+    """The hash that is stored in a whole file; None when there is none."""
     place = _hash_place(data)
     return None if place is None else bytes(data[place : place + _DIGITS]).decode()
 
 
 def hash_of(data: bytes | bytearray) -> str | None:
-    """The hash that a whole file should carry; None when it has no place for one."""
+    """The hash computed from the bytes of a whole file; None when its footer has no place for one."""
     place = _hash_place(data)
     if place is None:
         return None

@@ -1,8 +1,8 @@
 """The summary index of a big store: every column but the lists of samples, in a few Parquet files.
 
-``STORE/.index/*.parquet`` are *parts*. Each holds the rows of some files of the store and says in its metadata which
-files those were (path, size, time of change); what a file says now decides whether its rows still count. Parts are only
-ever added and merged, so the index is made incrementally, and it may be removed at any time.
+``STORE/.index/*.parquet`` are *parts*. Each holds the rows of some files of the store, and names those files in its
+metadata (path, size, time of change). Its rows of a file count only while the file is unchanged. Parts are only added
+and merged, so the index grows incrementally, and it may be removed at any time.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 
 FOLDER = ".index"
 WORTH = 64
-"""Files from which on a store is indexed."""
+"""A store with at least this many files is indexed."""
 FILE, ROW = "_file", "_row"
-"""Columns of a part: number of the file in the part's list, number of the row in the file."""
+"""Columns of a part: the index of the file in the part's list, and of the row in the file."""
 
 _KEY = b"omb_py.index"
 _NEW = 16
-"""Files that are not indexed yet, from which on a part is made for them; fewer are read as they are."""
+"""At least this many files without an index get a part; fewer are read directly."""
 _PARTS = 8
-"""Parts from which on small ones are merged."""
+"""Small parts are merged when there are more parts than this."""
 _YOUNG_NS = 2_000_000_000
-"""A file that changed within 2 s may change again without another time: it is not indexed yet."""
+"""A file that changed less than 2 s ago is not indexed yet: it may change again and keep the same time."""
 _BATCH = 256
-"""Files whose rows are sorted together."""
+"""Number of files whose rows are sorted together."""
 _AHEAD = 2
-"""Batches that are being read at a time."""
+"""Number of batches that are read at a time."""
 _ROW_GROUP = 8192
 _PATIENCE_S = 60.0
-"""Seconds for which another process that is indexing this store is waited for."""
+"""How long to wait for another process that is indexing this store."""
 _ORDER = [("benchmark", "ascending"), ("backend", "ascending"), ("size_bytes", "ascending"), ("ranks", "ascending")]
-"""Rows that are asked for together lie together, so that statistics of row groups rule the others out."""
+"""Rows that are requested together lie together, so that the statistics of row groups rule out all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,70 +58,70 @@ class Part:
 
     path: Path
     files: tuple[tuple[str, int, int, tuple[str, ...]], ...]
-    """Path below the store, size, time of change in ns, launches when it is a merged file."""
+    """For each file: path relative to the store, size, time of change in ns, launches if it is a merged file."""
     bad: dict[str, tuple[int, int, str]]
-    """Files that cannot be read: size, time of change, why."""
+    """For each unreadable file, by relative path: size, time of change in ns, reason."""
 
 
 @dataclass(slots=True)
 class Index:
-    """What of a store is indexed."""
+    """The indexed files of a store."""
 
     parts: list[Part] = field(default_factory=list)
     covered: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Path below the store -> (part, number of the file in it)."""
+    """Relative path -> (index of the part, index of the file in it)."""
     bad: dict[str, str] = field(default_factory=dict)
-    """Files that cannot be read, and why."""
+    """Relative path of each unreadable file -> reason."""
 
     def missing(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Files that the index does not know as they are now."""
+        """The files that are new or changed since they were indexed."""
         return [e for e in entries if e.relative not in self.covered and e.relative not in self.bad]
 
     def launches_of(self, relative: str) -> tuple[str, ...]:
-        """Of a covered merged file the launches; else empty."""
+        """The launches of a covered file if it is a merged one; else empty."""
         part, number = self.covered[relative]
         return self.parts[part].files[number][3]
 
 
 def refreshed(root: Path, entries: Sequence[Entry], on_skip: OnSkip) -> Index:
-    """The index of a store, brought up to date where that is worth it and possible.
+    """The index of a store, brought up to date where that is possible and saves time.
 
-    Files that it still does not cover are for the caller to read. When it cannot be written (a read-only store, a full
-    disk) that is told to `on_skip`, and what there is of it is used.
+    The caller reads the files that it still does not cover. When the index cannot be written (a read-only store, a full
+    disk), `on_skip` is called with the reason, and the existing part of the index is used.
     """
-    found = _known(root, entries)
-    if len(found.missing(entries)) < _NEW:
-        return found
+    index = _known(root, entries)
+    if len(index.missing(entries)) < _NEW:
+        return index
     try:
         (root / FOLDER).mkdir(exist_ok=True)
         handle = os.open(root / FOLDER / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             if wait_for_lock(handle, _PATIENCE_S):
                 os.utime(handle)
-                found = _known(root, entries)  # another may just have made it
-                _update(root, found, entries, before=os.fstat(handle).st_mtime_ns - _YOUNG_NS)
-                found = _known(root, entries)
+                index = _known(root, entries)  # another process may have updated it meanwhile
+                _update(root, index, entries, before=os.fstat(handle).st_mtime_ns - _YOUNG_NS)
+                index = _known(root, entries)
         finally:
             os.close(handle)
     except OSError as error:
         on_skip(root / FOLDER, f"no index can be written ({reason(error)}), so every file is read")
-    return found
+    return index
 
 
 def read(index: Index, wanted: Sequence[str], expression: Any, order: dict[str, int]) -> pa.Table:
-    """The rows of all covered files that `order` has, unsorted.
+    """The rows of all covered files in `order`, unsorted.
 
     Args:
-        index: as :func:`refreshed` gives it.
-        wanted: columns of :data:`COLUMNS` and ``date``.
+        index: the result of :func:`refreshed`.
+        wanted: columns to read, of :data:`COLUMNS` and ``date``.
         expression: a filter of pyarrow, or None.
-        order: path below the store -> number of the file; others are left out.
+        order: relative path -> number of the file; other files are left out.
 
     Returns:
-        The columns, and :data:`FILE` (as numbered by `order`) and :data:`ROW`.
+        The columns, :data:`FILE` (the number from `order`) and :data:`ROW`.
 
     Raises:
-        OSError, pyarrow.ArrowException: a part is gone or damaged.
+        OSError, pyarrow.ArrowException: a part was removed or is damaged.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -141,11 +141,11 @@ def read(index: Index, wanted: Sequence[str], expression: Any, order: dict[str, 
         table = ds.dataset(str(part.path), schema=_schema(), format="parquet").to_table(names, filter=combined)
         numbers = pa.array(places, pa.int32()).take(table[FILE].combine_chunks())
         tables.append(table.set_column(names.index(FILE), pa.field(FILE, pa.int32()), numbers))
-    return pa.concat_tables([_schema_of(names).empty_table(), *tables])
+    return pa.concat_tables([_schema().empty_table().select(names), *tables])
 
 
 def discard(root: Path) -> None:
-    """Remove all parts, since one of them is damaged: the next reader makes them anew."""
+    """Remove all parts because one is damaged; the next reader writes them again."""
     for path in (root / FOLDER).glob("*" + SUFFIX):
         with contextlib.suppress(OSError):
             path.unlink()
@@ -159,49 +159,38 @@ def _schema() -> pa.Schema:
     return pa.schema([*columns_schema(), *more])
 
 
-def _schema_of(names: Sequence[str]) -> pa.Schema:
-    return _fields(tuple(names))
-
-
-@cache
-def _fields(names: tuple[str, ...]) -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([_schema().field(name) for name in names])
-
-
 def _known(root: Path, entries: Sequence[Entry]) -> Index:
-    """What the parts on disk say of the files as they are now; of two parts with a file the later one counts."""
-    found = Index(_parts(root / FOLDER))
+    """The index on disk, without files that have changed; of two parts with the same file the later one counts."""
+    index = Index(_parts(root / FOLDER))
     now = {entry.relative: (entry.size, entry.changed_ns) for entry in entries}
-    for number, part in enumerate(found.parts):
+    for number, part in enumerate(index.parts):
         for position, (relative, size, changed, _) in enumerate(part.files):
             if now.get(relative) == (size, changed):
-                found.covered[relative] = (number, position)
+                index.covered[relative] = (number, position)
         for relative, (size, changed, why) in part.bad.items():
             if now.get(relative) == (size, changed):
-                found.bad[relative] = why
-    return found
+                index.bad[relative] = why
+    return index
 
 
 def _parts(folder: Path) -> list[Part]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = []
+    parts = []
     for path in sorted(folder.glob("[0-9]*" + SUFFIX)):
         try:
-            said = json.loads((pq.read_metadata(path).metadata or {})[_KEY])
-            if said["layout"] == layout():
-                files = tuple((r, s, c, tuple(held)) for r, s, c, held in said["files"])
-                found.append(Part(path, files, {r: tuple(v) for r, v in said["bad"].items()}))
+            description = json.loads((pq.read_metadata(path).metadata or {})[_KEY])
+            if description["layout"] == layout():
+                files = tuple((r, s, c, tuple(held)) for r, s, c, held in description["files"])
+                parts.append(Part(path, files, {r: tuple(v) for r, v in description["bad"].items()}))
         except (OSError, KeyError, ValueError, TypeError, pa.ArrowException):
-            continue  # torn or of another version: made anew
-    return found
+            continue  # torn, or of another version: its files count as not indexed
+    return parts
 
 
 def _update(root: Path, index: Index, entries: Sequence[Entry], before: int) -> None:
-    """Add a part for the files that none covers and that did not change since `before`; merge small parts."""
+    """Add a part for the files that no part covers and that did not change since `before` (ns); merge small parts."""
     new = [entry for entry in index.missing(entries) if entry.changed_ns < before]
     if len(new) >= _NEW:
         _write(root / FOLDER, _rows_of(new))
@@ -225,21 +214,21 @@ def _update(root: Path, index: Index, entries: Sequence[Entry], before: int) -> 
 
 Batch = tuple[list[tuple[str, int, int, tuple[str, ...]]], dict[str, tuple[int, int, str]], "pa.Table | None"]
 Read = tuple["list[pa.RecordBatch] | None", tuple[str, ...], str]
-"""A file's rows without lists of samples, and its launches when it is merged; or None and why, "" when it went."""
+"""A file's rows without lists of samples, and its launches if it is merged; or None and the reason ("": removed)."""
 
 
 def _rows_of(entries: Sequence[Entry]) -> Iterator[Batch]:
-    chosen = [entries[start : start + _BATCH] for start in range(0, len(entries), _BATCH)]
+    chunks = [entries[start : start + _BATCH] for start in range(0, len(entries), _BATCH)]
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        ahead = deque(pool.map(_read_file, some) for some in chosen[:_AHEAD])
-        for number, some in enumerate(chosen):
+        ahead = deque(pool.map(_read_file, chunk) for chunk in chunks[:_AHEAD])
+        for number, chunk in enumerate(chunks):
             # the next files are read while the caller writes these
-            found = list(ahead.popleft())
-            ahead.extend(pool.map(_read_file, more) for more in chosen[number + _AHEAD : number + _AHEAD + 1])
-            yield _joined(some, found)
+            contents = list(ahead.popleft())
+            ahead.extend(pool.map(_read_file, later) for later in chunks[number + _AHEAD : number + _AHEAD + 1])
+            yield _joined(chunk, contents)
 
 
-def _joined(entries: Sequence[Entry], found: Sequence[Read]) -> Batch:
+def _joined(entries: Sequence[Entry], contents: Sequence[Read]) -> Batch:
     import numpy as np
     import pyarrow as pa
 
@@ -248,13 +237,13 @@ def _joined(entries: Sequence[Entry], found: Sequence[Read]) -> Batch:
     batches: list[pa.RecordBatch] = []
     rows: list[int] = []
     days: list[str | None] = []
-    for entry, (of_file, held, why) in zip(entries, found, strict=True):
-        if of_file is None:
+    for entry, (file_batches, held, why) in zip(entries, contents, strict=True):
+        if file_batches is None:
             if why:
                 bad[entry.relative] = (entry.size, entry.changed_ns, why)
             continue
-        batches += of_file
-        rows.append(sum(batch.num_rows for batch in of_file))
+        batches += file_batches
+        rows.append(sum(batch.num_rows for batch in file_batches))
         files.append((entry.relative, entry.size, entry.changed_ns, held))
         folder = entry.path.parent.name
         days.append(folder.removeprefix(f"{DATE}=") if folder.startswith(f"{DATE}=") else None)
@@ -276,28 +265,25 @@ def _read_file(entry: Entry) -> Read:
     import pyarrow.parquet as pq
 
     try:
-        copied = read_excerpt(entry.path)
-        if copied is not None:
-            return [copied], (), ""
+        excerpt = read_excerpt(entry.path)
+        if excerpt is not None:
+            return [excerpt], (), ""
         with pq.ParquetFile(entry.path, pre_buffer=False) as file:
-            found = file.schema_arrow
-            why = why_not(found)
+            file_schema = file.schema_arrow
+            why = why_not(file_schema)
             if why:
                 return None, (), why
-            there = set(found.names)
-            table = file.read([name for name in COLUMNS if name in there], use_threads=False)
+            present = set(file_schema.names)
+            table = file.read([name for name in COLUMNS if name in present], use_threads=False)
     except FileNotFoundError:
         return None, (), ""
     except (OSError, pa.ArrowException) as error:
         return None, (), f"not a readable Parquet file ({first_line(error)})"
-    has = dict(zip(table.column_names, table.columns, strict=True))
-    wanted = columns_schema()
-    columns = [has[f.name] if f.name in has else pa.nulls(table.num_rows, f.type) for f in wanted]
-    return pa.table(columns, schema=wanted).to_batches(), tuple(launches(found.metadata)), ""
+    return schema.fitted(table, columns_schema()).to_batches(), tuple(launches(file_schema.metadata)), ""
 
 
 def _rows_again(index: Index, parts: Sequence[int]) -> Iterator[Batch]:
-    """The live rows of parts that are merged into one."""
+    """The rows of parts that are to be merged into one, without those of changed files."""
     for number in parts:
         part = index.parts[number]
         live = {f[0]: i for i, f in enumerate(part.files) if index.covered.get(f[0]) == (number, i)}
@@ -309,7 +295,7 @@ def _rows_again(index: Index, parts: Sequence[int]) -> Iterator[Batch]:
 
 
 def _write(folder: Path, batches: Iterator[Batch]) -> None:
-    """One part of all batches. Raises OSError."""
+    """Write all batches into one part. Raises OSError."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -319,20 +305,20 @@ def _write(folder: Path, batches: Iterator[Batch]) -> None:
     temporary = target.with_suffix(".tmp")
     files: list[tuple[str, int, int, tuple[str, ...]]] = []
     bad: dict[str, tuple[int, int, str]] = {}
-    words = [c.name for c in schema.COLUMNS if c.kind in ("string", "int32", "int64")]
+    encoded = [*(c.name for c in schema.COLUMNS if c.kind in ("string", "int32", "int64")), DATE, FILE]
     try:
-        with pq.ParquetWriter(temporary, _schema(), compression="lz4", use_dictionary=[*words, DATE, FILE]) as writer:
-            for some, unreadable, table in batches:
+        with pq.ParquetWriter(temporary, _schema(), compression="lz4", use_dictionary=encoded) as writer:
+            for batch_files, unreadable, table in batches:
                 bad |= unreadable
                 if table is not None:
                     at = table.schema.get_field_index(FILE)
                     moved = pc.add(table[FILE], pa.scalar(len(files), pa.int32()))
-                    # in one piece: rows are moved one by one, and finding each among many pieces is slow
+                    # in one piece: sorting moves rows one by one, and finding each among many pieces is slow
                     table = table.set_column(at, FILE, moved).combine_chunks().sort_by(_ORDER)
                     writer.write_table(table, row_group_size=_ROW_GROUP)
-                files += some
-            said = {"layout": layout(), "files": files, "bad": bad}
-            writer.add_key_value_metadata({_KEY: json.dumps(said).encode()})
+                files += batch_files
+            description = {"layout": layout(), "files": files, "bad": bad}
+            writer.add_key_value_metadata({_KEY: json.dumps(description).encode()})
         with temporary.open("rb") as handle:
             os.fsync(handle.fileno())
         temporary.replace(target)

@@ -1,4 +1,4 @@
-"""Does every file of a store hold what was written into it?"""
+"""Check that every file of a store holds the bytes that were written into it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 State = Literal["ok", "no hash", "changed", "unreadable", "foreign", "misplaced", "double"]
 
 BAD: tuple[State, ...] = ("changed", "unreadable", "misplaced")
-"""States that are a negative verdict."""
+"""States that make the check fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,15 @@ class Checked:
 
 
 def verify(store: str | Path) -> Iterator[Checked]:
-    """Every file of a store, read whole, with its verdict.
+    """Read every file of a store whole, and yield a verdict on each.
 
-    ``ok``: all bytes are those that were written. ``no hash``: written by a version without hashes; it reads well.
-    ``changed``: bytes differ. ``unreadable``: no Parquet file, or of a newer omb-py. ``foreign``: not omb-py's.
-    ``misplaced``: another launch or another day than its name says. ``double``: some of its launches count elsewhere;
-    harmless, ``results compact`` ends it.
+    - ``ok``: all bytes are those that were written.
+    - ``no hash``: an older version without hashes wrote it; it can be read.
+    - ``changed``: bytes differ from those that were written.
+    - ``unreadable``: it is not a Parquet file, or a newer omb-py wrote it.
+    - ``foreign``: omb-py did not write it.
+    - ``misplaced``: it holds another launch or another day than its name says.
+    - ``double``: some of its launches are read from another file. This is harmless; ``results compact`` ends it.
 
     Raises UsageError when there is no such store.
     """
@@ -51,13 +54,13 @@ def verify(store: str | Path) -> Iterator[Checked]:
     for path, why in problems.items():
         yield Checked(path, "unreadable", note=why)
     for entry in listed:
-        found = _check(entry, listed)
-        if found is not None:
-            yield found
+        verdict = _check(entry, listed)
+        if verdict is not None:
+            yield verdict
 
 
 def _check(entry: Entry, listed: list[Entry]) -> Checked | None:
-    """None when the file was merged or removed meanwhile."""
+    """The verdict on a file; None when it was merged or removed meanwhile."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -67,13 +70,14 @@ def _check(entry: Entry, listed: list[Entry]) -> Checked | None:
         if carried is not None and carried != hash_of(data):
             return Checked(entry.path, "changed", note="its bytes are not those that were written")
         with pq.ParquetFile(pa.BufferReader(data)) as file:
-            known = file.schema_arrow
-            why = why_not(known)
+            file_schema = file.schema_arrow
+            why = why_not(file_schema)
             if why:
                 foreign = why == "not written by omb-py"
                 return Checked(entry.path, "foreign" if foreign else "unreadable", file.metadata.num_rows, why)
+            # without a hash only reading every column shows whether the file is whole
             table = file.read(None if carried is None else ["launch_id", "started_at"])
-        held = launches(known.metadata)
+        held = launches(file_schema.metadata)
         wrong = _misplaced(entry, table, held or {entry.path.stem: {}})
         if wrong:
             return Checked(entry.path, "misplaced", table.num_rows, wrong)
@@ -87,19 +91,19 @@ def _check(entry: Entry, listed: list[Entry]) -> Checked | None:
         note = f"{len(names)} of its launches count elsewhere: {names[0]}"
         return Checked(entry.path, "double", table.num_rows, note)
     if carried is None:
-        version = json.loads((known.metadata or {})[b"omb_py.schema_version"])
+        version = json.loads((file_schema.metadata or {})[b"omb_py.schema_version"])
         return Checked(entry.path, "no hash", table.num_rows, f"schema version {version}; all of it can be read")
     return Checked(entry.path, "ok", table.num_rows)
 
 
 def _misplaced(entry: Entry, table: pa.Table, held: dict[str, dict[str, object]]) -> str:
-    """What of a file's name is not true; empty when all is."""
+    """Why a file's name contradicts its rows; empty when it does not."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = set(table["launch_id"].unique().to_pylist())
-    if found != set(held):
-        return f"it holds launch {min(map(str, found ^ set(held)))}, against its name or its list"
+    launch_ids = set(table["launch_id"].unique().to_pylist())
+    if launch_ids != set(held):
+        return f"it holds launch {min(map(str, launch_ids ^ set(held)))}, against its name or its list"
     days = set(pc.strftime(table["started_at"].cast(pa.timestamp("us")), "%Y-%m-%d").unique().to_pylist())
     folder = entry.path.parent.name
     if folder.startswith(f"{DATE}=") and days != {folder.removeprefix(f"{DATE}=")}:

@@ -1,8 +1,8 @@
-"""What a run has finished so far, on disk before it is announced: a killed run loses no finished cell.
+"""The journal of a running launch. Each finished cell is on disk before it is shown, so a killed run loses none.
 
-``STORE/.journal/<launch_id>.jsonl``: a header line, then one line a finished cell, each written with one call and
-synced. The writer holds a lock on the file for its life, so that :func:`recover` touches only journals of the dead.
-Lists of samples are base64 of little-endian float32 under ``{"f4": …}``.
+``STORE/.journal/<launch_id>.jsonl`` has a header line, then one line for each finished cell, written with one call and
+synced. The writer holds a lock on the file as long as it lives, so that ``results recover`` takes only journals whose
+writer has ended. Lists of samples are base64 of little-endian float32 under ``{"f4": …}``.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def journal_path(store: str | Path, launch_id: str) -> Path:
-    """Where the journal of a launch lies."""
+    """The path of a launch's journal."""
     return Path(store) / FOLDER / f"{launch_id}{SUFFIX}"
 
 
 def recover_command(store: str | Path) -> str:
-    """What to type to turn journals into rows of the store."""
+    """The shell command that turns journals into rows of the store."""
     return f"omb-py results recover --store {shlex.quote(str(store))}"
 
 
 class Journal:
-    """The journal of one launch that is running. Also a context manager, which closes it without finishing."""
+    """The journal of one running launch. As a context manager it closes the journal without finishing it."""
 
     def __init__(self, store: str | Path, launch_id: str, header: Mapping[str, Any]) -> None:
-        """Start a journal.
+        """Create and lock the journal file.
 
         Args:
-            store: the store's folder; made when missing.
-            launch_id: the launch.
-            header: ``run_id``, ``started_at`` and ``provenance`` of the launch; more is kept as it is.
+            store: the store's folder; it is created if needed.
+            launch_id: id of the launch.
+            header: ``run_id``, ``started_at`` and ``provenance`` of the launch; other entries are kept too.
 
         Raises:
             EnvironmentProblem: the store cannot be written.
-            ValueError: there is a journal of this launch already.
+            ValueError: this launch already has a journal.
         """
         self.store = Path(store)
         self.path = journal_path(store, launch_id)
         self.launch_id = launch_id
         self.rows: list[dict[str, Any]] = []
-        """What was appended, in order."""
+        """All appended rows, in order."""
         self._provenance: Mapping[str, Any] = dict(header.get("provenance") or {})
         if self.path.exists():
             raise ValueError(f"there is a journal {self.path} already")
-        # written under a hidden name and renamed, so that a journal without a lock or a header is never seen
+        # written under a hidden name and renamed, so that nobody sees a journal without a lock or a header
         hidden = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,16 +92,16 @@ class Journal:
             raise
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Keep a finished cell: when this returns, it is on disk.
+        """Write a finished cell. It is on disk when this returns.
 
         Raises:
-            EnvironmentProblem: it could not be written; what was appended before is still there.
+            EnvironmentProblem: the cell could not be written; earlier ones are still there.
             ValueError: the row does not fit the schema.
         """
         self.extend([row])
 
     def extend(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep cells that were finished at once: one write for all of them. Raises as :meth:`append`."""
+        """Write cells that were finished together, with one call. Raises like :meth:`append`."""
         complete = [schema.checked(row) for row in rows]
         other = next((row["launch_id"] for row in complete if row["launch_id"] != self.launch_id), None)
         if other is not None:
@@ -118,10 +118,10 @@ class Journal:
         """Write the launch's Parquet file and remove the journal.
 
         Returns:
-            The file, or None when no cell was appended.
+            The Parquet file, or None when no cell was appended.
 
         Raises:
-            EnvironmentProblem: it could not be written; the journal stays, and the message says how to recover.
+            EnvironmentProblem: the file could not be written. The journal stays, and the message says how to recover.
         """
         path: Path | None = None
         if self.rows:
@@ -130,13 +130,14 @@ class Journal:
             except EnvironmentProblem as error:
                 self.close()
                 raise EnvironmentProblem(f"{error}; {self._kept()}") from error
+        # removed before the lock is released, so that no recovery takes it
         with contextlib.suppress(OSError):
             self.path.unlink()
         self.close()
         return path
 
     def close(self) -> None:
-        """Let go of the journal without finishing; it stays for ``results recover``."""
+        """Release the journal without finishing it; it stays for ``results recover``."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
@@ -163,7 +164,7 @@ class Journal:
         try:
             written = os.write(self._handle, data)
             if written < len(data):
-                # a disk that is nearly full takes a part, and says why at the next call
+                # a nearly full disk takes a part of the data; only the next call says why
                 written += os.write(self._handle, data[written:])
             if written < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -176,7 +177,7 @@ class Journal:
         self._size += len(data)
 
     def _take_back(self) -> None:
-        """Cut off what a failed write left, so that the next line does not stick to it."""
+        """Cut off the remains of a failed write, so that the next line starts at its beginning."""
         try:
             os.ftruncate(self._handle, self._size)
         except OSError:
@@ -187,7 +188,10 @@ def lock(handle: int) -> bool:
     """Lock an open file for the life of this process.
 
     Returns:
-        False when the file system has no locks. Raises BlockingIOError when another process holds it.
+        False when the file system has no locks.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
     """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,12 +203,12 @@ def lock(handle: int) -> bool:
 
 
 def encode_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON can hold it, lists of floats as base64 float32."""
+    """Convert a row for JSON: nulls are left out, lists of floats become base64 of float32."""
     return {k: _encode_floats(v) if k in schema.FLOAT_LISTS else v for k, v in row.items() if v is not None}
 
 
 def decode_row(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of :func:`encode_row`; lists of floats are float32 arrays. Raises ValueError on anything else."""
+    """Invert :func:`encode_row`; lists of floats become float32 arrays. Raises ValueError on anything else."""
     row = schema.blank_row()
     for name, value in data.items():
         row[name] = _decode_floats(value) if name in schema.FLOAT_LISTS else value
@@ -226,7 +230,7 @@ def _decode_floats(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: a NumPy scalar or array as Python's; a time as ISO text; anything else as text."""
+    """Convert for JSON: a NumPy scalar or array to Python's, a time to ISO text, anything else to text."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "isoformat"):

@@ -1,16 +1,16 @@
 """Two hashes of a row: what was measured, and under which software, hardware and settings.
 
 **Comparability key.** Two rows with equal keys measure the same thing and may be compared; with different keys the
-answer is NOT COMPARABLE. It holds everything that changes *what* is measured (:data:`COMPARED`), the hash of the
-program of steps, which versions the benchmark itself, and the placement policy. It leaves out, on purpose:
+answer is NOT COMPARABLE. It covers everything that changes *what* is measured (:data:`COMPARED`), the placement policy,
+and the hash of the program of steps, which stands for the version of the benchmark. It leaves out on purpose:
 
-- ``backend`` and ``binding``: comparing NCCL with MPI, or mpi4py with generated code, is a question that people
-  ask. A comparison inside one backend filters by it.
-- the iteration rule (fixed or auto) and the counts: they change how well the same thing is known, not what it is.
+- ``backend`` and ``binding``: people ask how NCCL compares with MPI, or mpi4py with generated code. A comparison
+  inside one backend filters by it.
+- the iteration rule (fixed or auto) and the counts: they change how precisely a quantity is known, not the quantity.
 - library, versions, host names, thread level: they are what a comparison is about. Versions and host facts belong to
   the environment key.
 
-**Environment key.** Everything in the provenance that is about software, hardware and settings, and nothing that
+**Environment key.** It covers everything in the provenance about software, hardware and settings, and nothing that
 changes from launch to launch: ids, times, process numbers, host names, load. Equal descriptions of several nodes or
 ranks count once, so that the key does not depend on how many there are.
 """
@@ -34,8 +34,8 @@ COMPARED: tuple[str, ...] = tuple(
 _DROPPED_SECTIONS = frozenset(
     "run job tags config effective_config measure ranks rank_facts load clocks loaded_libraries".split()
 )
-"""Parts of a provenance, at any depth, that tell about this launch and not about where it ran; and the list of mapped
-libraries, which is known only after the last cell, while a row carries its key from the first."""
+"""Parts of a provenance, at any depth, that describe the launch and not the system it ran on. The list of mapped
+libraries is one of them because it is known only after the last cell, while the first row already has its key."""
 
 _DROPPED_FACTS = frozenset(
     (
@@ -48,7 +48,7 @@ _DROPPED_FACTS = frozenset(
         "memory_free_bytes temperature temperature_c power_w clock_mhz skew_us barrier_us"
     ).split()
 ) | {"cpu mhz"}
-"""Single facts, at any depth, that change from launch to launch or name a thing instead of describing it."""
+"""Single facts, at any depth, that change from launch to launch or only name an object."""
 
 _VOLATILE_VARIABLE = re.compile(
     r"""
@@ -60,7 +60,7 @@ _VOLATILE_VARIABLE = re.compile(
     """,
     re.VERBOSE,
 )
-"""Environment variables that launchers set anew for each job or rank. Settings made by people stay in the key."""
+"""Environment variables that launchers set for each job or rank. Settings made by people stay in the key."""
 
 _ENVIRONMENT_SECTIONS = ("environment", "env")
 
@@ -72,36 +72,36 @@ def digest(value: Any) -> str:
 
 
 def comparability_key(row: Mapping[str, Any], program_hash: str, placement: str = "default") -> str:
-    """The key that must match for two rows to be compared.
+    """The key that must be equal for two rows to be compared, as 32 hex digits.
 
     Args:
-        row: needs the columns in :data:`COMPARED`; a missing one counts as null.
+        row: a row of the store; a missing column of :data:`COMPARED` counts as null.
         program_hash: hash of the lowered program without addresses.
-        placement: the policy by which ranks were put on nodes and cores, for example ``block/core``.
+        placement: the policy that assigned ranks to nodes and cores, for example ``block/core``.
     """
     facts = {name: _plain(row.get(name)) for name in COMPARED}
     return digest({**facts, "program_hash": program_hash, "placement": placement})
 
 
 def environment_key(provenance: Mapping[str, Any]) -> str:
-    """The key of the software, hardware and settings of a launch."""
+    """The key of the software, hardware and settings of a launch, as 32 hex digits."""
     return digest(environment_facts(provenance))
 
 
 def environment_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a provenance goes into the environment key: for a list of what changed between two launches."""
+    """The facts of a provenance that the environment key covers; two launches can be compared fact by fact."""
     reduced = _reduce(provenance)
     assert isinstance(reduced, dict)
     return reduced
 
 
 def flat(value: Any, path: str = "", numbered: bool = False) -> Iterator[tuple[str, str]]:
-    """The facts of a provenance as (path with dots, text), what is empty left out.
+    """Yield the facts of a provenance as (path with dots, text), without empty ones.
 
     Args:
         value: a provenance, or a part of it.
-        path: in front of every name.
-        numbered: of a list of several mappings each has its number in the path: ``node_facts[1].kernel``.
+        path: prefix of every path.
+        numbered: put the index of each mapping of a list with several into the path: ``node_facts[1].kernel``.
 
     >>> list(flat({"a": {"b": 1, "c": None}, "d": [{"e": "x"}, {"e": "y"}]}))
     [('a.b', '1'), ('d.e', 'x'), ('d.e', 'y')]
@@ -117,12 +117,12 @@ def flat(value: Any, path: str = "", numbered: bool = False) -> Iterator[tuple[s
 
 
 def _plain(value: Any) -> Any:
-    """A numpy scalar as the Python value it is, so that the key does not depend on where a row came from."""
+    """Convert a NumPy scalar to Python, so that the key does not depend on where a row came from."""
     return value.item() if hasattr(value, "item") else value
 
 
 def _is_section(value: Any) -> bool:
-    """``{"host": {"cpu": …}}`` describes a host; ``{"host": "n1"}`` only names it."""
+    """Whether a value describes an object (``{"host": {"cpu": …}}``) and does not only name it (``{"host": "n1"}``)."""
     return isinstance(value, Mapping) or (
         isinstance(value, (list, tuple)) and bool(value) and all(isinstance(v, Mapping) for v in value)
     )

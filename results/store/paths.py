@@ -1,7 +1,8 @@
-"""The folder of a store: which files belong to it, and how those who read it notice that files are being merged.
+"""The folder of a store: list its files, and let readers notice that files are being merged.
 
-Whoever merges or removes files raises the *generation*, a small file, after the new file has its name and before an
-old one loses its own. A listing during which the generation stays the same has therefore seen each row at least once.
+A process that merges or removes files raises the *generation*, a number in a small file, after the new file has its
+name and before an old one loses its own. A listing during which the generation stays the same has therefore seen each
+row at least once.
 """
 
 from __future__ import annotations
@@ -19,54 +20,56 @@ from omb_py.results.store.write import reason, write_atomically
 
 SUFFIX = ".parquet"
 DATE = "date"
-"""The column that is the name of a day's folder, ``date=YYYY-MM-DD``."""
+"""The column whose value is in the name of a day's folder, ``date=YYYY-MM-DD``."""
 _GENERATION = ".generation"
 _LOCK = ".maintenance"
 _LISTINGS = 20
-"""Listings that are tried while files are being merged."""
+"""A listing is repeated at most this often while files are being merged."""
 
 OnSkip = Callable[[Path, str], None]
-"""Called with each file or folder that is left out, and why."""
+"""Called with each file or folder that is left out, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of the store as the folder has it, unopened."""
+    """A file of the store, as the folder lists it; it has not been opened."""
 
     path: Path
     relative: str
-    """Its path below the store."""
+    """The path relative to the store."""
     size: int
+    """Bytes."""
     changed_ns: int
-    """When its inode changed: other than the time of modification, nothing but the system can set it."""
+    """Time of the inode's last change. Unlike the time of modification, only the system can set it."""
 
 
 def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[Entry]:
-    """The Parquet files of a store, sorted by path; hidden files and folders are not part of it.
+    """The Parquet files of a store, sorted by path. Hidden files and folders do not belong to it.
 
-    A folder that cannot be listed is given to `on_skip`.
+    `on_skip` is called with each folder that cannot be listed.
     """
     root = Path(store)
     for _ in range(_LISTINGS):
         before = generation(root)
         problems: list[tuple[Path, str]] = []
-        found = list(_below(root, "", problems))
+        listed = list(_below(root, "", problems))
         if generation(root) == before:
             break
     for path, why in problems:
         if on_skip is not None:
             on_skip(path, why)
-    return sorted(found, key=lambda entry: entry.path)
+    return sorted(listed, key=lambda entry: entry.path)
 
 
 def is_store(word: str) -> bool:
-    """Whether somebody who writes `word` means a folder of results: no benchmark or run is called so."""
+    """Whether `word` names a folder of results, and not a run or a benchmark."""
     path = Path(word)
+    # any other folder may happen to have the name of a run or a benchmark
     return path.is_dir() and ("/" in word or next(path.rglob(f"*{SUFFIX}"), None) is not None)
 
 
 def no_store(root: Path) -> str:
-    """What to say where `root` is no folder."""
+    """The message for a `root` that is not a folder."""
     if not root.is_file():
         return f"no store at {str(root)!r}"
     parent = root.parent.parent if root.parent.name.startswith("date=") else root.parent
@@ -79,7 +82,7 @@ def files(store: str | Path) -> list[Path]:
 
 
 def generation(root: Path) -> int:
-    """How often files of this store were merged or removed."""
+    """How many times files of this store were merged or removed."""
     try:
         return int((root / _GENERATION).read_text())
     except (OSError, ValueError):
@@ -87,16 +90,16 @@ def generation(root: Path) -> int:
 
 
 def raise_generation(root: Path) -> None:
-    """Say that files are about to go. Raises OSError."""
+    """Tell readers that files are about to be removed. Raises OSError when the store cannot be written."""
     write_atomically(root / _GENERATION, str(generation(root) + 1).encode())
 
 
 @contextlib.contextmanager
 def maintenance(root: Path) -> Iterator[None]:
-    """Hold the store against others who would merge or remove files; readers and writers go on.
+    """Keep other processes from merging or removing files; readers and writers continue.
 
     Raises EnvironmentProblem when another process holds it, or when the store cannot be written. Where the file system
-    has no locks nothing is held: the worst is then that a launch lies in two merged files, of which one is read.
+    has no locks, nothing is held. At worst a launch then lies in two merged files, of which one is read.
     """
     try:
         handle = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -113,7 +116,7 @@ def maintenance(root: Path) -> Iterator[None]:
 
 
 def wait_for_lock(handle: int, seconds: float) -> bool:
-    """Lock an open file as soon as it is free; False when it is not within so many seconds."""
+    """Lock an open file as soon as it is free. Returns False when it is still locked after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -140,5 +143,5 @@ def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]]) -> Itera
             elif entry.name.endswith(SUFFIX) and entry.is_file():
                 facts = entry.stat()
                 yield Entry(folder / entry.name, relative, facts.st_size, facts.st_ctime_ns)
-        except OSError:  # it went between the listing and the look at it
+        except OSError:  # it was removed after the listing
             continue

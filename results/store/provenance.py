@@ -1,7 +1,7 @@
 """Metadata of the files of a store: schema version, launches, and the provenance of each launch.
 
-A file holds one launch, ``<launch_id>.parquet``, or, merged, the launches of a day. A merged file lists them under
-:data:`LAUNCHES_KEY` and has their provenance, compressed together, under :data:`PROVENANCES_KEY`.
+A file holds one launch, ``<launch_id>.parquet``, or is merged from launches of one day. A merged file lists its
+launches under :data:`LAUNCHES_KEY` and has their provenance, compressed together, under :data:`PROVENANCES_KEY`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 Metadata = Mapping[bytes, bytes] | None
 
 MERGED = "merged-"
-"""How the name of a merged file begins."""
+"""The name of a merged file begins with it."""
 
 
-def why_not(found: pa.Schema) -> str:
+def why_not(file_schema: pa.Schema) -> str:
     """Why a file with this schema cannot be read as part of a store; empty when it can."""
-    version = (found.metadata or {}).get(VERSION_KEY)
+    version = (file_schema.metadata or {}).get(VERSION_KEY)
     if version is None:
         return "not written by omb-py"
     try:
@@ -39,7 +39,7 @@ def why_not(found: pa.Schema) -> str:
         return f"its schema version is {version.decode(errors='replace')!r}"
     if number > schema.SCHEMA_VERSION:
         return f"its schema version is {number}, this omb-py knows up to {schema.SCHEMA_VERSION}: update omb-py"
-    for field in found:
+    for field in file_schema:
         column = schema.BY_NAME.get(field.name)
         if column is not None and field.type != schema.arrow_type(column.kind):
             return f"column {field.name} is {field.type}, not {column.arrow}"
@@ -47,26 +47,29 @@ def why_not(found: pa.Schema) -> str:
 
 
 def launches(metadata: Metadata) -> dict[str, dict[str, Any]]:
-    """Of a merged file the launches with their facts (``rows``, ``sha256`` of the file they came from); else empty."""
+    """The launches of a merged file, with facts (``rows``, ``sha256`` of the original file); empty for other files."""
     try:
-        found = json.loads((metadata or {}).get(LAUNCHES_KEY, b"{}"))
+        facts = json.loads((metadata or {}).get(LAUNCHES_KEY, b"{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Launches of merged files that are to be read elsewhere.
+    """Find the launches of merged files that must be read from another file.
 
-    A launch's own file is newer than what was merged of it. Of two merged files with the same launch, which a merging
-    that was cut short leaves behind, the first by name counts.
+    A launch's own file is newer than its merged copy. Of two merged files with the same launch, which an interrupted
+    merge leaves behind, the first by name counts.
 
     Args:
         listed: all files of the store.
-        held: merged files, by path below the store, with their launches.
+        held: launches of each merged file in question, by its path relative to the store.
+
+    Returns:
+        The outdated launches of each of those files; a file without any is left out.
 
     Raises:
-        FileNotFoundError: a file has gone meanwhile.
+        FileNotFoundError: a file was removed meanwhile.
     """
     if not held:
         return {}
@@ -98,7 +101,7 @@ def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]
 
 
 def provenances(path: str | Path) -> dict[str, dict[str, Any]]:
-    """The provenance of every launch of a file, by launch id. Raises EnvironmentProblem when it cannot be read."""
+    """The provenance of every launch of a file, by launch id. Raises EnvironmentProblem when the file is unreadable."""
     return _provenances(Path(path), _metadata(path))
 
 
@@ -107,25 +110,25 @@ def read_provenance(path: str | Path, launch_id: str | None = None) -> dict[str,
 
     Args:
         path: a file of the store.
-        launch_id: which launch, needed where the file is a merged one.
+        launch_id: the launch; required for a merged file.
 
     Raises:
         EnvironmentProblem: the file is not readable.
-        UsageError: there is no such launch in it, or it holds several and none is named.
+        UsageError: the file does not hold this launch, or holds several and `launch_id` is None.
     """
     metadata = _metadata(path)
     merged = launches(metadata)
-    found = _provenances(Path(path), metadata)
+    by_launch = _provenances(Path(path), metadata)
     if launch_id is None and merged:
         raise UsageError(f"{str(path)!r} holds {len(merged)} launches: name one")
-    wanted = next(iter(found), "") if launch_id is None else launch_id
-    if launch_id is not None and launch_id not in found:
-        raise UsageError(f"no launch {launch_id!r} in {str(path)!r}: {nearest(launch_id, found)}")
-    return found.get(wanted, {})
+    wanted = next(iter(by_launch), "") if launch_id is None else launch_id
+    if launch_id is not None and launch_id not in by_launch:
+        raise UsageError(f"no launch {launch_id!r} in {str(path)!r}: {nearest(launch_id, by_launch)}")
+    return by_launch.get(wanted, {})
 
 
 def provenance_of(store: str | Path) -> Callable[[str], Mapping[str, Any]]:
-    """Looks up launches by id; empty for one that is not there or cannot be read. Files are opened once."""
+    """A function from launch id to provenance, empty for an unknown or unreadable launch. It opens each file once."""
 
     @cache
     def paths() -> Mapping[str, Path]:
@@ -133,11 +136,11 @@ def provenance_of(store: str | Path) -> Callable[[str], Mapping[str, Any]]:
 
     @cache
     def merged() -> Mapping[str, Mapping[str, Any]]:
-        found: dict[str, Mapping[str, Any]] = {}
+        by_launch: dict[str, Mapping[str, Any]] = {}
         for stem, path in paths().items():
             if stem.startswith(MERGED):
-                found.update(held(path))
-        return found
+                by_launch.update(held(path))
+        return by_launch
 
     @cache
     def held(path: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -146,15 +149,15 @@ def provenance_of(store: str | Path) -> Callable[[str], Mapping[str, Any]]:
         except EnvironmentProblem:
             return {}
 
-    def look(launch_id: str) -> Mapping[str, Any]:
+    def look_up(launch_id: str) -> Mapping[str, Any]:
         path = paths().get(launch_id)
         return (held(path) if path else merged()).get(launch_id, {})
 
-    return look
+    return look_up
 
 
 def pack(provenance: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """Provenances of many launches, much alike, in few bytes."""
+    """The provenance of many launches, compressed together, since they are nearly equal."""
     return base64.b64encode(zlib.compress(json.dumps(provenance, sort_keys=True, default=str).encode(), 6))
 
 
@@ -173,8 +176,8 @@ def _provenances(path: Path, metadata: Metadata) -> dict[str, dict[str, Any]]:
     known = metadata or {}
     try:
         if launches(known):
-            found = json.loads(zlib.decompress(base64.b64decode(known.get(PROVENANCES_KEY, b""))))
-            return {str(launch): dict(facts) for launch, facts in found.items()}
+            by_launch = json.loads(zlib.decompress(base64.b64decode(known.get(PROVENANCES_KEY, b""))))
+            return {str(launch): dict(facts) for launch, facts in by_launch.items()}
         single = json.loads(known.get(PROVENANCE_KEY, b"{}"))
     except (ValueError, AttributeError, TypeError, zlib.error) as error:
         raise _unreadable(path, error) from error

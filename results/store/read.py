@@ -1,4 +1,4 @@
-"""Read the store into pandas. A file that cannot be read is named and skipped, the rest is read."""
+"""Read the store into Arrow and pandas. A file that cannot be read is reported and skipped."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = [
 ]
 
 _ATTEMPTS = 5
-"""Readings that are tried while files are being merged."""
+"""A reading is repeated at most this often while files are being merged."""
 _FEW_FILES = 64
-"""So many files are opened rather than all columns of the index read."""
+"""For at most this many matching files, opening them is faster than reading many columns of the index."""
 _FEW_COLUMNS = 16
 _FEW_VALUES = 8
-"""So many values of a filter are compared one by one: every pyarrow holds that against a row group's statistics."""
+"""At most this many values of a filter become comparisons, which every pyarrow checks against row-group statistics."""
 
 Problems = dict[Path, str]
 
@@ -48,7 +48,7 @@ class SkippedFile(UserWarning):
 
 
 class _Vanished(Exception):
-    """A file that was listed is gone: merged into another, or removed."""
+    """A listed file was merged into another or removed before it was read."""
 
 
 def _warn(path: Path, why: str) -> None:
@@ -66,19 +66,19 @@ def load(
 
     Args:
         store: the folder of Parquet files.
-        columns: only these; all when None. Leaving out ``samples_us`` and ``samples_avg_us`` makes big stores fast:
-            the answer then comes from the summary index.
-        on_skip: called with the path and the reason for each file that cannot be read; by default a
-            :class:`SkippedFile` warning.
-        **filters: ``column=value``, or ``column=[values]`` for any of them; None finds nulls. Values are converted to
-            the column's type, so text from a command line will do. ``date="2026-11-21"`` reads one folder.
+        columns: the columns to read; None for all. A big store is fast to read without ``samples_us`` and
+            ``samples_avg_us``, because the summary index then has the answer.
+        on_skip: called with the path and the reason for each file that cannot be read. By default a
+            :class:`SkippedFile` warning is issued.
+        **filters: ``column=value``, or ``column=[values]`` to match any of them; None matches nulls. Values are
+            converted to the column's type, so they may be text. ``date="2026-11-21"`` reads one folder.
 
     Returns:
-        A DataFrame with the store's columns and ``date``. Integers and booleans are pandas' nullable kinds, lists are
+        A DataFrame with the store's columns and ``date``. Integers and booleans have pandas' nullable types, lists are
         NumPy arrays, maps are dicts.
 
     Raises:
-        UsageError: there is no such folder; a column or a value that the store cannot have.
+        UsageError: there is no such folder, a column does not exist, or a value does not fit its column.
     """
     return to_frame(load_table(store, columns=columns, on_skip=on_skip, **filters))
 
@@ -90,7 +90,7 @@ def load_table(
     on_skip: OnSkip | None = None,
     **filters: Any,
 ) -> pa.Table:
-    """As :func:`load`, as an Arrow table."""
+    """Like :func:`load`, but returns an Arrow table."""
     root = Path(store)
     if not root.is_dir():
         raise UsageError(no_store(root))
@@ -113,65 +113,65 @@ def load_table(
 
 
 def _column(name: str) -> schema.Column:
-    """The column of this name, or the folder's day. Raises UsageError with the nearest name."""
+    """The column of this name; ``date`` is one too. Raises UsageError with the nearest name."""
     if name == DATE:
         return schema.Column(DATE, "string", "day of the launch, UTC")
-    found = schema.BY_NAME.get(name)
-    if found is None:
+    column = schema.BY_NAME.get(name)
+    if column is None:
         raise UsageError(f"the store has no column {name!r}: {nearest(name, [*schema.NAMES, DATE])}")
-    return found
+    return column
 
 
 def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
-    """All filters together; None when there is none.
+    """The conjunction of all filters; None when there is no filter.
 
-    Raises UsageError on a column that does not exist or cannot be filtered, or a value it cannot hold.
+    Raises UsageError when a column does not exist or cannot be filtered, or when a value does not fit it.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     combined: ds.Expression | None = None
     for name, wanted in filters.items():
-        found = _column(name)
+        column = _column(name)
         if name not in (*schema.SCALARS, DATE):
-            raise UsageError(f"cannot filter by {name}, which holds a {found.arrow}")
+            raise UsageError(f"cannot filter by {name}, which holds a {column.arrow}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
-        known = [typed(found, v) for v in values if v is not None]
-        kind = schema.arrow_type(found.kind)
+        known = [typed(column, v) for v in values if v is not None]
+        kind = schema.arrow_type(column.kind)
         if 0 < len(known) <= _FEW_VALUES:
-            part = ds.field(name) == pa.scalar(known[0], type=kind)
+            condition = ds.field(name) == pa.scalar(known[0], type=kind)
             for value in known[1:]:
-                part = part | (ds.field(name) == pa.scalar(value, type=kind))
+                condition = condition | (ds.field(name) == pa.scalar(value, type=kind))
         else:
-            part = ds.field(name).isin(pa.array(known, type=kind))
+            condition = ds.field(name).isin(pa.array(known, type=kind))
         if len(known) < len(values):
-            part = part | ds.field(name).is_null()
-        combined = part if combined is None else combined & part
+            condition = condition | ds.field(name).is_null()
+        combined = condition if combined is None else combined & condition
     return combined
 
 
 def _days(filters: Mapping[str, Any]) -> frozenset[str] | None:
-    """The days that a filter on ``date`` admits; None when it admits all."""
+    """The days that a filter on ``date`` selects; None when it selects all."""
     wanted = filters.get(DATE)
-    found = {wanted} if isinstance(wanted, str) else set(wanted) if isinstance(wanted, (list, tuple, set)) else None
-    return None if found is None or None in found else frozenset(found)
+    days = {wanted} if isinstance(wanted, str) else set(wanted) if isinstance(wanted, (list, tuple, set)) else None
+    return None if days is None or None in days else frozenset(days)
 
 
-def typed(found: schema.Column, value: Any) -> Any:
-    """A value in the type of a column; text is converted. Raises UsageError."""
+def typed(column: schema.Column, value: Any) -> Any:
+    """Convert a value, which may be text, to the type of a column. Raises UsageError when it does not fit."""
     import pyarrow as pa
 
-    kind = schema.arrow_type(found.kind)
+    kind = schema.arrow_type(column.kind)
     try:
-        if isinstance(value, str) and found.kind != "string":
+        if isinstance(value, str) and column.kind != "string":
             return pa.scalar(value).cast(kind).as_py()
         return pa.scalar(value, type=kind).as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise UsageError(f"{found.name} holds {found.arrow}, which {value!r} is not") from None
+        raise UsageError(f"{column.name} holds {column.arrow}, which {value!r} is not") from None
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:
-    """A table of the store as a DataFrame: nullable integers and booleans, maps as dicts."""
+    """Convert a table of the store to a DataFrame with nullable integers and booleans, and maps as dicts."""
     import pandas as pd
     import pyarrow as pa
 
@@ -181,7 +181,7 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """A table of the store as rows: plain Python values, times as ISO text, maps as dicts."""
+    """Convert a table of the store to rows of plain Python values, with times as ISO text and maps as dicts."""
     rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
     for row in rows:
         if row.get("started_at") is not None:
@@ -211,7 +211,7 @@ def _indexed(
     expression: ds.Expression | None,
     problems: Problems,
 ) -> pa.Table:
-    """By the index, and directly where it has nothing."""
+    """Read through the index, and read the files that it does not cover directly."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -221,36 +221,36 @@ def _indexed(
     missing = index.missing(chosen)
     held = {entry.relative: index.launches_of(entry.relative) for entry in covered}
     outdated = outdated_launches(listed, {relative: names for relative, names in held.items() if names})
-    # merged files of which only a part counts are rare, and read by themselves
-    aside = [entry for entry in covered if entry.relative in outdated]
+    # merged files with outdated launches are rare, and read one by one
+    partial = [entry for entry in covered if entry.relative in outdated]
     order = {entry.relative: number for number, entry in enumerate(listed)}
-    mine = {entry.relative: order[entry.relative] for entry in covered if entry.relative not in outdated}
+    current = {entry.relative: order[entry.relative] for entry in covered if entry.relative not in outdated}
     try:
         if expression is not None and (any(n in schema.FLOAT_LISTS for n in wanted) or len(wanted) > _FEW_COLUMNS):
-            numbers = set(summary_index.read(index, [], expression, mine)[summary_index.FILE].unique().to_pylist())
+            numbers = set(summary_index.read(index, [], expression, current)[summary_index.FILE].unique().to_pylist())
             if len(numbers) <= _FEW_FILES or any(name in schema.FLOAT_LISTS for name in wanted):
                 matching = [listed[number] for number in numbers]
-                paths = sorted([*matching, *missing, *aside], key=lambda entry: entry.path)
+                paths = sorted([*matching, *missing, *partial], key=lambda entry: entry.path)
                 return _direct(root, paths, listed, wanted, expression, problems)
-        found = summary_index.read(index, wanted, expression, mine)
+        rows = summary_index.read(index, wanted, expression, current)
     except FileNotFoundError as error:
         raise _Vanished(first_line(error)) from error
     except (OSError, pa.ArrowException):
         summary_index.discard(root)
         return _direct(root, chosen, listed, wanted, expression, problems)
-    found = found.sort_by([(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
-    rest = sorted([*missing, *aside], key=lambda entry: entry.path)
+    rows = rows.sort_by([(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
+    rest = sorted([*missing, *partial], key=lambda entry: entry.path)
     if not rest:
-        return found.select(wanted)
+        return rows.select(wanted)
     tables = []
-    at = found[summary_index.FILE]
+    file_numbers = rows[summary_index.FILE]
     start = 0
-    for entry in rest:  # each between the rows of the files before and behind it
-        end = int(pc.sum(pc.less(at, order[entry.relative])).as_py() or 0)
-        tables.append(found.slice(start, end - start).select(wanted))
+    for entry in rest:  # its rows belong between those of the files before and after it
+        end = int(pc.sum(pc.less(file_numbers, order[entry.relative])).as_py() or 0)
+        tables.append(rows.slice(start, end - start).select(wanted))
         tables.append(_direct(root, [entry], listed, wanted, expression, problems))
         start = end
-    return pa.concat_tables([*tables, found.slice(start).select(wanted)])
+    return pa.concat_tables([*tables, rows.slice(start).select(wanted)])
 
 
 def _direct(
@@ -261,7 +261,7 @@ def _direct(
     expression: ds.Expression | None,
     problems: Problems,
 ) -> pa.Table:
-    """From the files themselves."""
+    """Read the files themselves."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -269,18 +269,18 @@ def _direct(
     held: dict[str, tuple[str, ...]] = {}
     for entry in chosen:
         try:
-            found = pq.read_schema(entry.path)
+            file_schema = pq.read_schema(entry.path)
         except FileNotFoundError as error:
             raise _Vanished(entry.relative) from error
         except (OSError, pa.ArrowException) as error:
             problems[entry.path] = f"not a readable Parquet file ({first_line(error)})"
             continue
-        why = why_not(found)
+        why = why_not(file_schema)
         if why:
             problems[entry.path] = why
             continue
         good.append(entry.path)
-        if names := tuple(launches(found.metadata)):
+        if names := tuple(launches(file_schema.metadata)):
             held[entry.relative] = names
     try:
         outdated = outdated_launches(listed, held)
@@ -292,7 +292,7 @@ def _direct(
     except FileNotFoundError as error:
         raise _Vanished(first_line(error)) from error
     except (OSError, pa.ArrowException):
-        pass  # a page inside some file is broken: find out which, keep the others
+        pass  # a page in some file is damaged: read one by one to skip only that file
     return _read_one_by_one(root, good, wanted, expression, outdated, problems)
 
 

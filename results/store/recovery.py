@@ -1,4 +1,4 @@
-"""Turn the journals of runs that did not end into files of the store."""
+"""Turn the journals that interrupted runs left behind into files of the store."""
 
 from __future__ import annotations
 
@@ -18,62 +18,62 @@ from omb_py.results.store.write import first_line, write_launch
 State = Literal["recovered", "stored already", "empty", "running", "unreadable", "failed"]
 
 DAMAGED_SUFFIX = ".damaged"
-"""What a journal is renamed to when some of its lines could not be read: the others are in the store."""
+"""Added to the name of a journal with unreadable lines, after the readable ones were stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What became of one journal."""
+    """The outcome for one journal."""
 
     path: Path
-    """The Parquet file where there is one, else the journal."""
+    """The Parquet file if there is one, else the journal."""
     launch_id: str
     cells: int
-    """Finished cells of this launch that are in the store now; for a running one, those in its journal."""
+    """Finished cells of this launch in the store; for a running launch, those in its journal."""
     state: State
     note: str = ""
-    """Why not, or what was lost."""
+    """Why it was not recovered, or what was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What could be read of a journal."""
+    """The readable part of a journal."""
 
     header: dict[str, Any]
     provenance: dict[str, Any]
     rows: list[dict[str, Any]]
     damaged: int
-    """Lines before the last that could not be read."""
+    """Number of unreadable lines, not counting the last, which a crash may have cut off."""
 
 
 def journals(store: str | Path) -> list[Path]:
-    """The journals that lie in a store, of running and of dead runs."""
+    """The journals in a store, of running launches and of interrupted ones."""
     return sorted((Path(store) / FOLDER).glob(f"*{SUFFIX}"))
 
 
 def recover(store: str | Path) -> list[Recovered]:
-    """Write the finished cells of every journal without a live writer into the store, and remove the journal.
+    """Write the finished cells of every journal whose writer has ended into the store, and remove the journal.
 
-    A torn last line is a cell that was never announced, and is dropped. May be repeated: a launch that is stored
-    already is not stored twice. A journal that cannot be read is named and left where it is.
+    A torn last line is a cell that was never announced, and is dropped. The call may be repeated: a launch that is
+    already in the store is not written again. A journal that cannot be read is reported and left in place.
 
     Raises UsageError when there is no such folder.
     """
     if not Path(store).is_dir():
         raise UsageError(f"no store at {str(store)!r}")
-    found = (_recover_one(Path(store), path) for path in journals(store))
-    return [result for result in found if result is not None]
+    results = (_recover_one(Path(store), path) for path in journals(store))
+    return [result for result in results if result is not None]
 
 
 def read(path: Path) -> Contents:
-    """The contents of a journal. Raises ValueError when its header cannot be read or is of a newer omb-py."""
+    """The contents of a journal. Raises ValueError when its header is unreadable or was written by a newer omb-py."""
     header, *lines = path.read_bytes().split(b"\n")
-    facts = _object(header)
-    if facts is None or "launch_id" not in facts:
+    head = _object(header)
+    if head is None or "launch_id" not in head:
         raise ValueError("it has no readable header")
-    if facts.get("schema_version", 0) > schema.SCHEMA_VERSION:
+    if head.get("schema_version", 0) > schema.SCHEMA_VERSION:
         raise ValueError("written by a newer omb-py: recover with that one")
-    provenance = dict(facts.get("provenance") or {})
+    provenance = dict(head.get("provenance") or {})
     rows: list[dict[str, Any]] = []
     damaged = 0
     last = len(lines) - 1
@@ -90,7 +90,7 @@ def read(path: Path) -> Contents:
                 raise ValueError("neither a row nor provenance")
         except (ValueError, TypeError, AttributeError):
             damaged += number < last
-    return Contents(facts, provenance, rows, damaged)
+    return Contents(head, provenance, rows, damaged)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -102,7 +102,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _recover_one(store: Path, path: Path) -> Recovered | None:
-    """None when another recovery was faster."""
+    """The outcome for one journal; None when another process has recovered it meanwhile."""
     try:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def _recover_one(store: Path, path: Path) -> Recovered | None:
             locks = lock(handle)
         except BlockingIOError:
             return Recovered(path, path.stem, _count(path), "running", "its run is still alive")
-        if os.fstat(handle).st_nlink == 0:
+        if os.fstat(handle).st_nlink == 0:  # removed between open and lock
             return None
         return _store(store, path, locks)
     finally:
@@ -123,26 +123,26 @@ def _recover_one(store: Path, path: Path) -> Recovered | None:
 
 def _store(store: Path, path: Path, locks: bool) -> Recovered:
     try:
-        found = read(path)
+        contents = read(path)
     except (ValueError, OSError) as error:
         return Recovered(path, path.stem, 0, "unreadable", first_line(error))
-    launch_id = str(found.header["launch_id"])
-    alive = _maybe_alive(found.header, locks)
+    launch_id = str(contents.header["launch_id"])
+    alive = _maybe_alive(contents.header, locks)
     if alive:
-        return Recovered(path, launch_id, len(found.rows), "running", alive)
-    if not found.rows:
-        _put_away(path, found.damaged)
-        return Recovered(path, launch_id, 0, "empty", _loss(path, found.damaged))
+        return Recovered(path, launch_id, len(contents.rows), "running", alive)
+    if not contents.rows:
+        _put_away(path, contents.damaged)
+        return Recovered(path, launch_id, 0, "empty", _loss(path, contents.damaged))
     stored = _stored(store, launch_id)
-    if stored is not None and stored[1] >= len(found.rows):
-        _put_away(path, found.damaged)
-        return Recovered(stored[0], launch_id, stored[1], "stored already", _loss(path, found.damaged))
+    if stored is not None and stored[1] >= len(contents.rows):
+        _put_away(path, contents.damaged)
+        return Recovered(stored[0], launch_id, stored[1], "stored already", _loss(path, contents.damaged))
     try:
-        target = write_launch(store, found.rows, {**found.provenance, "recovered": True})
+        target = write_launch(store, contents.rows, {**contents.provenance, "recovered": True})
     except (EnvironmentProblem, ValueError) as error:
         return Recovered(path, launch_id, 0, "failed", first_line(error))
-    _put_away(path, found.damaged)
-    return Recovered(target, launch_id, len(found.rows), "recovered", _loss(path, found.damaged))
+    _put_away(path, contents.damaged)
+    return Recovered(target, launch_id, len(contents.rows), "recovered", _loss(path, contents.damaged))
 
 
 def _put_away(path: Path, damaged: int) -> None:
@@ -160,7 +160,7 @@ def _loss(path: Path, damaged: int) -> str:
 
 
 def _maybe_alive(header: dict[str, Any], locks: bool) -> str:
-    """On a file system without locks the process number has to tell. Empty when the writer is dead."""
+    """Why the writer may still run, judged by its process number where there are no locks; empty when it has ended."""
     if locks and header.get("locked", True):
         return ""
     host, pid = header.get("host"), header.get("pid")
@@ -185,7 +185,7 @@ def _count(path: Path) -> int:
 
 
 def _stored(store: Path, launch_id: str) -> tuple[Path, int] | None:
-    """The launch's file and how many cells it has, when it is there and can be read."""
+    """The launch's file and its number of cells; None when there is no readable one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""What of the environment may be stored: an allow-list of prefixes, with secrets redacted."""
+"""Select the environment variables that may be stored, by an allow-list of prefixes, and redact secrets."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PREFIXES: tuple[str, ...] = (
         "CUDA_ HIP_ HSA_ ROCR_ GLOO_ TORCH_NCCL_ OMP_ KMP_ GOMP_ MALLOC_"
     ).split(),
 )
-"""Environment variables that change how communication behaves, or say which job it was."""
+"""Prefixes of environment variables that change how communication behaves or identify the job."""
 
 NAMES: frozenset[str] = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH"})
 
 SECRET_WORDS: tuple[str, ...] = ("TOKEN", "SECRET", "KEY", "PASS", "AUTH", "COOKIE", "JWT")
-"""A variable with one of these in its name is named, but its value is not stored."""
+"""The value of a variable with one of these words in its name is not stored; its name is."""
 
 # user:password@ before the first slash, and user:pass/word@ with a slash that should have been escaped
 _CREDENTIALS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:[^/?#\s]*|[^/?#\s:]*:\S*)@")
@@ -33,18 +33,18 @@ _ASSIGNMENT = re.compile(
 
 
 def is_allowed(name: str) -> bool:
-    """Whether a variable of this name may be stored at all."""
+    """Whether a variable with this name may be stored."""
     return name in NAMES or name.startswith(PREFIXES)
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value behind this name is a secret."""
+    """Whether the value of a variable or option with this name must not be stored."""
     upper = name.upper()
     return any(word in upper for word in SECRET_WORDS)
 
 
 def redact_text(text: str) -> str:
-    """The text without credentials in URLs and without the values of assignments to secret names.
+    """Replace credentials in URLs and the values assigned to secret names.
 
     >>> redact_text("http://me:pw@proxy:3128 API_TOKEN=abc")
     'http://<redacted>@proxy:3128 API_TOKEN=<redacted>'
@@ -54,7 +54,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_words(words: Iterable[str]) -> list[str]:
-    """A command line, redacted: also the word after an option whose name is secret (``--token abc``)."""
+    """Redact a command line, including the word after an option with a secret name (``--token abc``)."""
     out: list[str] = []
     hide = False
     for word in words:
@@ -65,7 +65,7 @@ def redact_words(words: Iterable[str]) -> list[str]:
 
 
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that may be stored, sorted by name, secrets redacted."""
+    """The variables that may be stored, sorted by name, with secrets redacted."""
     return {
         name: REDACTED if is_secret(name) else redact_text(value)
         for name, value in sorted(environ.items())

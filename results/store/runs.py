@@ -1,4 +1,4 @@
-"""What lies in a store, run by run."""
+"""The runs of a store: list them, find one by its id, return its rows."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from omb_py.results.store.read import OnSkip, load_table, to_rows
 _LISTED = tuple("run_id launch_id started_at benchmark backend library library_version ranks validated".split())
 
 LAST = "last"
-"""Instead of a run's id: the newest run."""
+"""Stands for the newest run, in place of a run's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One invocation, as one line."""
+    """Summary of one invocation."""
 
     run_id: str
     started_at: str
-    """Of its first launch, ISO, UTC."""
+    """Start of the first launch, ISO 8601, UTC."""
     benchmarks: tuple[str, ...]
     backends: tuple[str, ...]
     libraries: tuple[str, ...]
-    """Name and version."""
+    """Each library's name and version."""
     ranks: tuple[int, ...]
     cells: int
     launches: int
     failed: int
-    """Cells with wrong bytes."""
+    """Number of cells with wrong bytes."""
 
 
 def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[Run]:
     """The runs of a store, oldest first. Raises UsageError when there is no such folder."""
     grouped: dict[str, list[dict[str, Any]]] = {}
     cells = load_table(store, columns=_LISTED, on_skip=on_skip)
-    # a big store has many cells and few kinds of them
+    # counted in Arrow first: a big store has many cells but few distinct combinations of these columns
     kinds = cells.group_by(list(_LISTED), use_threads=False).aggregate([([], "count_all")])
     for row in to_rows(kinds):
         grouped.setdefault(row["run_id"], []).append(row)
-    found = [_run(run_id, rows) for run_id, rows in grouped.items()]
-    return sorted(found, key=lambda run: (run.started_at, run.run_id))
+    summaries = [_run(run_id, rows) for run_id, rows in grouped.items()]
+    return sorted(summaries, key=lambda run: (run.started_at, run.run_id))
 
 
 def find_run(store: str | Path, which: str, *, on_skip: OnSkip | None = None) -> Run:
-    """The run with this id, or the only one whose id starts so, or the newest for ``last``.
+    """The run with this id, or the only run whose id starts with `which`, or the newest for ``last``.
 
-    Raises UsageError when there is none, with the nearest, or more than one, with their ids.
+    Raises UsageError when no run matches (it names the nearest) or several do (it lists them).
     """
     known = runs(store, on_skip=on_skip)
     if not known:
@@ -66,7 +66,7 @@ def find_run(store: str | Path, which: str, *, on_skip: OnSkip | None = None) ->
 
 
 def show(store: str | Path, which: str = LAST, *, on_skip: OnSkip | None = None) -> list[dict[str, Any]]:
-    """All rows of one run, in order of launch and as they were measured. Raises UsageError as :func:`find_run`."""
+    """All rows of one run, in the order in which they were measured. Raises UsageError like :func:`find_run`."""
     run = find_run(store, which, on_skip=on_skip)
     rows = to_rows(load_table(store, run_id=run.run_id, on_skip=lambda path, why: None))
     return sorted(rows, key=lambda row: int(row["launch_index"]))
@@ -92,4 +92,4 @@ def _library(row: dict[str, Any]) -> str | None:
 
 
 def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(dict.fromkeys(v for v in values if v is not None))
+    return tuple(dict.fromkeys(value for value in values if value is not None))

@@ -1,6 +1,6 @@
-"""The one declaration of what a row holds: every column of the store, its type, and what it means.
+"""The columns of the store: name, type and meaning of each.
 
-The pyarrow schema, an empty row and the table in docs/store.md are made from :data:`COLUMNS`.
+The pyarrow schema, an empty row and the table in docs/store.md are derived from :data:`COLUMNS`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA_VERSION = 2
-"""Version of the columns; files of every older version stay readable. 2: `parameters`."""
+"""Version of the columns; files of every older version stay readable. Version 2 added `parameters`."""
 
 Kind = Literal["string", "int32", "int64", "float64", "bool", "time", "floats", "strings", "numbers", "texts"]
 """``time``: timestamp in µs, UTC; ``floats``: list of float32; ``strings``: list of string; ``numbers``: map of
@@ -31,17 +31,18 @@ _ARROW_NAMES: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: unit in the name, meaning in `doc`."""
+    """A column of the store. Its name ends in its unit."""
 
     name: str
     kind: Kind
     doc: str
+    """The meaning, for docs/store.md."""
     required: bool = False
-    """Never null."""
+    """Whether null is forbidden."""
 
     @property
     def arrow(self) -> str:
-        """Name of the Arrow type, for a reader."""
+        """Name of the Arrow type, as shown to users."""
         return _ARROW_NAMES.get(self.kind, self.kind)
 
 
@@ -146,14 +147,14 @@ _UNKNOWN = "not a column of the store: "
 
 
 def blank_row() -> dict[str, Any]:
-    """A row with every column, all None."""
+    """A row in which every column is None."""
     return dict.fromkeys(NAMES)
 
 
 def checked(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with every column, missing ones None.
+    """The row with all columns; absent ones are None.
 
-    Raises ValueError on a column that does not exist or on a required one that is missing: a fault of the program.
+    Raises ValueError when a column does not exist or a required one is missing. Either is a fault of the program.
     """
     unknown = [name for name in row if name not in BY_NAME]
     if unknown:
@@ -183,16 +184,25 @@ def _arrow_types() -> Mapping[Kind, pa.DataType]:
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
-    """The Arrow type of a kind of column."""
+    """The Arrow type of the columns of this kind."""
     return _arrow_types()[kind]
 
 
 @cache
 def arrow_schema() -> pa.Schema:
-    """The schema of a launch's file. All fields are nullable there, so that files of other versions can be read."""
+    """The schema of a launch's file. Every field is nullable, so that files of other versions can be read."""
     import pyarrow as pa
 
     return pa.schema([pa.field(c.name, arrow_type(c.kind)) for c in COLUMNS])
+
+
+def fitted(table: pa.Table, target: pa.Schema) -> pa.Table:
+    """The table with exactly the columns of `target`; those that it lacks, as files of older versions do, are null."""
+    import pyarrow as pa
+
+    present = dict(zip(table.column_names, table.columns, strict=True))
+    columns = [present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in target]
+    return pa.table(columns, schema=target)
 
 
 def markdown_table() -> str:

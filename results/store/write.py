@@ -1,7 +1,7 @@
-"""The folder of Parquet files: one file a launch, written whole or not at all.
+"""Write one Parquet file for each launch, whole or not at all.
 
-``STORE/date=YYYY-MM-DD/<launch_id>.parquet``, written to a temporary name in the same folder, synced, renamed, the
-folder synced. The provenance lies as JSON in the file's metadata, once per launch.
+``STORE/date=YYYY-MM-DD/<launch_id>.parquet`` is written under a temporary name in the same folder, synced and renamed;
+then the folder is synced. The file's metadata holds the provenance of the launch as JSON.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ VERSION_KEY = b"omb_py.schema_version"
 LAUNCHES_KEY = b"omb_py.launches"
 PROVENANCES_KEY = b"omb_py.provenances"
 ROW_GROUP = 4096
-"""Most rows of a row group: one launch of a merged file is found without reading the others."""
+"""Maximum rows of a row group, so that one launch of a merged file can be read without the others."""
 _LAUNCH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ELSEWHERE = "choose another folder with --store DIR, or measure with --no-store"
 
 
 def check_writable(store: str | Path) -> None:
-    """Make the store's folder and try to write in it. Raises EnvironmentProblem with the reason, in one line."""
+    """Create the store's folder and write a test file in it. Raises EnvironmentProblem with the reason, in one line."""
     root = Path(store)
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -49,18 +49,18 @@ def check_writable(store: str | Path) -> None:
 
 
 def write_launch(store: str | Path, rows: Sequence[Mapping[str, Any]], provenance: Mapping[str, Any]) -> Path:
-    """Write the rows of one launch; all or nothing.
+    """Write the rows of one launch, all or none.
 
     Args:
-        store: the folder; made when missing.
-        rows: at least one, all of one launch; missing columns are null.
+        store: the folder; it is created if needed.
+        rows: at least one row, all of one launch; missing columns become null.
         provenance: JSON-serialisable facts, already redacted (:mod:`omb_py.results.store.redact`).
 
     Returns:
         The file. A file of the same launch is replaced.
 
     Raises:
-        EnvironmentProblem: the disk is full, the folder cannot be written.
+        EnvironmentProblem: the disk is full, or the folder cannot be written.
         ValueError: the rows are not of one launch, or a column is unknown, missing or of the wrong type.
     """
     table = to_table(rows, provenance)
@@ -77,7 +77,7 @@ def write_launch(store: str | Path, rows: Sequence[Mapping[str, Any]], provenanc
 
 
 def to_table(rows: Sequence[Mapping[str, Any]], provenance: Mapping[str, Any]) -> pa.Table:
-    """The rows as an Arrow table with the store's schema and metadata. Raises ValueError on rows that do not fit."""
+    """Convert rows to an Arrow table with the store's schema and metadata. Raises ValueError when they do not fit."""
     import pyarrow as pa
 
     if not rows:
@@ -96,7 +96,7 @@ def to_table(rows: Sequence[Mapping[str, Any]], provenance: Mapping[str, Any]) -
 
 
 def reason(error: OSError) -> str:
-    """Why the system refused, in words."""
+    """The cause of a system error, in words."""
     if error.errno == errno.ENOSPC:
         return "no space left on the disk"
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
@@ -105,12 +105,12 @@ def reason(error: OSError) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its class where there is none."""
+    """The first line of an error's text, or the name of its class if it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new or renamed name in this folder last. File systems that cannot do it are left alone."""
+    """Make new and renamed files in this folder survive a crash, where the file system can sync folders."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -130,7 +130,7 @@ def _arrow_value(kind: schema.Kind, value: Any) -> Any:
 
 
 def _time(value: Any) -> datetime:
-    """A moment in UTC, from ISO text or a datetime; one without a zone is UTC."""
+    """A time in UTC, from ISO text or a datetime; without a zone it counts as UTC."""
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     if not isinstance(moment, datetime):
         raise ValueError(f"not a time: {value!r}")
@@ -138,13 +138,13 @@ def _time(value: Any) -> datetime:
 
 
 def parquet(table: pa.Table, merged: bool = False) -> memoryview:
-    """A table with the store's schema as a whole, sealed Parquet file.
+    """The bytes of a Parquet file with the rows of a table and a hash in its footer.
 
     Args:
-        table: with the metadata of :func:`to_table`.
-        merged: of many launches. Pages are then long, and every column is compressed; in the file of one launch the
-            numbers are not, since opening a compressed page costs more than reading its few hundred values, and the
-            footer has an excerpt (:mod:`omb_py.results.store.footer`).
+        table: rows with the store's schema and the metadata of :func:`to_table`.
+        merged: whether the rows are of many launches. Pages are then long, so every column is compressed. The file of
+            one launch has its numbers uncompressed, since opening a compressed page takes longer than reading its few
+            hundred values, and has an excerpt in its footer (:mod:`omb_py.results.store.footer`).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -159,22 +159,22 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
         write_statistics=[c.name for c in schema.COLUMNS if c.name in schema.SCALARS],
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP)
-        copied = {} if merged else {footer.EXCERPT_KEY: footer.excerpt_of(table, sink.tell())}
-        writer.add_key_value_metadata({**copied, footer.HASH_KEY: footer.BLANK_HASH})
+        excerpt = {} if merged else {footer.EXCERPT_KEY: footer.excerpt_of(table, sink.tell())}
+        writer.add_key_value_metadata({**excerpt, footer.HASH_KEY: footer.BLANK_HASH})
     data = bytearray(sink.getvalue())
     footer.seal(data)
     return memoryview(data)
 
 
 def _leaves(column: schema.Column) -> tuple[str, ...]:
-    """The paths under which Parquet keeps a column."""
+    """The paths of the leaf columns that Parquet stores for a column."""
     if column.kind in ("numbers", "texts"):
         return f"{column.name}.key_value.key", f"{column.name}.key_value.value"
     return (f"{column.name}.list.element",) if column.kind in ("floats", "strings") else (column.name,)
 
 
 def write_atomically(target: Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all, and make it last: hidden name, sync, rename, sync of the folder.
+    """Write a file whole or not at all, so that it survives a crash: hidden name, sync, rename, sync of the folder.
 
     Raises OSError.
     """
@@ -183,7 +183,7 @@ def write_atomically(target: Path, data: bytes | memoryview) -> None:
     try:
         try:
             _write_all(handle, data)
-            os.fchmod(handle, 0o666 & ~_umask())
+            os.fchmod(handle, 0o666 & ~_umask())  # mkstemp lets only the owner read
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -193,7 +193,7 @@ def write_atomically(target: Path, data: bytes | memoryview) -> None:
             os.unlink(name)
         raise
     sync_folder(target.parent)
-    sync_folder(target.parent.parent)
+    sync_folder(target.parent.parent)  # target.parent may be new
 
 
 def _write_all(handle: int, data: bytes | memoryview) -> None:
