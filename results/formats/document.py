@@ -1,7 +1,7 @@
-"""A report as a document: all that its written forms show, before it is written.
+"""The content of a report, independent of its written form.
 
-Each report has a function ``document_of`` beside it. The writers (:mod:`omb_py.results.formats.writers`, and
-``omb_py.dashboards.report`` for HTML) turn a document into text, each with one escaping of its own.
+Each report has a function ``document_of`` in its module. The writers (:mod:`omb_py.results.formats.writers`, and
+``omb_py.dashboards.report`` for HTML) turn a document into text; each does its own escaping.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """Rows of texts."""
+    """A table whose cells are texts."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    """A text for each head."""
+    """Each row has a text for each head."""
     left: Collection[str] = ()
     """Heads of the columns that are aligned to the left; the others hold numbers."""
     groups: Sequence[str] = ()
     """The group of each row; a terminal separates groups by a line. Empty: all rows are one group."""
     in_terminal: bool = True
-    """False: it stands in files only."""
+    """Whether a terminal shows it; files always do."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One test of a build server."""
+    """One test case, as build servers show it."""
 
     group: str
     """JUnit's ``classname``."""
     name: str
     """Stable between runs."""
     outcome: Outcome | None
-    """None: it passed."""
+    """None when the test passed."""
     message: str
     """Shown whether it passed or not."""
     detail: str = ""
@@ -60,11 +60,11 @@ class Document:
     """Lines before the tables: what was measured, and how."""
     tables: Sequence[TextTable] = ()
     picture: str = ""
-    """Characters drawn in a terminal, after the tables."""
+    """A drawing made of characters, which a terminal shows after the tables."""
     details: Sequence[str] = ()
-    """Lines that stand in files only."""
+    """Lines that only files show."""
     problems: Sequence[str] = ()
-    """What did not go as planned; in a terminal before the headline, which sums it up."""
+    """Lines about failures and deviations; a terminal shows them before the headline."""
     notes: Sequence[str] = ()
     """Lines after the headline."""
     cases: Sequence[CaseResult] = ()
@@ -74,6 +74,7 @@ class Document:
     """ISO 8601 without a zone, UTC."""
     hostname: str = ""
     seconds: float | None = None
+    """Duration."""
 
 
 def numbered(lines: Sequence[str]) -> dict[str, str]:
@@ -82,5 +83,5 @@ def numbered(lines: Sequence[str]) -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """Text with ``?`` for what XML cannot hold and a terminal would obey: control characters, lone surrogates."""
+    """Replace control characters and lone surrogates, which XML cannot hold and a terminal would obey, by ``?``."""
     return _UNPRINTABLE.sub("?", text)

@@ -1,4 +1,4 @@
-"""A training in the text of Horovod's pytorch_synthetic_benchmark, and what of its steps was communication."""
+"""The text of Horovod's pytorch_synthetic_benchmark for a training, and the share of communication in its steps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 SPREAD = 1.96
-"""Horovod prints so many standard deviations of the iterations' rates."""
+"""Horovod prints this many standard deviations of the iterations' rates."""
 SAMPLES = {"gpt2": "seq"}
-"""What a sample of a model is called; of others an image."""
+"""Name of a sample, by model; other models have images."""
 
 
 def rates(samples_us: Sequence[float], steps: int, batch: int) -> list[float]:
@@ -24,28 +24,28 @@ def rates(samples_us: Sequence[float], steps: int, batch: int) -> list[float]:
 
 
 def settings_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """What was trained: ``model`` and its settings."""
+    """The trained ``model`` and its settings, by name."""
     model, _, rest = dict(row["parameters"])["workload"].partition(":")
     return {"model": model, **dict(pair.split("=", 1) for pair in rest.split(",") if pair)}
 
 
 def horovod_text(row: Mapping[str, Any]) -> str:
-    """The lines of a row of benchmark ``train``, each ended.
+    """The lines of a row of benchmark ``train``, each with a line end.
 
-    A step's time is that of the slowest rank. What follows Horovod's lines is ours.
+    The time of a step is that of the slowest rank. The lines about communication and validation are omb-py's own.
     """
-    what, metrics, ranks = settings_of(row), dict(row["metrics"]), int(row["ranks"])
+    settings, metrics, ranks = settings_of(row), dict(row["metrics"]), int(row["ranks"])
     device = "CPU" if row["device"] == "cpu" else "GPU"
-    sample, batch = SAMPLES.get(what["model"], "img"), int(what["batch"])
-    found = rates(row["samples_us"], int(metrics["steps"]), batch)
-    mean, spread = float(np.mean(found)), SPREAD * float(np.std(found))
+    sample, batch = SAMPLES.get(settings["model"], "img"), int(settings["batch"])
+    iteration_rates = rates(row["samples_us"], int(metrics["steps"]), batch)
+    mean, spread = float(np.mean(iteration_rates)), SPREAD * float(np.std(iteration_rates))
     lines = [
-        f"Model: {what['model']}",
+        f"Model: {settings['model']}",
         f"Batch size: {batch}",
         f"Number of {device}s: {ranks}",
         "Running warmup...",
         "Running benchmark...",
-        *(f"Iter #{number}: {rate:.1f} {sample}/sec per {device}" for number, rate in enumerate(found)),
+        *(f"Iter #{number}: {rate:.1f} {sample}/sec per {device}" for number, rate in enumerate(iteration_rates)),
         f"{sample.capitalize()}/sec per {device}: {mean:.1f} +-{spread:.1f}",
         f"Total {sample}/sec on {ranks} {device}(s): {ranks * mean:.1f} +-{ranks * spread:.1f}",
         communication(row),
@@ -56,7 +56,7 @@ def horovod_text(row: Mapping[str, Any]) -> str:
 
 
 def communication(row: Mapping[str, Any]) -> str:
-    """The share of a step that was communication: what it took beyond the same step of one rank alone."""
+    """The line about communication: the share of a step beyond the same step on one rank alone, in per cent."""
     metrics = dict(row["metrics"])
     step, exposed, half = float(row["mean_us"]), metrics["exposed_us"], metrics["exposed_half_us"]
     share = f"{exposed / step * 100:.1f} +-{half / step * 100:.1f} %"

@@ -1,7 +1,8 @@
-"""nccl-tests' table, to the character: a head of three lines, then 13 words a line, the two placements side by side.
+"""The table of nccl-tests, identical to the character.
 
-Sizes are of the whole operation, bandwidths by nccl-tests' formulas (``statistics.bandwidth``), GB = 10^9 bytes.
-Widths and rounding are those of nccl-tests 2.19. What was not measured is N/A.
+After a head of three lines, each line has 13 words, with the out-of-place and in-place halves side by side. Sizes are
+those of the whole operation; bandwidths follow nccl-tests' formulas (``statistics.bandwidth``), with GB = 10^9 bytes.
+Widths and rounding are those of nccl-tests 2.19. A value that was not measured is N/A.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ TYPES: Final[Mapping[str, str]] = {
     "float8e4m3": "f8e4m3",
     "float8e5m2": "f8e5m2",
 }
-"""Our types -> nccl-tests' words."""
+"""Our types -> nccl-tests' names."""
 _OLDER: Final = ("f8e4m3", "f8e5m2")
-"""What rows that were imported by older versions have for a type: nccl-tests' own words."""
+"""Types with nccl-tests' own names, in rows that older versions imported."""
 BENCHMARKS: Final[Mapping[str, str]] = {
     "all_reduce": "allreduce",
     "all_gather": "allgather",
@@ -54,10 +55,10 @@ UNKNOWN: Final = "N/A"
 WORDS: Final = ("size", "count", "type", "redop", "root", *("time", "algbw", "busbw", "#wrong") * 2)
 """The columns of a line."""
 
-_NAMES = {ours: theirs for theirs, ours in BENCHMARKS.items()}
+_NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
 _OWN = "omb-py"
 _ONE_TABLE = ("benchmark", "launch_id", "library_version", "binding", "device", "buffer", "process_sync", "cache")
-"""Rows with equal columns stand under one head."""
+"""Rows that are equal in these columns share a table."""
 _HEADER = (
     "#\n"
     f"#{'out-of-place':>74}{'in-place':>31}          \n"
@@ -69,14 +70,14 @@ _HEADER = (
 
 
 def itemsize(dtype: str | None) -> int | None:
-    """Bytes of an element; None of a type that is not known."""
+    """Bytes of an element; None for an unknown type."""
     if dtype in DTYPES:
         return DTYPES[dtype].itemsize
     return 1 if dtype in _OLDER else None
 
 
 def check(row: Row) -> None:
-    """Raises UsageError for a row that nccl-tests would have measured otherwise."""
+    """Raise UsageError for a row that nccl-tests cannot show or would have measured differently."""
     name = f"{row['benchmark']} {row['size_bytes']} B"
     if not str(row["bw_formula"] or "").startswith("nccl-tests:"):
         raise UsageError(f"{name}: nccl-tests have no such operation: --format table")
@@ -90,35 +91,41 @@ def check(row: Row) -> None:
 
 
 def header() -> str:
-    """The two lines of names and the line of units, as nccl-tests print them."""
+    """The head of a table: two lines of names and one of units."""
     return _HEADER
 
 
 def line(outside: Row | None, inside: Row | None) -> str:
-    """One line of rows of one cell: what was measured out of place, and in place.
+    """The line of one cell.
 
-    A broadcast of our own has one buffer, as in MPI: given alone, it stands in the place of in-place.
+    Args:
+        outside: the row that was measured out of place, or None.
+        inside: the row that was measured in place, or None. A broadcast that omb-py measured has one buffer, as in
+            MPI, so it stands in this half when it is given alone.
+
+    Raises:
+        ValueError: both rows are None.
     """
     row = outside or inside
     if row is None:
         raise ValueError("a line of no row")
     if inside is None and row.get("source", _OWN) == _OWN and row["benchmark"] == "bcast":
         outside, inside = None, row
-    said = TYPES.get(str(row.get("dtype")), str(row.get("dtype")))
+    type_name = TYPES.get(str(row.get("dtype")), str(row.get("dtype")))
     root = NO_ROOT if row.get("root") is None else int(row["root"])
-    head = f"{_size(row):12d}  {_count(row):12d}  {said:>8}  {row.get('op') or 'none':>6}  {root:>6}"
+    head = f"{_size(row):12d}  {_count(row):12d}  {type_name:>8}  {row.get('op') or 'none':>6}  {root:>6}"
     return head + _half(outside) + _half(inside) + "\n"
 
 
 def footer(rows: Sequence[Row]) -> str:
-    """What nccl-tests say at the end: wrong results, and the plain mean of busbw over all lines and placements."""
+    """The last lines of a table: the number of wrong results, and the mean of busbw over all lines and placements."""
     wrong = sum(bool(_wrong(row)) for row in rows)
     mean = sum(float(row.get("busbw_gbps") or 0.0) for row in rows) / len(rows) if rows else 0.0
     return f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n# Avg bus bandwidth    : {mean:g} \n#\n"
 
 
 def real(value: float, width: int) -> str:
-    """A number in `width` places, with as many decimals, two at most, as fit."""
+    """A number in `width` places, with as many decimals as fit, at most two."""
     if not math.isfinite(value):
         return f"{value:{width}f}"
     digits = 0
@@ -134,9 +141,10 @@ def real(value: float, width: int) -> str:
 
 
 def to_nccl(rows: Iterable[Row]) -> str:
-    """Rows of the store as nccl-tests would print them, a table for each launch and collective.
+    """Rows of the store as nccl-tests would print them, with a table for each launch and collective.
 
-    However they were timed: the text does not say it. Rows of other benchmarks are left out, so nothing may be left.
+    The timing mode is not checked, since the text does not state it. Rows of other benchmarks are left out, so the text
+    may be empty.
     """
     tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Row]]] = {}
     for row in rows:
@@ -154,7 +162,7 @@ def _table(name: str, lines: Sequence[Mapping[bool, Row]]) -> str:
 
 
 def _repeat(row: Row) -> tuple[str, ...]:
-    """Of a soak the pass, of rccl-tests the cycle."""
+    """The pass of a soak and the cycle of rccl-tests, which tell repeated cells apart."""
     parameters = row.get("parameters") or {}
     return tuple(parameters.get(key, "") for key in ("pass", "cycle"))
 
@@ -165,19 +173,19 @@ def _size(row: Row) -> int:
 
 
 def _count(row: Row) -> int:
-    """Elements as the call of NCCL counts them: of reduce_scatter a block, else of the message."""
-    said = (row.get("metrics") or {}).get("nccl_count")
-    if said is not None:
-        return int(said)
+    """Number of elements as passed to NCCL: those of a block for reduce_scatter, else those of the message."""
+    reported = (row.get("metrics") or {}).get("nccl_count")
+    if reported is not None:
+        return int(reported)
     count = int(row.get("size_bytes") or 0) // (itemsize(row.get("dtype")) or 1)
     return count // int(row.get("ranks") or 1) if row["benchmark"] == "reduce_scatter" else count
 
 
 def _wrong(row: Row) -> float | None:
-    """Wrong elements; of our own rows so many at least, since we count bytes."""
-    said = (row.get("metrics") or {}).get("wrong_elements")
-    if said is not None or row.get("wrong_bytes") is None:
-        return None if said is None else float(said)
+    """Number of wrong elements; for omb-py's own rows, which count bytes, the least possible number."""
+    reported = (row.get("metrics") or {}).get("wrong_elements")
+    if reported is not None or row.get("wrong_bytes") is None:
+        return None if reported is None else float(reported)
     return math.ceil(int(row["wrong_bytes"]) / (itemsize(row.get("dtype")) or 1))
 
 
@@ -195,7 +203,7 @@ def _half(row: Row | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it was read."""
+    """A line that was read."""
 
     size: int
     count: int
@@ -208,7 +216,7 @@ class Line:
 
 
 def parse(text: str) -> Line:
-    """A line of nccl-tests (or of :func:`line`). Raises ValueError when it does not have thirteen words."""
+    """Read a line of nccl-tests or of :func:`line`. Raises ValueError when it does not have thirteen words."""
     words = text.split()
     if len(words) != len(WORDS):
         raise ValueError(f"{len(words)} words, nccl-tests print {len(WORDS)}: {text.rstrip()!r}")

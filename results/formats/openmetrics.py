@@ -1,6 +1,7 @@
 """Rows as OpenMetrics text: gauges with the time of the launch, for ``promtool tsdb create-blocks-from openmetrics``.
 
-A launch that measured a cell several times (a soak) has the label ``repeat``. Seconds and bytes a second throughout.
+Rows of a launch that measured a cell several times (a soak) have the label ``repeat``. All units are seconds and bytes
+per second.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+from omb_py.results.formats.tables import plain
 
 Row = Mapping[str, Any]
 
@@ -23,15 +26,17 @@ LABELS: tuple[str, ...] = tuple(
 
 def _scaled(column: str, factor: float, unit: str = "") -> Callable[[Row], float | None]:
     def value(row: Row) -> float | None:
-        found = row.get(column)
-        return None if found is None or found != found or (unit and row.get("unit") != unit) else float(found) * factor
+        number = row.get(column)
+        if number is None or number != number or (unit and row.get("unit") != unit):  # NaN differs from itself
+            return None
+        return float(number) * factor
 
     return value
 
 
 def _valid(row: Row) -> float | None:
-    found = row.get("validated")
-    return None if found is None or found != found else float(bool(found))
+    validated = row.get("validated")
+    return None if validated is None or validated != validated else float(bool(validated))
 
 
 _FAMILIES: tuple[tuple[str, str, str, Callable[[Row], float | None]], ...] = (
@@ -49,19 +54,19 @@ _FAMILIES: tuple[tuple[str, str, str, Callable[[Row], float | None]], ...] = (
     ("samples", "", "Samples taken.", _scaled("iterations", 1)),
     ("valid", "", "1 where every byte was right, 0 where one was wrong.", _valid),
 )
-"""Name, unit, help, value."""
+"""For each gauge: name, unit, help text, function from a row to its value."""
 
 
 def to_openmetrics(rows: Iterable[Row]) -> str:
-    """The rows as gauges, ended by ``# EOF``; what a row does not know has no sample."""
+    """The rows as gauges, followed by ``# EOF``. A value that a row does not have gets no sample."""
     seen: Counter[str] = Counter()
     samples = [(_labels(row, seen), _time(row), row) for row in rows]
     out = []
     for name, unit, text, value in _FAMILIES:
         lines = [
-            f"omb_py_{name}{labels} {found!r}{time}\n"
+            f"omb_py_{name}{labels} {sample!r}{time}\n"
             for labels, time, row in samples
-            if (found := value(row)) is not None and math.isfinite(found)
+            if (sample := value(row)) is not None and math.isfinite(sample)
         ]
         if lines:
             out.append(f"# TYPE omb_py_{name} gauge\n")
@@ -72,18 +77,12 @@ def to_openmetrics(rows: Iterable[Row]) -> str:
 
 
 def _labels(row: Row, seen: Counter[str]) -> str:
-    found = {name: row.get(name) for name in LABELS}
     options = ",".join(f"{key}={value}" for key, value in sorted((row.get("parameters") or {}).items()))
-    pairs = [f'{name}="{_escaped(value)}"' for name, value in {**found, "options": options}.items() if _is_known(value)]
+    labels = {name: row.get(name) for name in LABELS} | {"options": options}
+    pairs = [f'{name}="{_escaped(value)}"' for name, value in labels.items() if plain(value) not in (None, "")]
     text = ",".join(pairs)
     seen[text] += 1
     return f'{{{text},repeat="{seen[text]}"}}' if seen[text] > 1 else f"{{{text}}}"
-
-
-def _is_known(value: Any) -> bool:
-    from omb_py.results.formats.tables import plain
-
-    return plain(value) not in (None, "")
 
 
 def _escaped(value: Any) -> str:
@@ -92,7 +91,7 @@ def _escaped(value: Any) -> str:
 
 
 def _time(row: Row) -> str:
-    """Seconds since 1970 with a blank before, as far as the row says."""
+    """A blank and the start time in seconds since 1970; empty when the row has none."""
     moment = row.get("started_at")
     if isinstance(moment, str):
         moment = datetime.fromisoformat(moment)

@@ -1,7 +1,7 @@
-"""OMB 7.5's text, to the character: what people's scripts already read.
+"""The text of OMB 7.5, identical to the character, so that scripts that read OMB also read omb-py.
 
-A table is a blank line (for some), the title, special lines, ``# Datatype:``, the head, then one row a size: the size
-in 10 left-aligned places, values in 18, Iterations in 12.
+A table has a blank line (some benchmarks), the title, special lines, ``# Datatype:``, the head, and one row for each
+size. The size takes 10 left-aligned places, a value 18, Iterations 12.
 """
 
 from __future__ import annotations
@@ -46,12 +46,11 @@ _STEP = (
     ("In flight(us)", "flight_us"),
     ("Overlap(%)", "overlap_pct"),
 )
-"""Of a workload: a step, its computing, what it takes beyond; all calls one by one, all in flight."""
+"""Columns of a workload: the step, its computation, the time beyond it, all calls one by one, all calls in flight."""
 _STARTUP = ("init", "hello")
-"""Layouts that are one sentence, not a table."""
+"""Layouts that consist of one sentence instead of a table."""
 _FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13, "step": 13}
-"""Tables without a size: their first column is as wide as its head with the ``#``."""
-
+"""Width of the first column in tables without a size: that of its head with the ``#``."""
 
 MPI = "MPI"
 
@@ -62,28 +61,27 @@ class OsuText:
 
     benchmark: str
     full: bool = False
-    """``-f``: Min, Max (over ranks' means) and Iterations."""
+    """Whether to print Min and Max (over ranks' means) and Iterations (``-f``)."""
     validation: bool = False
-    """``-c``: Pass or Fail."""
+    """Whether to print Pass or Fail (``-c``)."""
     percentiles: Sequence[float] = ()
-    """``-z``: which, 0 to 100."""
+    """The percentiles to print, 0 to 100 (``-z``)."""
     accel: str = ""
-    """``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
+    """The accelerator in the title: ``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
     before: Sequence[str] = ()
-    """Lines before everything else, such as ``Dimensions size = 4 ``."""
+    """The first lines, such as ``Dimensions size = 4 ``."""
     transmit: bool = False
-    """``-D``: Transmit Size, the bytes of a message that travel."""
+    """Whether to print Transmit Size, the bytes of a message that are transferred (``-D``)."""
     rates: bool = True
-    """Whether a table of rates has Messages/s (``-R``)."""
+    """Whether a table of rates has the column Messages/s (``-R``)."""
     details: Sequence[str] = ()
     """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
-
     layout: Layout | None = None
-    """Layout of a benchmark that OMB does not have."""
+    """The layout of a benchmark that OMB does not have."""
     dialect: Dialect = OWN
-    """Whose version of the text."""
+    """The version of OMB whose text style is used."""
     library: str = MPI
-    """``NCCL`` or ``RCCL`` in the text of xccl, which names no datatype."""
+    """``NCCL`` or ``RCCL`` in the text of OMB's xccl benchmarks, which names no datatype."""
 
     def __post_init__(self) -> None:
         if self.benchmark not in TITLES and self.layout is None:
@@ -95,18 +93,18 @@ class OsuText:
 
     @property
     def title_line(self) -> str:
-        """The first line of the table; of a benchmark that is not OMB's it does not say OSU."""
+        """The title of the table; it names OSU only for OMB's benchmarks."""
         if self.benchmark in TITLES:
             line = TITLES[self.benchmark].line(self.accel, self.dialect.version)
             return line.replace("# OSU MPI", f"# OSU {self.library}", 1)
         return f"# omb-py {self.benchmark} Test v{__version__}"
 
     def header(self, dtype: str | None, first: bool = True) -> str:
-        """The lines before the rows, each ended.
+        """The lines before the rows, each with a line end.
 
         Args:
-            dtype: our name of the element type (``int32``); None leaves out the Datatype line.
-            first: False for the second and later types of ``-T all``: only the Datatype line and the head again.
+            dtype: omb-py's name of the element type (``int32``); None leaves out the Datatype line.
+            first: False for the second and later types of ``-T all``, which repeat only the Datatype line and the head.
         """
         lines: list[str] = []
         if first:
@@ -123,7 +121,7 @@ class OsuText:
         if dtype is not None and self._title.datatype_line and self.library == MPI:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
             if name == "int8" and self._title.layout == "one_sided":
-                name = "char"  # so OMB calls it; MPI reduces no MPI_CHAR
+                name = "char"  # OMB prints MPI_CHAR here, although MPI cannot reduce it
             lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
         lines.append(self._head())
         if self.dialect.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
@@ -131,7 +129,7 @@ class OsuText:
         return "".join(f"{line}\n" for line in lines)
 
     def row(self, row: Mapping[str, Any]) -> str:
-        """The line of one cell, ended. A value that was not measured is printed as ``nan``."""
+        """The line of one cell, with its line end. A value that was not measured is printed as ``nan``."""
         layout = self._title.layout
         if layout == "hello":
             return f"This is a test with {row['ranks']} processes\n"
@@ -156,27 +154,27 @@ class OsuText:
         return "".join(cells) + "\n"
 
     def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
-        """The line that ends a run after a row with Fail, ended."""
+        """The last line of a run after a row with Fail, with its line end."""
         return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {row.get('size_bytes') or 0}.\n"
 
     def footer(self, combinations: int, failed: int, sync: str = "") -> str:
-        """What comes after the last row of all types: of validated atomics a block for each rank, else nothing.
+        """The text after the last row of all types: a block for each rank after validated atomics, else nothing.
 
         Args:
-            combinations: how many types were checked.
-            failed: how many of them had a wrong byte.
-            sync: the synchronisation. In a passive accumulate nothing arrives at rank 0, of which OMB says nothing.
+            combinations: number of types that were checked.
+            failed: number of those types with a wrong byte.
+            sync: the synchronisation. In a passive accumulate rank 0 receives nothing, so OMB prints no result for it.
         """
         if not (self.validation and self._title.atomic):
             return ""
         idle = self.benchmark == "acc_latency" and sync not in ACTIVE
-        said = (
+        verdict = (
             f"FAILED: {failed} of the {combinations} combinations of ops and datatypes tested failed."
             if failed
             else f"PASSED: All {combinations} combinations of ops and datatypes tested passed."
         )
         blocks = (
-            [_RULE, f"Atomic Data Validation results for Rank={rank}:", *([] if idle and rank == 0 else [said]), _RULE]
+            [_RULE, f"Atomic Data Validation results for Rank={rank}:", *([verdict] if rank or not idle else []), _RULE]
             for rank in range(2)
         )
         return "".join(f"{line}\n" for block in blocks for line in block)
@@ -191,7 +189,7 @@ class OsuText:
 
     @property
     def _has_spread(self) -> bool:
-        """OMB's point-to-point and one-sided tables have no ``-f``."""
+        """Whether the layout can show Min, Max and Iterations (``-f``)."""
         return self._title.layout in ("latency", "barrier")
 
     @property
@@ -231,8 +229,8 @@ class OsuText:
         if self._has_validation:
             cells.append(f"{'Validation':>{_FIELD}}")
         if self._has_percentiles:
-            what = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
-            cells += [f"{f'P{p:g} Tail {what}':>{_FIELD}}" for p in self.percentiles]
+            quantity = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
+            cells += [f"{f'P{p:g} Tail {quantity}':>{_FIELD}}" for p in self.percentiles]
         if self.transmit:
             cells.append(f"{'Transmit Size':>{_FIELD}}")
         return "".join(cells)
@@ -251,7 +249,7 @@ class OsuText:
         return [value]
 
     def _tail(self, row: Mapping[str, Any]) -> list[float]:
-        """OMB's percentiles: of the average over ranks; for bandwidth of each iteration's MB/s, the best last."""
+        """OMB's percentiles of the average over ranks; for bandwidth, of each iteration's MB/s in ascending order."""
         import numpy as np
 
         from omb_py.engine.measuring.statistics import omb_percentile
@@ -270,13 +268,13 @@ class OsuText:
 
 
 ACCEL = {"cuda": "-CUDA", "rocm": "-ROCM", "sim": "-SIM"}
-"""Device -> what OMB's title says; the simulated one is ours."""
+"""Device -> accelerator in OMB's title; the simulated device is omb-py's own."""
 
 
 def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
-    """The text of a row's table; a benchmark that OMB does not have gets a table in its manner."""
+    """The text of a row's table; a benchmark that OMB does not have gets a table in the same style."""
     if row.get("source", "omb-py") != "omb-py":
-        full, percentiles = printed(row)
+        full, percentiles = printed(row)  # an imported row shows what its tool printed
     parameters, library = parameters_of(row), row.get("library")
     layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
     if row["family"] == "one-sided":
@@ -300,23 +298,23 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
 
 
 def printed(row: Mapping[str, Any]) -> tuple[bool, tuple[float, ...]]:
-    """(in full, percentiles): with which columns an imported row was printed."""
+    """The options with which an imported row was printed: (full, percentiles)."""
     metrics: Mapping[str, float] = row.get("metrics") or {}
     tails = tuple(float(key.removeprefix("tail_p")) for key in metrics if key.startswith("tail_p"))
     return "rank_min_us" in metrics or "min_comm" in metrics, tails
 
 
 def message_rate(row: Mapping[str, Any]) -> float:
-    """Messages per second of a row whose value is in MB/s."""
+    """Messages per second, for a row whose value is in MB/s."""
     metrics = row.get("metrics") or {}
-    if "message_rate" in metrics:  # imported: as it was printed
+    if "message_rate" in metrics:  # imported: the value that its tool printed
         return _number(metrics["message_rate"])
     size = metrics.get("transmit_size") or row["size_bytes"] or 0
     return _number(row.get("value")) * 1e6 / size if size else math.nan
 
 
 def parameters_of(row: Mapping[str, Any]) -> Mapping[str, str]:
-    """Options of a row without a column of their own."""
+    """The options of a row that have no column of their own."""
     return dict(row.get("parameters") or {})
 
 
@@ -333,8 +331,8 @@ def details(row: Mapping[str, Any]) -> list[str]:
     if row["benchmark"] == "multi_lat" and row.get("window") and row.get("ranks"):  # 8.0
         return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {row['window']} ]"]
     if "window_kind" in parameters:
-        made, sync = WINDOWS[parameters["window_kind"]], SYNCS[parameters["sync"]]
-        return [f"# Window creation: {made}", f"# Synchronization: {sync}"]
+        creation, sync = WINDOWS[parameters["window_kind"]], SYNCS[parameters["sync"]]
+        return [f"# Window creation: {creation}", f"# Synchronization: {sync}"]
     return [f"# Partitions: {parameters['partitions']}\t"] if "partitions" in parameters else []
 
 
@@ -345,19 +343,19 @@ _SIDES = {
 
 
 def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
-    """What comes after the last of a table's rows (:meth:`OsuText.footer`)."""
-    fine: dict[Any, bool] = {}
+    """The text after the last row of a table: a workload's calls, and :meth:`OsuText.footer`."""
+    passed_types: dict[Any, bool] = {}
     for row in rows:
-        fine[row.get("dtype")] = fine.get(row.get("dtype"), True) and row.get("validated") is not False
+        passed_types[row.get("dtype")] = passed_types.get(row.get("dtype"), True) and row.get("validated") is not False
     sync = (rows[0].get("parameters") or {}).get("sync", "") if rows else ""
     table = calls_of(rows[-1]) if rows and rows[-1].get("family") == "workload" else ""
-    return table + text.footer(len(fine), sum(not passed for passed in fine.values()), sync)
+    return table + text.footer(len(passed_types), sum(not passed for passed in passed_types.values()), sync)
 
 
 def calls_of(row: Mapping[str, Any]) -> str:
-    """Of a workload: what each kind of call takes one by one, all calls of the kind together, and its share.
+    """The lines below a workload's table: serial time and share of each kind of call, and rate of matrix products.
 
-    And how fast its matrix products were, if it has any.
+    The serial time of a kind is the sum over its calls, each made alone.
     """
     metrics: Mapping[str, float] = row.get("metrics") or {}
     rows = {name.removeprefix("serial."): us for name, us in metrics.items() if name.startswith("serial.")}
@@ -369,10 +367,10 @@ def calls_of(row: Mapping[str, Any]) -> str:
 
 
 def lines_before(row: Mapping[str, Any]) -> list[str]:
-    """Lines that stand before a row's table, from what the row says of its options."""
+    """The lines before a row's table, derived from its options."""
     parameters = parameters_of(row)
     lines = []
-    if row.get("source") == "OMB" and row.get("backend") == "nccl":  # every rank says it
+    if row.get("source") == "OMB" and row.get("backend") == "nccl":  # every rank prints it
         lines += [f"#Using {row.get('library')}"] * int(row.get("ranks") or 0)
     for key, texts in _SIDES.items():
         if key in parameters:
@@ -395,7 +393,7 @@ def _numbers(values: Any) -> list[float]:
 
 
 def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
-    """Smallest, largest and mean of the ranks' times."""
+    """Smallest, largest and mean of the ranks' times, in µs."""
     metrics, mean = row.get("metrics") or {}, _number(row.get("value"))
     if "rank_min_us" in metrics:  # imported: the ranks' own means are not known
         return _number(metrics["rank_min_us"]), _number(metrics.get("rank_max_us")), mean

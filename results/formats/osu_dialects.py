@@ -1,4 +1,4 @@
-"""What OMB's versions print differently; 7.5 is the one that omb-py prints of its own numbers."""
+"""Differences between the texts of OMB's versions. omb-py prints its own results like version 7.5."""
 
 from __future__ import annotations
 
@@ -15,43 +15,42 @@ _NAME = re.compile(r"omb-(\d+)\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The manner of one version."""
+    """The text style of one version of OMB."""
 
     version: str = VERSION
-    """As in the titles, ``8.0b``."""
+    """The version as titles state it, such as ``8.0b``."""
     number: tuple[int, int] = (7, 5)
 
     def blank_first(self, title: Title, pt2pt: bool) -> bool:
-        """Whether a blank line comes before a title: of point to point since 7.4, of one-sided and rates since 8.0."""
+        """Whether a blank line precedes a title; point to point has it since 7.4, one-sided and rates since 8.0."""
         if title.layout in ("one_sided", "one_sided_bandwidth", "rate"):
             return self.number >= (8, 0)
         return title.blank_first and not (pt2pt and self.number < (7, 4))
 
     def latency_head(self, pt2pt: bool) -> str:
-        """Point to point says Avg since 7.4."""
+        """The head of a latency column; it has Avg for point to point since 7.4."""
         return "Latency (us)" if pt2pt and self.number < (7, 4) else "Avg Latency(us)"
 
     def datatype_last(self, pt2pt: bool) -> bool:
-        """7.2 says the datatype of point to point below the head."""
+        """Whether the datatype stands below the head, as for point to point before 7.4."""
         return pt2pt and self.number < (7, 4)
 
     @property
     def rate_head(self) -> str:
-        """Of mbw_mr."""
+        """The head of mbw_mr's bandwidth column."""
         return "MB/s" if self.number < (8, 0) else "Bandwidth (MB/s)"
 
     @property
     def titled_init(self) -> bool:
-        """osu_init has a title, and says its unit."""
+        """Whether osu_init prints a title and its unit."""
         return self.number > (5, 3)
 
 
 OWN = Dialect()
-"""In which omb-py prints what it measured."""
+"""The dialect in which omb-py prints its own results."""
 
 
 def dialect(name: object) -> Dialect:
-    """The dialect of the column ``text_dialect``: 7.5's where it is none of OMB's."""
-    said = str(name)
-    found = _NAME.match(said)
-    return Dialect(said.removeprefix("omb-"), (int(found[1]), int(found[2]))) if found else OWN
+    """The dialect for a value of the column ``text_dialect``; version 7.5 when it is not one of OMB's."""
+    match = _NAME.match(str(name))
+    return Dialect(str(name).removeprefix("omb-"), (int(match[1]), int(match[2]))) if match else OWN

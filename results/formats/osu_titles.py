@@ -1,6 +1,6 @@
-"""Every benchmark of OMB 7.5: its title and the layout of its table.
+"""The title and the table layout of every benchmark of OMB 7.5.
 
-The odd spellings are OMB's own; a reader of OMB's text needs them as much as a writer does.
+The odd spellings are OMB's own. Both the writer and the reader of OMB's text need them.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ Layout = Literal[
 ]
 """``latency``: size, Avg; ``bandwidth``: size, MB/s; ``barrier``: Avg without a size; ``overlap``: the columns of
 non-blocking collectives; ``one_sided``: size, ``Latency (us)``; ``rate``: MB/s and Messages/s;
-``step``: ours, of a workload."""
+``step``: omb-py's own, for a workload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """How OMB introduces a benchmark."""
+    """The title of a benchmark and the layout of its table."""
 
     text: str
-    """Between ``# OSU `` and `` Test v7.5``; ``{accel}`` stands where ``-CUDA`` and its like go."""
+    """The words between ``# OSU `` and `` Test v7.5``; ``{accel}`` is the place of ``-CUDA`` and the like."""
     layout: Layout
     reduces: bool = False
-    """A reduction: MPI_CHAR becomes MPI_SIGNED_CHAR."""
+    """Whether the benchmark reduces; MPI_CHAR then becomes MPI_SIGNED_CHAR."""
     typed: bool = True
-    """Says its datatype, where others of its layout do."""
+    """Whether the datatype is printed, where the layout has it."""
     atomic: bool = False
-    """Says ``passed`` where others say ``Pass``, and the result of each rank at the end."""
+    """Whether validation prints ``passed`` instead of ``Pass``, and the result of each rank at the end."""
 
     @property
     def blank_first(self) -> bool:
-        """A blank line comes before the title."""
+        """Whether a blank line comes before the title."""
         return self.layout in ("latency", "bandwidth", "barrier", "overlap", "overlap_barrier", "partitioned")
 
     @property
     def datatype_line(self) -> bool:
-        """A ``# Datatype:`` line comes before the head of the table."""
+        """Whether a ``# Datatype:`` line comes before the head of the table."""
         return self.typed and self.layout not in ("barrier", "overlap_barrier", "init", "hello")
 
     def line(self, accel: str = "", version: str = "7.5") -> str:
-        """The title line, without its end; `accel` is ``""``, ``"-CUDA"``, …"""
+        """The title line without its line end; `accel` is ``""``, ``"-CUDA"``, …"""
         return f"# OSU {self.text.format(accel=accel)} Test v{version}"
 
 
@@ -142,7 +142,7 @@ def _collectives() -> Iterator[tuple[str, Title]]:
 
 
 TITLES: Mapping[str, Title] = MappingProxyType({**_POINT_TO_POINT, **dict(_collectives()), **_ONE_SIDED, **_STARTUP})
-"""By name, without ``osu_``."""
+"""The title of each benchmark, by name without ``osu_``."""
 
 
 def family(name: str) -> str | None:
@@ -163,5 +163,5 @@ def family(name: str) -> str | None:
 
 
 def origin(name: str) -> str:
-    """Whose benchmark it is, in words."""
+    """The origin of a benchmark, in words: OMB or omb-py."""
     return f"OMB's osu_{name}" if name in TITLES else "OMB has none of the kind"

@@ -1,4 +1,4 @@
-"""OMB's two tables of ``mbw_mr -V``: a row a size, a column a window; bandwidth first, then the message rate."""
+"""The two tables of OMB's ``mbw_mr -V``, bandwidth and message rate: a row for each size, a column for each window."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Row = Mapping[str, Any]
 
 
 def is_varied(row: Row) -> bool:
-    """Whether a row belongs to a sweep over windows."""
+    """Whether a row belongs to a sweep over window sizes."""
     return parameters_of(row).get("vary_window") == "True"
 
 
 class Windows:
-    """Writes the first table line by line, and keeps the second.
+    """Writes the first table line by line, and keeps the second until the end.
 
-    A line is ended with its last window, or with the first that failed its validation.
+    A line ends with the last window, or with the first one that failed its validation.
     """
 
     def __init__(self, validation: bool) -> None:
         self.validation = validation
-        """Whether lines end with Pass or Fail."""
+        """Whether lines end with the result of the validation, Pass or Fail."""
         self._dtype: str | None = None
         self._line: list[Row] = []
         self._rates: list[list[Row]] = []
 
     def row(self, row: Row) -> str:
-        """What is to be printed when a cell is finished: often nothing yet."""
+        """The text to print after a finished cell; empty until the line is complete."""
         text = ""
         if self._dtype != row["dtype"]:
             first = self._dtype is None
@@ -54,7 +54,7 @@ class Windows:
         return text
 
     def end(self) -> str:
-        """The second table; a line that an interruption cut off comes first."""
+        """The second table, after the line of the first one that an interruption cut off."""
         text, rates = "", self._rates
         if self._line:
             text = self._text(self._line, [float(r["value"]) for r in self._line])

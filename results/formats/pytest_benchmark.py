@@ -1,7 +1,7 @@
-"""Rows as the JSON of pytest-benchmark, so that ``pytest-benchmark compare`` reads them.
+"""Rows as the JSON of pytest-benchmark, so that ``pytest-benchmark compare`` can read them.
 
-A cell is a benchmark. With one launch its data are the samples; with several they are the medians of the launches,
-since the launch is the sample. Times are in seconds. A row that knows no time (an imported bandwidth) is left out.
+Each cell becomes a benchmark. Its data are the samples of one launch, or the medians of several launches, since the
+launch is then the sample. Times are in seconds. A row without a time (an imported bandwidth) is left out.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from typing import Any
 
 from omb_py import __version__
 from omb_py.errors import UsageError
+from omb_py.results.formats.tables import plain
 
 Row = Mapping[str, Any]
 
 _NAMED = ("backend", "binding", "device", "buffer", "dtype", "op", "datatype_layout", "process_sync", "cache")
 _NUMBERED = (("window", "w"), ("threads", "t"), ("root", "root"), ("nodes", "x"), ("ranks", "n"), ("size_bytes", ""))
 _USUAL = frozenset({("threads", 1), ("nodes", 1), ("datatype_layout", "contiguous"), ("cache", "hot")})
-"""Not said in a name."""
+"""Values that are left out of a name."""
 _LIBRARY = ("library", "library_version")
 
 
 def to_benchmark_json(rows: Iterable[Row]) -> str:
-    """The file. Raises UsageError when no row has a time."""
-    from omb_py.results.formats.tables import plain
-
+    """The text of the JSON file. Raises UsageError when no row has a time."""
     known = [{key: plain(value) for key, value in row.items()} for row in rows]
     several = len({tuple(row.get(key) for key in _LIBRARY) for row in known}) > 1
     cells: dict[str, list[Row]] = {}
@@ -48,7 +47,7 @@ def to_benchmark_json(rows: Iterable[Row]) -> str:
 
 
 def _name(row: Row, several: bool) -> str:
-    """``allreduce[mpi-native-cpu-numpy-int32-sum-n4-8]``: equal for equal cells, whatever was measured."""
+    """A name such as ``allreduce[mpi-native-cpu-numpy-int32-sum-n4-8]``, which is equal for equal cells."""
     words = [str(row[key]) for key in _NAMED if row.get(key) is not None and (key, row[key]) not in _USUAL]
     words += ["in_place"] if row.get("in_place") else []
     words += [f"{k}={v}" for k, v in sorted((row.get("parameters") or {}).items()) if k not in ("pass", "cycle")]
@@ -79,7 +78,7 @@ def _benchmark(name: str, cell: Sequence[Row]) -> dict[str, Any]:
 
 
 def _times(row: Row) -> list[float]:
-    """Seconds: the samples, or what was printed where there are none."""
+    """The samples in seconds, or the printed value where there are none."""
     samples = [float(t) * 1e-6 for t in row.get("samples_us") or () if t is not None]
     if samples:
         return samples
@@ -87,7 +86,7 @@ def _times(row: Row) -> list[float]:
 
 
 def _stats(data: Sequence[float]) -> dict[str, Any]:
-    """What pytest-benchmark stores of a series."""
+    """The statistics that pytest-benchmark stores for a series."""
     ordered = sorted(data)
     mean = statistics.fmean(ordered)
     spread = statistics.stdev(ordered) if len(ordered) > 1 else 0.0

@@ -1,4 +1,4 @@
-"""The command that measures rows again, from what their columns say."""
+"""The command that measures rows again, built from their columns."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ _USUAL: Mapping[str, Any] = {
     "process_sync": "barrier",
     "datatype_layout": "contiguous",
 }
-"""Values that need no option. The type always has one: what is usual differs between benchmarks."""
+"""Default values, which need no option. The type always needs one, since its default differs between benchmarks."""
 _SYNCHRONISED = ("collective", "non-blocking", "persistent", "neighborhood")
-"""Families that take ``--process-sync``; rows of the others have ``none``."""
+"""Families that take ``--process-sync``; rows of other families have ``none``."""
 COLUMNS = ("benchmark", "family", "size_bytes", "launch_id", "parameters", *_FLAGS)
-"""What of a row is looked at."""
+"""The columns that the command depends on."""
 
 
 def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -> str:
-    """The command line that measures what the rows are; of rows that differ, what the first is, at all their sizes.
+    """The command line that measures the first row again, at the sizes of all rows of its benchmark.
 
     Args:
-        rows: at least one, with :data:`COLUMNS`; nulls of any kind.
-        launches: how many launches it makes.
-        binding: say the binding too; else it stays free, as where two bindings are compared.
+        rows: at least one row, with :data:`COLUMNS`; nulls may be of any kind.
+        launches: the number of launches.
+        binding: whether to set the binding; False leaves it free, for a comparison of two bindings.
     """
     first = {name: plain(rows[0].get(name)) for name in COLUMNS}
     words = ["omb-py", str(first["benchmark"])]
@@ -71,7 +71,7 @@ def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -
 
 
 def _of_workload(first: Row) -> list[str]:
-    """``--workload TEXT``; of a training the model and its settings as options."""
+    """``--workload TEXT``; for a training, the model and its settings as options."""
     text = str(dict(first["parameters"] or {}).get("workload", ""))
     if first["family"] == "workload":
         return ["--workload", text] if text else []

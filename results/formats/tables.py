@@ -1,4 +1,4 @@
-"""Rows in the formats of others: CSV, JSON, the texts of OMB and nccl-tests, pytest-benchmark, OpenMetrics."""
+"""Export rows as CSV, JSON, the text of OMB or nccl-tests, pytest-benchmark's JSON, or OpenMetrics."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from omb_py.results.store import schema
 Row = Mapping[str, Any]
 
 CSV_COLUMNS: tuple[str, ...] = tuple(c.name for c in schema.COLUMNS if c.kind != "floats")
-"""CSV has every column but the lists of samples; JSON and Parquet have those."""
+"""The columns of a CSV file: all but the lists of samples, which JSON and Parquet have."""
 
 
 def to_csv(rows: Iterable[Row]) -> str:
-    """Comma-separated values with a head: numbers in full precision, maps and host lists as JSON, nulls empty.
+    """Comma-separated values with a head. Numbers have full precision, maps and host lists are JSON, nulls are empty.
 
     The lists of samples are left out.
     """
@@ -32,16 +32,21 @@ def to_csv(rows: Iterable[Row]) -> str:
 
 
 def to_json(rows: Iterable[Row]) -> str:
-    """A list of objects with every column, samples too, in full precision. What is not finite becomes null."""
+    """A JSON list of objects with every column, in full precision. A number that is not finite becomes null."""
     objects = [json.dumps({n: plain(row.get(n)) for n in schema.NAMES}, allow_nan=False) for row in rows]
     return "[" + ",\n".join(objects) + "]\n"
 
 
 def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = False) -> str:
-    """The rows as OMB would have printed them, a table for each launch, library, binding and benchmark.
+    """The rows as OMB would have printed them, with a table for each launch, library, binding and benchmark.
 
-    A Validation column is printed where a row of the table was validated. Raises UsageError for benchmarks that OMB
-    does not have.
+    Args:
+        rows: rows of the store.
+        percentiles: percentiles to print, 0 to 100.
+        full: whether to print Min, Max and Iterations too.
+
+    A table has a Validation column when any of its rows was validated. A benchmark that OMB does not have gets a table
+    in the same style.
     """
     from omb_py.results.formats.osu import closing, text_of
     from omb_py.results.formats.osu_windows import Windows, is_varied
@@ -98,14 +103,14 @@ FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
 
 
 def export(rows: Sequence[Row], form: str) -> str:
-    """The rows in one of :data:`FORMATS`. Raises UsageError on another."""
+    """The rows in one of :data:`FORMATS`. Raises UsageError for an unknown format."""
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: valid: {', '.join(FORMATS)}")
     return FORMATS[form](rows)
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: NumPy's and pandas' kinds as Python's, times as ISO text, NaN and NA as None."""
+    """Convert a value for JSON: NumPy and pandas types to Python's, times to ISO text, NaN and NA to None."""
     if hasattr(value, "isoformat"):
         return None if value != value else value.isoformat()
     if hasattr(value, "tolist"):
@@ -137,11 +142,11 @@ _ONE_TABLE = tuple(
         "threads datatype_layout in_place"
     ).split()
 )
-"""Rows with equal columns stand under one title."""
+"""Rows that are equal in these columns share a table."""
 
 
 def _tables(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows that belong under one title, in order of first appearance."""
+    """The rows of each table, in order of first appearance."""
     from omb_py.results.formats.osu_windows import is_varied
 
     grouped: dict[tuple[Any, ...], list[Row]] = {}

@@ -1,4 +1,4 @@
-"""Numbers and sizes as people read them."""
+"""Numbers, sizes and counts as text for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def size_text(size_bytes: Any) -> str:
-    """A size for a reader: exact, in the largest binary unit that divides it. ``8192`` is ``8 KiB``.
+    """A size in bytes as exact text, in the largest binary unit that divides it: ``8192`` is ``8 KiB``.
 
     >>> size_text(1536)
     '1536 B'
@@ -29,13 +29,13 @@ def size_text(size_bytes: Any) -> str:
 
 
 def counted(count: int, word: str) -> str:
-    """``1 launch``, ``3 launches``."""
+    """A number with its noun: ``1 launch``, ``3 launches``."""
     ending = "es" if word.endswith(("ch", "s", "x")) else "s"
     return f"{count} {word if count == 1 else word + ending}"
 
 
 def share_text(share: float) -> str:
-    """A fraction in per cent, not rounded to whole ones.
+    """A fraction in per cent, with up to six digits.
 
     >>> share_text(0.999)
     '99.9%'
@@ -44,9 +44,9 @@ def share_text(share: float) -> str:
 
 
 def number_of(value: Any) -> float:
-    """NaN for None and for pandas' NA."""
-    found = plain(value)
-    return math.nan if found is None else float(found)
+    """A value as a float; NaN for None and for pandas' NA."""
+    number = plain(value)
+    return math.nan if number is None else float(number)
 
 
 def in_unit(value: float, dimension: Dimension) -> str:
@@ -66,7 +66,7 @@ def in_unit(value: float, dimension: Dimension) -> str:
 
 
 def _four_digits(number: float) -> str:
-    """At least four significant digits, never with an exponent."""
+    """A number with at least four significant digits and no exponent."""
     digits = 3 - math.floor(math.log10(abs(number))) if number else 2
     text = f"{number:.{min(max(digits, 0), 12)}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"

@@ -1,6 +1,5 @@
-"""Other tools' files as rows of the store: OMB, OMB-Py, nccl-tests, rccl-tests, Intel MPI Benchmarks.
+"""Import the files of other tools into the store: OMB, OMB-Py, nccl-tests, rccl-tests, Intel MPI Benchmarks.
 
-``formats.parse`` makes tables and problems of a file's bytes and touches nothing else; ``storing.store_bytes`` writes
-the good tables. A reader of a text format is given the lines from one of its titles up to the next title of another
-tool.
+``formats.parse`` turns a file's bytes into tables and problems and has no side effects; ``storing.store_bytes`` writes
+the valid tables. A reader of a text format gets the lines from one of its titles up to the next title of another tool.
 """

@@ -1,4 +1,4 @@
-"""Which tool wrote a file: every known format is tried, and a log may hold output of several tools."""
+"""Detect the format of a file and read it. A log may hold the output of several tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omb_py.results.importers.model import Context, Line, Parsed, TextReader, Wh
 
 @cache
 def text_readers() -> tuple[TextReader, ...]:
-    """Formats whose tables stand anywhere in a log."""
+    """Readers of formats whose tables may stand anywhere in a log."""
     from omb_py.results.importers.imb import ImbText
     from omb_py.results.importers.nccl_tests import NcclText
     from omb_py.results.importers.ombpy import OmbPyText
@@ -24,7 +24,7 @@ def text_readers() -> tuple[TextReader, ...]:
 
 @cache
 def whole_readers() -> tuple[WholeReader, ...]:
-    """Formats that are a whole file."""
+    """Readers of formats that take up a whole file."""
     from omb_py.results.importers.nccl_json import NcclJson
     from omb_py.results.importers.rccl import RcclCsv, RcclJson
 
@@ -32,33 +32,33 @@ def whole_readers() -> tuple[WholeReader, ...]:
 
 
 def names() -> list[str]:
-    """Every known format, for a message."""
+    """The names of all known formats, for a message."""
     return [reader.name for reader in text_readers()] + [reader.name for reader in whole_readers()]
 
 
 def parse(data: bytes, context: Context) -> Parsed:
-    """What a file holds.
+    """Read the tables and problems of a file.
 
     Raises:
-        UsageError: it is none of the known formats; says which were tried and the first line that failed.
+        UsageError: the file has none of the known formats. The message lists them and shows the first line.
     """
     text = decode(data)
     if text is None:
         raise UsageError(f"a binary file, not a log; known are {', '.join(names())}")
-    for whole in whole_readers():
-        if whole.claims(text):
-            return whole.read_whole(text, context)
+    for whole_reader in whole_readers():
+        if whole_reader.claims(text):
+            return whole_reader.read_whole(text, context)
     lines = split(text)
-    found = Parsed()
+    parsed = Parsed()
     for reader, part, before in _parts(lines):
-        found.add(reader.read(part, replace(context, before=before)))
-    if not found.tables and not found.problems and not found.notes:
+        parsed.add(reader.read(part, replace(context, before=before)))
+    if not parsed.tables and not parsed.problems and not parsed.notes:
         raise UsageError(_unknown(lines))
-    return found
+    return parsed
 
 
 def _parts(lines: Sequence[Line]) -> list[tuple[TextReader, list[Line], list[Line]]]:
-    """(reader, its lines, the lines before) of each stretch of the log that is one tool's."""
+    """(reader, its lines, the lines before) for each part of the log that comes from one tool."""
     parts: list[tuple[TextReader, list[Line], list[Line]]] = []
     noise: list[Line] = []
     for line in lines:

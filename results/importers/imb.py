@@ -1,4 +1,4 @@
-"""The text of Intel MPI Benchmarks: MPI1, NBC, RMA and P2P tables. One start of a program is one launch."""
+"""Read the text of Intel MPI Benchmarks (MPI1, NBC, RMA and P2P). Each start of a program is a launch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omb_py.results.importers.model import (
     Problem,
     Table,
     check_end,
-    fed,
+    feed,
     is_numeric,
     number,
     shown,
@@ -32,7 +32,7 @@ _TITLE = re.compile(r"\s*# Benchmarking (?P<name>[A-Za-z0-9_]+)\s*(?P<more>\(.*\
 _PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b.*")
 _GROUPS = re.compile(r"\s*# \( ?(\d{1,9}) groups of (\d{1,9}) processes each running simultaneous.*")
 _MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
-_SAID = re.compile(
+_PREAMBLE = re.compile(
     r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release)\s*:\s*(.*)"
 )
 _RULE = re.compile(r"\s*#-{20,}\s*")
@@ -64,7 +64,7 @@ _NAMES: Mapping[str, str] = {
     "fetch_and_op": "fop_latency",
     "compare_and_swap": "cas_latency",
 }
-"""Benchmarks that OMB has under another name. Others keep theirs, in small letters."""
+"""Benchmarks that OMB has under another name. Others keep their name in lower case."""
 _REDUCE = ("reduce", "accumulate", "fetch_and_op")
 _TYPES = {"MPI_BYTE": "byte", "MPI_CHAR": "char", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64"}
 _RATES = ("bw", "bibw")
@@ -74,7 +74,7 @@ _RATES = ("bw", "bibw")
 class _Launch:
     number: int = 0
     version: str | None = None
-    said: dict[str, str] = field(default_factory=dict)
+    preamble: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class _Part:
     rows: list[dict[str, Any]] = field(default_factory=list)
     bad: Problem | None = None
     late: int | None = None
-    """A line that says that the time was over."""
+    """Number of a line that reports a time-out."""
     length: int = 0
 
     @property
@@ -97,22 +97,22 @@ class _Part:
 
 
 class ImbText:
-    """IMB's text."""
+    """Reader of the text of IMB."""
 
     name = "IMB text"
 
     def starts(self, text: str) -> bool:
-        """The banner, or the title of a table."""
+        """Whether a line is the banner or the title of a table."""
         return _BANNER.match(text) is not None or _TITLE.fullmatch(text) is not None
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Every table; a banner begins another launch."""
-        return fed(_Reading(), lines)
+        """Read every table; a banner begins another launch."""
+        return feed(_Reading(), lines)
 
 
 class _Reading:
     def __init__(self) -> None:
-        self.found = Parsed()
+        self.parsed = Parsed()
         self.launch = _Launch()
         self.begun = False
         self.part: _Part | None = None
@@ -126,31 +126,31 @@ class _Reading:
             self.part.bad = Problem(line.number, str(error))
 
     def _above(self, line: Line) -> bool:
-        if found := _BANNER.match(line.text):
+        if match := _BANNER.match(line.text):
             self.close()
-            self.launch = _Launch(self.launch.number + self.begun, found[1])
+            self.launch = _Launch(self.launch.number + self.begun, match[1])
             self.begun = True
-        elif found := _TITLE.fullmatch(line.text):
+        elif match := _TITLE.fullmatch(line.text):
             self.close()
             self.begun = True
-            self.part = _Part(line.number, found["name"], self.launch)
-            if found["more"]:
-                self.part.parameters["variant"] = found["more"].strip("() ")[:80]
-        elif found := _SAID.fullmatch(line.text):
-            self.launch.said[found[1]] = found[2].strip()[:120]
+            self.part = _Part(line.number, match["name"], self.launch)
+            if match["more"]:
+                self.part.parameters["variant"] = match["more"].strip("() ")[:80]
+        elif match := _PREAMBLE.fullmatch(line.text):
+            self.launch.preamble[match[1]] = match[2].strip()[:120]
         else:
             return False
         return True
 
     def _inside(self, part: _Part, line: Line) -> None:
         text, words = line.text, line.text.split()
-        if found := _PROCESSES.fullmatch(text):
-            part.ranks = whole(found[1], INT32)
-        elif found := _GROUPS.fullmatch(text):
-            part.parameters["groups"] = found[1]
-            part.ranks = whole(found[2], INT32)
-        elif found := _MODE.fullmatch(text):
-            part.parameters["mode"] = found[1].lower()
+        if match := _PROCESSES.fullmatch(text):
+            part.ranks = whole(match[1], INT32)
+        elif match := _GROUPS.fullmatch(text):
+            part.parameters["groups"] = match[1]
+            part.ranks = whole(match[2], INT32)
+        elif match := _MODE.fullmatch(text):
+            part.parameters["mode"] = match[1].lower()
         elif words and words[0] in ("#bytes", "#repetitions"):
             unknown = [word for word in words if word not in _COLUMNS]
             if unknown:
@@ -177,27 +177,24 @@ class _Reading:
         part.rows.append(_row(part, dict(zip(part.columns, words, strict=True))))
 
     def close(self) -> None:
-        """End the table, if there is one."""
+        """End the current table, if there is one."""
         part, self.part = self.part, None
         if part is None:
             return
         if part.bad is None and not part.rows and part.late:
-            self.found.notes.append(Problem(part.late, f"IMB's time for {part.name} was over before its first row"))
+            self.parsed.notes.append(Problem(part.late, f"IMB's time for {part.name} was over before its first row"))
             return
         if part.bad is None and not part.rows:
             part.bad = Problem(part.line, "no rows")
         if part.bad is not None:
             where = "" if part.bad.line == part.line else f", line {part.bad.line}"
-            self.found.problems.append(Problem(part.line, f"table {part.name!r} left out{where}: {part.bad.text}"))
+            self.parsed.problems.append(Problem(part.line, f"table {part.name!r} left out{where}: {part.bad.text}"))
             return
-        launch = part.launch
-        facts = {
-            key: value for key, value in launch.said.items() if key in ("MPI Version", "Machine", "System", "Release")
-        }
-        self.found.tables.append(
-            Table(
-                SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, _time(launch.said)
-            )
+        launch, preamble = part.launch, part.launch.preamble
+        facts = {key: preamble[key] for key in preamble if key in ("MPI Version", "Machine", "System", "Release")}
+        started = _time(preamble)
+        self.parsed.tables.append(
+            Table(SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started)
         )
 
 
@@ -214,7 +211,7 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
         else metrics.get("mbytes_per_s" if rate else "overall", metrics.get("pure"))
     )
     reduces = any(word in name for word in _REDUCE)
-    said = part.launch.said.get("MPI_Datatype for reductions" if reduces else "MPI_Datatype", "")
+    mpi_type = part.launch.preamble.get("MPI_Datatype for reductions" if reduces else "MPI_Datatype", "")
     return {
         "source": SOURCE,
         "benchmark": benchmark,
@@ -223,7 +220,7 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
         "binding": "c",
         "binding_version": f"IMB {part.launch.version}" if part.launch.version else None,
         "device": None,
-        "dtype": _TYPES.get(said),
+        "dtype": _TYPES.get(mpi_type),
         "op": _op(part, benchmark),
         "ranks": part.ranks,
         "size_bytes": whole(cells["size"]) if "size" in cells else None,
@@ -238,14 +235,14 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _op(part: _Part, benchmark: str) -> str | None:
-    """The reduction, where the benchmark reduces and the file says it."""
-    said = part.launch.said.get("MPI_Op", "").strip().lower().removeprefix("mpi_")
-    return (said or None) if "reduce" in benchmark else None
+    """The reduction, if the benchmark reduces and the file states it."""
+    name = part.launch.preamble.get("MPI_Op", "").strip().lower().removeprefix("mpi_")
+    return (name or None) if "reduce" in benchmark else None
 
 
-def _time(said: Mapping[str, str]) -> str | None:
-    """ISO time of ``Sat Nov 21 21:42:43 2026``; its zone is not said, so it counts as UTC."""
+def _time(preamble: Mapping[str, str]) -> str | None:
+    """The date (``Sat Nov 21 21:42:43 2026``) in ISO format; the file does not state its zone, so it counts as UTC."""
     try:
-        return datetime.strptime(" ".join(said.get("Date", "").split()), "%a %b %d %H:%M:%S %Y").isoformat()
+        return datetime.strptime(" ".join(preamble.get("Date", "").split()), "%a %b %d %H:%M:%S %Y").isoformat()
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""A file's bytes as lines: decoded, without colours, line ends and what launchers put in front of every line."""
+"""Decode a file's bytes into lines without colours, line ends and the prefixes of launchers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BINARY = 0.1
 
 
 def decode(data: bytes) -> str | None:
-    """The text of a file; None when it is none. Wrong bytes become U+FFFD."""
+    """The text of a file; None for a binary file. Invalid bytes become U+FFFD."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
     if data.count(b"\0") > _MOST_BINARY * len(data) or data.startswith(b"PAR1"):
@@ -28,7 +28,7 @@ def decode(data: bytes) -> str | None:
 
 
 def split(text: str) -> list[Line]:
-    """The lines of a text. A prefix that most lines have (``[1,0]<stdout>:``) is taken away from all."""
+    """Split a text into lines, without a launcher's prefix (``[1,0]<stdout>:``) if most lines have it."""
     texts = _COLOUR.sub("", text.replace("\r\n", "\n")).split("\n")
     ended = texts[-1] == ""
     if ended:
@@ -41,11 +41,11 @@ def split(text: str) -> list[Line]:
 
 
 def _tag_of(texts: list[str]) -> re.Pattern[str] | None:
-    found = Counter(i for text in texts if text.strip() for i, tag in enumerate(_TAGS) if tag.match(text))
+    matches = Counter(i for text in texts if text.strip() for i, tag in enumerate(_TAGS) if tag.match(text))
     full = sum(bool(text.strip()) for text in texts)
-    return next((_TAGS[i] for i, n in found.most_common(1) if 2 * n > full), None)
+    return next((_TAGS[i] for i, count in matches.most_common(1) if 2 * count > full), None)
 
 
 def _without(text: str, tag: re.Pattern[str] | None) -> str:
-    found = tag.match(text) if tag else None
-    return text[found.end() :] if found else text
+    match = tag.match(text) if tag else None
+    return text[match.end() :] if match else text

@@ -1,4 +1,4 @@
-"""What a reader makes of a file: tables of rows, and problems with the number of their line."""
+"""The results of reading a file: tables of rows, and problems with their line numbers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from omb_py.results.store.redact import redact_text
+
 INT32 = 2**31 - 1
 INT64 = 2**63 - 1
 _MOST_SHOWN = 400
-"""Characters that are searched for secrets before the piece is cut to length."""
+"""Only this many characters of a piece are searched for secrets; then it is cut to length."""
 
 _WHOLE = re.compile(r"\d{1,19}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,40}(\.\d{0,40})?([eE][+-]?\d{1,3})?", re.ASCII)
@@ -19,23 +21,23 @@ _NO_NUMBER = frozenset({"nan", "-nan", "inf", "-inf"})
 
 
 class BadTable(Exception):
-    """A line that spoils the table it stands in; says why."""
+    """A line makes its table unusable; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a log, without its end and without what a launcher puts in front."""
+    """A line of a log, without its line end and without a launcher's prefix."""
 
     number: int
-    """From 1."""
+    """Number of the line, from 1."""
     text: str
     ended: bool = True
-    """False for a last line without a line end: it may be cut off."""
+    """False for a last line without a line end, which may be cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What of a file could not be read."""
+    """A part of a file that could not be read, and why."""
 
     line: int
     text: str
@@ -46,36 +48,36 @@ class Problem:
 
 @dataclass(slots=True)
 class Table:
-    """A table that was read whole: one benchmark of one start of a tool."""
+    """A table that was read completely: one benchmark of one start of a tool."""
 
     source: str
-    """The tool, as in the column ``source``."""
+    """Name of the tool, for the column ``source``."""
     version: str | None
-    """Its version, where the file says it."""
+    """Version of the tool; None when the file does not state it."""
     benchmark: str
     line: int
     """Number of its first line."""
     launch: int
-    """Which start of the tool in this file, from 0."""
+    """Number of the start of the tool in this file, from 0."""
     rows: list[dict[str, Any]]
-    """Columns that are known; the rest is null."""
+    """Rows with the known columns; all others become null."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """For the provenance of the launch."""
+    """Facts for the provenance of the launch."""
     started_at: str | None = None
-    """ISO time of the launch, where the file says it."""
+    """ISO time of the launch; None when the file does not state it."""
 
 
 @dataclass(slots=True)
 class Parsed:
-    """All that was found in a file."""
+    """The tables, problems and notes of a file."""
 
     tables: list[Table] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
-    """What a tool says that it did not measure."""
+    """Measurements that the tool reports as not made."""
 
     def add(self, other: Parsed) -> None:
-        """Take over what another part of the file holds; launches are numbered on."""
+        """Append the results of another part of the file, and continue the numbers of launches."""
         first = 1 + max((table.launch for table in self.tables), default=-1)
         for table in other.tables:
             table.launch += first
@@ -86,69 +88,69 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known besides the lines."""
+    """Knowledge about a file besides its lines."""
 
     name: str = ""
-    """Of the file."""
+    """Name of the file."""
     benchmark: str | None = None
-    """What the user says is measured, where a table does not say it."""
+    """The benchmark of tables that do not state it, as given by the user."""
     before: Sequence[Line] = ()
-    """Lines before the first of this part, such as the command."""
+    """Lines before this part of the file; they may hold the command."""
 
 
 class TextReader(Protocol):
-    """A format of text that may stand anywhere in a log."""
+    """Reader of a text format whose tables may stand anywhere in a log."""
 
     name: str
 
     def starts(self, text: str) -> bool:
-        """Whether a line can only be the beginning of this tool's output."""
+        """Whether a line can only be the start of this tool's output."""
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """The tables from one such line up to another tool's, or to the end. Never raises."""
+        """Read the lines from such a start up to that of another tool, or to the end. Never raises."""
 
 
 class Reading(Protocol):
-    """A reader's state over the lines of a part."""
+    """State of a reader while it takes lines one by one."""
 
-    found: Parsed
+    parsed: Parsed
 
     def take(self, line: Line) -> None:
-        """The next line."""
+        """Take the next line."""
 
     def close(self) -> None:
-        """No line follows."""
+        """End the last table: no line follows."""
 
 
-def fed(reading: Reading, lines: Sequence[Line]) -> Parsed:
-    """What a state machine has found when it has taken all lines."""
+def feed(reading: Reading, lines: Sequence[Line]) -> Parsed:
+    """Feed all lines to a state machine, and return its results."""
     for line in lines:
         reading.take(line)
     reading.close()
-    return reading.found
+    return reading.parsed
 
 
 class WholeReader(Protocol):
-    """A format that is a whole file."""
+    """Reader of a format that takes up a whole file."""
 
     name: str
 
     def claims(self, text: str) -> bool:
-        """Whether a file is meant to be of this format, whole or damaged."""
+        """Whether a file has this format, even if it is damaged."""
 
     def read_whole(self, text: str, context: Context) -> Parsed:
-        """The tables of the file. Never raises."""
+        """Read the tables of the file. Never raises."""
 
 
 def whole(word: str, most: int = INT64) -> int:
-    """A whole number of 0 to `most`. Raises BadTable."""
+    """Convert a word to a whole number from 0 to `most`. Raises BadTable."""
     if not _WHOLE.fullmatch(word) or int(word) > most:
         raise BadTable(f"{shown(word)} is not a whole number")
     return int(word)
 
 
 def number(word: str) -> float | None:
-    """A number; None for nan and inf. Raises BadTable."""
+    """Convert a word to a number; None for nan and inf. Raises BadTable."""
     if word in _NO_NUMBER:
         return None
     if not _NUMBER.fullmatch(word):
@@ -157,7 +159,10 @@ def number(word: str) -> float | None:
 
 
 def decimal(word: str) -> float | None:
-    """A number with two decimals, as C prints ``%.2f``: one with fewer is cut off. Raises BadTable."""
+    """Convert a number that C printed with ``%.2f``; None for nan and inf.
+
+    Raises BadTable, also for fewer than two decimals: such a number was cut off.
+    """
     if word in _NO_NUMBER:
         return None
     if not _DECIMALS.fullmatch(word):
@@ -166,7 +171,10 @@ def decimal(word: str) -> float | None:
 
 
 def check_end(line: Line, length: int) -> int:
-    """The length of a row whose head or neighbours have `length`. Raises BadTable when it is cut off."""
+    """Check that a row is not cut off, as a last line without a line end that is shorter than `length` is.
+
+    Returns the larger of `length` and the row's length, both in characters. Raises BadTable for such a row.
+    """
     own = len(line.text.rstrip())
     if not line.ended and own < length:
         raise BadTable("the file ends within the row")
@@ -174,14 +182,12 @@ def check_end(line: Line, length: int) -> int:
 
 
 def is_numeric(word: str) -> bool:
-    """Whether a word begins like a number."""
+    """Whether a word starts like a number."""
     return word[:1].isdigit() or word in _NO_NUMBER or (word[:1] in "-." and word[1:2].isdigit())
 
 
 def shown(text: str, most: int = 40) -> str:
-    """A piece of a file for a message: short, on one line, without secrets."""
-    from omb_py.results.store.redact import redact_text
-
+    """Quote a piece of a file in a message: at most `most` characters, on one line, without secrets."""
     clean = redact_text(text.strip()[:_MOST_SHOWN])
     return repr(clean if len(clean) <= most else clean[: most - 1] + "…")
 

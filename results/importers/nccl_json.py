@@ -1,4 +1,4 @@
-"""nccl-tests' JSON (``-J``), versions 1 to 3. Of the environment that it dumps only what may be stored is kept."""
+"""Read nccl-tests' JSON (``-J``), versions 1 to 3. Only the part of its environment that may be stored is kept."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from omb_py.results.importers.nccl_rows import (
 from omb_py.results.store.redact import allowed_environment, redact_words
 
 KNOWN = 3
-"""Versions of the file up to this one."""
+"""Latest version of the file that can be read."""
 
 _PLACES = (("out_of_place", False), ("in_place", True))
 
 
 class NcclJson:
-    """nccl-tests' JSON."""
+    """Reader of nccl-tests' JSON."""
 
     name = "nccl-tests JSON"
 
     def claims(self, text: str) -> bool:
-        """An object with nccl-tests' first keys."""
+        """Whether the text is an object with nccl-tests' first keys."""
         return text.lstrip()[:1] == "{" and '"nccl_version"' in text
 
     def read_whole(self, text: str, context: Context) -> Parsed:
-        """The one table of the file."""
+        """Read the only table of the file."""
         try:
             return Parsed([_table(_object(load(text), "the file"), context)])
         except BadJson as error:
@@ -46,7 +46,7 @@ class NcclJson:
 
 
 class BadJson(Exception):
-    """The text is no JSON; says where it ends being some."""
+    """A text is not JSON; `line` is the first wrong line."""
 
     def __init__(self, line: int, text: str) -> None:
         super().__init__(text)
@@ -54,7 +54,7 @@ class BadJson(Exception):
 
 
 def load(text: str) -> Any:
-    """A JSON text. Raises BadJson."""
+    """Parse a JSON text. Raises BadJson."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -63,15 +63,15 @@ def load(text: str) -> Any:
         raise BadJson(1, "not JSON that can be read: nested too deeply, or a number too long") from None
 
 
-def _table(found: Mapping[str, Any], context: Context) -> Table:
-    version = found.get("version")
+def _table(document: Mapping[str, Any], context: Context) -> Table:
+    version = document.get("version")
     if isinstance(version, int) and version > KNOWN:
         raise BadTable(f"its version is {version}, known are 1 to {KNOWN}")
-    results = found.get("results")
+    results = document.get("results")
     if not isinstance(results, list) or not results:
         raise BadTable("no results")
-    args = [str(word) for word in _list(found.get("args"))]
-    launch = _launch(found, args)
+    args = [str(word) for word in _list(document.get("args"))]
+    launch = _launch(document, args)
     entries = [_object(entry, "a result") for entry in results]
     named = [*args[:1], str(entries[0].get("experiment_name") or ""), context.benchmark or ""]
     launch.collective = next(filter(None, (collective_of(PurePosixPath(word).name) for word in named if word)), None)
@@ -90,15 +90,15 @@ def _table(found: Mapping[str, Any], context: Context) -> Table:
     if not rows:
         raise BadTable("no placement was measured")
     return Table(
-        launch.source, launch.version, rows[0]["benchmark"], 1, 0, rows, launch.facts, _time(found.get("start_time"))
+        launch.source, launch.version, rows[0]["benchmark"], 1, 0, rows, launch.facts, _time(document.get("start_time"))
     )
 
 
-def _launch(found: Mapping[str, Any], args: list[str]) -> Launch:
-    config = found.get("config")
+def _launch(document: Mapping[str, Any], args: list[str]) -> Launch:
+    config = document.get("config")
     config = config if isinstance(config, Mapping) else {}
     devices = [device for device in _list(config.get("devices")) if isinstance(device, Mapping)]
-    code = found.get("nccl_version")
+    code = document.get("nccl_version")
     launch = Launch(
         library_version=library_version(code) if isinstance(code, int) and 0 < code < 10**7 else None,
         ranks=len(devices) or None,
@@ -109,9 +109,9 @@ def _launch(found: Mapping[str, Any], args: list[str]) -> Launch:
         batch=_whole(config, "aggregated_iterations", INT32),
         timing=_timing(config),
     )
-    pairs = (str(text).partition("=") for text in _list(found.get("env")))
+    pairs = (str(text).partition("=") for text in _list(document.get("env")))
     launch.facts = {
-        "file_version": found.get("version") if isinstance(found.get("version"), int) else None,
+        "file_version": document.get("version") if isinstance(document.get("version"), int) else None,
         "environment": allowed_environment({name: value for name, equals, value in pairs if equals}),
         "command_line": redact_words(args),
         "config": {str(k): v for k, v in config.items() if isinstance(v, (int, float, str)) and k != "devices"},
@@ -156,7 +156,7 @@ def _half(entry: Mapping[str, Any], key: str, in_place: bool) -> Placement:
 
 
 def _float(value: Any) -> float | None:
-    """nccl-tests writes NaN as a string."""
+    """A finite number as a float, else None; nccl-tests writes NaN as a string."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e300:
         return None
     return float(value) if value == value else None
@@ -166,8 +166,8 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT64
 
 
-def _whole(found: Mapping[str, Any], key: str, most: int = INT64) -> int | None:
-    value = found.get(key)
+def _whole(entry: Mapping[str, Any], key: str, most: int = INT64) -> int | None:
+    value = entry.get(key)
     return int(value) if isinstance(value, int) and _is_whole(value) and value <= most else None
 
 
@@ -175,14 +175,14 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _object(value: Any, what: str) -> Mapping[str, Any]:
+def _object(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise BadTable(f"{what} is no object")
+        raise BadTable(f"{name} is no object")
     return value
 
 
 def _time(text: Any) -> str | None:
-    """ISO time; the file does not say its zone, so it counts as UTC."""
+    """A time in ISO format; the file does not state its zone, so it counts as UTC."""
     try:
         return datetime.strptime(str(text), "%Y-%m-%d %H:%M:%S").isoformat()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What nccl-tests and rccl-tests measure, as rows: names, sizes, counts, verdicts."""
+"""Convert results of nccl-tests and rccl-tests to rows: names, sizes, counts, verdicts."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ NCCL, RCCL = "nccl-tests", "rccl-tests"
 _LIBRARIES = {NCCL: "NCCL", RCCL: "RCCL"}
 _DEVICES = {NCCL: "cuda", RCCL: "rocm"}
 _BLOCKS = frozenset({"all_gather", "gather", "scatter", "alltoall", "alltoallv", "hypercube"})
-"""Collectives whose *count* is a rank's block, and *size* all blocks together."""
-_TYPES = {said: ours for ours, said in TYPES.items() if ours != "char"}
+"""Collectives whose *count* is that of one rank's block, and whose *size* is that of all blocks together."""
+_TYPES = {text: dtype for dtype, text in TYPES.items() if dtype != "char"}
 _OLD_TYPES = {"char": "char", "int": "int32", "fp8_e4m3": "float8e4m3", "fp8_e5m2": "float8e5m2"}
 _PERF = re.compile(r"\b([a-z_]{4,20})_perf\b")
 
 
 @dataclass(slots=True)
 class Launch:
-    """What holds for all rows of one start of the tool; None and empty where it does not say."""
+    """Facts about all rows of one start of the tool; None or empty where the file does not state them."""
 
     source: str = NCCL
     version: str | None = None
     library_version: str | None = None
     collective: str | None = None
-    """As nccl-tests calls it: ``all_reduce``."""
+    """The collective under nccl-tests' name: ``all_reduce``."""
     ranks: int | None = None
     hosts: list[str] = field(default_factory=list)
-    """Of each rank."""
+    """Host of each rank."""
     device_names: set[str] = field(default_factory=set)
     iterations: int | None = None
     warmup: int | None = None
@@ -43,50 +43,50 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One of the two halves of a line."""
+    """One of the two halves of a line. Bandwidths are in GB/s (10^9 bytes/s)."""
 
     in_place: bool
     time_us: float | None
     algbw: float | None
     busbw: float | None
     wrong: float | None
-    """Elements; None when not checked."""
+    """Number of wrong elements; None when not checked."""
     samples: Sequence[float] = ()
-    """Times of the iterations, µs."""
+    """Times of the iterations, in µs."""
 
 
 def collective_of(text: str) -> str | None:
-    """The collective of a name in any spelling: ``all_reduce_perf``, ``AllReduce``, ``allreduce``."""
+    """The collective with a name in any spelling: ``all_reduce_perf``, ``AllReduce``, ``allreduce``."""
     plain = re.sub(r"[^a-z]", "", text.lower().removesuffix("_perf"))
     return next((name for name in BENCHMARKS if plain in (name.replace("_", ""), BENCHMARKS[name])), None)
 
 
 def collective_in(texts: Sequence[str]) -> str | None:
-    """The collective whose program the last of these lines names, such as a command line."""
+    """The collective whose program is the last one named in these lines, for example in a command."""
     for text in reversed(texts):
         for word in reversed(_PERF.findall(text)):
-            if found := collective_of(word):
-                return found
+            if collective := collective_of(word):
+                return collective
     return None
 
 
 def collective_named(name: str) -> str | None:
-    """The collective that a file's name holds: ``nccl-all_gather-8gpus.log``."""
+    """The collective that is named in a file's name, such as ``nccl-all_gather-8gpus.log``."""
     plain = re.sub(r"[^a-z]", "", name.lower())
-    found = [known for known in BENCHMARKS if known.replace("_", "") in plain]
-    return max(found, key=len, default=None)
+    matches = [known for known in BENCHMARKS if known.replace("_", "") in plain]
+    return max(matches, key=len, default=None)
 
 
-def dtype_of(said: str) -> str:
-    """Our name of a type. Raises BadTable."""
-    found = _TYPES.get(said) or _OLD_TYPES.get(said)
-    if found is None:
-        raise BadTable(f"unknown type {shown(said)}")
-    return found
+def dtype_of(text: str) -> str:
+    """Convert a type to omb-py's name. Raises BadTable."""
+    dtype = _TYPES.get(text) or _OLD_TYPES.get(text)
+    if dtype is None:
+        raise BadTable(f"unknown type {shown(text)}")
+    return dtype
 
 
 def library_version(code: int) -> str | None:
-    """``2.30.7`` of ``23007``, as ``ncclGetVersion`` says it."""
+    """Convert a version code of ``ncclGetVersion`` to text: 23007 is ``2.30.7``; None for a code of 0 or less."""
     if code <= 0:
         return None
     if code < 10000:
@@ -95,9 +95,14 @@ def library_version(code: int) -> str | None:
 
 
 def settle(launch: Launch, lines: Sequence[tuple[int, int | None, str, str | None, int | None]]) -> str:
-    """The collective of a table whose tool does not say it, from what its lines allow; (size, count, type, op, root).
+    """The collective of a table, inferred from its lines when the tool does not name it.
 
-    Raises BadTable when several fit.
+    Args:
+        launch: the launch, with the collective if it is known.
+        lines: (size in bytes, count, type, op, root) of each line.
+
+    Raises:
+        BadTable: not exactly one collective fits.
     """
     if launch.collective:
         return launch.collective
@@ -108,14 +113,14 @@ def settle(launch: Launch, lines: Sequence[tuple[int, int | None, str, str | Non
 
 
 def _fits(name: str, lines: Sequence[tuple[int, int | None, str, str | None, int | None]]) -> bool:
-    """Whether the lines can be of a collective that its reduction, root and ratio of size to count tell apart."""
-    told = [line for line in lines if line[0] and line[1]]
-    whole = all(size == (count or 0) * (itemsize(dtype) or 0) for size, count, dtype, _, _ in told)
-    reduces = all(op is not None for *_, op, _ in told)
-    copies = all(op is None for *_, op, _ in told)
-    rooted = all(root is not None for *_, root in told)
-    free = all(root is None for *_, root in told)
-    if not told:
+    """Whether the lines fit a collective, judged by reduction, root and the ratio of size to count."""
+    countable = [line for line in lines if line[0] and line[1]]
+    whole = all(size == (count or 0) * (itemsize(dtype) or 0) for size, count, dtype, _, _ in countable)
+    reduces = all(op is not None for *_, op, _ in countable)
+    copies = all(op is None for *_, op, _ in countable)
+    rooted = all(root is not None for *_, root in countable)
+    free = all(root is None for *_, root in countable)
+    if not countable:
         return False
     return {
         "all_reduce": whole and reduces and free,
@@ -135,7 +140,7 @@ def make_row(
     root: int | None,
     half: Placement,
 ) -> dict[str, Any]:
-    """A row of one placement of one line."""
+    """The row of one placement of one line; `size` in bytes, `count` in elements."""
     item = itemsize(dtype)
     message: int | None = size
     if name in _BLOCKS:

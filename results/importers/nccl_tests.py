@@ -1,7 +1,7 @@
-"""The text of nccl-tests, all four generations of heads, and of rccl-tests, which prints the same.
+"""Read the text of nccl-tests, with all four generations of heads, and of rccl-tests, which prints the same.
 
-Names of columns come from the head, words are split at white space. Until 2025 the text does not say which collective
-it is: then the command line in the log, the user or the file's name does, or what the lines allow.
+The head gives the names of the columns; words are split at white space. Until 2025 the text does not name its
+collective. It is then taken from the command line in the log, the user, the file's name, or the values in the lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from omb_py.results.importers.model import (
     Problem,
     Table,
     check_end,
-    fed,
+    feed,
     number,
     shown,
     whole,
@@ -54,14 +54,14 @@ _STARTS = (_VERSION, _STARTING, _CONFIG, _COMPILED, _HEAD)
 _TIMES = ("time", "cputime")
 _PLACES = 2
 _WIDE = 100
-"""A line with one placement that is longer than this has it in the second place."""
+"""A line with only one placement has it in the second place when the line is longer than this."""
 
 Values = dict[str, str]
 
 
 @dataclass(slots=True)
 class _Part:
-    """A table while it is read."""
+    """A table that is being read."""
 
     line: int
     launch: Launch
@@ -72,31 +72,31 @@ class _Part:
     lines: list[tuple[int, int | None, str, str | None, int | None]] = field(default_factory=list)
     placements: list[list[Placement]] = field(default_factory=list)
     checked: bool | None = None
-    """What the footer says, for heads whose last column is a difference and no count."""
+    """The verdict in the footer, for heads whose last column is a difference instead of a count."""
     bad: Problem | None = None
     length: int = 0
 
 
 class NcclText:
-    """nccl-tests' and rccl-tests' text."""
+    """Reader of the text of nccl-tests and rccl-tests."""
 
     name = "nccl-tests text"
 
     def starts(self, text: str) -> bool:
-        """A line of the preamble, or the head of a table."""
+        """Whether a line belongs to the preamble or is the head of a table."""
         return any(pattern.match(text) for pattern in _STARTS)
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Every table; a preamble after a table is another launch."""
-        return fed(_Reading(context), lines)
+        """Read every table; a preamble after a table begins another launch."""
+        return feed(_Reading(context), lines)
 
 
 class _Reading:
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.found = Parsed()
+        self.parsed = Parsed()
         self.seen = [line.text for line in context.before[-200:]]
-        """Lines that may name the program."""
+        """Lines that may name the program, and so the collective."""
         self.launch = Launch()
         self.number = 0
         self.used = False
@@ -108,7 +108,7 @@ class _Reading:
                 self._body(line)
         except BadTable as error:
             if self.part is None:
-                self.found.problems.append(Problem(line.number, str(error)))
+                self.parsed.problems.append(Problem(line.number, str(error)))
             elif self.part.bad is None:
                 self.part.bad = Problem(line.number, str(error))
 
@@ -117,39 +117,39 @@ class _Reading:
         if begins and self.used:
             self.close()
             self.launch, self.number, self.used = Launch(), self.number + 1, False
-        if found := _VERSION.match(text):
-            self.launch.version = found[1]
-            self.launch.library_version = library_version(int(found[2])) if found[2] else None
-        elif found := _STARTING.match(text):
-            self.launch.collective = collective_of(found[1])
+        if match := _VERSION.match(text):
+            self.launch.version = match[1]
+            self.launch.library_version = library_version(int(match[2])) if match[2] else None
+        elif match := _STARTING.match(text):
+            self.launch.collective = collective_of(match[1])
         elif _CONFIG.match(text):
             self._config(text)
-        elif found := _COMPILED.match(text):
-            self.launch.facts["compiled_with"] = found[1]
-        elif found := _RCCL.match(text):
-            self.launch.source, self.launch.version = RCCL, found[1][:60]
-        elif found := _RANK.match(text):
-            self.launch.hosts.append(found[2])
-            if found[3].strip():
-                self.launch.device_names.add(found[3].strip())
+        elif match := _COMPILED.match(text):
+            self.launch.facts["compiled_with"] = match[1]
+        elif match := _RCCL.match(text):
+            self.launch.source, self.launch.version = RCCL, match[1][:60]
+        elif match := _RANK.match(text):
+            self.launch.hosts.append(match[2])
+            if match[3].strip():
+                self.launch.device_names.add(match[3].strip())
             self.launch.ranks = len(self.launch.hosts)
-        elif found := _LIBRARY.match(text):
-            self.launch.library_version = self.launch.library_version or found[1]
+        elif match := _LIBRARY.match(text):
+            self.launch.library_version = self.launch.library_version or match[1]
         else:
             self.seen.append(text)
             return begins
         return True
 
     def _config(self, text: str) -> None:
-        said = dict(
+        options = dict(
             re.findall(
                 r"(warmup iters|agg iters|(?<!warmup )(?<!agg )iters|graph|minBytes|maxBytes): ?(\d{1,18})", text
             )
         )
-        self.launch.iterations = int(said["iters"]) if "iters" in said else None
-        self.launch.warmup = int(said["warmup iters"]) if "warmup iters" in said else None
-        self.launch.batch = whole(said["agg iters"], INT32) if "agg iters" in said else None
-        self.launch.timing = "graph" if said.get("graph", "0") != "0" else "pipelined"
+        self.launch.iterations = int(options["iters"]) if "iters" in options else None
+        self.launch.warmup = int(options["warmup iters"]) if "warmup iters" in options else None
+        self.launch.batch = whole(options["agg iters"], INT32) if "agg iters" in options else None
+        self.launch.timing = "graph" if options.get("graph", "0") != "0" else "pipelined"
         self.launch.facts["config"] = shown(text.strip().removeprefix("# "), 300).strip("'")
 
     def _head(self, line: Line) -> bool:
@@ -181,8 +181,8 @@ class _Reading:
         part, words = self.part, line.text.split()
         if part is None:
             return
-        if found := _BOUNDS.match(line.text):
-            part.checked = found[2] == "OK"
+        if match := _BOUNDS.match(line.text):
+            part.checked = match[2] == "OK"
             return
         if part.bad or len(words) < 2 or not words[0].isdecimal() or not (len(words) < 3 or words[2][:1].isalpha()):
             return
@@ -192,7 +192,7 @@ class _Reading:
         self._row(part, words, len(line.text.rstrip()))
 
     def _row(self, part: _Part, words: list[str], length: int) -> None:
-        if len(words) > 2 and re.fullmatch(r"\d{4}-\d\d-\d\d", words[-2]):  # -S: when the line was printed
+        if len(words) > 2 and re.fullmatch(r"\d{4}-\d\d-\d\d", words[-2]):  # -S appends the time of printing
             words = words[:-2]
         fixed, rest = words[: len(part.fixed)], words[len(part.fixed) :]
         full = sum(map(len, part.halves))
@@ -211,7 +211,7 @@ class _Reading:
         part.placements.append(halves)
 
     def close(self) -> None:
-        """End the table, if there is one."""
+        """End the current table, if there is one."""
         part, self.part = self.part, None
         if part is None:
             return
@@ -220,9 +220,9 @@ class _Reading:
                 raise BadTable(f"line {part.bad.line}: {part.bad.text}")
             if not part.lines:
                 raise BadTable("no rows")
-            self.found.tables.append(self._table(part))
+            self.parsed.tables.append(self._table(part))
         except BadTable as error:
-            self.found.problems.append(Problem(part.line, f"table of nccl-tests left out: {error}"))
+            self.parsed.problems.append(Problem(part.line, f"table of nccl-tests left out: {error}"))
 
     def _table(self, part: _Part) -> Table:
         launch, context = part.launch, self.context

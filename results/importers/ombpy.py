@@ -1,4 +1,4 @@
-"""The text of OMB-Py: a title, a head and rows of size and value; no version, no datatype."""
+"""Read the text of OMB-Py: a title, a head, and rows of size and value. It names no version and no datatype."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ _PT2PT = ("latency", "bw", "bibw", "multi_lat")
 
 
 class OmbPyText:
-    """OMB-Py's text."""
+    """Reader of the text of OMB-Py."""
 
     name = "OMB-Py text"
 
     def starts(self, text: str) -> bool:
-        """A title, or a head, whose unit of size OMB does not print."""
+        """Whether a line is a title, or a head with the unit of the size, which OMB does not print."""
         return _TITLE.fullmatch(text) is not None or _HEAD.fullmatch(text) is not None
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Every table, each a launch of its own."""
-        found = Parsed()
+        """Read every table; each is a launch of its own."""
+        parsed = Parsed()
         starts = [i for i, line in enumerate(lines) if self._begins(lines, i)]
         for first, end in zip(starts, [*starts[1:], len(lines)], strict=True):
             try:
-                found.tables.append(_table(lines[first:end], context, len(found.tables)))
+                parsed.tables.append(_table(lines[first:end], context, len(parsed.tables)))
             except BadTable as error:
-                found.problems.append(Problem(lines[first].number, f"OMB-Py table left out: {error}"))
-        return found
+                parsed.problems.append(Problem(lines[first].number, f"OMB-Py table left out: {error}"))
+        return parsed
 
     @staticmethod
     def _begins(lines: Sequence[Line], i: int) -> bool:
@@ -88,8 +88,8 @@ def _table(lines: Sequence[Line], context: Context, launch: int) -> Table:
     unit, length = "", 0
     for line in lines:
         words = line.text.split()
-        if found := _HEAD.fullmatch(line.text):
-            unit, length = found["unit"], len(line.text.rstrip())
+        if match := _HEAD.fullmatch(line.text):
+            unit, length = match["unit"], len(line.text.rstrip())
         elif unit and words and words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1])):
             try:
                 length = check_end(line, length)
@@ -102,12 +102,12 @@ def _table(lines: Sequence[Line], context: Context, launch: int) -> Table:
 
 
 def _benchmark(title: str, context: Context) -> str:
-    found = _TITLE.fullmatch(title)
-    if found is None:
+    match = _TITLE.fullmatch(title)
+    if match is None:
         if context.benchmark is None:
             raise BadTable("a table without its title; say what it is with --benchmark NAME")
         return context.benchmark
-    text = " ".join(found["text"].casefold().split()).removesuffix(" latency")
+    text = " ".join(match["text"].casefold().split()).removesuffix(" latency")
     if text not in _NAMES:
         raise BadTable(f"unknown title {shown(title)}")
     return _NAMES[text]

@@ -1,4 +1,4 @@
-"""OMB's text, every version from 5.3 to 8.0: a state machine over the lines; what it does not know it passes over."""
+"""Read OMB's text, versions 5.3 to 8.0, with a state machine over the lines that skips unknown ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from omb_py.results.importers import osu_names as names
-from omb_py.results.importers.model import INT32, BadTable, Context, Line, Parsed, Problem, fed, shown, whole
+from omb_py.results.importers.model import INT32, BadTable, Context, Line, Parsed, Problem, feed, shown, whole
 from omb_py.results.importers.osu_table import Building, Prelude
 
 _SIDES = (
@@ -29,23 +29,23 @@ _STARTS = re.compile(
 
 
 class OsuReader:
-    """OMB's text."""
+    """Reader of OMB's text."""
 
     name = "OMB text"
 
     def starts(self, text: str) -> bool:
-        """A title, a line that stands above one, or the head of a table whose title is lost."""
+        """Whether a line is a title, stands above one, or is the head of a table whose title is lost."""
         return _STARTS.match(text) is not None
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Every table; each title is a launch of its own, since each is a start of a program."""
-        return fed(_Reading(context), lines)
+        """Read every table. Each title begins a launch of its own, since each is the start of a program."""
+        return feed(_Reading(context), lines)
 
 
 class _Reading:
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.found = Parsed()
+        self.parsed = Parsed()
         self.table: Building | None = None
         self.prelude = Prelude()
 
@@ -57,44 +57,44 @@ class _Reading:
                 self.table.take(line)
         except BadTable as error:
             if self.table is None:
-                self.found.problems.append(Problem(line.number, str(error)))
+                self.parsed.problems.append(Problem(line.number, str(error)))
             else:
                 self.table.spoil(line.number, str(error))
 
     def close(self) -> None:
-        """End the table, if there is one."""
+        """End the current table, if there is one."""
         if self.table is None:
             return
-        done = self.table.finished(len(self.found.tables))
-        if isinstance(done, Problem):
-            self.found.problems.append(done)
+        result = self.table.finished(len(self.parsed.tables))
+        if isinstance(result, Problem):
+            self.parsed.problems.append(result)
         else:
-            self.found.tables.append(done)
+            self.parsed.tables.append(result)
         self.table = None
 
     def _above(self, line: Line) -> bool:
-        """A line that stands above the title of the next table."""
+        """Take a line above the title of the next table; False when it is none."""
         text = line.text
         for pattern, key in _SIDES:
-            if found := pattern.fullmatch(text):
+            if match := pattern.fullmatch(text):
                 self._begin_prelude(line)
-                sides = [side for side in (self.prelude.parameters.get(key), str(whole(found[1], INT32))) if side]
+                sides = [side for side in (self.prelude.parameters.get(key), str(whole(match[1], INT32))) if side]
                 self.prelude.parameters[key] = ":".join(sides)
                 return True
-        if found := _DIMENSIONS.fullmatch(text):
+        if match := _DIMENSIONS.fullmatch(text):
             self._begin_prelude(line)
-            sizes = [whole(word, INT32) for word in found[1].split()]
+            sizes = [whole(word, INT32) for word in match[1].split()]
             self.prelude.ranks = _product(sizes)
             self.prelude.parameters["neighborhood"] = f"cart:{len(sizes)}"
             return True
-        if found := _TOPOLOGY.fullmatch(text):
+        if match := _TOPOLOGY.fullmatch(text):
             self._begin_prelude(line)
             self.prelude.parameters.setdefault("neighborhood", "graph")
-            self.prelude.metrics["topology_us"] = float(found[1])
+            self.prelude.metrics["topology_us"] = float(match[1])
             return True
-        if found := _USING.fullmatch(text):
+        if match := _USING.fullmatch(text):
             self._begin_prelude(line)
-            self.prelude.library = found[1]
+            self.prelude.library = match[1]
             self.prelude.ranks = (self.prelude.ranks or 0) + 1
             return True
         return False
@@ -107,33 +107,33 @@ class _Reading:
             self.prelude.line = line.number
 
     def _title(self, line: Line) -> bool:
-        found = names.TITLE.fullmatch(line.text)
-        ours = None if found else names.OURS.fullmatch(line.text)
-        if ours:
-            self._open(line, ours["text"], ours["version"])
+        match = names.TITLE.fullmatch(line.text)
+        own = None if match else names.OURS.fullmatch(line.text)
+        if own:
+            self._open(line, own["text"], own["version"])
             if self.table is not None:
                 self.table.source = "omb-py text"
             return True
-        if not found:
+        if not match:
             if line.text.lstrip().startswith("# OSU "):
                 self._begin(line, "unknown").spoil(line.number, f"not a title of OMB: {shown(line.text)}")
                 return True
             return False
-        text = found["text"] + (found["tail"] or "")
+        text = match["text"] + (match["tail"] or "")
         meant = names.candidates(text)
         if not meant:
             self._begin(line, text[:40]).spoil(line.number, "a benchmark that omb-py does not know")
             return True
         if self.table is not None and not self.table.rows and self.table.benchmark in meant and not self.table.columns:
             return True  # 6.1 to 7.2 print the title of mbw_mr twice
-        self._open(line, self._choice(meant), found["version"])
+        self._open(line, self._choice(meant), match["version"])
         if self.table is not None:
             self.table.device, self.table.accelerator = names.accelerator(text)
             self.table.prelude.library = names.collective_library(text)
         return True
 
     def _choice(self, meant: tuple[str, ...]) -> str:
-        """Of several benchmarks with one title: what the user says, what lines above say, or the likeliest."""
+        """Choose among benchmarks with the same title: by the user, by the lines above, or the likeliest."""
         if self.context.benchmark in meant:
             return self.context.benchmark
         around = [name for name in meant if ("neighbor" in name) == ("neighborhood" in self.prelude.parameters)]
@@ -150,7 +150,7 @@ class _Reading:
         return self.table
 
     def _untitled(self, line: Line) -> bool:
-        """A table without a title: one whose beginning is lost, point-to-point of NCCL, and 5.3's osu_init."""
+        """Begin a table without a title: its start is lost, it is NCCL's point-to-point, or 5.3's osu_init."""
         sentence = _SENTENCE.match(line.text)
         if sentence and (self.table is None or self.table.benchmark not in ("init", "hello") or self.table.rows):
             self._begin(line, "init" if "nprocs" in line.text else "hello")

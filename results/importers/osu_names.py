@@ -1,4 +1,4 @@
-"""What OMB calls things, in every version from 5.3 to 8.0: titles, heads of columns, lines above a table."""
+"""The names in OMB's text, versions 5.3 to 8.0: titles, heads of columns, lines above a table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from omb_py.results.formats.osu_titles import TITLES
 from omb_py.results.importers.model import BadTable, shown
 
 TITLE = re.compile(r"\s*# OSU (?P<text>.+?)(?: Test)+(?P<tail> Persistent)? v(?P<version>\d[\w.]*)\s*")
-"""8.0 writes ``Latency Test Test`` and ``Latency Test Persistent``."""
+"""A title line. Version 8.0 writes ``Latency Test Test`` and ``Latency Test Persistent``."""
 OURS = re.compile(r"\s*# omb-py (?P<text>[a-z0-9_]+) Test v(?P<version>\d\S*)\s*")
-"""A benchmark that OMB lacks, printed by omb-py in OMB's manner."""
+"""The title of a benchmark that OMB lacks, printed by omb-py in OMB's style."""
 
 ACCELERATORS: Mapping[str, str] = {"CUDA": "cuda", "ROCM": "rocm", "OPENACC": "openacc", "SYCL": "sycl"}
 _ACCELERATOR = re.compile(r"-(CUDA|OPENACC|ROCM|SYCL)( MANAGED)?\b")
@@ -28,7 +28,7 @@ _MORE_TITLES = {
     "MPI Non-blocking Neighborhood Allgatherv Latency": "ineighbor_allgatherv",
     "MPI Non-blocking All-to-All Personalized Exchange Latency": "ialltoall",
 }
-"""Spellings of other versions than 7.5."""
+"""Titles in the spelling of versions other than 7.5."""
 
 _HEADS: Mapping[str, str] = {
     r"Avg Latency ?\(us\)": "value",
@@ -60,79 +60,79 @@ HEAD_LINE = re.compile(r"\s*#? ?(?:Size\s+(?=[A-Z])|(?:Avg )?Latency ?\(us\)|Ove
 VARIED_HEAD = re.compile(r"\s*#(?:\s+\d{1,6})+(?P<checked>\s+Validation)?\s*")
 
 _TYPES = {dtype.mpi: name for name, dtype in DTYPES.items()}
-_WINDOWS = {said: name for name, said in WINDOWS.items()}
-_SYNCS = {said: name for name, said in SYNCS.items()}
+_WINDOWS = {text: name for name, text in WINDOWS.items()}
+_SYNCS = {text: name for name, text in SYNCS.items()}
 
 
 @cache
 def _titles() -> Mapping[str, tuple[str, ...]]:
-    """Benchmarks by their title, without accelerator and case: two may share one."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Benchmarks by title, without accelerator and in lower case; several may share a title."""
+    by_title: dict[str, tuple[str, ...]] = {}
     known = [(title.text.format(accel=""), name) for name, title in TITLES.items()]
     for text, name in (*known, *_MORE_TITLES.items()):
-        found[text.casefold()] = (*found.get(text.casefold(), ()), name)
-    return found
+        by_title[text.casefold()] = (*by_title.get(text.casefold(), ()), name)
+    return by_title
 
 
 def candidates(text: str) -> tuple[str, ...]:
-    """The benchmarks that a title may mean, the likeliest first; empty when OMB's is not one that omb-py knows."""
+    """The benchmarks that a title may mean, the likeliest first; empty for an unknown title."""
     plain = _XCCL.sub("MPI", _ACCELERATOR.sub("", text, count=1))
     return _titles().get(" ".join(plain.split()).casefold(), ())
 
 
 def accelerator(text: str) -> tuple[str | None, str]:
-    """(device, what stands in the title for it, ``""`` on a host)."""
-    found = _ACCELERATOR.search(text)
-    return (ACCELERATORS[found[1]], found[0]) if found else (None, "")
+    """The accelerator in a title: (device, text in the title), or (None, ``""``) for a host."""
+    match = _ACCELERATOR.search(text)
+    return (ACCELERATORS[match[1]], match[0]) if match else (None, "")
 
 
 def collective_library(text: str) -> str | None:
-    """``NCCL`` or ``RCCL`` of a title of xccl."""
-    found = _XCCL.match(text)
-    return found[1] if found else None
+    """``NCCL`` or ``RCCL`` from a title of OMB's xccl benchmarks; None for other titles."""
+    match = _XCCL.match(text)
+    return match[1] if match else None
 
 
 def columns(head: str) -> tuple[str, ...]:
-    """The columns that a head names: ``size`` first where there is one. Raises BadTable on one that is not known.
+    """The columns that a head names, with ``size`` first if it has one. Raises BadTable for an unknown column.
 
     >>> columns("# Size      Bandwidth (MB/s) P50 Tail BW(MB/s)")
     ('size', 'value', 'tail_p50')
     """
     body = head.strip().removeprefix("#").strip()
-    found = ["size"] if body.startswith("Size") else []
+    names = ["size"] if body.startswith("Size") else []
     body = body.removeprefix("Size")
     end = 0
     for match in _HEAD.finditer(body):
         if body[end : match.start()].strip():
             break
         end = match.end()
-        found.append(f"tail_p{float(match['p']):g}" if match["p"] else _KEYS[(match.lastindex or 2) - 2])
+        names.append(f"tail_p{float(match['p']):g}" if match["p"] else _KEYS[(match.lastindex or 2) - 2])
     if body[end:].strip():
         raise BadTable(f"unknown column {shown(body[end:])}")
-    if len(set(found)) < len(found):
+    if len(set(names)) < len(names):
         raise BadTable("a column stands twice in the head")
-    return tuple(found)
+    return tuple(names)
 
 
-def dtype_of(said: str) -> str:
-    """Our name of a ``# Datatype:``. Raises BadTable."""
-    name = said.strip().removesuffix(".").strip()
+def dtype_of(text: str) -> str:
+    """Convert the type in a ``# Datatype:`` line to omb-py's name. Raises BadTable."""
+    name = text.strip().removesuffix(".").strip()
     if name not in _TYPES:
         raise BadTable(f"unknown datatype {shown(name)}")
     return _TYPES[name]
 
 
-def window_of(said: str) -> str:
-    """Our name of how a window is made. Raises BadTable."""
-    return _named(said, _WINDOWS, "way to make a window")
+def window_of(text: str) -> str:
+    """Convert OMB's name for the creation of a window to omb-py's. Raises BadTable."""
+    return _named(text, _WINDOWS, "way to make a window")
 
 
-def sync_of(said: str) -> str:
-    """Our name of a synchronisation. Raises BadTable."""
-    return _named(said, _SYNCS, "synchronisation")
+def sync_of(text: str) -> str:
+    """Convert OMB's name of a synchronisation to omb-py's. Raises BadTable."""
+    return _named(text, _SYNCS, "synchronisation")
 
 
-def _named(said: str, known: Mapping[str, str], what: str) -> str:
-    if said.strip() not in known:
-        raise BadTable(f"unknown {what} {shown(said)}")
-    return known[said.strip()]
+def _named(text: str, known: Mapping[str, str], kind: str) -> str:
+    if text.strip() not in known:
+        raise BadTable(f"unknown {kind} {shown(text)}")
+    return known[text.strip()]

@@ -1,4 +1,4 @@
-"""One table of OMB's text while it is read: what the lines above it say, its head, and its rows."""
+"""A table of OMB's text that is being read: the lines above it, its head, and its rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCE = "OMB"
 BINDING = "c"
 
 _SET_OUT = re.compile(r"\d+ {2,}\S")
-"""A number and a gap, as rows are set out: a damaged row then, and no line of something else in the log."""
+"""A number and a gap, which rows begin with. Such a line is a damaged row, not other output in the log."""
 _VERDICTS = {"pass": True, "passed": True, "fail": False, "failed": False, "-": None}
 _INIT = re.compile(r"\s*nprocs: (\d+), min: (\d+)( ms)?, max: (\d+)(?: ms)?, avg: (\d+)(?: ms)?\s*")
 _HELLO = re.compile(r"\s*This is a test with (\d+) processes\s*")
@@ -36,19 +36,19 @@ _BUFFERS = re.compile(r"\s*# Send Buffer on (.+?) and Receive Buffer on (.+?)\s*
 
 @dataclass(slots=True)
 class Prelude:
-    """What lines before a title say of the table to come."""
+    """Facts from the lines before a title, about the table that follows."""
 
     parameters: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     ranks: int | None = None
     library: str | None = None
-    """NCCL or RCCL, of the tests of those."""
+    """NCCL or RCCL, for OMB's benchmarks of these libraries."""
     line: int | None = None
 
 
 @dataclass(slots=True)
 class Building:
-    """A table so far. What it is not sure of raises BadTable, which spoils the table and nothing else."""
+    """The part of a table that has been read. Doubtful input raises BadTable, which spoils only this table."""
 
     line: int
     benchmark: str
@@ -59,54 +59,53 @@ class Building:
     source: str = SOURCE
     columns: tuple[str, ...] = ()
     windows: tuple[int, ...] = ()
-    """Columns of ``mbw_mr -V``."""
+    """The columns of ``mbw_mr -V``."""
     checked: bool = False
     dtype: str | None = None
     window: int | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     rates: int = 0
-    """Sizes of the second table of ``mbw_mr -V`` so far; -1 before its head."""
+    """Number of sizes read of the second table of ``mbw_mr -V``; -1 before its head."""
     bad: Problem | None = None
     length: int = 0
-    """Of the head or the longest row, to tell when the last line is cut off."""
+    """Length of the head or the longest row, which shows whether the last line is cut off."""
     rate_table: bool = False
 
     def spoil(self, line: int, why: str) -> None:
-        """The table will not be imported; the first reason counts."""
+        """Exclude the table from the import; the first reason is kept."""
         self.bad = self.bad or Problem(line, why)
 
     def take(self, line: Line) -> bool:
-        """Take a line of the table; False when it is none. Raises BadTable."""
+        """Take a line of the table; False when it does not belong to it. Raises BadTable."""
         return self._detail(line.text) or self._heads(line.text) or self._row(line)
 
     def _detail(self, text: str) -> bool:
-        said = text.strip()
-        if found := _WINDOWED.fullmatch(text):
-            self.prelude.ranks = whole(found[1], INT32 // 2) * 2
-            if found[2] == "varied":
+        content = text.strip()
+        if match := _WINDOWED.fullmatch(text):
+            self.prelude.ranks = whole(match[1], INT32 // 2) * 2
+            if match[2] == "varied":
                 self.prelude.parameters["vary_window"] = "True"
             else:
-                self.window = whole(found[2], INT32)
-        elif said.startswith("# Window creation:"):
-            self.prelude.parameters["window_kind"] = names.window_of(said.partition(":")[2])
-        elif said.startswith("# Synchronization:"):
-            self.prelude.parameters["sync"] = names.sync_of(said.partition(":")[2])
-        elif said.startswith("# Partitions:"):
-            self.prelude.parameters["partitions"] = str(whole(said.partition(":")[2].strip(), INT32))
-        elif said.startswith("# Datatype:"):
-            self.dtype = names.dtype_of(said.partition(":")[2])
-        elif found := _BUFFERS.fullmatch(text):
-            self.prelude.parameters["buffers"] = f"{found[1]}, {found[2]}"[:80]
-        elif said == "# Message Rate Profile":
+                self.window = whole(match[2], INT32)
+        elif content.startswith("# Window creation:"):
+            self.prelude.parameters["window_kind"] = names.window_of(content.partition(":")[2])
+        elif content.startswith("# Synchronization:"):
+            self.prelude.parameters["sync"] = names.sync_of(content.partition(":")[2])
+        elif content.startswith("# Partitions:"):
+            self.prelude.parameters["partitions"] = str(whole(content.partition(":")[2].strip(), INT32))
+        elif content.startswith("# Datatype:"):
+            self.dtype = names.dtype_of(content.partition(":")[2])
+        elif match := _BUFFERS.fullmatch(text):
+            self.prelude.parameters["buffers"] = f"{match[1]}, {match[2]}"[:80]
+        elif content == "# Message Rate Profile":
             self.rate_table = True
             self.rates = -1
-        elif said == "# Uni-directional Bandwidth (MB/sec)":
+        elif content == "# Uni-directional Bandwidth (MB/sec)":
             self._check_rates()
             self.rate_table = False
-        elif said.startswith("DATA VALIDATION ERROR: ") and " exited with status" in said:
-            self.prelude.parameters["program"] = said.removeprefix("DATA VALIDATION ERROR: ").partition(" exited")[0][
-                :200
-            ]
+        elif content.startswith("DATA VALIDATION ERROR: ") and " exited with status" in content:
+            program = content.removeprefix("DATA VALIDATION ERROR: ").partition(" exited")[0]
+            self.prelude.parameters["program"] = program[:200]
         else:
             return False
         return True
@@ -205,27 +204,27 @@ class Building:
         self.rates += 1
 
     def _check_rates(self) -> None:
-        """Raises BadTable when a rate table lacks sizes."""
+        """Raise BadTable when the table of rates lacks sizes."""
         sizes = {row["size_bytes"] for row in self.rows if row["dtype"] == self.dtype}
         if self.rate_table and self.rates != len(sizes):
             raise BadTable(f"message rates of {max(self.rates, 0)} of {len(sizes)} sizes")
 
     def _sentence(self, line: Line) -> bool:
         text = line.text
-        if self.benchmark == "hello" and (found := _HELLO.fullmatch(text)):
-            self.rows.append(self._blank() | {"ranks": whole(found[1], INT32)})
+        if self.benchmark == "hello" and (match := _HELLO.fullmatch(text)):
+            self.rows.append(self._blank() | {"ranks": whole(match[1], INT32)})
             return True
-        if self.benchmark == "init" and (found := _INIT.fullmatch(text)):
+        if self.benchmark == "init" and (match := _INIT.fullmatch(text)):
             if not line.ended and not text.rstrip().endswith(" ms"):
                 raise BadTable("the file ends within the row")
-            least, most, mean = (1000.0 * whole(found[i], INT32) for i in (2, 4, 5))
+            least, most, mean = (1000.0 * whole(match[i], INT32) for i in (2, 4, 5))
             metrics = {"rank_min_us": least, "rank_max_us": most}
-            self.rows.append(self._blank() | {"ranks": whole(found[1], INT32), "value": mean, "metrics": metrics})
+            self.rows.append(self._blank() | {"ranks": whole(match[1], INT32), "value": mean, "metrics": metrics})
             return True
         return False
 
     def _blank(self) -> dict[str, Any]:
-        """A row with what holds for the whole table."""
+        """A row with the values that hold for the whole table."""
         title = TITLES.get(self.benchmark)
         rate = title is not None and title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
         kind = family(self.benchmark)
@@ -247,7 +246,7 @@ class Building:
         }
 
     def finished(self, launch: int) -> Table | Problem:
-        """The table, or why it is none."""
+        """The complete table, or the problem that excludes it."""
         if self.bad is None and self.rate_table:
             try:
                 self._check_rates()
@@ -282,6 +281,6 @@ class Building:
 
 
 def _sync(kind: str | None) -> str | None:
-    """OMB has a barrier after each call of a collective, and none elsewhere."""
+    """The column ``process_sync``: OMB has a barrier after each call of a collective, and none elsewhere."""
     collective = ("collective", "non-blocking", "persistent", "neighborhood")
     return "barrier" if kind in collective else None

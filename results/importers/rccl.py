@@ -1,7 +1,7 @@
-"""rccl-tests' files (``-Z csv|json``): a line or an object for each size and placement.
+"""Read rccl-tests' files (``-Z csv|json``), with a line or an object for each size and placement.
 
-Older versions write the CSV with blanks, and with one column more than its head has (``nodes``); and JSON as one object
-a line instead of a list.
+Older versions write CSV with blanks and with one column (``nodes``) that its head lacks, and JSON with one object per
+line instead of a list.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Values = Mapping[str, str]
 
 
 class RcclCsv:
-    """rccl-tests' CSV."""
+    """Reader of rccl-tests' CSV."""
 
     name = "rccl-tests CSV"
 
     def claims(self, text: str) -> bool:
-        """A first line with its columns."""
+        """Whether the first line names rccl-tests' columns."""
         first = text.lstrip().partition("\n")[0]
         return {word.strip().lower() for word in first.split(",")} >= _HEAD
 
     def read_whole(self, text: str, context: Context) -> Parsed:
-        """The tables of the file, one for each collective."""
+        """Read the tables of the file, one for each collective."""
         lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
         head = [word.strip().lower() for word in lines[0][1].split(",")]
         cells: list[tuple[int, Values]] = []
@@ -41,29 +41,29 @@ class RcclCsv:
                 cells.append((i, _zipped(head, next(csv.reader([line], skipinitialspace=True)))))
         except (BadTable, csv.Error, StopIteration) as error:
             return Parsed(problems=[Problem(i, f"{self.name} left out: {error or 'no row'}")])
-        last = lines[-1][1].rstrip()  # its last word is quoted
+        last = lines[-1][1].rstrip()  # its last word is quoted, so an odd or missing quote shows that it is cut off
         if '"' in text and not text.endswith(("\n", "\r")) and (last.count('"') % 2 or not last.endswith('"')):
             return Parsed(problems=[Problem(lines[-1][0], f"{self.name} left out: the file ends within the row")])
         return _tables(cells, self.name, lines[0][0])
 
 
 class RcclJson:
-    """rccl-tests' JSON."""
+    """Reader of rccl-tests' JSON."""
 
     name = "rccl-tests JSON"
 
     def claims(self, text: str) -> bool:
-        """A list or lines of objects with its keys."""
+        """Whether the text is a list, or lines, of objects with rccl-tests' keys."""
         return text.lstrip()[:1] in ("[", "{") and '"algBw"' in text and '"inPlace"' in text
 
     def read_whole(self, text: str, context: Context) -> Parsed:
-        """The tables of the file, one for each collective."""
+        """Read the tables of the file, one for each collective."""
         try:
-            found = self._list(text) if text.lstrip().startswith("[") else self._lines(text)
+            entries = self._list(text) if text.lstrip().startswith("[") else self._lines(text)
         except BadJson as error:
             return Parsed(problems=[Problem(error.line, f"{self.name} left out: {error}")])
         cells = []
-        for i, entry in found:
+        for i, entry in entries:
             if not isinstance(entry, Mapping):
                 return Parsed(problems=[Problem(i, f"{self.name} left out: an entry is no object")])
             cells.append((i, {str(key).lower().lstrip("#"): str(value) for key, value in entry.items()}))
@@ -71,19 +71,19 @@ class RcclJson:
 
     @staticmethod
     def _list(text: str) -> list[tuple[int, Any]]:
-        found = load(text)
-        return list(enumerate(found if isinstance(found, list) else [found], 2))
+        content = load(text)
+        return list(enumerate(content if isinstance(content, list) else [content], 2))
 
     @staticmethod
     def _lines(text: str) -> list[tuple[int, Any]]:
-        found = []
+        entries = []
         for i, line in enumerate(text.splitlines(), 1):
             if line.strip():
                 try:
-                    found.append((i, load(line)))
+                    entries.append((i, load(line)))
                 except BadJson as error:
                     raise BadJson(i, str(error)) from None
-        return found
+        return entries
 
 
 def _zipped(head: Sequence[str], words: Sequence[str]) -> Values:
@@ -96,11 +96,11 @@ def _zipped(head: Sequence[str], words: Sequence[str]) -> Values:
     return cells | {"name": cells.get("name") or cells.get("collective", "")}
 
 
-def _tables(cells: Sequence[tuple[int, Values]], what: str, first: int) -> Parsed:
-    """A table for each stretch of one collective."""
+def _tables(cells: Sequence[tuple[int, Values]], form: str, first: int) -> Parsed:
+    """A table for each run of consecutive entries of one collective."""
     if not cells:
-        return Parsed(problems=[Problem(first, f"{what} left out: no rows")])
-    found, start = Parsed(), 0
+        return Parsed(problems=[Problem(first, f"{form} left out: no rows")])
+    parsed, start = Parsed(), 0
     for end in range(1, len(cells) + 1):
         if end < len(cells) and cells[end][1].get("name") == cells[start][1].get("name"):
             continue
@@ -109,11 +109,11 @@ def _tables(cells: Sequence[tuple[int, Values]], what: str, first: int) -> Parse
         try:
             for _, values in part:
                 rows.append(_row(values))
-            found.tables.append(Table(RCCL, None, rows[0]["benchmark"], part[0][0], 0, rows))
+            parsed.tables.append(Table(RCCL, None, rows[0]["benchmark"], part[0][0], 0, rows))
         except BadTable as error:
             name = shown(part[0][1].get("name", ""))
-            found.problems.append(Problem(part[len(rows)][0], f"{what}, collective {name} left out: {error}"))
-    return found
+            parsed.problems.append(Problem(part[len(rows)][0], f"{form}, collective {name} left out: {error}"))
+    return parsed
 
 
 def _row(values: Values) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _key(values: Values, name: str) -> str:
 
 
 def _ranks(values: Values, name: str, algbw: float | None, busbw: float | None) -> int | None:
-    """Ranks of NCCL: processes, or processes times devices of each, whichever the ratio of the bandwidths says."""
+    """Number of NCCL ranks: processes, or processes times devices, whichever fits the ratio of busbw to algbw."""
     if "ranks" not in values:
         return whole(values["gpus"], INT32) if "gpus" in values else None
     processes = whole(values["ranks"], INT32)

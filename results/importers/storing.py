@@ -1,4 +1,4 @@
-"""Imported tables into the store: each start of a tool is a launch; the hash of the file is the identity of the run."""
+"""Write imported tables into the store. Each start of a tool is a launch; the hash of the file identifies the run."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from omb_py.results.store.read import files, load_table, typed
 from omb_py.results.store.write import check_writable, to_table, write_launch
 
 IMPORTED = "import"
-"""Ids of imported runs begin with it."""
+"""Ids of imported runs start with it."""
 _FIXED = frozenset({"run_id", "launch_id", "launch_index", "schema_version", "source", "comparability_key"})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user says about a file."""
+    """Facts that the user gives about a file."""
 
     benchmark: str | None = None
-    """What a table without a title measures."""
+    """The benchmark of tables without a title."""
     values: Mapping[str, Any] | None = None
-    """Columns that the file leaves null."""
+    """Values for columns that the file leaves null."""
     tags: Mapping[str, str] | None = None
     started_at: str | None = None
-    """ISO time of the launches; by default what the file says, or when it was last written."""
+    """ISO time of the launches; by default the one in the file, or the time at which the file was last written."""
     again: bool = False
-    """Replace an earlier import of the same file."""
+    """Whether to replace an earlier import of the same file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of a file."""
+    """The outcome for one file."""
 
     name: str
     run_id: str
@@ -51,16 +51,16 @@ class Imported:
     problems: Sequence[Problem]
     notes: Sequence[Problem] = ()
     known: bool = False
-    """The same content had been imported before: nothing was written."""
+    """Whether the same content had been imported before, so that nothing was written."""
 
     @property
     def cells(self) -> int:
-        """Rows that were read."""
+        """Number of rows that were read."""
         return sum(len(table.rows) for table in self.tables)
 
 
 def columns_of(assignments: Mapping[str, str]) -> dict[str, Any]:
-    """``COLUMN=VALUE`` in the columns' types. Raises UsageError on a column that cannot be said or a wrong value."""
+    """Convert ``COLUMN=VALUE`` to the columns' types. Raises UsageError when a column or value is wrong."""
     known = [name for name in schema.SCALARS if name not in _FIXED and not name.endswith("_us") and name != "value"]
     for name in assignments:
         if name not in known:
@@ -69,7 +69,7 @@ def columns_of(assignments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_benchmark(name: str) -> str:
-    """A benchmark's name without ``osu_``. Raises UsageError on one that is no name at all."""
+    """A benchmark's name without ``osu_`` and ``_perf``. Raises UsageError when it cannot be a name."""
     plain = name.strip().lower().removeprefix("osu_").removesuffix("_perf")
     if not plain.replace("_", "").isalnum() or len(plain) > 60:
         raise UsageError(f"--benchmark {name!r} is not a name: {nearest(plain, TITLES)}")
@@ -80,15 +80,16 @@ def store_bytes(data: bytes, name: str, modified: float, store: str | Path, opti
     """Import one file.
 
     Args:
-        data: its content.
-        name: its name, for the provenance and for what it may say of the benchmark.
-        modified: when it was last written, seconds since 1970: when the launches started, if nothing says better.
+        data: content of the file.
+        name: name of the file, for the provenance; it may also name the benchmark.
+        modified: time of the last change, in seconds since 1970. It is the start of launches without another time.
         store: the folder.
-        options: what the user says about it.
+        options: facts that the user gives about the file.
 
     Raises:
-        UsageError: none of the known formats, or a column that the file itself says otherwise. Nothing is written.
-        EnvironmentProblem: the store cannot be written. Nothing of the file is left there.
+        UsageError: the file has none of the known formats, or states another value for a column that the user sets.
+            Nothing is written.
+        EnvironmentProblem: the store cannot be written. No part of the file is left there.
     """
     digest = hashlib.sha256(data).hexdigest()
     run_id = f"{IMPORTED}-{digest[:16]}"
@@ -120,12 +121,12 @@ def store_bytes(data: bytes, name: str, modified: float, store: str | Path, opti
 
 
 def _launches(store: str | Path, run_id: str) -> list[Path]:
-    """Files of an earlier import; the folder of the store stands for rows in merged files."""
+    """Files of an earlier import; the store's folder itself stands for rows in merged files."""
     if not Path(store).is_dir():
         return []
-    there = files(store)
-    own = [path for path in there if path.name.startswith(f"{run_id}-")]
-    if own or not any(path.name.startswith(MERGED) for path in there):
+    stored = files(store)
+    own = [path for path in stored if path.name.startswith(f"{run_id}-")]
+    if own or not any(path.name.startswith(MERGED) for path in stored):
         return own
     merged = load_table(store, columns=["run_id"], run_id=run_id, on_skip=lambda path, why: None)
     return [Path(store)] if merged.num_rows else []
@@ -134,7 +135,7 @@ def _launches(store: str | Path, run_id: str) -> list[Path]:
 def _complete(
     parsed: Parsed, run_id: str, moment: str, options: Options
 ) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """(rows, facts) of each launch; a table whose numbers the store cannot hold becomes a problem."""
+    """The (rows, facts) of each launch; a table with numbers that the store cannot hold becomes a problem."""
     launches: dict[int, tuple[list[dict[str, Any]], dict[str, Any]]] = {}
     good: list[Table] = []
     for table in parsed.tables:

@@ -1,10 +1,10 @@
 """Make a store smaller: merge the launch files of old days, and remove launches by age, tag or run.
 
-Old launch files become one file a day, with the provenance of every launch and without losing a row at any moment. The
-merged file is written whole, read back and compared; the store's generation is raised; only then do the old files lose
-their names, each only if it is still the file that was read. Until then a launch's own file counts and the merged copy
-does not (``outdated_launches``), so that a crash between any two of these steps leaves every row readable exactly once,
-and repeating finishes the work.
+The launch files of an old day become one file with the provenance of every launch, and no row is lost at any moment.
+The merged file is written whole, read back and compared. Then the store's generation is raised. Only then do the old
+files lose their names, each only if it is still the file that was read. Until then a launch's own file counts and the
+merged copy does not (``outdated_launches``), so that a crash between any two of these steps leaves every row readable
+exactly once, and repeating the merge finishes the work.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Merged:
     """The merged file that replaces a group of files."""
 
     path: Path
-    """For a dry run, the folder of the day."""
+    """The new file; in a dry run, the folder of the day."""
     launches: int
     files: int
     """Number of files that it replaces."""

@@ -47,7 +47,7 @@ _AHEAD = 2
 """Number of batches that are read at a time."""
 _ROW_GROUP = 8192
 _PATIENCE_S = 60.0
-"""How long to wait for another process that is indexing this store."""
+"""Time to wait for another process that is indexing this store."""
 _ORDER = [("benchmark", "ascending"), ("backend", "ascending"), ("size_bytes", "ascending"), ("ranks", "ascending")]
 """Rows that are requested together lie together, so that the statistics of row groups rule out all others."""
 

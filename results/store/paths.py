@@ -82,7 +82,7 @@ def files(store: str | Path) -> list[Path]:
 
 
 def generation(root: Path) -> int:
-    """How many times files of this store were merged or removed."""
+    """Number of times that files of this store were merged or removed."""
     try:
         return int((root / _GENERATION).read_text())
     except (OSError, ValueError):

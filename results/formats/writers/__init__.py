@@ -1,4 +1,4 @@
-"""One writer for each form of a :class:`omb_py.results.formats.document.Document`: it returns the whole text."""
+"""Writers that turn a :class:`omb_py.results.formats.document.Document` into text, one for each format."""
 
 from __future__ import annotations
 

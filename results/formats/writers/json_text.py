@@ -1,4 +1,4 @@
-"""A document as JSON."""
+"""Write a document as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def to_json(document: Document) -> str:
 
 
 def json_text(data: Mapping[str, Any]) -> str:
-    """One object with a line end behind it; numbers that are not finite, which JSON cannot hold, are null."""
+    """One JSON object with a line end. Numbers that are not finite, which JSON cannot hold, become null."""
     return json.dumps(_finite(data), indent=1, allow_nan=False, ensure_ascii=False, default=str) + "\n"
 
 

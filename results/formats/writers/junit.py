@@ -1,8 +1,8 @@
-"""A document as JUnit's XML, as build servers read it.
+"""Write a document as JUnit XML for build servers.
 
-``testsuites > testsuite > properties + testcase``; a case has at most one of failure, error and skipped, since Jenkins
-keeps one; times have no exponent; facts of a case stand in the suite's properties and in its text, because Jenkins'
-schema knows no properties of a case.
+The structure is ``testsuites > testsuite > properties + testcase``. A case has at most one of failure, error and
+skipped, since Jenkins keeps one. Times have no exponent. Facts about a case stand in the suite's properties and in the
+text of the case, because Jenkins' schema has no properties for a case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from omb_py.results.formats.document import CaseResult, Document, printable
 
 
 def to_junit(document: Document) -> str:
-    """One suite with the document's cases."""
+    """The XML text: one suite with the document's cases."""
     counts = Counter(case.outcome for case in document.cases)
     totals = {
         "tests": str(len(document.cases)),

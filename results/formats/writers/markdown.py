@@ -1,4 +1,4 @@
-"""A document as Markdown, for an issue or a wiki: CommonMark with the tables of GitHub."""
+"""Write a document as Markdown for an issue or a wiki: CommonMark with GitHub's tables."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from omb_py.results.formats.document import Document, TextTable, printable
 
 _SPECIAL = re.compile(r"[\\`*|~\[]|(?<![^\W_])_|_(?![^\W_])")
-"""An underscore inside a word, as in ``gl5_allreduce``, begins no emphasis."""
+"""Characters to escape. An underscore inside a word, as in ``gl5_allreduce``, begins no emphasis and stays."""
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _OPENING = re.compile(r"([-+#>]|\d+(?=[.)](?:\s|$)))")
-"""What begins a list, a heading or a quotation at the start of a line."""
+"""Characters that start a list, a heading or a quotation at the beginning of a line."""
 
 
 def to_markdown(document: Document) -> str:
-    """Headline, facts, tables, and the other lines as a list."""
+    """The Markdown text: headline, facts, tables, and the other lines as a list."""
     blocks = [
         f"**{escaped(document.headline).strip()}**",
         _bullets(document.facts),
@@ -26,7 +26,7 @@ def to_markdown(document: Document) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is, in one line, in a table's cell too."""
+    """Escape a text so that Markdown shows it unchanged, on one line, also in a cell of a table."""
     line = re.sub(r"[\t\r\n]", " ", printable(text))
     return _ENTITY.sub("&amp;", _SPECIAL.sub(r"\\\g<0>", line)).replace("<", "&lt;")
 
@@ -42,7 +42,7 @@ def _bullet(text: str) -> str:
     if opening:
         number = opening[0] if opening[0].isdigit() else ""
         start = f"{number}\\{start[len(number) :]}"
-    # four spaces and more would begin a block of code
+    # four or more spaces would begin a block of code
     return f"- {' ' * min(2, len(line) - len(line.lstrip(' ')))}{start}".rstrip(" ")
 
 

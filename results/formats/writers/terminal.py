@@ -1,4 +1,4 @@
-"""A document as text for a terminal."""
+"""Write a document as text for a terminal."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _PIPE_WIDTH = 1000
 
 
 def to_text(document: Document, console: Console | None = None) -> str:
-    """Facts, tables and headline as a terminal shows them.
+    """The text of a document for a terminal.
 
     Args:
-        document: what to write.
-        console: says width and colours; by default those of stdout.
+        document: the document.
+        console: sets width and colours; by default :func:`stdout_console`.
     """
     console = console or stdout_console()
     with console.capture() as tables:
@@ -47,16 +47,16 @@ def to_text(document: Document, console: Console | None = None) -> str:
 
 
 def stdout_console() -> Console:
-    """A console as wide as the terminal; in a pipe no line is folded, so that grep and awk see whole rows."""
+    """A console with the width of the terminal. In a pipe no line is folded, so that grep and awk see whole rows."""
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def rich_table(table: TextTable, drop_empty: bool = False) -> Table:
-    """A table for a terminal.
+    """A table as rich draws it.
 
     Args:
         table: the texts.
-        drop_empty: leave out columns that are empty in every row.
+        drop_empty: whether to leave out columns that are empty in every row.
     """
     shown = [k for k in range(len(table.heads)) if not drop_empty or any(row[k] for row in table.rows)]
     drawn = Table(box=box.SIMPLE_HEAD)
