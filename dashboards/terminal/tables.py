@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from omb_py.results.analysis.crossover import marks
-from omb_py.results.formats.tables import plain
+from omb_py.results.formats.json_values import plain
 from omb_py.results.formats.units import number_of, size_text
 from omb_py.results.store.runs import Run
 

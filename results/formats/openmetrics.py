@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from omb_py.results.formats.tables import plain
+from omb_py.results.formats.json_values import plain
 
 Row = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from omb_py import __version__
 from omb_py.errors import UsageError
-from omb_py.results.formats.tables import plain
+from omb_py.results.formats.json_values import plain
 
 Row = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from omb_py.results.formats.tables import plain
+from omb_py.results.formats.json_values import plain
 
 Row = Mapping[str, Any]
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from omb_py.errors import UsageError
+from omb_py.results.formats.json_values import plain
+from omb_py.results.formats.nccl_tests import to_nccl
+from omb_py.results.formats.openmetrics import to_openmetrics
+from omb_py.results.formats.osu import closing, text_of
+from omb_py.results.formats.osu_windows import Windows, is_varied
+from omb_py.results.formats.pytest_benchmark import to_benchmark_json
 from omb_py.results.store import schema
 
 Row = Mapping[str, Any]
@@ -48,9 +53,6 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     A table has a Validation column when any of its rows was validated. A benchmark that OMB does not have gets a table
     in the same style.
     """
-    from omb_py.results.formats.osu import closing, text_of
-    from omb_py.results.formats.osu_windows import Windows, is_varied
-
     out: list[str] = []
     for table in _tables(rows):
         checked = any(row.get("validated") is not None for row in table)
@@ -72,24 +74,10 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
 
 
 def _to_nccl(rows: Sequence[Row]) -> str:
-    from omb_py.results.formats.nccl_tests import to_nccl
-
     text = to_nccl(rows)
     if rows and not text:
         raise UsageError("none of these rows is of a collective that nccl-tests has")
     return text
-
-
-def _to_benchmark_json(rows: Sequence[Row]) -> str:
-    from omb_py.results.formats.pytest_benchmark import to_benchmark_json
-
-    return to_benchmark_json(rows)
-
-
-def _to_openmetrics(rows: Sequence[Row]) -> str:
-    from omb_py.results.formats.openmetrics import to_openmetrics
-
-    return to_openmetrics(rows)
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
@@ -97,8 +85,8 @@ FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "json": to_json,
     "osu": to_osu,
     "nccl-tests": _to_nccl,
-    "pytest-benchmark": _to_benchmark_json,
-    "openmetrics": _to_openmetrics,
+    "pytest-benchmark": to_benchmark_json,
+    "openmetrics": to_openmetrics,
 }
 
 
@@ -107,23 +95,6 @@ def export(rows: Sequence[Row], form: str) -> str:
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: valid: {', '.join(FORMATS)}")
     return FORMATS[form](rows)
-
-
-def plain(value: Any) -> Any:
-    """Convert a value for JSON: NumPy and pandas types to Python's, times to ISO text, NaN and NA to None."""
-    if hasattr(value, "isoformat"):
-        return None if value != value else value.isoformat()
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if value is None or isinstance(value, (str, int)):
-        return value
-    return None if type(value).__name__ == "NAType" else str(value)
 
 
 def _csv_cell(value: Any) -> Any:
@@ -147,8 +118,6 @@ _ONE_TABLE = tuple(
 
 def _tables(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of each table, in order of first appearance."""
-    from omb_py.results.formats.osu_windows import is_varied
-
     grouped: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         options = tuple(sorted((row.get("parameters") or {}).items()))

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from omb_py.options.values import Dimension
-from omb_py.results.formats.tables import plain
+from omb_py.results.formats.json_values import plain
 
 _BASE: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

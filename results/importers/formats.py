@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 
 from omb_py.errors import UsageError
+from omb_py.results.importers.imb import ImbText
 from omb_py.results.importers.lines import decode, split
 from omb_py.results.importers.model import Context, Line, Parsed, TextReader, WholeReader, shown
+from omb_py.results.importers.nccl_json import NcclJson
+from omb_py.results.importers.nccl_tests import NcclText
+from omb_py.results.importers.ombpy import OmbPyText
+from omb_py.results.importers.osu import OsuReader
+from omb_py.results.importers.rccl import RcclCsv, RcclJson
 
-
-@cache
-def text_readers() -> tuple[TextReader, ...]:
-    """Readers of formats whose tables may stand anywhere in a log."""
-    from omb_py.results.importers.imb import ImbText
-    from omb_py.results.importers.nccl_tests import NcclText
-    from omb_py.results.importers.ombpy import OmbPyText
-    from omb_py.results.importers.osu import OsuReader
-
-    return OsuReader(), OmbPyText(), NcclText(), ImbText()
-
-
-@cache
-def whole_readers() -> tuple[WholeReader, ...]:
-    """Readers of formats that take up a whole file."""
-    from omb_py.results.importers.nccl_json import NcclJson
-    from omb_py.results.importers.rccl import RcclCsv, RcclJson
-
-    return NcclJson(), RcclJson(), RcclCsv()
-
-
-def names() -> list[str]:
-    """The names of all known formats, for a message."""
-    return [reader.name for reader in text_readers()] + [reader.name for reader in whole_readers()]
+TEXT_READERS: tuple[TextReader, ...] = (OsuReader(), OmbPyText(), NcclText(), ImbText())
+WHOLE_READERS: tuple[WholeReader, ...] = (NcclJson(), RcclJson(), RcclCsv())
+_NAMES = ", ".join(reader.name for reader in (*TEXT_READERS, *WHOLE_READERS))
 
 
 def parse(data: bytes, context: Context) -> Parsed:
@@ -44,10 +28,10 @@ def parse(data: bytes, context: Context) -> Parsed:
     """
     text = decode(data)
     if text is None:
-        raise UsageError(f"a binary file, not a log; known are {', '.join(names())}")
-    for whole_reader in whole_readers():
-        if whole_reader.claims(text):
-            return whole_reader.read_whole(text, context)
+        raise UsageError(f"a binary file, not a log; known are {_NAMES}")
+    for whole_file in WHOLE_READERS:
+        if whole_file.claims(text):
+            return whole_file.read_whole(text, context)
     lines = split(text)
     parsed = Parsed()
     for reader, part, before in _parts(lines):
@@ -62,7 +46,7 @@ def _parts(lines: Sequence[Line]) -> list[tuple[TextReader, list[Line], list[Lin
     parts: list[tuple[TextReader, list[Line], list[Line]]] = []
     noise: list[Line] = []
     for line in lines:
-        starter = next((reader for reader in text_readers() if reader.starts(line.text)), None)
+        starter = next((reader for reader in TEXT_READERS if reader.starts(line.text)), None)
         if starter is not None and (not parts or parts[-1][0] is not starter):
             parts.append((starter, [], noise if not parts else parts[-1][1]))
         (parts[-1][1] if parts else noise).append(line)
@@ -74,4 +58,4 @@ def _unknown(lines: Sequence[Line]) -> str:
     if first is None:
         return "an empty file"
     where = f"line {first.number}: {shown(first.text, 60)} and no later line begins a table of a known format"
-    return f"{where}; tried {', '.join(names())}"
+    return f"{where}; tried {_NAMES}"

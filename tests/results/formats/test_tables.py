@@ -5,11 +5,10 @@ import io
 import json
 import math
 
-import numpy as np
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.results.formats.tables import CSV_COLUMNS, export, plain, to_csv, to_json, to_osu
+from omb_py.results.formats.tables import CSV_COLUMNS, export, to_csv, to_json, to_osu
 from omb_py.results.store import schema
 from omb_py.results.store.read import load
 from omb_py.results.store.write import write_launch
@@ -106,16 +105,3 @@ def test_an_unknown_format_is_refused() -> None:
         UsageError, match="unknown format 'xml': valid: csv, json, osu, nccl-tests, pytest-benchmark, openmetrics"
     ):
         export([], "xml")
-
-
-def test_plain_makes_python_values_of_all_kinds() -> None:
-    import pandas as pd
-
-    assert plain(pd.NA) is None
-    assert plain(pd.NaT) is None
-    assert plain(np.float32(0.5)) == 0.5
-    assert plain(np.array([1, 2])) == [1, 2]
-    assert plain(pd.Timestamp("2026-11-21", tz="UTC")) == "2026-11-21T00:00:00+00:00"
-    assert plain({"a": np.int64(1), "b": (math.inf,)}) == {"a": 1, "b": [None]}
-    assert plain(True) is True
-    assert plain(object).startswith("<class")
