@@ -88,7 +88,7 @@ def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[Model]:
     if not enough:
         most = max(len({row["size_bytes"] for row in group}) for group in groups)
         raise UsageError(f"{most} sizes are too few for a model: {LEAST} are needed")
-    return sorted((_model(group, messages) for group in enough), key=lambda m: -len(m.cells))
+    return sorted((_model(group, messages) for group in enough), key=lambda model: -len(model.cells))
 
 
 def scaled(rows: Sequence[Row], ranks: int) -> list[Scaled]:
@@ -96,43 +96,46 @@ def scaled(rows: Sequence[Row], ranks: int) -> list[Scaled]:
 
     Raises UsageError as :func:`~omb_py.results.statistics.rank_scaling.predict` when no size can be predicted.
     """
-    found, refused = [], None
+    predictions, refused = [], None
     for group in grouped(rows, tuple(name for name in ALIKE if name not in RANKED)):
         sizes: dict[int, Prediction] = {}
         known: set[int] = set()
         for size in sorted({row["size_bytes"] or 0 for row in group}):
             of_size = [row for row in group if (row["size_bytes"] or 0) == size and row["ranks"]]
-            at = {p: launch_time([r for r in of_size if r["ranks"] == p])[0] for p in {r["ranks"] for r in of_size}}
+            times = {
+                p: launch_time([row for row in of_size if row["ranks"] == p])[0]
+                for p in {row["ranks"] for row in of_size}
+            }
             try:
-                sizes[size] = predict(at, ranks)
-                known |= set(at)
+                sizes[size] = predict(times, ranks)
+                known |= set(times)
             except UsageError as error:
                 refused = error
         if sizes:
             facts = {name: group[0][name] for name in ALIKE if name not in RANKED}
-            found.append(Scaled(facts, tuple(sorted(known)), sizes))
-    if not found:
+            predictions.append(Scaled(facts, tuple(sorted(known)), sizes))
+    if not predictions:
         raise refused or UsageError("nothing to predict from")
-    return found
+    return predictions
 
 
-def as_json(found: Model) -> dict[str, Any]:
+def as_json(model: Model) -> dict[str, Any]:
     """A model as JSON can hold it."""
     return {
-        "facts": {name: value for name, value in found.facts.items() if value is not None},
-        "segments": [{**asdict(s), "bandwidth_mb_s": s.bandwidth} for s in found.curve.segments],
-        "breaks": [list(pair) for pair in found.curve.breaks],
-        "mean_error": found.curve.error,
-        "message": None if found.message is None else asdict(found.message),
-        "cells": [asdict(cell) for cell in found.cells],
+        "facts": {name: value for name, value in model.facts.items() if value is not None},
+        "segments": [{**asdict(segment), "bandwidth_mb_s": segment.bandwidth} for segment in model.curve.segments],
+        "breaks": [list(pair) for pair in model.curve.breaks],
+        "mean_error": model.curve.error,
+        "message": None if model.message is None else asdict(model.message),
+        "cells": [asdict(cell) for cell in model.cells],
     }
 
 
-def scaled_as_json(found: Scaled) -> dict[str, Any]:
+def scaled_as_json(predictions: Scaled) -> dict[str, Any]:
     """Predictions as JSON can hold them."""
-    facts = {name: value for name, value in found.facts.items() if value is not None}
-    sizes = [{"size_bytes": size, **asdict(one)} for size, one in found.sizes.items()]
-    return {"facts": facts, "measured_ranks": list(found.measured), "predictions": sizes}
+    facts = {name: value for name, value in predictions.facts.items() if value is not None}
+    sizes = [{"size_bytes": size, **asdict(prediction)} for size, prediction in predictions.sizes.items()]
+    return {"facts": facts, "measured_ranks": list(predictions.measured), "predictions": sizes}
 
 
 def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
@@ -194,7 +197,7 @@ def launch_time(rows: Sequence[Row]) -> tuple[float, int]:
 
 def grouped(rows: Sequence[Row], names: Sequence[str]) -> list[list[Row]]:
     """Rows with equal columns `names`, each group in the order of the rows."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return list(found.values())
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return list(groups.values())

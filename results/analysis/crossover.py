@@ -45,12 +45,12 @@ def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], tuple[str,
         if not math.isnan(value):
             values.setdefault(_place(row), {}).setdefault(_side(row), []).append(value)
     least = all(row.get("unit") == "us" for row in rows)
-    found = {}
+    best = {}
     for place, sides in sorted(values.items()):
         if len(sides) > 1:
             medians = {side: statistics.median(of_side) for side, of_side in sides.items()}
-            found[place] = (min if least else max)(medians, key=lambda side: medians[side])
-    return found
+            best[place] = (min if least else max)(medians, key=lambda side: medians[side])
+    return best
 
 
 def marks(rows: Sequence[Row]) -> list[str]:
@@ -60,12 +60,12 @@ def marks(rows: Sequence[Row]) -> list[str]:
     for _, places in groupby(best, key=lambda place: place[0]):
         several = list(places)
         changed |= {place for last, place in pairwise(several) if best[last] != best[place]}
-    told = []
+    texts = []
     for row in rows:
         place = _place(row)
         is_best = best.get(place) == _side(row)
-        told.append("" if not is_best else CROSSOVER if place in changed else FASTEST)
-    return told
+        texts.append("" if not is_best else CROSSOVER if place in changed else FASTEST)
+    return texts
 
 
 def sentences(rows: Sequence[Row]) -> list[str]:
@@ -78,21 +78,21 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         for side, run in groupby(places, key=lambda place: best[place]):
             sizes = [size_text(size) for _, size in run]
             parts.append((_name(side, sides), sizes[0], sizes[-1]))
-        what = group[0] if len({common for common, _ in best}) == 1 else " ".join(group[:2])
+        subject = group[0] if len({common for common, _ in best}) == 1 else " ".join(group[:2])
         (first, _, until), *others = parts
         if not others:
-            lines.append(f"{what}: {first} is fastest at every size")
+            lines.append(f"{subject}: {first} is fastest at every size")
             continue
-        told = [f"{name} from {start} to {end}" for name, start, end in others[:-1]]
-        told.append(f"{others[-1][0]} from {others[-1][1]}")
-        lines.append(f"{what}: {first} is fastest up to {until}, {', '.join(told)}")
+        rest = [f"{name} from {start} to {end}" for name, start, end in others[:-1]]
+        rest.append(f"{others[-1][0]} from {others[-1][1]}")
+        lines.append(f"{subject}: {first} is fastest up to {until}, {', '.join(rest)}")
     return lines
 
 
 def _name(side: tuple[str, str, str], sides: set[tuple[str, str, str]]) -> str:
     """The backend alone where that tells it from the others."""
     backend, binding, device = side
-    mine = [other for other in sides if other[0] == backend]
-    if len(mine) == 1:
+    same_backend = [other for other in sides if other[0] == backend]
+    if len(same_backend) == 1:
         return backend
-    return " ".join((backend, binding, *((device,) if len({other[2] for other in mine}) > 1 else ())))
+    return " ".join((backend, binding, *((device,) if len({other[2] for other in same_backend}) > 1 else ())))

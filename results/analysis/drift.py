@@ -73,8 +73,8 @@ def _steps(passes: Sequence[float]) -> str:
     if len(passes) < LEAST:
         return ""
     values = list(passes)[-MOST:]
-    told = [
+    steps = [
         f"{change.ratio:.2f} times from pass {len(passes) - len(values) + change.at + 1} on"
         for change in change_points(values)
     ]
-    return f"; steps: {', '.join(told)}" if told else "; no step"
+    return f"; steps: {', '.join(steps)}" if steps else "; no step"

@@ -49,15 +49,15 @@ def efficiencies(steps: Mapping[int, tuple[float, float]], kind: Kind) -> list[S
         UsageError: under two numbers of ranks, or a step that computes nothing.
     """
     if len(steps) < 2:
-        said = ", ".join(map(str, steps)) or "none"
-        raise UsageError(f"an efficiency needs steps at two or more numbers of ranks; there are {said}")
+        listed = ", ".join(map(str, steps)) or "none"
+        raise UsageError(f"an efficiency needs steps at two or more numbers of ranks; there are {listed}")
     if any(compute <= 0 for compute, _ in steps.values()):
         raise UsageError("a step without computing has no efficiency: write compute=5ms")
     first = min(steps)
     base = sum(steps[first]) * (first if kind == "strong" else 1)
-    made = []
+    scalings = []
     for ranks, (compute, exposed) in sorted(steps.items()):
         whole = compute + exposed
         ratio = base / (whole * (ranks if kind == "strong" else 1))
-        made.append(Scaling(ranks, whole, compute, exposed, ratio, compute / whole))
-    return made
+        scalings.append(Scaling(ranks, whole, compute, exposed, ratio, compute / whole))
+    return scalings

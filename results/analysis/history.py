@@ -92,23 +92,23 @@ def history(
     return History(series, tuple(levels), tuple(steps), len(series.points) - len(newest))
 
 
-def as_json(found: History) -> dict[str, Any]:
+def as_json(result: History) -> dict[str, Any]:
     """A history as JSON can hold it; times are ``median_us``, of imported rows ``mean_us``."""
-    time = f"{found.series.facts[FIELD]}_us"
+    time = f"{result.series.facts[FIELD]}_us"
     return {
-        "series": {name: value for name, value in found.series.facts.items() if value is not None},
-        "sizes": list(found.series.sizes),
+        "series": {name: value for name, value in result.series.facts.items() if value is not None},
+        "sizes": list(result.series.sizes),
         "launches": [
             {
-                "launch_id": p.launch_id,
-                "started_at": p.started_at,
-                "library_version": p.library_version,
-                "environment_key": p.environment_key,
-                time: math.exp(p.log_time),
+                "launch_id": point.launch_id,
+                "started_at": point.started_at,
+                "library_version": point.library_version,
+                "environment_key": point.environment_key,
+                time: math.exp(point.log_time),
             }
-            for p in found.series.points
+            for point in result.series.points
         ],
-        "left_out": found.left_out,
+        "left_out": result.left_out,
         "levels": [
             {
                 "from": level.first.launch_id,
@@ -118,7 +118,7 @@ def as_json(found: History) -> dict[str, Any]:
                 "spread": level.spread,
                 "library_versions": list(level.versions),
             }
-            for level in found.levels
+            for level in result.levels
         ],
         "changes": [
             {
@@ -129,9 +129,11 @@ def as_json(found: History) -> dict[str, Any]:
                 "p": step.p,
                 "library_version_before": step.before.library_version,
                 "library_version_after": step.after.library_version,
-                "environment": [{"what": d.what, "before": d.base, "after": d.new} for d in step.what_changed],
+                "environment": [
+                    {"what": fact.what, "before": fact.base, "after": fact.new} for fact in step.what_changed
+                ],
             }
-            for step in found.steps
+            for step in result.steps
         ],
     }
 

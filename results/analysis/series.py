@@ -91,9 +91,9 @@ def rows_of(
     """
     place = str(store)
     rows = to_rows(load_table(store, columns=COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
-    found = timed(rows)
-    if found:
-        return found
+    cells = timed(rows)
+    if cells:
+        return cells
     measure = f"measure with omb-py {benchmark} --store {place}"
     known = load_table(store, columns=("benchmark",), on_skip=lambda path, why: None)["benchmark"].unique().to_pylist()
     if not known:
@@ -130,8 +130,8 @@ def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[
     for row in rows:
         apart = () if whole_band else (row["size_bytes"], row["comparability_key"])
         grouped.setdefault((*(row[name] for name in (*MEASURED, *_ALIKE)), *apart), []).append(row)
-    found = [_series(alike, whole_band) for alike in grouped.values()]
-    return sorted(found, key=lambda one: (-len(one.points), one.sizes[0] or 0))
+    ordered = [_series(alike, whole_band) for alike in grouped.values()]
+    return sorted(ordered, key=lambda item: (-len(item.points), item.sizes[0] or 0))
 
 
 def by_version(points: Sequence[Point]) -> list[Point]:
@@ -188,12 +188,12 @@ def _near(store: str | Path, benchmark: str, filters: Mapping[str, Any]) -> str:
     """For the first filter that nothing meets: what there is."""
     for name, value in filters.items():
         column = load_table(store, columns=(name,), on_skip=lambda path, why: None, benchmark=benchmark)[name]
-        found = [one for one in column.unique().to_pylist() if one is not None]
+        values = [known for known in column.unique().to_pylist() if known is not None]
         wanted = value if isinstance(value, (list, tuple)) else [value]
-        if any(str(one) == str(w) for one in found for w in wanted):
+        if any(str(known) == str(sought) for known in values for sought in wanted):
             continue
-        if name == "size_bytes" and found and len(wanted) == 1:
-            closest = min(found, key=lambda size: abs(math.log1p(size) - math.log1p(float(wanted[0]))))
+        if name == "size_bytes" and values and len(wanted) == 1:
+            closest = min(values, key=lambda size: abs(math.log1p(size) - math.log1p(float(wanted[0]))))
             return f"the nearest size there is {closest}"
-        return f"{name}: {nearest(str(wanted[0]), map(str, found))}" if found else f"{name} is never given"
+        return f"{name}: {nearest(str(wanted[0]), map(str, values))}" if values else f"{name} is never given"
     return "each of these exists, but not together: leave one out"

@@ -116,22 +116,22 @@ class Curves:
                 self._known[key] = self._find(ask, ranks)
             except NoModel as error:
                 self._known[key] = str(error)
-        found = self._known[key]
-        if isinstance(found, str):
-            raise NoModel(found)
-        if isinstance(found, float):
-            return found
-        first, last = found.segments[0].first, found.segments[-1].last
+        curve = self._known[key]
+        if isinstance(curve, str):
+            raise NoModel(curve)
+        if isinstance(curve, float):
+            return curve
+        first, last = curve.segments[0].first, curve.segments[-1].last
         if not first / FURTHEST <= size_bytes <= FURTHEST * last:
             raise NoModel(
                 f"{size_text(size_bytes)} is more than {FURTHEST} times outside of the measured sizes, "
                 f"{size_text(first)} to {size_text(last)}"
             )
-        return float(found.time_us([size_bytes])[0])
+        return float(curve.time_us([size_bytes])[0])
 
     def _find(self, ask: Ask, ranks: int) -> Curve | float:
-        mine = [row for row in self.rows if self._is_of(row, ask)]
-        here = [part for part in grouped(mine, ALIKE) if part[0]["ranks"] == ranks and self._placed(part[0], ranks)]
+        own = [row for row in self.rows if self._is_of(row, ask)]
+        here = [part for part in grouped(own, ALIKE) if part[0]["ranks"] == ranks and self._placed(part[0], ranks)]
         if ask.benchmark.removeprefix("i") == "barrier" and here:
             return float(launch_time(max(here, key=lambda part: _liking(part, ask)))[0])
         enough = [part for part in here if len({row["size_bytes"] for row in part}) >= LEAST]
@@ -142,7 +142,7 @@ class Curves:
         if here:
             most = max(len(_sizes(part)) for part in here)
             raise NoModel(f"{most} sizes are too few: {LEAST} are needed")
-        return self._from_other_ranks(mine, ask, ranks)
+        return self._from_other_ranks(own, ask, ranks)
 
     def _from_other_ranks(self, rows: Sequence[Row], ask: Ask, ranks: int) -> Curve:
         parts = grouped(rows, tuple(name for name in ALIKE if name not in RANKED))
@@ -150,18 +150,18 @@ class Curves:
         if not parts or ask.benchmark == MESSAGES:
             raise NoModel("not measured")
         try:
-            (found,) = scaled(max(parts, key=lambda part: _liking(part, ask)), ranks)
+            (scaling,) = scaled(max(parts, key=lambda part: _liking(part, ask)), ranks)
         except UsageError as error:
             raise NoModel(str(error)) from None
-        if len(found.sizes) < LEAST:
-            raise NoModel(f"{len(found.sizes)} sizes are too few: {LEAST} are needed")
-        at = ", ".join(map(str, found.measured))
+        if len(scaling.sizes) < LEAST:
+            raise NoModel(f"{len(scaling.sizes)} sizes are too few: {LEAST} are needed")
+        at = ", ".join(map(str, scaling.measured))
         self.scaled.add(f"{ask.benchmark} at {ranks} ranks from {at}")
-        return fit(list(found.sizes), [one.time_us for one in found.sizes.values()])
+        return fit(list(scaling.sizes), [prediction.time_us for prediction in scaling.sizes.values()])
 
     def _is_of(self, row: Row, ask: Ask) -> bool:
-        told = row["benchmark"] == ask.benchmark and row["metric"] == "latency" and row["op"] in (None, "sum")
-        return bool(told and ask.dtype in ("", row["dtype"]) and all(row[name] == self.side[name] for name in SIDE))
+        same = row["benchmark"] == ask.benchmark and row["metric"] == "latency" and row["op"] in (None, "sum")
+        return bool(same and ask.dtype in ("", row["dtype"]) and all(row[name] == self.side[name] for name in SIDE))
 
     def _placed(self, row: Row, ranks: int) -> bool:
         """The whole step's ranks are on as many nodes; of fewer ranks it is not known where they are."""
@@ -174,9 +174,9 @@ def _sizes(rows: Sequence[Row]) -> list[int]:
 
 def _liking(rows: Sequence[Row], ask: Ask) -> tuple[Any, ...]:
     """Of several curves of an operation the largest of these: as the call is made, complete, new."""
-    one = rows[0]
-    plain = one["cache"] in (None, "hot"), one["datatype_layout"] in (None, "contiguous")
-    alike = (one["source"] == "omb-py", bool(one["in_place"]) == ask.in_place, *plain)
+    first = rows[0]
+    plain = first["cache"] in (None, "hot"), first["datatype_layout"] in (None, "contiguous")
+    alike = (first["source"] == "omb-py", bool(first["in_place"]) == ask.in_place, *plain)
     return (*alike, len(_sizes(rows)), max(str(row["started_at"]) for row in rows))
 
 
@@ -186,25 +186,25 @@ def measured(rows: Sequence[Row]) -> dict[str, float]:
     return {name: median(row["metrics"][name] for row in rows if name in (row["metrics"] or {})) for name in names}
 
 
-def beside(found: Predicted, metrics: Mapping[str, float]) -> list[Line]:
+def beside(prediction: Predicted, metrics: Mapping[str, float]) -> list[Line]:
     """Each row of the table of calls, and all calls one by one.
 
     Args:
-        found: the prediction.
+        prediction: the prediction.
         metrics: of the measured step (:func:`measured`); empty where it was not measured.
     """
-    lines = [Line(row, us, metrics.get(f"{SERIAL}.{row}")) for row, us in found.rows.items()]
-    return [*lines, Line(ALL, found.serial_us, metrics.get(f"{SERIAL}_us"))]
+    lines = [Line(row, us, metrics.get(f"{SERIAL}.{row}")) for row, us in prediction.rows.items()]
+    return [*lines, Line(ALL, prediction.serial_us, metrics.get(f"{SERIAL}_us"))]
 
 
 ALL: Final = "all calls, one by one"
 
 
-def as_json(found: Predicted, metrics: Mapping[str, float]) -> dict[str, Any]:
+def as_json(prediction: Predicted, metrics: Mapping[str, float]) -> dict[str, Any]:
     """As JSON can hold it."""
     lines = [
         {"what": line.what, "predicted_us": line.predicted_us, "measured_us": line.measured_us, "error": line.error}
-        for line in beside(found, metrics)
+        for line in beside(prediction, metrics)
     ]
-    missing = [{name: getattr(one, name) for name in Missing.__slots__} for one in found.missing]
-    return {"lines": lines, "missing": missing, "scaled": list(found.ranks_scaled)}
+    missing = [{name: getattr(gap, name) for name in Missing.__slots__} for gap in prediction.missing]
+    return {"lines": lines, "missing": missing, "scaled": list(prediction.ranks_scaled)}

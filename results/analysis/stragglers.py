@@ -59,13 +59,13 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
     shares = [[share / max(sum(cell.shares), 1.0) for share in cell.shares] for cell in cells]
     tests = [_tail(share, int(cell.trials), chance) for row, cell in zip(shares, cells, strict=True) for share in row]
     adjusted = holm(tests)
-    found = []
+    late_ranks = []
     for rank in range(ranks):
-        mine = [row[rank] for row in shares]
-        late = sum(share >= least and adjusted[k * ranks + rank] <= ALPHA for k, share in enumerate(mine))
-        if 2 * late >= len(cells):
-            found.append(Straggler(rank, sum(mine) / len(mine), chance, late))
-    return sorted(found, key=lambda one: -one.share)
+        own = [row[rank] for row in shares]
+        late_cells = sum(share >= least and adjusted[k * ranks + rank] <= ALPHA for k, share in enumerate(own))
+        if 2 * late_cells >= len(cells):
+            late_ranks.append(Straggler(rank, sum(own) / len(own), chance, late_cells))
+    return sorted(late_ranks, key=lambda straggler: -straggler.share)
 
 
 def _tail(share: float, trials: int, chance: float) -> float:

@@ -81,20 +81,20 @@ def change_points(
     values = np.asarray(x, dtype=np.float64).ravel()
     if not np.isfinite(values).all() or values.size > MOST:
         raise ValueError(f"a series of at most {MOST} finite values is needed")
-    found: dict[int, float] = {}
+    p_of: dict[int, float] = {}
     todo = [(0, values.size)]
     while todo:
         start, end = todo.pop()
         edges, p = _edges(values[start:end], alpha, shortest, np.random.default_rng([seed, start, end]))
-        found.update(dict.fromkeys((start + edge for edge in edges), p))
+        p_of.update(dict.fromkeys((start + edge for edge in edges), p))
         if edges:
             bounds = [start, *(start + edge for edge in edges), end]
             todo += itertools.pairwise(bounds)
-    if not found:
+    if not p_of:
         return []
-    edges = _joined(values, sorted(found), delta)
+    edges = _joined(values, sorted(p_of), delta)
     levels = [float(np.median(part)) for part in np.split(values, edges)]
-    return [Change(at, math.exp(b - a), found[at]) for at, a, b in zip(edges, levels, levels[1:], strict=False)]
+    return [Change(at, math.exp(b - a), p_of[at]) for at, a, b in zip(edges, levels, levels[1:], strict=False)]
 
 
 def _divergence(series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:

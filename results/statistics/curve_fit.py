@@ -85,11 +85,11 @@ def fit(sizes: Sequence[int], times_us: ArrayLike) -> Curve:
     places = [(i, j) for i in range(m.size) for j in range(i + LEAST, m.size + 1)]
     weights = np.array([[float(i <= k < j) for k in range(m.size)] for i, j in places])
     columns = np.column_stack([np.ones_like(m), m])
-    found, found_costs = robust(columns, t, weights)
-    off = [(columns[i:j] @ c / t[i:j]) for (i, j), c in zip(places, found, strict=True)]
+    coefficients, outlier_costs = robust(columns, t, weights)
+    ratios = [(columns[i:j] @ c / t[i:j]) for (i, j), c in zip(places, coefficients, strict=True)]
     parts = {
-        place: (c, np.log(near), float(cost))
-        for place, c, near, cost in zip(places, found, off, found_costs, strict=True)
+        place: (c, np.log(ratio), float(cost))
+        for place, c, ratio, cost in zip(places, coefficients, ratios, outlier_costs, strict=True)
     }
     most = min(SEGMENTS, m.size // LEAST)
     _, finest = _cheapest(m.size, most, {place: cost for place, (_, _, cost) in parts.items()})
@@ -128,7 +128,7 @@ def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[
     scale = np.maximum(columns.max(axis=0), 1e-300)
     unit, logs, least = columns / scale, np.log(times), 1e-8 * float(times.min())
 
-    def judged(c: Array) -> tuple[Array, Array, Array]:
+    def evaluate(c: Array) -> tuple[Array, Array, Array]:
         """Times, residuals, costs."""
         with np.errstate(divide="ignore"):
             fitted = c @ unit.T
@@ -136,7 +136,7 @@ def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[
         return fitted, off, 2 * SCALE**2 * (np.sqrt(1 + (off / SCALE) ** 2) - 1).sum(axis=-1)
 
     c = np.maximum(_start(unit, times, weights), least)
-    fitted, off, cost = judged(c)
+    fitted, off, cost = evaluate(c)
     damping = np.full(cost.shape, 1e-3)
     diagonal = np.eye(c.shape[-1], dtype=bool)
     for _ in range(_STEPS):
@@ -149,7 +149,7 @@ def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[
         bend = np.where(diagonal, steep[..., None], np.where(stays[..., None] | stays[..., None, :], 0.0, bend))
         step = np.linalg.solve(bend, np.where(stays, 0.0, down)[..., None])[..., 0]
         tried = np.maximum(c - step, 0.0)
-        fitted_then, off_then, cost_then = judged(tried)
+        fitted_then, off_then, cost_then = evaluate(tried)
         better = cost_then < cost
         won = np.where(better, cost - cost_then, 0.0)
         c = np.where(better[..., None], tried, c)
@@ -166,8 +166,8 @@ def _start(unit: Array, times: Array, weights: Array) -> Array:
     from scipy import optimize
 
     relative = unit / times[:, None]
-    ones = np.ones_like(times)
-    flat = [optimize.nnls(relative[w > 0], ones[w > 0])[0] for w in weights.reshape(-1, times.size)]
+    target = np.ones_like(times)
+    flat = [optimize.nnls(relative[w > 0], target[w > 0])[0] for w in weights.reshape(-1, times.size)]
     return np.array(flat).reshape(*weights.shape[:-1], unit.shape[1])
 
 

@@ -50,8 +50,8 @@ def predict(measured: Mapping[int, float], ranks: int) -> Prediction:
     """
     known = {p: t for p, t in sorted(measured.items()) if p >= 2}
     if len(known) < LEAST:
-        said = ", ".join(map(str, known)) or "none"
-        raise UsageError(f"a prediction needs times at {LEAST} or more numbers of ranks; there are {said}")
+        listed = ", ".join(map(str, known)) or "none"
+        raise UsageError(f"a prediction needs times at {LEAST} or more numbers of ranks; there are {listed}")
     largest = max(known)
     if ranks > FURTHEST * largest:
         raise UsageError(

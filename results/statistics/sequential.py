@@ -181,8 +181,8 @@ def worst(words: Iterable[Word]) -> Word:
     >>> worst(["PASS", "MARGINAL"]), worst([])
     ('MARGINAL', 'ERROR')
     """
-    found = set(words)
-    return next((word for word in WORDS if word in found), "ERROR")
+    present = set(words)
+    return next((word for word in WORDS if word in present), "ERROR")
 
 
 def settled(word: Word, rule: Rule) -> Word:

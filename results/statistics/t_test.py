@@ -156,8 +156,8 @@ def _noncentrality(freedom: float, alpha: float, power: float) -> float:
     low, high = 0.0, critical * 20 + 20
     for _ in range(60):
         middle = (low + high) / 2
-        found = float(special.ndtr(middle - spreads).mean()) >= power
-        low, high = (low, middle) if found else (middle, high)
+        detected = float(special.ndtr(middle - spreads).mean()) >= power
+        low, high = (low, middle) if detected else (middle, high)
     return high
 
 
