@@ -163,9 +163,9 @@ class Case:
     @property
     def name(self) -> str:
         """``small-latency, 8 B``: stable between runs."""
-        told = [f"{size_text(self.size)}"] if self.size else []
-        told += [f"{self.facts[name]} {name}" if name == "ranks" else str(self.facts[name]) for name in self.apart]
-        return ", ".join([self.criterion.id, *told])
+        parts = [f"{size_text(self.size)}"] if self.size else []
+        parts += [f"{self.facts[name]} {name}" if name == "ranks" else str(self.facts[name]) for name in self.apart]
+        return ", ".join([self.criterion.id, *parts])
 
     @property
     def bound(self) -> str:

@@ -94,39 +94,39 @@ class CannotJudge(Exception):
     """A case has no verdict: the message says why."""
 
 
-def judge(case: Case, found: Evidence, rule: Rule, questions: int, before: Verdict | None = None) -> Verdict:
+def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Verdict | None = None) -> Verdict:
     """The verdict on one case from all launches so far; ERROR, with the reason, where something is missing.
 
     Args:
         case: a criterion at a cell.
-        found: everything that was measured.
+        evidence: everything that was measured.
         rule: as declared.
         questions: cases of the report.
         before: the verdict after the round before, whose rounds are kept.
     """
     rounds = before.rounds if before else ()
     try:
-        if case.cell in found.missing and not found.alone.get(case.cell):
-            raise CannotJudge(found.missing[case.cell])
-        asked, values, note = _ASK[case.criterion.source](case, found)
+        if case.cell in evidence.missing and not evidence.alone.get(case.cell):
+            raise CannotJudge(evidence.missing[case.cell])
+        questions_asked, values, note = _ASK[case.criterion.source](case, evidence)
     except CannotJudge as why:
         return Verdict(case, "ERROR", rounds=rounds, note=str(why))
-    answers = [(one, decide(one.estimate, one.limit, rule, questions)) for one in asked]
+    answers = [(question, decide(question.estimate, question.limit, rule, questions)) for question in questions_asked]
     word = worst(answer.word for _, answer in answers)
-    one, decision = next(pair for pair in answers if pair[1].word == word)
-    low, high = sorted(one.show(x) for x in (decision.optimistic, decision.pessimistic))
+    question, decision = next(pair for pair in answers if pair[1].word == word)
+    low, high = sorted(question.show(x) for x in (decision.optimistic, decision.pessimistic))
     latest = Round(len(values), word, low, high)
-    lost = found.missing.get(case.cell)
+    lost = evidence.missing.get(case.cell)
     if lost:
         note = "; ".join(filter(None, [note, f"not every launch measured it: {lost}"]))
     return Verdict(
         case,
         word,
-        one.show(one.estimate.difference),
+        question.show(question.estimate.difference),
         low,
         high,
         case.criterion.source != "contract",
-        one.show(one.limit),
+        question.show(question.limit),
         values,
         (*rounds, latest),
         note,
@@ -139,32 +139,32 @@ def close(verdict: Verdict, rule: Rule) -> Verdict:
     return verdict if word == verdict.word else replace(verdict, word=word, by_rule=True)
 
 
-def has_baseline(case: Case, found: Evidence) -> bool:
+def has_baseline(case: Case, evidence: Evidence) -> bool:
     """Whether the baseline has launches of what a case has measured."""
-    mine = _measured(case, found)
-    return mine is not None and bool(_baseline_rows(mine, found))
+    measured = _measured(case, evidence)
+    return measured is not None and bool(_baseline_rows(measured, evidence))
 
 
-def _measured(case: Case, found: Evidence) -> Row | None:
-    return next((row for rows in found.alone.get(case.cell, {}).values() for row in rows), None)
+def _measured(case: Case, evidence: Evidence) -> Row | None:
+    return next((row for rows in evidence.alone.get(case.cell, {}).values() for row in rows), None)
 
 
-def incomparable(case: Case, found: Evidence) -> tuple[Row, Row, tuple[str, ...]] | None:
+def incomparable(case: Case, evidence: Evidence) -> tuple[Row, Row, tuple[str, ...]] | None:
     """Of a case with a baseline that has the cell only with another comparability key: both rows, and what differs."""
-    mine = _measured(case, found)
-    if case.criterion.source != "baseline" or mine is None or _baseline_rows(mine, found):
+    measured = _measured(case, evidence)
+    if case.criterion.source != "baseline" or measured is None or _baseline_rows(measured, evidence):
         return None
     place = ("benchmark", "size_bytes")
-    near = [row for row in found.baseline if all(row.get(name) == mine.get(name) for name in place)]
-    near.sort(key=lambda row: len(differing(row, mine)))
-    return (near[0], mine, differing(near[0], mine) or ("backend", "binding")) if near else None
+    near = [row for row in evidence.baseline if all(row.get(name) == measured.get(name) for name in place)]
+    near.sort(key=lambda row: len(differing(row, measured)))
+    return (near[0], measured, differing(near[0], measured) or ("backend", "binding")) if near else None
 
 
-def _rows(case: Case, taken: Mapping[str, dict[int, list[Row]]], what: str = "") -> Times:
-    found = taken.get(case.cell)
-    if not found:
-        raise CannotJudge(f"not measured{what}")
-    return found
+def _rows(case: Case, taken: Mapping[str, dict[int, list[Row]]], circumstance: str = "") -> Times:
+    times = taken.get(case.cell)
+    if not times:
+        raise CannotJudge(f"not measured{circumstance}")
+    return times
 
 
 def _row_cost(case: Case, row: Row) -> float:
@@ -213,67 +213,67 @@ def _ratio(cost: float) -> float:
     return math.exp(cost) if cost < 700 else math.inf
 
 
-def _contract(case: Case, found: Evidence) -> _Asked:
-    times = _rows(case, found.alone)
+def _contract(case: Case, evidence: Evidence) -> _Asked:
+    times = _rows(case, evidence.alone)
     logs = _logs(case, times)
     estimate = paired([0.0] * len(logs), logs)
     bound = case.criterion.range_of(case.size)
     less = METRICS[case.criterion.metric].better == "less"
-    asked = []
+    questions = []
     # the end on the bad side is a limit of the log cost; the other one of what is too good to be true
     for end, bad in ((bound.high, less), (bound.low, not less)):
         if end is not None and bad:
-            asked.append(_Question(estimate, _log_cost(end, case), lambda x: _value_of(x, case)))
+            questions.append(_Question(estimate, _log_cost(end, case), lambda x: _value_of(x, case)))
         elif end is not None:
             turned = replace(estimate, difference=-estimate.difference)
-            asked.append(_Question(turned, -_log_cost(end, case), lambda x: _value_of(-x, case)))
-    return asked, _shown(case, times), ""
+            questions.append(_Question(turned, -_log_cost(end, case), lambda x: _value_of(-x, case)))
+    return questions, _shown(case, times), ""
 
 
-def _baseline_rows(mine: Row, found: Evidence) -> list[Row]:
+def _baseline_rows(measured: Row, evidence: Evidence) -> list[Row]:
     same = ("comparability_key", "backend", "binding")
-    return [row for row in found.baseline if all(row.get(name) == mine.get(name) for name in same)]
+    return [row for row in evidence.baseline if all(row.get(name) == measured.get(name) for name in same)]
 
 
-def _baseline(case: Case, found: Evidence) -> _Asked:
-    times = _rows(case, found.alone)
-    mine = next(iter(times.values()))[0]
-    known = _baseline_rows(mine, found)
+def _baseline(case: Case, evidence: Evidence) -> _Asked:
+    times = _rows(case, evidence.alone)
+    measured = next(iter(times.values()))[0]
+    known = _baseline_rows(measured, evidence)
     if not known:
-        other = incomparable(case, found)
+        other = incomparable(case, evidence)
         if other is None:
-            raise CannotJudge(f"the baseline {found.baseline_word} has no such cell")
+            raise CannotJudge(f"the baseline {evidence.baseline_word} has no such cell")
         base, new, fields = other
-        raise CannotJudge(f"the baseline {found.baseline_word} is not comparable: {fields_text(base, new, fields)}")
+        raise CannotJudge(f"the baseline {evidence.baseline_word} is not comparable: {fields_text(base, new, fields)}")
     launches: dict[str, list[Row]] = {}
     for row in known:
         launches.setdefault(str(row["launch_id"]), []).append(row)
     if len(launches) == 1:
-        raise CannotJudge(f"the baseline {found.baseline_word} is one launch, which says nothing about the next")
+        raise CannotJudge(f"the baseline {evidence.baseline_word} is one launch, which says nothing about the next")
     logs = [_of_turn(case, rows) for rows in launches.values()]
     question = _Question(welch(logs, _logs(case, times)), math.log1p(case.criterion.share), _ratio)
-    return [question], _shown(case, times), f"baseline {found.baseline_word}: {counted(len(launches), 'launch')}"
+    return [question], _shown(case, times), f"baseline {evidence.baseline_word}: {counted(len(launches), 'launch')}"
 
 
-def _lower_bound(case: Case, found: Evidence) -> _Asked:
-    times = _rows(case, found.alone)
-    mine = next(iter(timed([next(iter(times.values()))[0]])), None)
-    if mine is None:
+def _lower_bound(case: Case, evidence: Evidence) -> _Asked:
+    times = _rows(case, evidence.alone)
+    measured = next(iter(timed([next(iter(times.values()))[0]])), None)
+    if measured is None:
         raise CannotJudge("nothing was timed")
-    everything = [row for turns in found.alone.values() for rows in turns.values() for row in rows]
-    message = message_of(mine, timed(row for row in everything if row["benchmark"] == "latency"))
+    everything = [row for turns in evidence.alone.values() for rows in turns.values() for row in rows]
+    message = message_of(measured, timed(row for row in everything if row["benchmark"] == "latency"))
     if message is None:
         raise CannotJudge("no lower bound: latency was not measured at up to 64 B and from 64 KiB on")
     bound = lower_bound_us(
-        mine["bw_formula"],
-        mine["benchmark"],
-        mine["bytes_total"] or 0,
-        mine["ranks"] or 1,
+        measured["bw_formula"],
+        measured["benchmark"],
+        measured["bytes_total"] or 0,
+        measured["ranks"] or 1,
         message.alpha_us,
         message.beta_us,
     )
     if bound is None:
-        raise CannotJudge(f"no lower bound is known for {mine['benchmark']} on {mine['ranks']} ranks")
+        raise CannotJudge(f"no lower bound is known for {measured['benchmark']} on {measured['ranks']} ranks")
     logs = _logs(case, times)
     estimate = paired([math.log(bound)] * len(logs), logs)
     efficiency = math.exp(-estimate.difference)
@@ -284,10 +284,10 @@ def _lower_bound(case: Case, found: Evidence) -> _Asked:
     return [question], _shown(case, times), note
 
 
-def _guideline(case: Case, found: Evidence) -> _Asked:
+def _guideline(case: Case, evidence: Evidence) -> _Asked:
     """Both sides come from the guideline's own program, in turn in every launch."""
     sides: dict[str, dict[int, list[Row]]] = {side: {} for side in SIDES}
-    for turn, rows in _rows(case, found.alone).items():
+    for turn, rows in _rows(case, evidence.alone).items():
         for row in rows:
             sides[dict(row.get("parameters") or {})["side"]].setdefault(turn, []).append(row)
     left, right = (sides[side] for side in SIDES)
@@ -299,8 +299,8 @@ def _guideline(case: Case, found: Evidence) -> _Asked:
     return [question], _shown(case, {turn: left[turn] for turn in shared}), ""
 
 
-def _interference(case: Case, found: Evidence) -> _Asked:
-    alone, beside = _rows(case, found.alone), _rows(case, found.beside, " beside another job")
+def _interference(case: Case, evidence: Evidence) -> _Asked:
+    alone, beside = _rows(case, evidence.alone), _rows(case, evidence.beside, " beside another job")
     shared = sorted(set(alone) & set(beside))
     if not shared:
         raise CannotJudge("no launch was made both alone and beside another job")
@@ -309,8 +309,8 @@ def _interference(case: Case, found: Evidence) -> _Asked:
     return [question], _shown(case, {turn: beside[turn] for turn in shared}), ""
 
 
-def _drift(case: Case, found: Evidence) -> _Asked:
-    times = _rows(case, found.alone)
+def _drift(case: Case, evidence: Evidence) -> _Asked:
+    times = _rows(case, evidence.alone)
     series = [[_row_cost(case, row) for row in rows] for _, rows in sorted(times.items())]
     longest = max(series, key=len)
     if len(longest) < 3:

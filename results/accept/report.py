@@ -79,26 +79,26 @@ class Verdicts:
     def word(self) -> Word:
         """One for all: correctness too."""
         words: list[Word] = [verdict.word for verdict in self.verdicts]
-        words += [one.word for one in self.checked if one.word in ("FAIL", "ERROR")]
-        words += ["ERROR" for one in self.incidents if one.failed]
+        words += [check.word for check in self.checked if check.word in ("FAIL", "ERROR")]
+        words += ["ERROR" for incident in self.incidents if incident.failed]
         return worst(words)
 
 
-def exit_code(found: Verdicts, strict: bool = False) -> int:
+def exit_code(acceptance: Verdicts, strict: bool = False) -> int:
     """1 where anything is a FAIL, 3 where something could not be measured, 4 under `strict` where it is MARGINAL."""
     codes = {"FAIL": NEGATIVE, "ERROR": ENVIRONMENT, "MARGINAL": INCONCLUSIVE if strict else OK, "PASS": OK}
-    return codes[found.word]
+    return codes[acceptance.word]
 
 
-def headline(found: Verdicts) -> str:
+def headline(acceptance: Verdicts) -> str:
     """``FAIL: 1 fail, 3 pass of 4 criteria; correctness: 2 of 2 right``."""
-    words = found.words
-    told = ", ".join(f"{words[word]} {word.lower()}" for word in WORDS if words[word])
-    looked = [one for one in found.checked if one.word != "SKIPPED"]
-    right = sum(one.word == "PASS" for one in looked)
-    checks = f"; correctness: {right} of {len(looked)} right" if looked else "; correctness was not checked"
-    missing = f"; {counted(len(found.missing_nodes), 'node')} missing" if found.missing_nodes else ""
-    return f"{found.word}: {told} of {counted(len(found.verdicts), 'verdict')}{checks}{missing}"
+    counts = acceptance.words
+    verdicts = ", ".join(f"{counts[word]} {word.lower()}" for word in WORDS if counts[word])
+    checks = [check for check in acceptance.checked if check.word != "SKIPPED"]
+    right = sum(check.word == "PASS" for check in checks)
+    correctness = f"; correctness: {right} of {len(checks)} right" if checks else "; correctness was not checked"
+    missing = f"; {counted(len(acceptance.missing_nodes), 'node')} missing" if acceptance.missing_nodes else ""
+    return f"{acceptance.word}: {verdicts} of {counted(len(acceptance.verdicts), 'verdict')}{correctness}{missing}"
 
 
 def number(verdict: Verdict, value: float | None) -> str:
@@ -117,7 +117,7 @@ def launch_text(verdict: Verdict, value: float) -> str:
 
 def _retests(verdict: Verdict) -> str:
     """What was said after each round, and every launch behind it."""
-    rounds = "; ".join(f"{one.word} after {counted(one.launches, 'launch')}" for one in verdict.rounds)
+    rounds = "; ".join(f"{judged.word} after {counted(judged.launches, 'launch')}" for judged in verdict.rounds)
     return f"{rounds}; all launches: {', '.join(launch_text(verdict, value) for _, value in verdict.values)}"
 
 
@@ -140,103 +140,109 @@ def sentence(verdict: Verdict) -> str:
     if verdict.word == "ERROR":
         return verdict.note
     far = margin(verdict)
-    told = [
+    parts = [
         f"{number(verdict, verdict.measured)} ({interval(verdict)})",
         verdict.case.bound,
         f"{counted(verdict.launches, 'launch')} in {counted(len(verdict.rounds), 'round')}",
     ]
     if far is not None:
-        told.append(f"{100 * far:+.1f} % from the bound")
+        parts.append(f"{100 * far:+.1f} % from the bound")
     if verdict.by_rule:
-        told.append("undecided after the last launch: the suite's rule says so")
-    return ", ".join(told) + (f"; {verdict.note}" if verdict.note else "")
+        parts.append("undecided after the last launch: the suite's rule says so")
+    return ", ".join(parts) + (f"; {verdict.note}" if verdict.note else "")
 
 
-def _facts(found: Verdicts) -> list[str]:
-    rule = found.rule
+def _facts(acceptance: Verdicts) -> list[str]:
+    rule = acceptance.rule
     lines = [
-        f"suite {found.suite} ({found.suite_hash}): {found.description}",
-        f"run {found.run_id} in {found.store}, {found.started_at}, {counted(found.launches, 'launch')}, "
-        f"{found.seconds:.0f} s",
-        f"{counted(len(found.hosts), 'node')}: {_listed(found.hosts)}; {_listed(found.libraries) or 'no library'}",
+        f"suite {acceptance.suite} ({acceptance.suite_hash}): {acceptance.description}",
+        f"run {acceptance.run_id} in {acceptance.store}, {acceptance.started_at}, "
+        f"{counted(acceptance.launches, 'launch')}, {acceptance.seconds:.0f} s",
+        f"{counted(len(acceptance.hosts), 'node')}: {_listed(acceptance.hosts)}; "
+        f"{_listed(acceptance.libraries) or 'no library'}",
         f"rule: {share_text(rule.confidence)} one-sided, {counted(rule.launches, 'launch')} a round, at most "
         f"{rule.most}; what is MARGINAL after that is "
         f"{'left so' if rule.undecided == 'marginal' else f'a {rule.undecided}'}",
     ]
-    lines += [f"missing node {name}: {why}" for name, why in found.missing_nodes.items()]
-    lines += [f"deviation: {text}" for text in found.deviations]
-    if found.baseline:
-        lines.append(f"baseline: {found.baseline}")
-    if found.beside:
-        lines.append(f"the other job of the interference test: omb-py {found.beside}")
+    lines += [f"missing node {name}: {why}" for name, why in acceptance.missing_nodes.items()]
+    lines += [f"deviation: {text}" for text in acceptance.deviations]
+    if acceptance.baseline:
+        lines.append(f"baseline: {acceptance.baseline}")
+    if acceptance.beside:
+        lines.append(f"the other job of the interference test: omb-py {acceptance.beside}")
     return lines
 
 
-def _problems(found: Verdicts) -> list[str]:
-    lines = [f"{'failed' if one.failed else 'skipped'}: {one.what}: {one.reason}" for one in found.incidents]
-    return lines + [f"correctness {one.word}: {one.name}: {one.note}" for one in found.checked if one.word == "FAIL"]
+def _problems(acceptance: Verdicts) -> list[str]:
+    lines = [
+        f"{'failed' if incident.failed else 'skipped'}: {incident.what}: {incident.reason}"
+        for incident in acceptance.incidents
+    ]
+    return lines + [
+        f"correctness {check.word}: {check.name}: {check.note}" for check in acceptance.checked if check.word == "FAIL"
+    ]
 
 
-def _listed(words: Iterable[str], most: int = 8) -> str:
-    known = list(dict.fromkeys(words))
+def _listed(names: Iterable[str], most: int = 8) -> str:
+    known = list(dict.fromkeys(names))
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
-def document_of(found: Verdicts, strict: bool = False) -> Document:
+def document_of(acceptance: Verdicts, strict: bool = False) -> Document:
     """What is written of an acceptance; `strict`: MARGINAL is not good enough."""
-    again = [one for one in found.verdicts if len(one.rounds) > 1]
-    facts = _facts(found)
+    retested = [verdict for verdict in acceptance.verdicts if len(verdict.rounds) > 1]
+    facts = _facts(acceptance)
     properties = numbered(facts)
-    for one in found.verdicts:
+    for verdict in acceptance.verdicts:
         properties |= {
-            f"{one.case.name}: bound": one.case.bound,
-            f"{one.case.name}: measured": number(one, one.measured),
-            f"{one.case.name}: interval": interval(one),
-            f"{one.case.name}: launches": str(one.launches),
+            f"{verdict.case.name}: bound": verdict.case.bound,
+            f"{verdict.case.name}: measured": number(verdict, verdict.measured),
+            f"{verdict.case.name}: interval": interval(verdict),
+            f"{verdict.case.name}: launches": str(verdict.launches),
         }
     return Document(
-        f"omb-py accept {found.suite}",
-        headline(found),
-        exit_code(found, strict),
-        partial(as_dict, found),
+        f"omb-py accept {acceptance.suite}",
+        headline(acceptance),
+        exit_code(acceptance, strict),
+        partial(as_dict, acceptance),
         facts,
         (
-            TextTable(HEADS, [*map(row, found.verdicts)], ("criterion", "source", "bound", "verdict", "note")),
+            TextTable(HEADS, [*map(row, acceptance.verdicts)], ("criterion", "source", "bound", "verdict", "note")),
             TextTable(
                 ("correctness", "verdict", "note"),
-                [(one.name, one.word, one.note) for one in found.checked],
+                [(check.name, check.word, check.note) for check in acceptance.checked],
                 in_terminal=False,
             ),
         ),
-        details=[f"retests of {one.case.name}: {_retests(one)}" for one in again],
-        problems=_problems(found),
-        cases=_cases(found, strict),
+        details=[f"retests of {verdict.case.name}: {_retests(verdict)}" for verdict in retested],
+        problems=_problems(acceptance),
+        cases=_cases(acceptance, strict),
         properties=properties,
-        started_at=found.started_at[:19],
-        hostname=found.hosts[0] if found.hosts else "",
-        seconds=found.seconds,
+        started_at=acceptance.started_at[:19],
+        hostname=acceptance.hosts[0] if acceptance.hosts else "",
+        seconds=acceptance.seconds,
     )
 
 
-def row(one: Verdict) -> tuple[str, ...]:
+def row(verdict: Verdict) -> tuple[str, ...]:
     """A verdict as a text for each of :data:`HEADS`."""
     return (
-        one.case.name,
-        one.case.criterion.source,
-        one.case.bound,
-        number(one, one.measured),
-        "" if one.word == "ERROR" else interval(one),
-        _launches(one),
-        one.word,
-        one.note,
+        verdict.case.name,
+        verdict.case.criterion.source,
+        verdict.case.bound,
+        number(verdict, verdict.measured),
+        "" if verdict.word == "ERROR" else interval(verdict),
+        _launches(verdict),
+        verdict.word,
+        verdict.note,
     )
 
 
-def _launches(one: Verdict) -> str:
-    return f"{one.launches}" + (f" (round {len(one.rounds)})" if len(one.rounds) > 1 else "")
+def _launches(verdict: Verdict) -> str:
+    return f"{verdict.launches}" + (f" (round {len(verdict.rounds)})" if len(verdict.rounds) > 1 else "")
 
 
-def _cases(found: Verdicts, strict: bool) -> list[CaseResult]:
+def _cases(acceptance: Verdicts, strict: bool) -> list[CaseResult]:
     """A test a check, a verdict and an incident: FAIL is a failure, ERROR an error, SKIPPED and MARGINAL are skipped
     (MARGINAL is a failure under `strict`)."""
     outcomes: dict[str, Outcome] = {
@@ -245,79 +251,79 @@ def _cases(found: Verdicts, strict: bool) -> list[CaseResult]:
         "SKIPPED": "skipped",
         "MARGINAL": "failure" if strict else "skipped",
     }
-    group = f"omb-py.{found.suite}"
+    group = f"omb-py.{acceptance.suite}"
     cases = [
-        CaseResult(f"{group}.correctness", one.name, outcomes.get(one.word), f"{one.word}: {one.note}")
-        for one in found.checked
+        CaseResult(f"{group}.correctness", check.name, outcomes.get(check.word), f"{check.word}: {check.note}")
+        for check in acceptance.checked
     ]
-    for verdict in found.verdicts:
+    for verdict in acceptance.verdicts:
         criterion = verdict.case.criterion
-        again = _retests(verdict) if len(verdict.rounds) > 1 else ""
+        retests = _retests(verdict) if len(verdict.rounds) > 1 else ""
         cases.append(
             CaseResult(
                 f"{group}.{criterion.source.replace(' ', '-')}",
                 verdict.case.name,
                 outcomes.get(verdict.word),
                 f"{verdict.word}: {sentence(verdict)}",
-                "\n".join(filter(None, (criterion.text, f"asked by {criterion.at}", again))),
+                "\n".join(filter(None, (criterion.text, f"asked by {criterion.at}", retests))),
             )
         )
     cases += [
-        CaseResult(f"{group}.incident", one.what, "error" if one.failed else "skipped", one.reason)
-        for one in found.incidents
+        CaseResult(f"{group}.incident", incident.what, "error" if incident.failed else "skipped", incident.reason)
+        for incident in acceptance.incidents
     ]
     return cases
 
 
-def as_dict(found: Verdicts) -> dict[str, Any]:
+def as_dict(acceptance: Verdicts) -> dict[str, Any]:
     """Everything, for JSON."""
     return {
         "kind": "accept",
-        "verdict": found.word,
-        "counts": dict(found.words),
-        "suite": found.suite,
-        "suite_hash": found.suite_hash,
-        "description": found.description,
-        "run_id": found.run_id,
-        "store": found.store,
-        "started_at": found.started_at,
-        "seconds": round(found.seconds, 3),
-        "rule": asdict(found.rule),
-        "hosts": found.hosts,
-        "libraries": found.libraries,
-        "missing_nodes": found.missing_nodes,
-        "deviations": found.deviations,
-        "baseline": found.baseline or None,
-        "beside": found.beside or None,
-        "correctness": [asdict(one) for one in found.checked],
-        "incidents": [asdict(one) for one in found.incidents],
-        "verdicts": [_verdict(one) for one in found.verdicts],
-        "launches": found.launches,
-        "files": [{"path": path, "sha256": digest} for path, digest in found.files],
-        "command": found.command,
+        "verdict": acceptance.word,
+        "counts": dict(acceptance.words),
+        "suite": acceptance.suite,
+        "suite_hash": acceptance.suite_hash,
+        "description": acceptance.description,
+        "run_id": acceptance.run_id,
+        "store": acceptance.store,
+        "started_at": acceptance.started_at,
+        "seconds": round(acceptance.seconds, 3),
+        "rule": asdict(acceptance.rule),
+        "hosts": acceptance.hosts,
+        "libraries": acceptance.libraries,
+        "missing_nodes": acceptance.missing_nodes,
+        "deviations": acceptance.deviations,
+        "baseline": acceptance.baseline or None,
+        "beside": acceptance.beside or None,
+        "correctness": [asdict(check) for check in acceptance.checked],
+        "incidents": [asdict(incident) for incident in acceptance.incidents],
+        "verdicts": [_verdict(verdict) for verdict in acceptance.verdicts],
+        "launches": acceptance.launches,
+        "files": [{"path": path, "sha256": digest} for path, digest in acceptance.files],
+        "command": acceptance.command,
     }
 
 
-def _verdict(one: Verdict) -> dict[str, Any]:
-    criterion = one.case.criterion
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    criterion = verdict.case.criterion
     return {
-        "name": one.case.name,
+        "name": verdict.case.name,
         "criterion": criterion.id,
         "text": criterion.text,
         "source": criterion.source,
         "at": criterion.at,
-        **one.case.facts,
+        **verdict.case.facts,
         "metric": criterion.metric,
-        "bound": one.case.bound,
-        "verdict": one.word,
-        "measured": one.measured,
-        "low": one.low,
-        "high": one.high,
-        "limit": one.limit,
-        "unit": "ratio" if one.is_ratio else METRICS[criterion.metric].dimension,
-        "margin": margin(one),
-        "by_rule": one.by_rule,
-        "note": one.note or None,
-        "looks": [asdict(one) for one in one.rounds],
-        "launches": [{"launch_id": launch, "value": value} for launch, value in one.values],
+        "bound": verdict.case.bound,
+        "verdict": verdict.word,
+        "measured": verdict.measured,
+        "low": verdict.low,
+        "high": verdict.high,
+        "limit": verdict.limit,
+        "unit": "ratio" if verdict.is_ratio else METRICS[criterion.metric].dimension,
+        "margin": margin(verdict),
+        "by_rule": verdict.by_rule,
+        "note": verdict.note or None,
+        "looks": [asdict(judged) for judged in verdict.rounds],
+        "launches": [{"launch_id": launch, "value": value} for launch, value in verdict.values],
     }

@@ -60,22 +60,22 @@ def differences(
             facts["library"] = {named} if named else set()
             for name in ("backend", "binding", "thread_level"):
                 facts[name] = {str(row[name])} if row.get(name) else set()
-    found = []
+    diffs = []
     for name in dict.fromkeys((*sides[0], *sides[1])):
         values = [facts.get(name, set()) for facts in sides]
         if values[0] != values[1] and not (name in _REPEATED and _differ(sides, "library")):
-            found.append(_difference(_title(name), values))
-    said = {difference.what for difference in found}
-    found += [one for one in _asked(base, new) if one.what not in said]
-    found += _mapped(base, new)
-    return sorted(found, key=_place)
+            diffs.append(_difference(_title(name), values))
+    named_already = {difference.what for difference in diffs}
+    diffs += [request for request in _asked(base, new) if request.what not in named_already]
+    diffs += _mapped(base, new)
+    return sorted(diffs, key=_place)
 
 
-def say(found: Sequence[Difference]) -> str:
+def say(diffs: Sequence[Difference]) -> str:
     """One line: ``library: NCCL 2.30 → NCCL 2.32, and nothing else``."""
-    if not found:
+    if not diffs:
         return "nothing that is recorded"
-    return "; ".join(map(str, found)) + ", and nothing else"
+    return "; ".join(map(str, diffs)) + ", and nothing else"
 
 
 def _differ(sides: Sequence[Mapping[str, set[str]]], name: str) -> bool:
@@ -119,14 +119,14 @@ def _title(name: str) -> str:
 
 
 def _place(difference: Difference) -> tuple[int, str]:
-    words = [word for _, word in _TITLES]
+    order = [word for _, word in _TITLES]
     head = difference.what.split()[0]
-    return (words.index(head) if head in words else len(words)), difference.what
+    return (order.index(head) if head in order else len(order)), difference.what
 
 
-def _difference(what: str, values: Sequence[set[str]]) -> Difference:
-    none = "not set" if what.startswith("variable ") else "none"
-    return Difference(what, *(_text(side) or none for side in values))
+def _difference(fact: str, values: Sequence[set[str]]) -> Difference:
+    none = "not set" if fact.startswith("variable ") else "none"
+    return Difference(fact, *(_text(side) or none for side in values))
 
 
 def _text(values: set[str]) -> str:

@@ -76,36 +76,36 @@ def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, An
     """
     for path in sorted((store / FOLDER).glob("*.json")):
         try:
-            told = _checked(json.loads(path.read_text(encoding="utf-8")))
+            report = _checked(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             if on_skip is not None:
                 on_skip(path, f"not a report of omb-py compare ({first_line(error)})")
             continue
-        yield told
+        yield report
 
 
-def _checked(told: Any) -> Mapping[str, Any]:
+def _checked(report: Any) -> Mapping[str, Any]:
     """What every reader needs. Raises one of the errors of a thing that is built otherwise."""
-    if told["kind"] not in (COMPARE, AA):
-        raise ValueError(f"a report of kind {told['kind']!r}")
-    counts = {word: int(count) for word, count in told["verdicts"].items()}
-    sides = {side: dict(told["sides"][side]) for side in SIDES}
+    if report["kind"] not in (COMPARE, AA):
+        raise ValueError(f"a report of kind {report['kind']!r}")
+    counts = {word: int(count) for word, count in report["verdicts"].items()}
+    sides = {side: dict(report["sides"][side]) for side in SIDES}
     return {
-        **told,
+        **report,
         "verdicts": counts,
         "sides": sides,
-        "cells": [{**cell, "verdict": cell["verdict"]} for cell in told["cells"]],
+        "cells": [{**cell, "verdict": cell["verdict"]} for cell in report["cells"]],
     }
 
 
 def site_rate(store: Path) -> SiteRate:
     """The A/A reports of a store, counted; files that are none are passed over."""
     reports = alarmed = cells = alarms = 0
-    for told in kept(store):
-        if told["kind"] != AA:
+    for report in kept(store):
+        if report["kind"] != AA:
             continue
-        words = told["verdicts"]
-        found = words.get("SLOWER", 0) + words.get("FASTER", 0)
-        reports, alarmed = reports + 1, alarmed + bool(found)
-        cells, alarms = cells + sum(words.values()), alarms + found
+        counts = report["verdicts"]
+        changed = counts.get("SLOWER", 0) + counts.get("FASTER", 0)
+        reports, alarmed = reports + 1, alarmed + bool(changed)
+        cells, alarms = cells + sum(counts.values()), alarms + changed
     return SiteRate(reports, alarmed, cells, alarms)

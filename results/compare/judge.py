@@ -147,7 +147,9 @@ def judge(cells: Sequence[Sequence[Round]], rules: Rules) -> list[Judged]:
         (number, {(i, q): cells[i][number - 1] for i, q in questions if len(cells[i]) >= number})
         for number in range(1, rules.rounds + 1)
     )
-    answers = last_answers(measured, lambda number, family: _answers(family, rules, number), lambda one: one.flagged)
+    answers = last_answers(
+        measured, lambda number, family: _answers(family, rules, number), lambda answer: answer.flagged
+    )
     judged = [Judged() for _ in cells]
     for (i, question), answer in answers.items():
         judged[i].answers[question] = answer

@@ -106,7 +106,7 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
         new: the same of the other side.
     """
     sides = _grouped(base, new)
-    found = Matched()
+    matched = Matched()
     mixed: set[Any] = set()
     for identity, rows in sides["BASE"].items():
         others = sides["NEW"].get(identity)
@@ -115,35 +115,37 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
         if len({statistic_of(row) for row in (*rows, *others)} - {None}) > 1:
             mixed.add(identity)
         else:
-            found.cells.append(_cell(rows, others))
-    found.cells.sort(key=lambda cell: _place(cell.base))
-    found.incomparable = [_mixed(sides["BASE"][identity], sides["NEW"][identity]) for identity in mixed]
+            matched.cells.append(_cell(rows, others))
+    matched.cells.sort(key=lambda cell: _place(cell.base))
+    matched.incomparable = [_mixed(sides["BASE"][identity], sides["NEW"][identity]) for identity in mixed]
     left: dict[Side, list[Row]] = {
         side: sorted((rows[0] for identity, rows in sides[side].items() if identity not in sides[other]), key=_place)
         for side, other in zip(SIDES, reversed(SIDES), strict=True)
     }
     for row in left["BASE"]:
         partner = min(
-            (r for r in left["NEW"] if _same_place(row, r)), key=lambda r: len(differing(row, r)), default=None
+            (candidate for candidate in left["NEW"] if _same_place(row, candidate)),
+            key=lambda candidate: len(differing(row, candidate)),
+            default=None,
         )
         if partner is None:
-            found.only["BASE"].append(row)
+            matched.only["BASE"].append(row)
             continue
         left["NEW"].remove(partner)
-        found.incomparable.append(Incomparable(_named(row), _named(partner), differing(row, partner)))
-    found.incomparable.sort(key=lambda one: _place(one.base))
-    found.only["NEW"] = left["NEW"]
-    return found
+        matched.incomparable.append(Incomparable(_named(row), _named(partner), differing(row, partner)))
+    matched.incomparable.sort(key=lambda pair: _place(pair.base))
+    matched.only["NEW"] = left["NEW"]
+    return matched
 
 
-def differing(one: Row, other: Row) -> tuple[str, ...]:
+def differing(row: Row, other: Row) -> tuple[str, ...]:
     """Why two rows are not compared: who measured, which statistic there is, columns of the comparability key;
     :data:`PROGRAM` where the keys alone differ."""
-    one, other = _named(one), _named(other)
-    fields = tuple(name for name in (SOURCE, FIELD, *COMPARED) if one.get(name) != other.get(name))
-    if fields or one[_KEY] != other[_KEY]:
+    row, other = _named(row), _named(other)
+    fields = tuple(name for name in (SOURCE, FIELD, *COMPARED) if row.get(name) != other.get(name))
+    if fields or row[_KEY] != other[_KEY]:
         return fields or (PROGRAM,)
-    return tuple(name for name in (*_WHO, *_HOW) if _hashable(one.get(name)) != _hashable(other.get(name)))
+    return tuple(name for name in (*_WHO, *_HOW) if _hashable(row.get(name)) != _hashable(other.get(name)))
 
 
 def _named(row: Row) -> Row:
@@ -153,8 +155,10 @@ def _named(row: Row) -> Row:
 
 def _mixed(base: Sequence[Row], new: Sequence[Row]) -> Incomparable:
     """A cell of which there are medians and means."""
-    said = [" and ".join(sorted({found for row in rows if (found := statistic_of(row))})) for rows in (base, new)]
-    return Incomparable({**base[0], FIELD: said[0]}, {**new[0], FIELD: said[1]}, (FIELD,))
+    statistics = [
+        " and ".join(sorted({statistic for row in rows if (statistic := statistic_of(row))})) for rows in (base, new)
+    ]
+    return Incomparable({**base[0], FIELD: statistics[0]}, {**new[0], FIELD: statistics[1]}, (FIELD,))
 
 
 def order(rows: Iterable[Row]) -> list[Row]:
@@ -164,12 +168,12 @@ def order(rows: Iterable[Row]) -> list[Row]:
 
 def _place(row: Row) -> tuple[Any, ...]:
     """For sorting: comparisons measure in a shuffled order."""
-    words = tuple(str(row.get(name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
-    return (*words, *(int(row.get(name) or 0) for name in ("ranks", "size_bytes", "window")))
+    texts = tuple(str(row.get(name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
+    return (*texts, *(int(row.get(name) or 0) for name in ("ranks", "size_bytes", "window")))
 
 
-def _same_place(one: Row, other: Row) -> bool:
-    return bool(one["benchmark"] == other["benchmark"] and one.get("size_bytes") == other.get("size_bytes"))
+def _same_place(row: Row, other: Row) -> bool:
+    return bool(row["benchmark"] == other["benchmark"] and row.get("size_bytes") == other.get("size_bytes"))
 
 
 def _telling(base: Sequence[Row], new: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
@@ -192,13 +196,13 @@ def _grouped(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
     """The rows of either side by cell; equal identities are the same cell."""
     who = _telling(base, new, _WHO)
     by_key = {side: _by(rows, (_KEY,)) for side, rows in zip(SIDES, (base, new), strict=True)}
-    found: dict[Side, Rows] = {side: {} for side in SIDES}
+    cells: dict[Side, Rows] = {side: {} for side in SIDES}
     for key in {**by_key["BASE"], **by_key["NEW"]}:
         alike = [by_key[side].get(key, []) for side in SIDES]
         telling = _telling(alike[0], alike[1], _HOW)
         for side, rows in zip(SIDES, alike, strict=True):
-            found[side] |= _by(rows, (_KEY, *who, *telling))
-    return found
+            cells[side] |= _by(rows, (_KEY, *who, *telling))
+    return cells
 
 
 def _by(rows: Iterable[Row], names: Sequence[str]) -> Rows:
@@ -215,7 +219,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
-    statistic = next((found for row in (*base, *new) if (found := statistic_of(row))), "median")
+    statistic = next((known for row in (*base, *new) if (known := statistic_of(row))), "median")
     rounds = []
     for number in sorted({round_of(row) for row in base} & {round_of(row) for row in new}):
         launches = {
@@ -253,13 +257,13 @@ Dated = dict[tuple[str, str, int], Launched]
 
 def _launches(rows: Sequence[Row]) -> Dated:
     """One number a launch; of a cell that a launch has several times (a soak) the first, which is no average."""
-    found: Dated = {}
+    launches: Dated = {}
     for row in order(rows):
         key = (str(row["started_at"]), str(row["run_id"]), int(row["launch_index"]))
         launched = from_row(row)
         if launched is not None:
-            found.setdefault(key, launched)
-    return found
+            launches.setdefault(key, launched)
+    return launches
 
 
 def from_row(row: Row) -> Launched | None:

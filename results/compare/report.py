@@ -64,26 +64,26 @@ class Report:
     def named(self) -> Callable[[Row], str]:
         """What each cell is called."""
         matched = self.matched
-        rows = [*(cell.base for cell in matched.cells), *(one.base for one in matched.incomparable)]
+        rows = [*(cell.base for cell in matched.cells), *(pair.base for pair in matched.incomparable)]
         return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
 
     @property
     def words(self) -> Counter[str]:
         """Verdict -> number of cells; a cell whose tail alone has changed counts by its tail."""
-        found: Counter[str] = Counter({"NOT COMPARABLE": len(self.matched.incomparable)})
-        found.update(overall(one) for one in self.judged)
-        return found
+        counts: Counter[str] = Counter({"NOT COMPARABLE": len(self.matched.incomparable)})
+        counts.update(overall(judged) for judged in self.judged)
+        return counts
 
     @property
     def questions(self) -> int:
         """Size of the family in the first round."""
-        return sum(len(one.answers) for one in self.judged)
+        return sum(len(judged.answers) for judged in self.judged)
 
 
 def overall(judged: Judged) -> str:
     """One word for both questions: the worst of them, except that an unclear tail does not blur a clear median."""
-    found = {answer.verdict for answer in judged.answers.values()}
-    changed = next((word for word in ("SLOWER", "FASTER") if word in found), None)
+    verdicts = {answer.verdict for answer in judged.answers.values()}
+    changed = next((word for word in ("SLOWER", "FASTER") if word in verdicts), None)
     return changed or (judged.answers["median"].verdict if judged.answers else "UNCLEAR")
 
 
@@ -98,33 +98,33 @@ def report_of(base: Launches, new: Launches, rules: Rules, kind: str = COMPARE) 
 def exit_code(report: Report, strict: bool = False) -> int:
     """1 where anything is SLOWER or did not validate; 3 where a part of a suite could not be measured; 4 under `strict`
     where anything is not settled or comparable."""
-    words = report.words
-    if words["SLOWER"] or wrong_rows(report):
+    counts = report.words
+    if counts["SLOWER"] or wrong_rows(report):
         return NEGATIVE
     if report.failed:
         return ENVIRONMENT
-    return INCONCLUSIVE if strict and (words["UNCLEAR"] or words["NOT COMPARABLE"]) else OK
+    return INCONCLUSIVE if strict and (counts["UNCLEAR"] or counts["NOT COMPARABLE"]) else OK
 
 
 def headline(report: Report) -> str:
     """``3 slower, 1 faster, 62 same, 6 unclear``; verdicts of which there are none are left out, save slower."""
-    words = report.words
-    parts = [f"{words[word]} {word.lower()}" for word in WORDS if words[word] or word == "SLOWER"]
+    counts = report.words
+    parts = [f"{counts[word]} {word.lower()}" for word in WORDS if counts[word] or word == "SLOWER"]
     return ", ".join(parts)
 
 
 def by_benchmark(report: Report) -> list[str]:
     """Of several benchmarks a line each: ``bcast: 2 slower, 6 same``."""
-    found: dict[str, Counter[str]] = {}
+    by_name: dict[str, Counter[str]] = {}
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
-        found.setdefault(str(cell.base["benchmark"]), Counter())[overall(judged)] += 1
-    for one in report.matched.incomparable:
-        found.setdefault(str(one.base["benchmark"]), Counter())["NOT COMPARABLE"] += 1
-    if len(found) < 2:
+        by_name.setdefault(str(cell.base["benchmark"]), Counter())[overall(judged)] += 1
+    for pair in report.matched.incomparable:
+        by_name.setdefault(str(pair.base["benchmark"]), Counter())["NOT COMPARABLE"] += 1
+    if len(by_name) < 2:
         return []
     return [
-        f"{what}: " + ", ".join(f"{words[word]} {word.lower()}" for word in WORDS if words[word])
-        for what, words in found.items()
+        f"{benchmark}: " + ", ".join(f"{counts[word]} {word.lower()}" for word in WORDS if counts[word])
+        for benchmark, counts in by_name.items()
     ]
 
 
@@ -145,18 +145,22 @@ def _facts(report: Report) -> list[str]:
     lines.append(f"differs: {say(report.differences)}")
     if any(row.get("source") != OURS for side in (report.base, report.new) for row in side.rows):
         lines.append("imported launches say little of their environment: what else differs is not known")
-    seen = [a.detectable for one in report.judged if (a := one.answers.get("median")) and math.isfinite(a.detectable)]
+    seen = [
+        a.detectable for judged in report.judged if (a := judged.answers.get("median")) and math.isfinite(a.detectable)
+    ]
     if seen:
         low, high = percent(min(seen)), percent(max(seen))
-        each = low if low == high else f"{low} to {high}, by cell"
-        lines.append(f"smallest change that these launches can show ({share_text(report.rules.power)} power): {each}")
+        smallest = low if low == high else f"{low} to {high}, by cell"
+        lines.append(
+            f"smallest change that these launches can show ({share_text(report.rules.power)} power): {smallest}"
+        )
     return lines
 
 
 def _notes(report: Report) -> list[str]:
     rules, matched = report.rules, report.matched
     rounds = f", at most {rules.rounds} rounds" if rules.rounds > 1 else ""
-    paired = {answer.paired for one in report.judged for answer in one.answers.values()}
+    paired = {answer.paired for judged in report.judged for answer in judged.answers.values()}
     lines = [
         *(f"  {line}" for line in by_benchmark(report)),
         f"NEW over BASE in time, {share_text(rules.level)} intervals; a change is one of {share_text(rules.delta)} or "
@@ -174,8 +178,8 @@ def _notes(report: Report) -> list[str]:
         lines.append("mean: imported cells have no samples, so the printed means are compared, and no tail is known")
     named = report.named
     lines += [
-        f"not comparable: {named(one.base)}: {fields_text(one.base, one.new, one.fields)}"
-        for one in matched.incomparable
+        f"not comparable: {named(pair.base)}: {fields_text(pair.base, pair.new, pair.fields)}"
+        for pair in matched.incomparable
     ]
     for side, rows in matched.only.items():
         if rows:
@@ -183,7 +187,7 @@ def _notes(report: Report) -> list[str]:
             lines.append(f"only in {side}: {shown}")
     if wrong := wrong_rows(report):
         lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
-    lines += [f"not measured: {told}" for told in report.failed]
+    lines += [f"not measured: {reason}" for reason in report.failed]
     return [*lines, report.site] if report.site else lines
 
 
@@ -231,8 +235,8 @@ def _table(report: Report) -> TextTable:
     before = HEADS.index("verdict") - 1
     after = len(HEADS) - before - 2
     rows += [
-        (str(one.base["benchmark"]), (named(one.base), *("",) * before, "NOT COMPARABLE", *("",) * after))
-        for one in report.matched.incomparable
+        (str(pair.base["benchmark"]), (named(pair.base), *("",) * before, "NOT COMPARABLE", *("",) * after))
+        for pair in report.matched.incomparable
     ]
     rows.sort(key=lambda row: row[0])
     return TextTable(HEADS, [row for _, row in rows], _LEFT, [benchmark for benchmark, _ in rows])
@@ -267,8 +271,8 @@ def _verdict(answer: Answer) -> str:
 
 def _launches(answer: Answer) -> str:
     base, new = answer.launches
-    each = str(base) if base == new else f"{base}, {new}"
-    return f"{each} (round {answer.round})" if answer.round > 1 else each
+    count = str(base) if base == new else f"{base}, {new}"
+    return f"{count} (round {answer.round})" if answer.round > 1 else count
 
 
 def _cases(report: Report, strict: bool) -> list[CaseResult]:
@@ -280,9 +284,9 @@ def _cases(report: Report, strict: bool) -> list[CaseResult]:
         word = overall(judged)
         message = f"{word}: {'; '.join(map(_sentence, judged.answers.values()))}"
         cases.append(CaseResult(_group(cell.base), named(cell.base), outcomes.get(word), message))
-    for one in report.matched.incomparable:
-        message = f"NOT COMPARABLE: {fields_text(one.base, one.new, one.fields)}"
-        cases.append(CaseResult(_group(one.base), named(one.base), "error", message))
+    for pair in report.matched.incomparable:
+        message = f"NOT COMPARABLE: {fields_text(pair.base, pair.new, pair.fields)}"
+        cases.append(CaseResult(_group(pair.base), named(pair.base), "error", message))
     return cases
 
 
@@ -300,26 +304,26 @@ def _sentence(answer: Answer) -> str:
 
 def as_dict(report: Report) -> dict[str, Any]:
     """Everything, for JSON."""
-    cells = [_cell(cell, one) for cell, one in zip(report.matched.cells, report.judged, strict=True)]
+    cells = [_cell(cell, judged) for cell, judged in zip(report.matched.cells, report.judged, strict=True)]
     cells += [
         {
-            **_identity(one.base),
+            **_identity(pair.base),
             "verdict": "NOT COMPARABLE",
-            "differing": list(one.fields),
-            "base": {f: one.base.get(f) for f in one.fields},
-            "new": {f: one.new.get(f) for f in one.fields},
+            "differing": list(pair.fields),
+            "base": {name: pair.base.get(name) for name in pair.fields},
+            "new": {name: pair.new.get(name) for name in pair.fields},
         }
-        for one in report.matched.incomparable
+        for pair in report.matched.incomparable
     ]
     sides = {
         side: {
-            "word": s.word,
-            "launches": s.count,
-            "runs": sorted({row["run_id"] for row in s.rows}),
-            "libraries": sorted({f"{row.get('library')} {row.get('library_version')}" for row in s.rows}),
-            "hosts": sorted({host for row in s.rows for host in row.get("hosts") or ()}),
+            "word": launches.word,
+            "launches": launches.count,
+            "runs": sorted({row["run_id"] for row in launches.rows}),
+            "libraries": sorted({f"{row.get('library')} {row.get('library_version')}" for row in launches.rows}),
+            "hosts": sorted({host for row in launches.rows for host in row.get("hosts") or ()}),
         }
-        for side, s in zip(SIDES, (report.base, report.new), strict=True)
+        for side, launches in zip(SIDES, (report.base, report.new), strict=True)
     }
     return {
         "kind": report.kind,
@@ -328,7 +332,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "sides": sides,
         "rules": _fields(report.rules),
         "questions": report.questions,
-        "differences": [asdict(d) for d in report.differences],
+        "differences": [asdict(difference) for difference in report.differences],
         "verdicts": {word: count for word, count in report.words.items() if count},
         "cells": cells,
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
@@ -339,7 +343,7 @@ def as_dict(report: Report) -> dict[str, Any]:
 
 def _identity(row: Row) -> dict[str, Any]:
     names = ("benchmark", "backend", "binding", "size_bytes", "ranks", "dtype", "op", "comparability_key")
-    return {n: row.get(n) for n in names}
+    return {name: row.get(name) for name in names}
 
 
 def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:

@@ -129,8 +129,8 @@ def _provenances(store: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[st
     """Of each environment that the rows name, one launch's; a launch whose file is not there has none."""
     environments = {(row["environment_key"], row["library_version"]): row for row in rows}
     look = provenance_of(store)
-    found = [dict(look(str(row["launch_id"]))) for row in environments.values()]
-    return [provenance for provenance in found if provenance]
+    provenances = [dict(look(str(row["launch_id"]))) for row in environments.values()]
+    return [provenance for provenance in provenances if provenance]
 
 
 def _ignore(path: Path, why: str) -> None:
