@@ -40,33 +40,38 @@ METHOD = (
 )
 
 
-def acceptance_page(found: Verdicts) -> str:
+def acceptance_page(acceptance: Verdicts) -> str:
     """The whole file. Raises EnvironmentProblem where plotly is not installed."""
-    store = Path(found.store)
-    frame = _rows(found, store)
-    below = f"acceptance of {', '.join(found.hosts) or 'no node'} by suite {found.suite}, run {found.run_id}"
-    return document(headline(found), below, sections(found, frame, store), kind="acceptance")
+    store = Path(acceptance.store)
+    frame = _rows(acceptance, store)
+    below = (
+        f"acceptance of {', '.join(acceptance.hosts) or 'no node'} by suite {acceptance.suite}, run {acceptance.run_id}"
+    )
+    return document(headline(acceptance), below, sections(acceptance, frame, store), kind="acceptance")
 
 
-def sections(found: Verdicts, frame: pd.DataFrame, store: Path) -> list[Section]:
+def sections(acceptance: Verdicts, frame: pd.DataFrame, store: Path) -> list[Section]:
     """The parts, in the order in which an acceptance is read.
 
     Args:
-        found: the verdicts.
+        acceptance: the verdicts.
         frame: prepared cells of the run that were timed; may be empty.
         store: where provenance and the site's false-alarm rate are.
     """
-    by_source = {source: [v for v in found.verdicts if v.case.criterion.source == source] for source in _LATER}
-    suite, *facts = document_of(found).facts
-    scope = [*facts, f"{plural(len(found.verdicts), 'verdict')}, {plural(len(found.checked), 'check')}"]
+    by_source = {
+        source: [verdict for verdict in acceptance.verdicts if verdict.case.criterion.source == source]
+        for source in _LATER
+    }
+    suite, *facts = document_of(acceptance).facts
+    scope = [*facts, f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}"]
     guidelines = by_source["guideline"]
     return [
-        Section("cover", "Acceptance", [f"Verdict: {found.word}", suite], [_signatures(found)]),
+        Section("cover", "Acceptance", [f"Verdict: {acceptance.word}", suite], [_signatures(acceptance)]),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
-        Section("configuration", "Configuration", [], _configuration(found, store)),
-        Section("criteria", "Criteria", [], [board(found)] if found.verdicts else []),
+        Section("configuration", "Configuration", [], _configuration(acceptance, store)),
+        Section("criteria", "Criteria", [], [board(acceptance)] if acceptance.verdicts else []),
         Section("curves", "What was measured", [], _curves(frame)),
-        Section("pairs", "Pairs of nodes", [_pairs_text(found)], _late(frame)),
+        Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(frame)),
         Section("guidelines", "Guidelines", [_asked(guidelines, "guideline")], _some("guidelines", guidelines)),
         Section(
             "efficiency",
@@ -80,27 +85,32 @@ def sections(found: Verdicts, frame: pd.DataFrame, store: Path) -> list[Section]
             [_asked(by_source["drift"], "drift"), _asked(by_source["interference"], "interference")],
             _some("stability", by_source["drift"] + by_source["interference"]),
         ),
-        Section("correctness", "Correctness", [] if found.checked else ["Not checked."], _checks(found)),
-        Section("incidents", "Incidents and retests", [_incidents_text(found)], [_incidents(found), _launches(found)]),
+        Section("correctness", "Correctness", [] if acceptance.checked else ["Not checked."], _checks(acceptance)),
+        Section(
+            "incidents",
+            "Incidents and retests",
+            [_incidents_text(acceptance)],
+            [_incidents(acceptance), _launches(acceptance)],
+        ),
         Section("method", "Method", [*METHOD, site_rate(store).sentence()], as_list=True),
-        Section("data", "Raw data", [], [_files(found)]),
-        Section("again", "How to do it again", [found.command or "omb-py accept SUITE"]),
+        Section("data", "Raw data", [], [_files(acceptance)]),
+        Section("again", "How to do it again", [acceptance.command or "omb-py accept SUITE"]),
     ]
 
 
 _LATER = ("guideline", "lower bound", "drift", "interference")
 
 
-def board(found: Verdicts) -> View:
+def board(acceptance: Verdicts) -> View:
     """Measured over bound with its interval, a verdict a line, worst first; the table has all."""
-    ranked = sorted(found.verdicts, key=lambda one: WORDS.index(one.word))
-    drawn = [one for one in ranked if margin(one) is not None][:MOST_DRAWN]
-    names = [theme.escape(one.case.name) for one in drawn]
+    ranked = sorted(acceptance.verdicts, key=lambda verdict: WORDS.index(verdict.word))
+    drawn = [verdict for verdict in ranked if margin(verdict) is not None][:MOST_DRAWN]
+    names = [theme.escape(verdict.case.name) for verdict in drawn]
     data = []
     for word in WORDS:
-        mine = [one for one in drawn if one.word == word]
-        if mine:
-            data.append(_points(mine, word))
+        alike = [verdict for verdict in drawn if verdict.word == word]
+        if alike:
+            data.append(_points(alike, word))
     reach = [v for trace in data for v in (*trace["x"], *(x for x in trace["customdata"] if x)) if v and v > 0]
     layout = theme.layout(
         height=130 + 24 * len(drawn),
@@ -112,7 +122,7 @@ def board(found: Verdicts) -> View:
             "categoryarray": names,
             "tickmode": "array",
             "tickvals": names,
-            "ticktext": [theme.escape(shortened(one.case.name)) for one in drawn],
+            "ticktext": [theme.escape(shortened(verdict.case.name)) for verdict in drawn],
         },
         shapes=[
             {
@@ -129,8 +139,10 @@ def board(found: Verdicts) -> View:
         ],
     )
     spec = {"data": data, "layout": layout} if drawn else None
-    caption = f"{plural(found.launches, 'launch')}; bars are the two one-sided limits that decide"
-    return View("criteria", headline(found), caption, spec, notes=_board_notes(found, drawn), **_verdict_table(ranked))
+    caption = f"{plural(acceptance.launches, 'launch')}; bars are the two one-sided limits that decide"
+    return View(
+        "criteria", headline(acceptance), caption, spec, notes=_board_notes(acceptance, drawn), **_verdict_table(ranked)
+    )
 
 
 def shortened(name: str, head: int = 9, tail: int = 16) -> str:
@@ -142,18 +154,18 @@ def shortened(name: str, head: int = 9, tail: int = 16) -> str:
     return name if len(name) <= head + 1 + tail else f"{name[:head]}…{name[-tail:]}"
 
 
-def _board_notes(found: Verdicts, drawn: Sequence[Verdict]) -> tuple[str, ...]:
+def _board_notes(acceptance: Verdicts, drawn: Sequence[Verdict]) -> tuple[str, ...]:
     notes = [
         "Left of 1 is good for what has an upper bound, right of 1 for what has a lower one (bandwidth, efficiency)."
     ]
-    if len(drawn) < len(found.verdicts):
-        notes.append(f"Drawn: {len(drawn)} of {plural(len(found.verdicts), 'verdict')}; the table has all.")
+    if len(drawn) < len(acceptance.verdicts):
+        notes.append(f"Drawn: {len(drawn)} of {plural(len(acceptance.verdicts), 'verdict')}; the table has all.")
     return tuple(notes)
 
 
-def _points(mine: Sequence[Verdict], word: str) -> dict[str, Any]:
-    values = [1 + (margin(one) or 0.0) for one in mine]
-    ends = [[_over(one, end) for one in mine] for end in ("low", "high")]
+def _points(verdicts: Sequence[Verdict], word: str) -> dict[str, Any]:
+    values = [1 + (margin(verdict) or 0.0) for verdict in verdicts]
+    ends = [[_over(verdict, end) for verdict in verdicts] for end in ("low", "high")]
     bars = {
         "type": "data",
         "symmetric": False,
@@ -166,57 +178,57 @@ def _points(mine: Sequence[Verdict], word: str) -> dict[str, Any]:
         "mode": "markers",
         "name": word.lower(),
         "x": values,
-        "y": [theme.escape(one.case.name) for one in mine],
+        "y": [theme.escape(verdict.case.name) for verdict in verdicts],
         "error_x": bars,
         "customdata": [end for pair in zip(*ends, strict=True) for end in pair],
         "marker": {"symbol": theme.VERDICT_MARKERS[word], "size": 10, "color": theme.VERDICT_COLOURS[word]},
-        "text": [theme.escape(f"{number(one, one.measured)}, {one.case.bound}") for one in mine],
+        "text": [theme.escape(f"{number(verdict, verdict.measured)}, {verdict.case.bound}") for verdict in verdicts],
         "hovertemplate": "%{y}: %{text}<extra>" + word.lower() + "</extra>",
     }
 
 
-def _over(one: Verdict, end: str) -> float | None:
-    value = theme.finite(getattr(one, end))
-    return None if value is None or not one.limit else value / one.limit
+def _over(verdict: Verdict, end: str) -> float | None:
+    value = theme.finite(getattr(verdict, end))
+    return None if value is None or not verdict.limit else value / verdict.limit
 
 
 def _verdict_table(ranked: Sequence[Verdict]) -> dict[str, Any]:
     rows = []
-    for one in ranked:
-        far = margin(one)
-        told = "" if far is None else f"{100 * far:+.1f} %"
-        rows.append((*row(one), told, one.case.criterion.at, one.case.criterion.text))
+    for verdict in ranked:
+        far = margin(verdict)
+        distance = "" if far is None else f"{100 * far:+.1f} %"
+        rows.append((*row(verdict), distance, verdict.case.criterion.at, verdict.case.criterion.text))
     return table((*HEADS, "from the bound", "asked by", "text"), rows)
 
 
-def _some(kind: str, some: Sequence[Verdict]) -> list[View]:
-    if not some:
+def _some(kind: str, verdicts: Sequence[Verdict]) -> list[View]:
+    if not verdicts:
         return []
-    bad = sum(one.word == "FAIL" for one in some)
-    return [View(kind, f"{bad} of {plural(len(some), 'verdict')} failed", "", None, **_verdict_table(some))]
+    bad = sum(verdict.word == "FAIL" for verdict in verdicts)
+    return [View(kind, f"{bad} of {plural(len(verdicts), 'verdict')} failed", "", None, **_verdict_table(verdicts))]
 
 
-def _asked(some: Sequence[Verdict], what: str) -> str:
-    return "" if some else f"The suite has no criterion of the kind {what}."
+def _asked(verdicts: Sequence[Verdict], kind: str) -> str:
+    return "" if verdicts else f"The suite has no criterion of the kind {kind}."
 
 
-def _pairs_text(found: Verdicts) -> str:
-    where = f" --hosts {','.join(found.hosts)}" if len(found.hosts) > 1 else ""
+def _pairs_text(acceptance: Verdicts) -> str:
+    where = f" --hosts {','.join(acceptance.hosts)}" if len(acceptance.hosts) > 1 else ""
     return f"Every pair of nodes is measured by omb-py links{where}; this run has none. Late ranks stand below."
 
 
-def _signatures(found: Verdicts) -> View:
+def _signatures(acceptance: Verdicts) -> View:
     facts = [
-        ("system", ", ".join(found.hosts)),
-        ("libraries", ", ".join(found.libraries)),
-        ("begun", found.started_at),
-        ("took", f"{found.seconds:.0f} s"),
+        ("system", ", ".join(acceptance.hosts)),
+        ("libraries", ", ".join(acceptance.libraries)),
+        ("begun", acceptance.started_at),
+        ("took", f"{acceptance.seconds:.0f} s"),
         ("measured by", _who()),
-        ("verdict", found.word),
+        ("verdict", acceptance.word),
         ("signed for the supplier, date", ""),
         ("signed for the customer, date", ""),
     ]
-    return View("cover", headline(found), found.description, None, **table(("", ""), facts))
+    return View("cover", headline(acceptance), acceptance.description, None, **table(("", ""), facts))
 
 
 def _who() -> str:
@@ -226,10 +238,10 @@ def _who() -> str:
         return ""
 
 
-def _configuration(found: Verdicts, store: Path) -> list[View]:
+def _configuration(acceptance: Verdicts, store: Path) -> list[View]:
     look = provenance_of(store)
     sides: dict[str, Any] = {}
-    for path, _ in found.files:
+    for path, _ in acceptance.files:
         provenance = look(Path(path).stem)
         known = environment_facts(provenance) if provenance else {}
         if known and known not in sides.values():
@@ -237,7 +249,7 @@ def _configuration(found: Verdicts, store: Path) -> list[View]:
     if not sides:
         return []
     facts = list(flat(next(iter(sides.values())), numbered=True))[:MOST_FACTS]
-    made = [
+    views = [
         View(
             "configuration",
             f"{plural(len(facts), 'fact')} of the first launch",
@@ -246,12 +258,12 @@ def _configuration(found: Verdicts, store: Path) -> list[View]:
             **table(("fact", "value"), facts),
         )
     ]
-    return [*made, environment(sides)] if len(sides) > 1 else made
+    return [*views, environment(sides)] if len(sides) > 1 else views
 
 
-def _rows(found: Verdicts, store: Path) -> pd.DataFrame:
+def _rows(acceptance: Verdicts, store: Path) -> pd.DataFrame:
     columns = [*series.NEEDED, "rank_mean_us", "slowest_rank_share", "hosts"]
-    frame = load(store, columns=columns, on_skip=lambda path, why: None, run_id=found.run_id)
+    frame = load(store, columns=columns, on_skip=lambda path, why: None, run_id=acceptance.run_id)
     phases = frame["tags"].map(lambda tags: dict(tags or {}).get(PHASE) if tags is not None else None)
     # the sides of a guideline are no curve of their collective: its verdicts stand in a part of their own
     return series.prepared(frame[(phases == "performance") & (frame["family"] != FAMILY)])
@@ -262,54 +274,59 @@ def _curves(frame: pd.DataFrame) -> list[View]:
 
 
 def _scaling(frame: pd.DataFrame) -> list[View]:
-    made = []
+    views = []
     for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True):
-        for one in series.lines(rows, ignore=series.COUNTS):
-            made.append(curves.scaling(one.cells, f"{benchmark}, {one.label}" if one.label else str(benchmark)))
-    return [view for view in made if view is not None]
+        for line in series.lines(rows, ignore=series.COUNTS):
+            views.append(curves.scaling(line.cells, f"{benchmark}, {line.label}" if line.label else str(benchmark)))
+    return [view for view in views if view is not None]
 
 
 def _late(frame: pd.DataFrame) -> list[View]:
     """Of each benchmark with most ranks: which rank is the slowest how often."""
-    made = []
+    views = []
     for _, rows in frame.groupby("benchmark", sort=True):
-        made.append(stragglers.stragglers(rows[rows["ranks"] == rows["ranks"].max()]))
-    return [view for view in made if view is not None][:MOST_LATE]
+        views.append(stragglers.stragglers(rows[rows["ranks"] == rows["ranks"].max()]))
+    return [view for view in views if view is not None][:MOST_LATE]
 
 
-def _checks(found: Verdicts) -> list[View]:
-    if not found.checked:
+def _checks(acceptance: Verdicts) -> list[View]:
+    if not acceptance.checked:
         return []
-    bad = sum(one.word == "FAIL" for one in found.checked)
-    rows = [(one.name, one.word, one.note) for one in found.checked]
+    bad = sum(check.word == "FAIL" for check in acceptance.checked)
+    rows = [(check.name, check.word, check.note) for check in acceptance.checked]
     title = f"{bad} of {plural(len(rows), 'benchmark')} returned wrong bytes"
     return [View("correctness", title, "", None, **table(("benchmark", "verdict", "note"), rows))]
 
 
-def _incidents_text(found: Verdicts) -> str:
-    again = sum(len(one.rounds) > 1 for one in found.verdicts)
-    what = f"{plural(len(found.incidents), 'incident')}; {plural(again, 'verdict')} took more than one round"
-    return f"{what}. None is hidden."
+def _incidents_text(acceptance: Verdicts) -> str:
+    retested = sum(len(verdict.rounds) > 1 for verdict in acceptance.verdicts)
+    counts = f"{plural(len(acceptance.incidents), 'incident')}; {plural(retested, 'verdict')} took more than one round"
+    return f"{counts}. None is hidden."
 
 
-def _incidents(found: Verdicts) -> View:
-    rows = [("failed" if one.failed else "skipped", one.what, one.reason) for one in found.incidents]
-    rows += [("missing node", node, why) for node, why in found.missing_nodes.items()]
+def _incidents(acceptance: Verdicts) -> View:
+    rows = [
+        ("failed" if incident.failed else "skipped", incident.what, incident.reason)
+        for incident in acceptance.incidents
+    ]
+    rows += [("missing node", node, why) for node, why in acceptance.missing_nodes.items()]
     return View("incidents", plural(len(rows), "incident"), "", None, **table(("kind", "what", "reason"), rows))
 
 
-def _launches(found: Verdicts) -> View:
+def _launches(acceptance: Verdicts) -> View:
     """Every launch of every verdict, in order, with what was said after each round."""
     rows = []
-    for one in found.verdicts:
-        ends = {said.launches: (index, said) for index, said in enumerate(one.rounds, 1)}
-        for place, (launch, value) in enumerate(one.values, 1):
-            said = ends.get(place)
-            told = f"round {said[0]}: {said[1].word}" if said else ""
-            rows.append((one.case.name, launch, place, launch_text(one, value), told))
+    for verdict in acceptance.verdicts:
+        ends = {ending.launches: (index, ending) for index, ending in enumerate(verdict.rounds, 1)}
+        for place, (launch, value) in enumerate(verdict.values, 1):
+            ending = ends.get(place)
+            after = f"round {ending[0]}: {ending[1].word}" if ending else ""
+            rows.append((verdict.case.name, launch, place, launch_text(verdict, value), after))
     heads = ("criterion", "launch", "number", "measured", "said after it")
     return View("launches", f"all {plural(len(rows), 'number')}, retests too", "", None, **table(heads, rows))
 
 
-def _files(found: Verdicts) -> View:
-    return View("files", plural(len(found.files), "file"), "", None, **table(("file", "SHA-256"), found.files))
+def _files(acceptance: Verdicts) -> View:
+    return View(
+        "files", plural(len(acceptance.files), "file"), "", None, **table(("file", "SHA-256"), acceptance.files)
+    )

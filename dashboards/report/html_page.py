@@ -38,7 +38,7 @@ class Section:
     as_list: bool = False
 
 
-def page(report: Report, made: datetime | None = None) -> str:
+def page(report: Report, written_at: datetime | None = None) -> str:
     """The whole file. Raises EnvironmentProblem where plotly, which holds the script, is not installed."""
     sections = []
     if not report.problem:
@@ -48,16 +48,16 @@ def page(report: Report, made: datetime | None = None) -> str:
             Section("odd", "What is odd", odd, report.odd_views, as_list=bool(report.odd)),
             Section("measured", "What was measured", [], report.measured),
         ]
-    what = f" · {report.selection}" if report.selection else ""
-    below = f"{report.store}{what}"
-    return document(report.summary, below, sections, made, problem=report.problem, extra=_skipped(report))
+    chosen = f" · {report.selection}" if report.selection else ""
+    below = f"{report.store}{chosen}"
+    return document(report.summary, below, sections, written_at, problem=report.problem, extra=_skipped(report))
 
 
 def document(
     summary: str,
     below: str,
     sections: Sequence[Section],
-    made: datetime | None = None,
+    written_at: datetime | None = None,
     *,
     kind: str = "report",
     problem: str = "",
@@ -69,7 +69,7 @@ def document(
         summary: its heading.
         below: a line under that.
         sections: in order.
-        made: when.
+        written_at: when.
         kind: what it is, for the window's title.
         problem: why there is nothing to show.
         extra: HTML behind the sections.
@@ -77,7 +77,7 @@ def document(
     Raises EnvironmentProblem where plotly, which holds the script, is not installed.
     """
     views = [view for section in sections for view in section.views]
-    body = [_head(summary, below, sections, made or datetime.now(UTC))]
+    body = [_head(summary, below, sections, written_at or datetime.now(UTC))]
     if problem:
         body.append(f'<p class="problem">{_text(problem)}</p>')
     first = 0
@@ -140,8 +140,8 @@ def _json(views: Sequence[View]) -> str:
     shown = [
         {"spec": view.spec, "columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views
     ]
-    made = {"templates": {name: theme.template(name) for name in theme.THEMES}, "views": shown}
-    text = json.dumps(rounded(made), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    content = {"templates": {name: theme.template(name) for name in theme.THEMES}, "views": shown}
+    text = json.dumps(rounded(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # inside <script>: no tag, no comment, no line end that JavaScript sees and JSON does not
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -155,11 +155,11 @@ def _text(value: object) -> str:
     return html.escape(str(value))
 
 
-def _head(summary: str, below: str, sections: Sequence[Section], made: datetime) -> str:
+def _head(summary: str, below: str, sections: Sequence[Section], written_at: datetime) -> str:
     links = "".join(f'<a href="#{_text(section.name)}">{_text(section.name)}</a>' for section in sections)
     return (
         f"<header><h1>{_text(summary[:1].upper() + summary[1:])}</h1>"
-        f'<p class="soft">{_text(below)} · omb-py {_text(__version__)} · {made:%Y-%m-%d %H:%M} UTC</p>'
+        f'<p class="soft">{_text(below)} · omb-py {_text(__version__)} · {written_at:%Y-%m-%d %H:%M} UTC</p>'
         f'<nav>{links}<button id="theme" type="button">dark</button></nav></header>'
     )
 
@@ -167,11 +167,11 @@ def _head(summary: str, below: str, sections: Sequence[Section], made: datetime)
 def _section(section: Section, first: int) -> str:
     """`first` is the number of its first view on the page."""
     if section.as_list:
-        said = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in section.texts) + "</ul>"
+        texts = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in section.texts) + "</ul>"
     else:
-        said = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
+        texts = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
     figures = "".join("".join(_figure(view, place)) for place, view in enumerate(section.views, first))
-    return f'<main id="{_text(section.name)}"><h2>{_text(section.title)}</h2>{said}{figures}</main>'
+    return f'<main id="{_text(section.name)}"><h2>{_text(section.title)}</h2>{texts}{figures}</main>'
 
 
 def _drawn(view: View, place: int) -> Iterator[str]:

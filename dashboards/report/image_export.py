@@ -66,11 +66,11 @@ def save(view: View, path: Path) -> None:
         page.write_text(alone(view), encoding="utf-8")
         drawn = Path(folder) / f"drawn{path.suffix}"
         option = f"--print-to-pdf={drawn}" if path.suffix == ".pdf" else f"--screenshot={drawn}"
-        words = [program, *_FLAGS, f"--user-data-dir={folder}/profile", f"--window-size={_WIDTH},{height}", option]
-        words += ["--no-sandbox"] if os.geteuid() == 0 else []  # a browser of root has none
+        command = [program, *_FLAGS, f"--user-data-dir={folder}/profile", f"--window-size={_WIDTH},{height}", option]
+        command += ["--no-sandbox"] if os.geteuid() == 0 else []  # a browser of root has none
         try:
             done = subprocess.run(
-                [*words, page.as_uri()], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+                [*command, page.as_uri()], capture_output=True, text=True, timeout=PATIENCE_S, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EnvironmentProblem(f"{program} drew nothing: {error}") from error

@@ -27,25 +27,25 @@ def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
     sizes = [size_text(size) for size in measured if size is not None]
     shown = "" if not sizes else sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]}"
     ranks = f"{facts['ranks']} ranks" if facts.get("ranks") else ""
-    words = [facts["benchmark"], shown, ranks, *(facts.get(n) for n in ("backend", "library", "binding", "dtype"))]
+    parts = [facts["benchmark"], shown, ranks, *(facts.get(n) for n in ("backend", "library", "binding", "dtype"))]
     if facts.get("statistic") == "mean":
-        words.append(f"means of {facts['source']}")
-    return " · ".join(str(word) for word in words if word)
+        parts.append(f"means of {facts['source']}")
+    return " · ".join(str(word) for word in parts if word)
 
 
-def history_table(found: History) -> Group:
+def history_table(history: History) -> Group:
     """The levels, one line each, with the change that began it."""
-    words = ("from (UTC)", "first launch", "version")
-    numbers = ("launches", f"{found.series.facts['statistic']} µs", "spread", "change", "p")
-    steps = [None, *found.steps]
-    rows = [_cells(level, step) for level, step in zip(found.levels, steps, strict=False)]
-    return Group(Text(title(found.series)), rich_table(TextTable((*words, *numbers), rows, words)))
+    labels = ("from (UTC)", "first launch", "version")
+    numbers = ("launches", f"{history.series.facts['statistic']} µs", "spread", "change", "p")
+    steps = [None, *history.steps]
+    rows = [_cells(level, step) for level, step in zip(history.levels, steps, strict=False)]
+    return Group(Text(title(history.series)), rich_table(TextTable((*labels, *numbers), rows, labels)))
 
 
-def environment_lines(found: History) -> list[str]:
+def environment_lines(history: History) -> list[str]:
     """Of each change what differs between the launches around it."""
     lines = []
-    for step in found.steps:
+    for step in history.steps:
         head = f"{step.before.launch_id} → {step.after.launch_id} ({_percent(step.ratio)})"
         shown = "; ".join(map(str, step.what_changed[:_SHOWN])) or "nothing that is recorded changed"
         more = f"; and {len(step.what_changed) - _SHOWN} more" if len(step.what_changed) > _SHOWN else ""

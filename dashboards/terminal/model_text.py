@@ -13,9 +13,9 @@ from omb_py.results.formats.units import size_text
 from omb_py.results.formats.writers.terminal import rich_table
 
 
-def segments_table(found: Model) -> Group:
+def segments_table(model: Model) -> Group:
     """One line a segment."""
-    name = heading(found.facts, [cell.size_bytes for cell in found.cells])
+    name = heading(model.facts, [cell.size_bytes for cell in model.cells])
     rows = [
         (
             size_text(segment.first),
@@ -24,13 +24,13 @@ def segments_table(found: Model) -> Group:
             f"{1000 * segment.beta_us:.4f}",
             "-" if segment.bandwidth is None else f"{segment.bandwidth:.0f}",
         )
-        for segment in found.curve.segments
+        for segment in model.curve.segments
     ]
     table = rich_table(TextTable(("from", "to", "alpha µs", "beta ns/B", "MB/s"), rows))
-    return Group(Text(f"{name} · T = alpha + beta · size, mean error {100 * found.curve.error:.1f} %"), table)
+    return Group(Text(f"{name} · T = alpha + beta · size, mean error {100 * model.curve.error:.1f} %"), table)
 
 
-def cells_table(found: Model) -> Table:
+def cells_table(model: Model) -> Table:
     """One line a size."""
     rows = [
         (
@@ -41,19 +41,19 @@ def cells_table(found: Model) -> Table:
             "-" if cell.bound_us is None else f"{cell.bound_us:.3f}",
             _efficiency(cell),
         )
-        for cell in found.cells
+        for cell in model.cells
     ]
     return rich_table(TextTable(("size", "launches", "measured µs", "fitted µs", "bound µs", "efficiency"), rows))
 
 
-def scaled_table(found: Scaled, ranks: int) -> Group:
+def scaled_table(predictions: Scaled, ranks: int) -> Group:
     """One line a size, at a number of ranks that was not measured."""
-    measured = ", ".join(map(str, found.measured))
-    name = heading(found.facts, tuple(found.sizes))
+    measured = ", ".join(map(str, predictions.measured))
+    name = heading(predictions.facts, tuple(predictions.sizes))
     rows = []
-    for size, one in found.sizes.items():
-        band = [f"{time:.3f}" for time in (one.time_us, one.low_us, one.high_us)]
-        rows.append((size_text(size), *band, f"{100 * one.error:.0f} %", one.term))
+    for size, prediction in predictions.sizes.items():
+        band = [f"{time:.3f}" for time in (prediction.time_us, prediction.low_us, prediction.high_us)]
+        rows.append((size_text(size), *band, f"{100 * prediction.error:.0f} %", prediction.term))
     table = rich_table(TextTable(("size", "predicted µs", "from", "to", "left-out error", "T = a + b ·"), rows))
     return Group(Text(f"{name} · predicted at {ranks} ranks from {measured}"), table)
 

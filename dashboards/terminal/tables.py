@@ -57,17 +57,17 @@ def runs_table(runs: Sequence[Run]) -> Table:
         table.add_column(head, justify="right")
     for run in runs:
         benchmarks = ", ".join(run.benchmarks[:4]) + (f" +{len(run.benchmarks) - 4}" if len(run.benchmarks) > 4 else "")
-        words = [run.run_id, run.started_at[:19].replace("T", " "), benchmarks, ", ".join(run.backends)]
+        texts = [run.run_id, run.started_at[:19].replace("T", " "), benchmarks, ", ".join(run.backends)]
         numbers = [", ".join(str(n) for n in run.ranks), str(run.cells), str(run.launches), str(run.failed or "-")]
-        cells = [*words, ", ".join(run.libraries), *numbers]
+        cells = [*texts, ", ".join(run.libraries), *numbers]
         table.add_row(*(Text(cell) for cell in cells), style="red" if run.failed else None)
     return table
 
 
 def _text(name: str) -> Callable[[Row], str]:
     def value(row: Row) -> str:
-        found = plain(row.get(name))
-        return "" if found is None else str(found)
+        content = plain(row.get(name))
+        return "" if content is None else str(content)
 
     return value
 
@@ -101,8 +101,8 @@ def _count(row: Row) -> str:
 
 
 def _validation(row: Row) -> str:
-    found = plain(row.get("validated"))
-    return {True: "Pass", False: "Fail"}.get(found, "-")
+    validated = plain(row.get("validated"))
+    return {True: "Pass", False: "Fail"}.get(validated, "-")
 
 
 def _launch(row: Row) -> str:
@@ -142,8 +142,8 @@ def _common(rows: Sequence[Row]) -> str:
     """What all rows share, in words: ``allreduce · mpi · Open MPI 5.0.11 · native · 4 ranks``."""
     parts = []
     for head, value in _IDENTITY:
-        found = {value(row) for row in rows}
-        if len(found) == 1 and (word := found.pop()) and head not in ("launch", "window"):
+        texts = {value(row) for row in rows}
+        if len(texts) == 1 and (word := texts.pop()) and head not in ("launch", "window"):
             parts.append(f"{word} ranks" if head == "ranks" else word)
     return " · ".join(parts)
 

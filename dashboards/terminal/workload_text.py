@@ -14,16 +14,18 @@ from omb_py.results.formats.document import TextTable
 from omb_py.results.formats.writers.terminal import rich_table
 
 
-def forecast_table(workload: str, side: Mapping[str, Any], found: Predicted, metrics: Mapping[str, float]) -> Group:
+def forecast_table(
+    workload: str, side: Mapping[str, Any], prediction: Predicted, metrics: Mapping[str, float]
+) -> Group:
     """One line for each row of the table of calls, and one for all calls one by one."""
     rows = []
-    for line in beside(found, metrics):
+    for line in beside(prediction, metrics):
         if not line.predicted_us and not line.measured_us and line.predicted_us is not None:
             continue  # of ranks that make no such call
         error = "-" if line.error is None else f"{100 * line.error:+.0f} %"
         rows.append((line.what, _us(line.predicted_us), _us(line.measured_us), error))
     table = rich_table(TextTable(("calls", "predicted µs", "measured µs", "error"), rows, ("calls",)))
-    notes = [Text(f"predicted too: {text}") for text in found.ranks_scaled]
+    notes = [Text(f"predicted too: {text}") for text in prediction.ranks_scaled]
     return Group(Text(f"{_heading(workload, side)} · predicted from stored sweeps"), table, *notes)
 
 
@@ -35,13 +37,13 @@ def scaling_table(workload: str, kind: str, side: Mapping[str, Any], steps: Sequ
         shares = (f"{100 * share:.1f} %" for share in (step.efficiency, step.alone))
         times = (_us(us) for us in (step.step_us, step.compute_us, step.exposed_us))
         rows.append((str(step.ranks), *times, f"{step.speedup:.2f}", *shares))
-    words = (workload, f"{kind} scaling", side["backend"], side["library"], side["binding"])
-    return Group(Text(" · ".join(str(word) for word in words if word)), rich_table(TextTable(heads, rows)))
+    parts = (workload, f"{kind} scaling", side["backend"], side["library"], side["binding"])
+    return Group(Text(" · ".join(str(word) for word in parts if word)), rich_table(TextTable(heads, rows)))
 
 
 def _heading(workload: str, side: Mapping[str, Any]) -> str:
-    words = (workload, f"{side['ranks']} ranks", side["backend"], side["library"], side["binding"])
-    return " · ".join(str(word) for word in words if word)
+    parts = (workload, f"{side['ranks']} ranks", side["backend"], side["library"], side["binding"])
+    return " · ".join(str(word) for word in parts if word)
 
 
 def _us(value: float | None) -> str:

@@ -10,8 +10,7 @@ from omb_py.dashboards.base.view import Shown, View, plural
 from omb_py.dashboards.figures.pair_matrix import pairs
 from omb_py.dashboards.views.cells import Cells, ignore, split_links
 from omb_py.results.checks.links_report import document_of, matrix, subjects
-from omb_py.results.checks.pair_sweeps import COLUMNS, found_of
-from omb_py.results.checks.pair_sweeps import Found as Sweep
+from omb_py.results.checks.pair_sweeps import COLUMNS, Sweep, sweep_of
 from omb_py.results.store.read import load
 
 MOST_ROWS = 60_000
@@ -40,7 +39,7 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
         # the judge takes maps as dicts; a prepared frame has them as text
         records = stored.loc[rows.index, list(COLUMNS)].to_dict("records")
         try:
-            sweep = found_of([{str(name): value for name, value in record.items()} for record in records])
+            sweep = sweep_of([{str(name): value for name, value in record.items()} for record in records])
         except ValueError:
             continue
         view = sweep_view(sweep)

@@ -38,27 +38,27 @@ class Report:
     @property
     def words(self) -> Counter[str]:
         """Verdict -> number of cells."""
-        return Counter(one.verdict for one in self.judged)
+        return Counter(judged.verdict for judged in self.judged)
 
     @property
     def violations(self) -> list[Judged]:
         """The most expensive first."""
-        found = [one for one in self.judged if one.verdict == "VIOLATED"]
-        return sorted(found, key=lambda one: -one.lost_us)
+        violated = [judged for judged in self.judged if judged.verdict == "VIOLATED"]
+        return sorted(violated, key=lambda judged: -judged.lost_us)
 
 
 def report_of(rows: Iterable[Row], rules: Rules) -> Report:
     """Verdicts on stored rows, in the order of the catalogue, with what to try on the library of each."""
-    mine = [row for row in rows if row.get("family") == FAMILY]
-    judged = sorted(decide(by_round(mine), rules), key=lambda one: (_place(one.pair.name), one.pair.size_bytes))
-    told = {one.pair.name: advice(str(one.pair.row.get("library")), one.pair.name) for one in judged}
-    return Report(judged, rules, told, launches=len({row["launch_id"] for row in mine}))
+    own = [row for row in rows if row.get("family") == FAMILY]
+    judged = sorted(decide(by_round(own), rules), key=lambda cell: (_place(cell.pair.name), cell.pair.size_bytes))
+    hints = {cell.pair.name: advice(str(cell.pair.row.get("library")), cell.pair.name) for cell in judged}
+    return Report(judged, rules, hints, launches=len({row["launch_id"] for row in own}))
 
 
 def _place(name: str) -> tuple[int, str]:
     """Patterns by their number, then the others by name."""
-    found = re.match(r"gl(\d+)", name)
-    return (int(found[1]), name) if found else (1000, name)
+    match = re.match(r"gl(\d+)", name)
+    return (int(match[1]), name) if match else (1000, name)
 
 
 def exit_code(report: Report) -> int:
@@ -68,14 +68,14 @@ def exit_code(report: Report) -> int:
 
 def headline(report: Report) -> str:
     """``3 violated, 5 unclear, 112 hold``."""
-    words = report.words
-    parts = [f"{words['VIOLATED']} violated", f"{words['UNCLEAR']} unclear", f"{words['HOLDS']} hold"]
-    return ", ".join(([f"{words['WRONG']} with wrong bytes"] if words["WRONG"] else []) + parts)
+    counts = report.words
+    parts = [f"{counts['VIOLATED']} violated", f"{counts['UNCLEAR']} unclear", f"{counts['HOLDS']} hold"]
+    return ", ".join(([f"{counts['WRONG']} with wrong bytes"] if counts["WRONG"] else []) + parts)
 
 
 def measured_text(report: Report) -> str:
     """``Open MPI 5.0.11, 4 ranks on 1 node(s), 10 launches``; nothing where nothing was judged."""
-    rows = [one.pair.row for one in report.judged]
+    rows = [judged.pair.row for judged in report.judged]
     libraries = dict.fromkeys(" ".join(str(row[n]) for n in _LIBRARY if row.get(n)) for row in rows)
     places = dict.fromkeys(f"{row.get('ranks')} ranks on {row.get('nodes')} node(s)" for row in rows)
     return f"{', '.join(libraries)}, {', '.join(places)}, {counted(report.launches, 'launch')}" if rows else ""
@@ -85,26 +85,28 @@ def _notes(report: Report) -> list[str]:
     """What each violation costs and what to try; then how verdicts were made."""
     rules = report.rules
     lines = []
-    for one in report.violations:
-        told = f": {report.advice[one.pair.name]}" if report.advice.get(one.pair.name) else ""
-        lines.append(f"{title(one)} is violated: {one.ratio:.2f} times, {one.lost_us:.2f} µs a call{told}")
+    for cell in report.violations:
+        hint = f": {report.advice[cell.pair.name]}" if report.advice.get(cell.pair.name) else ""
+        lines.append(f"{title(cell)} is violated: {cell.ratio:.2f} times, {cell.lost_us:.2f} µs a call{hint}")
     lines.append(
         f"ratio: left over right in the same launch, 90 % interval; violated: beyond {1 + rules.delta:g}, one-sided t "
         f"test on the launches' logs, Holm, at {share_text(rules.alpha)} for the whole report of "
         f"{len(report.judged)} cells"
     )
-    again = sum(one.round > 1 for one in report.judged)
-    if again:
-        lines.append(f"{counted(again, 'cell')} measured again: fresh launches alone decide, not those that chose them")
-    if any(one.pair.limited for one in report.judged):
+    repeated = sum(cell.round > 1 for cell in report.judged)
+    if repeated:
+        lines.append(
+            f"{counted(repeated, 'cell')} measured again: fresh launches alone decide, not those that chose them"
+        )
+    if any(cell.pair.limited for cell in report.judged):
         lines.append("* as short as the skew with which the ranks leave a barrier: the ratio is that of both with it")
-    lines += [f"not checked: {what}: {why}" for what, why in report.skipped]
+    lines += [f"not checked: {name}: {why}" for name, why in report.skipped]
     return lines
 
 
-def title(one: Judged) -> str:
+def title(cell: Judged) -> str:
     """``allreduce ≤ reduce + bcast, 1 KiB``."""
-    return f"{one.pair.text}, {size_text(one.pair.size_bytes)}"
+    return f"{cell.pair.text}, {size_text(cell.pair.size_bytes)}"
 
 
 def document_of(report: Report) -> Document:
@@ -125,50 +127,50 @@ def document_of(report: Report) -> Document:
 
 def _rows(report: Report) -> list[tuple[str, ...]]:
     """A text for each of :data:`HEADS`; violations first, then by guideline as measured."""
-    order = sorted(report.judged, key=lambda one: WORDS.index(one.verdict))
+    order = sorted(report.judged, key=lambda cell: WORDS.index(cell.verdict))
     return [
         (
-            one.pair.text,
-            size_text(one.pair.size_bytes) + ("*" if one.pair.limited else ""),
-            f"{one.left_us:.2f}",
-            f"{one.right_us:.2f}",
-            f"{one.ratio:.3f}",
-            _interval(one),
-            one.verdict,
-            f"{one.lost_us:.2f}" if one.verdict == "VIOLATED" else "",
-            f"{one.launches} (round {one.round})" if one.round > 1 else str(one.launches),
+            cell.pair.text,
+            size_text(cell.pair.size_bytes) + ("*" if cell.pair.limited else ""),
+            f"{cell.left_us:.2f}",
+            f"{cell.right_us:.2f}",
+            f"{cell.ratio:.3f}",
+            _interval(cell),
+            cell.verdict,
+            f"{cell.lost_us:.2f}" if cell.verdict == "VIOLATED" else "",
+            f"{cell.launches} (round {cell.round})" if cell.round > 1 else str(cell.launches),
         )
-        for one in order
+        for cell in order
     ]
 
 
-def _interval(one: Judged) -> str:
-    return f"{one.low:.3f} … {one.high:.3f}" if math.isfinite(one.high) else "unknown"
+def _interval(cell: Judged) -> str:
+    return f"{cell.low:.3f} … {cell.high:.3f}" if math.isfinite(cell.high) else "unknown"
 
 
 def records(report: Report) -> list[dict[str, Any]]:
     """A row a cell, as :func:`omb_py.dashboards.figures.guidelines.guidelines` draws them."""
     return [
         {
-            "guideline": one.pair.text,
-            "name": one.pair.name,
-            "size_bytes": one.pair.size_bytes,
-            "ratio": one.ratio,
-            "violated": one.verdict == "VIOLATED",
-            "verdict": one.verdict,
-            "left_us": one.left_us,
-            "right_us": one.right_us,
-            "lost_us": one.lost_us,
-            "low": one.low,
-            "high": one.high if math.isfinite(one.high) else None,
-            "p": one.p,
-            "adjusted": one.adjusted,
-            "launches": one.launches,
-            "look": one.round,
-            "sync_limited": one.pair.limited,
-            "advice": report.advice.get(one.pair.name) if one.verdict == "VIOLATED" else None,
+            "guideline": cell.pair.text,
+            "name": cell.pair.name,
+            "size_bytes": cell.pair.size_bytes,
+            "ratio": cell.ratio,
+            "violated": cell.verdict == "VIOLATED",
+            "verdict": cell.verdict,
+            "left_us": cell.left_us,
+            "right_us": cell.right_us,
+            "lost_us": cell.lost_us,
+            "low": cell.low,
+            "high": cell.high if math.isfinite(cell.high) else None,
+            "p": cell.p,
+            "adjusted": cell.adjusted,
+            "launches": cell.launches,
+            "look": cell.round,
+            "sync_limited": cell.pair.limited,
+            "advice": report.advice.get(cell.pair.name) if cell.verdict == "VIOLATED" else None,
         }
-        for one in report.judged
+        for cell in report.judged
     ]
 
 
@@ -180,7 +182,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "launches": report.launches,
         "verdicts": {word: report.words[word] for word in WORDS if report.words[word]},
         "cells": records(report),
-        "skipped": [{"guideline": what, "reason": why} for what, why in report.skipped],
+        "skipped": [{"guideline": name, "reason": why} for name, why in report.skipped],
     }
 
 
@@ -188,13 +190,12 @@ def _cases(report: Report) -> list[CaseResult]:
     """A test a cell: VIOLATED is a failure, WRONG an error, UNCLEAR and what was not checked skipped."""
     outcomes: Mapping[str, Outcome] = {"VIOLATED": "failure", "WRONG": "error", "UNCLEAR": "skipped"}
     cases = []
-    for one in report.judged:
-        message = (
-            f"{title(one)}: {one.left_us:.2f} against {one.right_us:.2f} us, ratio {one.ratio:.3f} ({_interval(one)})"
-        )
-        if one.verdict == "VIOLATED" and report.advice.get(one.pair.name):
-            message += f"; {report.advice[one.pair.name]}"
-        outcome = outcomes.get(one.verdict)
-        message = f"{one.verdict}: {message}" if outcome else message
-        cases.append(CaseResult(f"guidelines.{one.pair.name}", size_text(one.pair.size_bytes), outcome, message))
-    return cases + [CaseResult(f"guidelines.{what}", "all sizes", "skipped", why) for what, why in report.skipped]
+    for cell in report.judged:
+        times = f"{cell.left_us:.2f} against {cell.right_us:.2f} us"
+        message = f"{title(cell)}: {times}, ratio {cell.ratio:.3f} ({_interval(cell)})"
+        if cell.verdict == "VIOLATED" and report.advice.get(cell.pair.name):
+            message += f"; {report.advice[cell.pair.name]}"
+        outcome = outcomes.get(cell.verdict)
+        message = f"{cell.verdict}: {message}" if outcome else message
+        cases.append(CaseResult(f"guidelines.{cell.pair.name}", size_text(cell.pair.size_bytes), outcome, message))
+    return cases + [CaseResult(f"guidelines.{name}", "all sizes", "skipped", why) for name, why in report.skipped]

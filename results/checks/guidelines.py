@@ -97,14 +97,14 @@ def pairs_of(rows: Iterable[Row]) -> list[Pair]:
 
     Rows of other families are passed over; those of several libraries, rank counts or bindings are kept apart.
     """
-    found: dict[tuple[Any, ...], dict[str, dict[str, Row]]] = {}
+    cells: dict[tuple[Any, ...], dict[str, dict[str, Row]]] = {}
     for row in rows:
         side = (row.get("parameters") or {}).get("side")
         if row.get("family") == FAMILY and side in SIDES:
             key = tuple(row.get(n) for n in _APART)
-            found.setdefault(key, {}).setdefault(str(row["launch_id"]), {})[side] = row
-    made = []
-    for launches in found.values():
+            cells.setdefault(key, {}).setdefault(str(row["launch_id"]), {})[side] = row
+    pairs = []
+    for launches in cells.values():
         both = [sides for sides in launches.values() if len(sides) == len(SIDES)]
         if not both:
             continue
@@ -114,8 +114,8 @@ def pairs_of(rows: Iterable[Row]) -> list[Pair]:
         name, text = str(first["benchmark"]), str(first["parameters"].get("guideline", first["benchmark"]))
         limited = sum(bool(row.get("sync_limited")) for row in every) * 2 > len(every)
         wrong = any(row.get("validated") is False for row in every)
-        made.append(Pair(name, text, int(first["size_bytes"]), left, right, limited, wrong, first))
-    return made
+        pairs.append(Pair(name, text, int(first["size_bytes"]), left, right, limited, wrong, first))
+    return pairs
 
 
 _APART = ("backend", "library", "library_version", "binding", "device", "ranks", "nodes", "benchmark", "size_bytes")
@@ -134,11 +134,11 @@ def spent(alpha: float, place: Round) -> tuple[float, float]:
 
 def by_round(rows: Iterable[Row]) -> dict[Round, list[Pair]]:
     """The pairs of stored rows (:func:`pairs_of`), by the round that they were measured in."""
-    found: dict[Round, list[Row]] = {}
+    by_place: dict[Round, list[Row]] = {}
     for row in rows:
         number, _, rounds = dict(row.get("tags") or {}).get(ROUND_TAG, "1/1").partition("/")
-        found.setdefault((int(number), int(rounds)), []).append(row)
-    return {place: pairs for place in sorted(found) if (pairs := pairs_of(found[place]))}
+        by_place.setdefault((int(number), int(rounds)), []).append(row)
+    return {place: pairs for place in sorted(by_place) if (pairs := pairs_of(by_place[place]))}
 
 
 def decide(rounds: Mapping[Round, Sequence[Pair]], rules: Rules) -> list[Judged]:
@@ -163,11 +163,11 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
     estimates = [paired(*([math.log(us) for us in side] for side in (pair.right_us, pair.left_us))) for pair in pairs]
     limit = math.log1p(rules.delta)
     ps = [p_above(estimate, limit) for estimate in estimates]
-    counted = [k for k, pair in enumerate(pairs) if not pair.wrong]
-    adjusted = dict(zip(counted, holm([ps[k] for k in counted]), strict=True))
-    kept = dict(zip(counted, holm([p_below(estimates[k], limit) for k in counted]), strict=True))
+    right = [k for k, pair in enumerate(pairs) if not pair.wrong]
+    adjusted = dict(zip(right, holm([ps[k] for k in right]), strict=True))
+    kept = dict(zip(right, holm([p_below(estimates[k], limit) for k in right]), strict=True))
     violated, holds = spent(rules.alpha, place)
-    made = []
+    verdicts = []
     for k, (pair, estimate) in enumerate(zip(pairs, estimates, strict=True)):
         low, high = estimate.interval(_SHOWN)
         verdict: Verdict = "UNCLEAR"
@@ -179,8 +179,8 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
             verdict = "HOLDS"
         means = _mean(pair.left_us), _mean(pair.right_us)
         holm_p, launches = adjusted.get(k, 1.0), len(pair.left_us)
-        made.append(Judged(pair, verdict, *means, estimate.ratio, low, high, ps[k], holm_p, launches, place[0]))
-    return made
+        verdicts.append(Judged(pair, verdict, *means, estimate.ratio, low, high, ps[k], holm_p, launches, place[0]))
+    return verdicts
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -126,8 +126,8 @@ def within(passes: Floats) -> float:
     if count < 2:
         return 0.0
     off = passes - np.median(passes, axis=0)
-    each = _SIGMA * np.median(np.abs(off)[np.abs(off) > 0]) if np.any(off) else 0.0
-    return float(each * math.sqrt(count / (count - 1)) * _MEDIAN / math.sqrt(count))
+    single = _SIGMA * np.median(np.abs(off)[np.abs(off) > 0]) if np.any(off) else 0.0
+    return float(single * math.sqrt(count / (count - 1)) * _MEDIAN / math.sqrt(count))
 
 
 def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int, int] | None = None) -> Judged:
@@ -152,7 +152,7 @@ def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int,
     link_limit = _limit((noise, between), delta, alpha, looked[1])
     # what the noise of its links leaves in the effect of a node, and how much nodes differ
     shrink = _MEDIAN / math.sqrt(n - 1)
-    of_links = [_Spread(one.sd * shrink, one.freedom) for one in (noise, between)]
+    of_links = [_Spread(deviation.sd * shrink, deviation.freedom) for deviation in (noise, between)]
     node_limit = _limit((*of_links, _Spread(spread(effects.node), n - 1)), delta, alpha, looked[0])
     return Judged(
         effects,
@@ -181,14 +181,16 @@ def _shrunk(between: _Spread, noise: _Spread) -> _Spread:
 
 def _limit(spreads: Sequence[_Spread], delta: float, alpha: float, count: int) -> float:
     """What none of `count` values exceeds by chance; each spread by Student's t, since few values show it badly."""
-    known = [one for one in spreads if one.freedom > 0]
-    chance = (float(special.stdtrit(one.freedom, 1 - alpha / max(1, count))) * one.sd for one in known)
+    known = [deviation for deviation in spreads if deviation.freedom > 0]
+    chance = (
+        float(special.stdtrit(deviation.freedom, 1 - alpha / max(1, count))) * deviation.sd for deviation in known
+    )
     return max(math.log1p(delta), *chance)
 
 
 def _beyond(values: Floats, limit: float) -> Ints:
-    found = np.flatnonzero(values > limit)
-    return found[np.argsort(-values[found], kind="stable")]
+    columns = np.flatnonzero(values > limit)
+    return columns[np.argsort(-values[columns], kind="stable")]
 
 
 def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA) -> list[Suspect]:
@@ -200,11 +202,11 @@ def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA) -> list[
         alpha: chance of any suspect at all although all are alike.
     """
     share = alpha / (2 * len(sweep))
-    found = []
+    slow = []
     for metric, passes in sweep.items():
         judged = judge(passes, n, DELTAS[metric], share)
-        found += _named(judged, n, metric)
-    return sorted(found, key=lambda one: -one.slower)
+        slow += _named(judged, n, metric)
+    return sorted(slow, key=lambda suspect: -suspect.slower)
 
 
 def _named(judged: Judged, n: int, metric: str) -> list[Suspect]:
@@ -226,52 +228,52 @@ def _named(judged: Judged, n: int, metric: str) -> list[Suspect]:
     return nodes + links
 
 
-def again(found: Sequence[Suspect], effects: Sequence[Effects], most: int = 32, beside: int = 8) -> tuple[int, ...]:
+def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 32, beside: int = 8) -> tuple[int, ...]:
     """Who is measured again: the ends of the suspects, the slowest first, and others that looked like the rest.
 
     So every suspect meets other partners, and they are enough to show what is usual.
 
     Args:
-        found: suspects, the slowest first.
+        suspected: suspects, the slowest first.
         effects: of every metric.
         most: at most so many ends of suspects.
         beside: at least so many others, and as many as ends; fewer where there are no more.
     """
     ends: dict[int, None] = {}
-    for one in found:
-        if len({*ends, *one.ends}) <= most:
-            ends |= dict.fromkeys(one.ends)
-    strange = np.max([np.abs(e.node) / max(spread(e.node), 1e-12) for e in effects], axis=0)
+    for suspect in suspected:
+        if len({*ends, *suspect.ends}) <= most:
+            ends |= dict.fromkeys(suspect.ends)
+    strange = np.max([np.abs(effect.node) / max(spread(effect.node), 1e-12) for effect in effects], axis=0)
     calm = [int(i) for i in np.argsort(strange, kind="stable") if int(i) not in ends]
     return tuple(sorted([*ends, *calm[: max(beside, len(ends))]]))
 
 
 def confirm(
-    found: Sequence[Suspect], sweep: Mapping[str, Floats], members: Sequence[int], alpha: float = ALPHA
+    suspected: Sequence[Suspect], sweep: Mapping[str, Floats], members: Sequence[int], alpha: float = ALPHA
 ) -> dict[Suspect, Suspect | None]:
     """What the repeat says of each suspect: what it found, None where it cleared it. Those not repeated are left out.
 
     Args:
-        found: the suspects.
+        suspected: the suspects.
         sweep: the repeat, as in :func:`suspects`; measured afresh.
         members: the nodes of the repeat, in the order of its columns.
         alpha: chance that any suspect is found again by chance.
     """
     place = {node: k for k, node in enumerate(members)}
-    repeated = [one for one in found if all(end in place for end in one.ends)]
+    repeated = [suspect for suspect in suspected if all(end in place for end in suspect.ends)]
     share = alpha / max(1, len(repeated))
-    said: dict[Suspect, Suspect | None] = {}
+    outcomes: dict[Suspect, Suspect | None] = {}
     judged = {metric: judge(passes, len(members), DELTAS[metric], share, (1, 1)) for metric, passes in sweep.items()}
-    for one in repeated:
-        result = judged[one.metric]
-        ends = [place[end] for end in one.ends]
-        if one.kind == "node":
+    for suspect in repeated:
+        result = judged[suspect.metric]
+        ends = [place[end] for end in suspect.ends]
+        if suspect.kind == "node":
             effect, limit = result.effects.node[ends[0]], result.node_limit
         else:
             effect, limit = result.effects.link[column_of(len(members), *ends)], result.link_limit
-        slow = Suspect(one.kind, one.ends, one.metric, math.exp(effect), math.exp(limit))
-        said[one] = slow if effect > limit else None
-    return said
+        repeat = Suspect(suspect.kind, suspect.ends, suspect.metric, math.exp(effect), math.exp(limit))
+        outcomes[suspect] = repeat if effect > limit else None
+    return outcomes
 
 
 def tail(samples: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from omb_py.engine.program.pair_schedule import DIRECTIONS
 from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks import links
-from omb_py.results.checks.pair_sweeps import METRICS, Found
+from omb_py.results.checks.pair_sweeps import METRICS, Sweep
 from omb_py.results.formats.document import Document, TextTable
 
 if TYPE_CHECKING:
@@ -21,27 +21,27 @@ HEADS = ("what", "which", "metric", "state", "times as long", "by chance up to")
 UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
 
 
-def subjects(found: Found) -> list[dict[str, Any]]:
+def subjects(sweep: Sweep) -> list[dict[str, Any]]:
     """A dict for each node or link that was suspect, confirmed ones first, then by how slow.
 
     It has ``kind``, ``name``, ``ends``, ``state``, and ``metrics``: metric -> ``slower`` (times as long, in
     the repeat where there was one), ``limit``, ``state``.
     """
     by_subject: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
-    for one in found.suspects:
-        state = found.state(one)
-        told = found.said.get(one) or one
+    for suspect in sweep.suspects:
+        state = sweep.state(suspect)
+        latest = sweep.outcomes.get(suspect) or suspect
         subject = by_subject.setdefault(
-            (one.kind, one.ends),
+            (suspect.kind, suspect.ends),
             {
-                "kind": one.kind,
-                "name": found.name(one),
-                "ends": [found.names[e] for e in one.ends],
+                "kind": suspect.kind,
+                "name": sweep.name(suspect),
+                "ends": [sweep.names[e] for e in suspect.ends],
                 "state": state,
                 "metrics": {},
             },
         )
-        subject["metrics"][one.metric] = {"slower": told.slower, "limit": told.limit, "state": state}
+        subject["metrics"][suspect.metric] = {"slower": latest.slower, "limit": latest.limit, "state": state}
         subject["state"] = min(subject["state"], state, key=_ORDER.index)
     return sorted(
         by_subject.values(),
@@ -52,49 +52,49 @@ def subjects(found: Found) -> list[dict[str, Any]]:
 _ORDER = ("confirmed", "suspect", "cleared")
 
 
-def as_dict(found: Found) -> dict[str, Any]:
+def as_dict(sweep: Sweep) -> dict[str, Any]:
     """Everything, for JSON: verdicts, and what was measured of each pair."""
-    n = len(found.names)
+    n = len(sweep.names)
     first, second = links.pair_ends(n)
-    typical = {metric: found.first.typical(metric) for metric in METRICS}
+    typical = {metric: sweep.first.typical(metric) for metric in METRICS}
     return {
-        "run_id": found.run_id,
-        "nodes": list(found.names),
+        "run_id": sweep.run_id,
+        "nodes": list(sweep.names),
         "units": UNITS,
         "median": {metric: float(np.median(values)) for metric, values in typical.items()},
-        "found": subjects(found),
+        "found": subjects(sweep),
         "pairs": [
-            {"ends": [found.names[a], found.names[b]], **{metric: float(typical[metric][k]) for metric in METRICS}}
+            {"ends": [sweep.names[a], sweep.names[b]], **{metric: float(typical[metric][k]) for metric in METRICS}}
             for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
         ],
     }
 
 
-def matrix(found: Found) -> pd.DataFrame:
+def matrix(sweep: Sweep) -> pd.DataFrame:
     """For :func:`omb_py.dashboards.figures.pair_matrix.pairs`: ``source``, ``target``, ``value`` in MB/s, ``unit``.
 
     Directions that were not measured are left out.
     """
     import pandas as pd
 
-    first, second = links.pair_ends(len(found.names))
+    first, second = links.pair_ends(len(sweep.names))
     parts = []
     for direction in DIRECTIONS:
         source, target = (first, second) if direction == "forward" else (second, first)
-        names = np.array(found.names, object)
+        names = np.array(sweep.names, object)
         parts.append(
             pd.DataFrame(
-                {"source": names[source], "target": names[target], "value": found.first.rate(direction), "unit": "MB/s"}
+                {"source": names[source], "target": names[target], "value": sweep.first.rate(direction), "unit": "MB/s"}
             )
         )
     every = pd.concat(parts)
     return every[every["value"].notna()].reset_index(drop=True)
 
 
-def document_of(found: Found) -> Document:
+def document_of(sweep: Sweep) -> Document:
     """What is written of a sweep."""
     by_state: dict[str, list[dict[str, Any]]] = {state: [] for state in _ORDER}
-    for subject in subjects(found):
+    for subject in subjects(sweep):
         by_state[subject["state"]].append(subject)
     notes = []
     if by_state["cleared"]:
@@ -102,25 +102,25 @@ def document_of(found: Found) -> Document:
     if by_state["suspect"]:
         notes.append(f"suspect, not repeated since others were slower: {_names(by_state['suspect'])}")
     rows = [
-        (subject["kind"], subject["name"], metric, one["state"], f"{one['slower']:.3f}", f"{one['limit']:.3f}")
-        for subject in subjects(found)
-        for metric, one in subject["metrics"].items()
+        (subject["kind"], subject["name"], metric, values["state"], f"{values['slower']:.3f}", f"{values['limit']:.3f}")
+        for subject in subjects(sweep)
+        for metric, values in subject["metrics"].items()
     ]
     return Document(
         "omb-py links",
-        _headline(found, by_state["confirmed"]),
-        NEGATIVE if found.confirmed else OK,
-        partial(as_dict, found),
+        _headline(sweep, by_state["confirmed"]),
+        NEGATIVE if sweep.confirmed else OK,
+        partial(as_dict, sweep),
         tables=(TextTable(HEADS, rows, HEADS[:4]),) if rows else (),
         notes=notes,
     )
 
 
-def _headline(found: Found, confirmed: Sequence[dict[str, Any]]) -> str:
-    pairs = len(found.names) * (len(found.names) - 1) // 2
+def _headline(sweep: Sweep, confirmed: Sequence[dict[str, Any]]) -> str:
+    pairs = len(sweep.names) * (len(sweep.names) - 1) // 2
     slow = ", ".join(map(_worded, confirmed)) or "nothing is slow"
-    verdict = slow if found.judged else "nothing is judged, since not all were measured"
-    return f"{len(found.names)} nodes, {pairs} links: {verdict}"
+    verdict = slow if sweep.judged else "nothing is judged, since not all were measured"
+    return f"{len(sweep.names)} nodes, {pairs} links: {verdict}"
 
 
 def _names(subjects: Sequence[dict[str, Any]]) -> str:
@@ -130,8 +130,8 @@ def _names(subjects: Sequence[dict[str, Any]]) -> str:
 def _worded(subject: dict[str, Any]) -> str:
     slow = {metric: m["slower"] for metric, m in subject["metrics"].items() if m["state"] == "confirmed"}
     times = ", ".join(f"{metric} {_times(metric, factor)}" for metric, factor in slow.items())
-    what = subject["name"] if subject["kind"] == "node" else f"link {subject['name']}"
-    return f"{what} is slow ({times})"
+    name = subject["name"] if subject["kind"] == "node" else f"link {subject['name']}"
+    return f"{name} is slow ({times})"
 
 
 def _times(metric: str, slower: float) -> str:

@@ -23,7 +23,7 @@ METRICS = tuple(links.DELTAS)
 MARKS = ("pair", "pass", "direction")
 """What the ``parameters`` of a stored row of a sweep say, among others."""
 COLUMNS = ("run_id", "launch_index", "benchmark", "parameters", "metrics", "hosts", "samples_us")
-"""Of the store, for :func:`found_of`."""
+"""Of the store, for :func:`sweep_of`."""
 
 
 @dataclass
@@ -84,13 +84,13 @@ class Table:
 
 def _middle(logs: Floats) -> Floats:
     known = ~np.isnan(logs).all(axis=0)
-    made = np.full(logs.shape[1], np.nan)
-    made[known] = np.exp(np.nanmedian(logs[:, known], axis=0))
-    return made
+    medians = np.full(logs.shape[1], np.nan)
+    medians[known] = np.exp(np.nanmedian(logs[:, known], axis=0))
+    return medians
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Sweep:
     """How a sweep ended."""
 
     run_id: str
@@ -99,7 +99,7 @@ class Found:
     first: Table
     suspects: tuple[links.Suspect, ...]
     repeat: Table | None
-    said: Mapping[links.Suspect, links.Suspect | None]
+    outcomes: Mapping[links.Suspect, links.Suspect | None]
     """What the repeat says of the suspects: slow again, or None where it cleared them."""
 
     @property
@@ -110,13 +110,13 @@ class Found:
     @property
     def confirmed(self) -> list[links.Suspect]:
         """Those that were slow twice, by what the repeat found."""
-        return [again for again in self.said.values() if again is not None]
+        return [again for again in self.outcomes.values() if again is not None]
 
     def state(self, suspect: links.Suspect) -> str:
         """``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
-        if suspect not in self.said:
+        if suspect not in self.outcomes:
             return "suspect"
-        return "cleared" if self.said[suspect] is None else "confirmed"
+        return "cleared" if self.outcomes[suspect] is None else "confirmed"
 
     def name(self, suspect: links.Suspect) -> str:
         """``node3``, ``node1 - node2``."""
@@ -139,7 +139,7 @@ def is_row(parameters: Mapping[str, str] | None) -> bool:
     return parameters is not None and all(mark in parameters for mark in MARKS)
 
 
-def found_of(rows: Sequence[Row]) -> Found:
+def sweep_of(rows: Sequence[Row]) -> Sweep:
     """A stored sweep, judged again by the usual rules; without suspects where a launch of it is not whole.
 
     Args:
@@ -152,13 +152,13 @@ def found_of(rows: Sequence[Row]) -> Found:
         raise ValueError("a sweep without rows")
     launches = sorted({int(row["launch_index"]) for row in rows})
     first, *more = [_table([row for row in rows if int(row["launch_index"]) == launch]) for launch in launches[:2]]
-    plain = Found(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
+    plain = Sweep(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
     if not plain.judged or first.members != tuple(range(len(first.members))):
         return plain
     suspects = tuple(links.suspects(first.values, len(first.members)))
     repeat = more[0] if suspects and more and more[0].complete else None
-    said = links.confirm(suspects, repeat.values, repeat.members) if repeat is not None else {}
-    return replace(plain, suspects=suspects, repeat=repeat, said=said)
+    outcomes = links.confirm(suspects, repeat.values, repeat.members) if repeat is not None else {}
+    return replace(plain, suspects=suspects, repeat=repeat, outcomes=outcomes)
 
 
 def _table(rows: Sequence[Row]) -> Table:
@@ -169,16 +169,16 @@ def _table(rows: Sequence[Row]) -> Table:
         hosts.update(zip(_pair(row), map(str, row["hosts"]), strict=True))
         turns.setdefault(row["parameters"]["pass"], len(turns))
     members = tuple(sorted(hosts))
-    made = Table(members, len(turns), hosts=[hosts[rank] for rank in members])
+    table = Table(members, len(turns), hosts=[hosts[rank] for rank in members])
     for row in rows:
         turn, pair = turns[row["parameters"]["pass"]], (_pair(row),)
         samples = _samples(row["samples_us"])
         if row["benchmark"] == "latency":
-            made.latency(turn, pair, samples)
+            table.latency(turn, pair, samples)
         else:
             moved = float((row["metrics"] or {}).get("bytes_moved", math.nan))
-            made.bandwidth(turn, row["parameters"]["direction"], pair, samples, moved)
-    return made
+            table.bandwidth(turn, row["parameters"]["direction"], pair, samples, moved)
+    return table
 
 
 def _pair(row: Row) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.pair_rows import samples_of
 from omb_py.orchestrate.running.run import finish, new_run, start
 from omb_py.results.checks import links
-from omb_py.results.checks.pair_sweeps import Found, Table, names_of
+from omb_py.results.checks.pair_sweeps import Sweep, Table, names_of
 from omb_py.suites.registry import find
 
 ANSWER_S = 15.0
@@ -48,7 +48,7 @@ class Design:
     rounds: str = "parallel"
 
 
-def sweep(request: Request, design: Design) -> Found:
+def sweep(request: Request, design: Design) -> Sweep:
     """Measure every pair of `request.ranks` ranks, judge, and measure suspects again.
 
     Args:
@@ -67,17 +67,17 @@ def sweep(request: Request, design: Design) -> Found:
     try:
         first = _measured(run, request, design, members, 0)
         suspects = tuple(links.suspects(first.values, ranks))
-        repeat, said = None, {}
+        repeat, outcomes = None, {}
         if suspects:
             effects = [links.take_apart(np.median(v, axis=0), ranks) for v in first.values.values()]
             members = links.again(suspects, effects)
             nodes = f"{len(members)} of {ranks} nodes" if len(members) < ranks else f"all {ranks} nodes"
             run.note(f"{_counted(suspects)} measured again, in a launch of its own, among {nodes}")
             repeat = _measured(run, request, design, members, 1)
-            said = links.confirm(suspects, repeat.values, members)
+            outcomes = links.confirm(suspects, repeat.values, members)
     finally:
         finish(run)
-    return Found(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, said)
+    return Sweep(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, outcomes)
 
 
 def _counted(suspects: Sequence[links.Suspect]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.results.checks.links_report import as_dict, document_of, matrix
-from omb_py.results.checks.pair_sweeps import COLUMNS, found_of, is_row, names_of
+from omb_py.results.checks.pair_sweeps import COLUMNS, is_row, names_of, sweep_of
 from omb_py.results.store.read import load
 
 QUICK = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet"
@@ -28,7 +28,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]
 
 def test_the_rows_say_what_the_sweep_said(swept) -> None:
     rows, said = swept
-    again = as_dict(found_of(rows))
+    again = as_dict(sweep_of(rows))
     assert again["run_id"] == said["run_id"] and again["nodes"] == said["nodes"]
     (link,), (there,) = again["found"], said["found"]
     assert (link["name"], link["state"]) == (there["name"], there["state"]) == ("node1 - node2", "confirmed")
@@ -46,16 +46,16 @@ def test_the_rows_say_what_the_sweep_said(swept) -> None:
 def test_a_sweep_that_was_cut_short_has_its_matrix_and_no_verdict(swept) -> None:
     rows, _ = swept
     kept = [row for row in rows if row["launch_index"] == 0 and row["parameters"]["pair"] not in ("0-3", "3-0")]
-    found = found_of(kept)
-    assert found.suspects == () and found.repeat is None and not found.first.complete
-    rates = matrix(found)
+    sweep = sweep_of(kept)
+    assert sweep.suspects == () and sweep.repeat is None and not sweep.first.complete
+    rates = matrix(sweep)
     assert len(rates) == 2 * 14 and np.isfinite(rates["value"]).all()
-    assert document_of(found).headline == "6 nodes, 15 links: nothing is judged, since not all were measured"
+    assert document_of(sweep).headline == "6 nodes, 15 links: nothing is judged, since not all were measured"
 
 
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match="without rows"):
-        found_of([])
+        sweep_of([])
     assert not is_row(None) and not is_row({"pair": "0-1"})
     assert is_row({"pair": "0-1", "pass": "0", "direction": "forward"})
     assert names_of(["a", "b", "a"]) == ("a:0", "b:0", "a:1")
