@@ -1,4 +1,4 @@
-"""From the rows of a run to verdicts on its criteria. Pure; the decisions are ``results.statistics.sequential``'."""
+"""Verdicts on the criteria of an acceptance from its rows. Pure; ``results.statistics.sequential`` decides."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from omb_py.results.accept.criteria import METRICS, Case, Row
-from omb_py.results.analysis.cost_model import OFFLOAD, message_of
+from omb_py.results.analysis.cost_model import OFFLOAD, bound_us, message_of
 from omb_py.results.analysis.drift import drift
-from omb_py.results.analysis.lower_bounds import lower_bound_us
 from omb_py.results.analysis.series import timed
 from omb_py.results.checks.guidelines import SIDES
 from omb_py.results.compare.match import differing
 from omb_py.results.compare.report import fields_text
 from omb_py.results.formats.units import counted
 from omb_py.results.statistics.sequential import Rule, Word, decide, settled, worst
-from omb_py.results.statistics.t_test import Estimate, paired, welch
+from omb_py.results.statistics.t_test import Estimate, paired, ratio_of, welch
 
 Times = Mapping[int, Sequence[Row]]
-"""Turn of the launch -> the rows of one cell in it, several in a soak."""
+"""Turn of a launch -> rows of one cell in that launch; a soak has several."""
 
 
 @dataclass(slots=True)
 class Evidence:
-    """All that was measured, none of it left out."""
+    """Everything that was measured; nothing is left out."""
 
     alone: dict[str, dict[int, list[Row]]] = field(default_factory=dict)
-    """Name of the cell -> by turn."""
+    """Name of the cell -> turn -> rows."""
     beside: dict[str, dict[int, list[Row]]] = field(default_factory=dict)
-    """The same beside another job."""
+    """The same, measured while another job was running."""
     missing: dict[str, str] = field(default_factory=dict)
     """Name of the cell -> why it was not measured."""
     baseline: Sequence[Row] = ()
@@ -37,72 +36,74 @@ class Evidence:
     baseline_word: str = ""
 
     def add(self, cell: str, turn: int, row: Row, beside: bool = False) -> None:
-        """Keep a row."""
+        """Keep a row of a cell; `beside` says that another job was running."""
         (self.beside if beside else self.alone).setdefault(cell, {}).setdefault(turn, []).append(row)
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was said of a case after some launches."""
+    """The verdict on a case after the launches of one round."""
 
     launches: int
     word: Word
     low: float
-    """Limits of the measured number, in its unit."""
+    """Lower limit of the measured number, in its unit."""
     high: float
+    """Upper limit of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of a case."""
+    """The verdict on a case."""
 
     case: Case
     word: Word
     measured: float | None = None
     """Geometric mean over the launches: in the metric's unit, or a ratio where `is_ratio`."""
     low: float | None = None
-    """The limits that decide: of the measured number, one-sided each."""
+    """Lower one-sided limit of the measured number."""
     high: float | None = None
+    """Upper one-sided limit of it. The two limits decide."""
     is_ratio: bool = False
     limit: float | None = None
-    """The bound that is nearest, in the same terms."""
+    """Bound that decides, in the terms of `measured`."""
     values: tuple[tuple[str, float], ...] = ()
-    """Launch and its number: every launch, retests too."""
+    """Launch id and number of every launch, retests too."""
     rounds: tuple[Round, ...] = ()
     note: str = ""
-    """Why it is an ERROR, or what else should be known."""
+    """Reason of an ERROR, or what else should be known."""
     by_rule: bool = False
-    """It was MARGINAL to the end, and the contract's rule made the word."""
+    """True if it was MARGINAL after the last launch and the contract's rule chose the word."""
 
     @property
     def launches(self) -> int:
-        """How many decided."""
+        """Number of launches that decided."""
         return len(self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """One limit on one log cost."""
+    """One limit of one log cost."""
 
     estimate: Estimate
     limit: float
     show: Callable[[float], float]
-    """From the log cost to the number that is shown."""
+    """Turns a log cost into the number that is shown."""
 
 
 class CannotJudge(Exception):
-    """A case has no verdict: the message says why."""
+    """A case cannot be judged; the message says why."""
 
 
 def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Verdict | None = None) -> Verdict:
-    """The verdict on one case from all launches so far; ERROR, with the reason, where something is missing.
+    """Judge one case by all launches so far; ERROR, with the reason, where something is missing.
 
     Args:
         case: a criterion at a cell.
         evidence: everything that was measured.
-        rule: as declared.
-        questions: cases of the report.
-        before: the verdict after the round before, whose rounds are kept.
+        rule: the declared rule.
+        questions: number of cases in the report.
+        before: the verdict after the previous round; its rounds are kept.
     """
     rounds = before.rounds if before else ()
     try:
@@ -134,13 +135,13 @@ def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Ve
 
 
 def close(verdict: Verdict, rule: Rule) -> Verdict:
-    """The verdict after the last launch (:func:`omb_py.results.statistics.sequential.settled`)."""
+    """Settle a verdict after the last launch (:func:`omb_py.results.statistics.sequential.settled`)."""
     word = settled(verdict.word, rule)
     return verdict if word == verdict.word else replace(verdict, word=word, by_rule=True)
 
 
 def has_baseline(case: Case, evidence: Evidence) -> bool:
-    """Whether the baseline has launches of what a case has measured."""
+    """Say whether the baseline has launches of the cell that a case has measured."""
     measured = _measured(case, evidence)
     return measured is not None and bool(_baseline_rows(measured, evidence))
 
@@ -150,7 +151,11 @@ def _measured(case: Case, evidence: Evidence) -> Row | None:
 
 
 def incomparable(case: Case, evidence: Evidence) -> tuple[Row, Row, tuple[str, ...]] | None:
-    """Of a case with a baseline that has the cell only with another comparability key: both rows, and what differs."""
+    """Find the nearest baseline row when the baseline has the cell only with another comparability key.
+
+    Returns:
+        The baseline's row, the measured row, and the columns that differ; None where the case has no such problem.
+    """
     measured = _measured(case, evidence)
     if case.criterion.source != "baseline" or measured is None or _baseline_rows(measured, evidence):
         return None
@@ -168,7 +173,7 @@ def _rows(case: Case, taken: Mapping[str, dict[int, list[Row]]], circumstance: s
 
 
 def _row_cost(case: Case, row: Row) -> float:
-    """Of a row, by its metric. Raises CannotJudge where the row has no such number."""
+    """Log cost of a row by the case's metric. Raises CannotJudge where the row has no such number."""
     metric = METRICS[case.criterion.metric]
     value = metric.read(row)
     if value is None or (value <= 0 and metric.dimension != "share"):
@@ -184,15 +189,15 @@ def _log_cost(value: float, case: Case) -> float:
 
 
 def _value_of(cost: float, case: Case) -> float:
-    """The number of a log cost: the inverse of :func:`_log_cost`."""
+    """The number whose log cost is given: the inverse of :func:`_log_cost`."""
     metric = METRICS[case.criterion.metric]
     log = cost if metric.better == "less" else -cost
-    power = math.exp(log) if log < 700 else math.inf
-    return 100 * (power - 1) if metric.dimension == "share" else power
+    ratio = ratio_of(log)
+    return 100 * (ratio - 1) if metric.dimension == "share" else ratio
 
 
 def _of_turn(case: Case, rows: Sequence[Row]) -> float:
-    """The log cost of a launch: of a soak the mean over its passes."""
+    """Log cost of a launch: the mean over its passes, of which only a soak has several."""
     return math.fsum(_row_cost(case, row) for row in rows) / len(rows)
 
 
@@ -209,10 +214,6 @@ def _logs(case: Case, times: Times) -> list[float]:
 _Asked = tuple[list[_Question], tuple[tuple[str, float], ...], str]
 
 
-def _ratio(cost: float) -> float:
-    return math.exp(cost) if cost < 700 else math.inf
-
-
 def _contract(case: Case, evidence: Evidence) -> _Asked:
     times = _rows(case, evidence.alone)
     logs = _logs(case, times)
@@ -220,7 +221,7 @@ def _contract(case: Case, evidence: Evidence) -> _Asked:
     bound = case.criterion.range_of(case.size)
     less = METRICS[case.criterion.metric].better == "less"
     questions = []
-    # the end on the bad side is a limit of the log cost; the other one of what is too good to be true
+    # a range has two ends: the one on the bad side limits the log cost, the other one limits minus the log cost
     for end, bad in ((bound.high, less), (bound.low, not less)):
         if end is not None and bad:
             questions.append(_Question(estimate, _log_cost(end, case), lambda x: _value_of(x, case)))
@@ -251,7 +252,7 @@ def _baseline(case: Case, evidence: Evidence) -> _Asked:
     if len(launches) == 1:
         raise CannotJudge(f"the baseline {evidence.baseline_word} is one launch, which says nothing about the next")
     logs = [_of_turn(case, rows) for rows in launches.values()]
-    question = _Question(welch(logs, _logs(case, times)), math.log1p(case.criterion.share), _ratio)
+    question = _Question(welch(logs, _logs(case, times)), math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, times), f"baseline {evidence.baseline_word}: {counted(len(launches), 'launch')}"
 
 
@@ -264,14 +265,7 @@ def _lower_bound(case: Case, evidence: Evidence) -> _Asked:
     message = message_of(measured, timed(row for row in everything if row["benchmark"] == "latency"))
     if message is None:
         raise CannotJudge("no lower bound: latency was not measured at up to 64 B and from 64 KiB on")
-    bound = lower_bound_us(
-        measured["bw_formula"],
-        measured["benchmark"],
-        measured["bytes_total"] or 0,
-        measured["ranks"] or 1,
-        message.alpha_us,
-        message.beta_us,
-    )
+    bound = bound_us(measured, message)
     if bound is None:
         raise CannotJudge(f"no lower bound is known for {measured['benchmark']} on {measured['ranks']} ranks")
     logs = _logs(case, times)
@@ -280,12 +274,12 @@ def _lower_bound(case: Case, evidence: Evidence) -> _Asked:
     note = f"lower bound {bound:.3g} us of messages of {message.alpha_us:.3g} us + {message.beta_us:.3g} us a byte"
     if efficiency >= OFFLOAD:
         note += "; faster than messages between ranks can be: offload"
-    question = _Question(estimate, -math.log(case.criterion.share), lambda x: _ratio(-x))
+    question = _Question(estimate, -math.log(case.criterion.share), lambda x: ratio_of(-x))
     return [question], _shown(case, times), note
 
 
 def _guideline(case: Case, evidence: Evidence) -> _Asked:
-    """Both sides come from the guideline's own program, in turn in every launch."""
+    # both sides come from the guideline's own program, in turn in every launch
     sides: dict[str, dict[int, list[Row]]] = {side: {} for side in SIDES}
     for turn, rows in _rows(case, evidence.alone).items():
         for row in rows:
@@ -295,7 +289,7 @@ def _guideline(case: Case, evidence: Evidence) -> _Asked:
     if not shared:
         raise CannotJudge(f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}")
     pairs = [[_of_turn(case, side[turn]) for turn in shared] for side in (right, left)]
-    question = _Question(paired(*pairs), math.log1p(case.criterion.share), _ratio)
+    question = _Question(paired(*pairs), math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, {turn: left[turn] for turn in shared}), ""
 
 
@@ -305,7 +299,7 @@ def _interference(case: Case, evidence: Evidence) -> _Asked:
     if not shared:
         raise CannotJudge("no launch was made both alone and beside another job")
     pairs = [[_of_turn(case, side[turn]) for turn in shared] for side in (alone, beside)]
-    question = _Question(paired(*pairs), math.log1p(case.criterion.share), _ratio)
+    question = _Question(paired(*pairs), math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, {turn: beside[turn] for turn in shared}), ""
 
 
@@ -316,7 +310,7 @@ def _drift(case: Case, evidence: Evidence) -> _Asked:
     if len(longest) < 3:
         raise CannotJudge(f"too few for a drift: {counted(len(longest), 'pass')}; 3 or more, with a longer repeat-for")
     estimate, note = drift(series)
-    question = _Question(estimate, math.log1p(case.criterion.share), _ratio)
+    question = _Question(estimate, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, times), f"{counted(sum(map(len, series)), 'pass')}{note}"
 
 

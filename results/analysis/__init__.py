@@ -1,1 +1,1 @@
-"""What rows say over sizes, ranks and time."""
+"""Analyses of rows over sizes, ranks and time."""

@@ -1,4 +1,4 @@
-"""The model of a benchmark: its curve over sizes, how near that is to the lower bound, its times at more ranks."""
+"""The cost model of a benchmark: its curve over sizes, its efficiency against a bound, its times at more ranks."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from omb_py.results.store.keys import COMPARED
 Row = Mapping[str, Any]
 
 ALIKE = (*MEASURED, *(name for name in COMPARED if name != "size_bytes"))
-"""Columns that are equal within a model."""
+"""Columns that are equal in all rows of a model."""
 RANKED = ("ranks", "nodes", "ranks_per_node")
-"""Of these the columns that differ with the number of ranks."""
+"""Those columns of :data:`ALIKE` that change with the number of ranks."""
 OFFLOAD = 1.1
-"""Efficiency from which on a bound is not just met but beaten: something other than messages between ranks did it."""
+"""Efficiency from which a bound counts as beaten: something other than messages between ranks did the work."""
 SMALL, LARGE = 64, 64 * 1024
-"""Sizes up to which the latency of a message is looked up, and from which on its bandwidth."""
+"""Largest size in bytes that gives the latency of a message, and smallest one that gives its bandwidth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one message between two ranks costs, as measured by `latency` in the same store."""
+    """Cost of one message between two ranks, as `latency` measured it in the same store."""
 
     alpha_us: float
     beta_us: float
-    """Per byte."""
+    """Time per byte in µs."""
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A size of a model."""
+    """One size of a model."""
 
     size_bytes: int
     launches: int
@@ -53,7 +53,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One benchmark with equal columns :data:`ALIKE`."""
+    """The model of one benchmark with one set of values of :data:`ALIKE`."""
 
     facts: Mapping[str, Any]
     curve: Curve
@@ -63,23 +63,24 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """Predictions at a number of ranks, by size."""
+    """Predicted times at a number of ranks, by size."""
 
     facts: Mapping[str, Any]
     measured: tuple[int, ...]
-    """Numbers of ranks that they rest on."""
+    """Numbers of ranks from which they are predicted."""
     sizes: Mapping[int, Prediction]
 
 
 def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[Model]:
-    """A model of each group of rows that are alike, those with most sizes first.
+    """Make a model of each group of rows that are alike, those with most sizes first.
 
     Args:
         rows: cells of one benchmark: :data:`ALIKE`, size_bytes, time_us, launch_id, bytes_total, bw_formula.
         messages: cells of `latency` of the same store, for the lower bounds.
 
     Raises:
-        UsageError: the benchmark measures no latency, or no group has enough sizes.
+        UsageError: the benchmark measures no latency, or no group has at least
+            :data:`~omb_py.results.statistics.curve_fit.LEAST` sizes.
     """
     if all(row["metric"] != "latency" for row in rows):
         raise UsageError(f"{rows[0]['benchmark']} measures {rows[0]['metric']}, and a model is of times: see latency")
@@ -92,9 +93,10 @@ def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[Model]:
 
 
 def scaled(rows: Sequence[Row], ranks: int) -> list[Scaled]:
-    """Predictions of every size at a number of ranks, from rows at others.
+    """Predict the time of every size at a number of ranks from rows at other numbers.
 
-    Raises UsageError as :func:`~omb_py.results.statistics.rank_scaling.predict` when no size can be predicted.
+    Raises:
+        UsageError: no size can be predicted (:func:`~omb_py.results.statistics.rank_scaling.predict`).
     """
     predictions, refused = [], None
     for group in grouped(rows, tuple(name for name in ALIKE if name not in RANKED)):
@@ -149,28 +151,16 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
     message = message_of(facts, messages)
     cells = []
     for size, (time, launches), fitted in zip(sizes, times, curve.time_us(sizes), strict=True):
-        row = by_size[size][0]
-        bound = (
-            None
-            if message is None
-            else lower_bound_us(
-                row["bw_formula"],
-                row["benchmark"],
-                row["bytes_total"] or 0,
-                row["ranks"] or 1,
-                message.alpha_us,
-                message.beta_us,
-            )
-        )
+        bound = None if message is None else bound_us(by_size[size][0], message)
         cells.append(Cell(size, launches, time, float(fitted), bound, None if bound is None else bound / time))
     return Model(facts, curve, tuple(cells), message)
 
 
 def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | None:
-    """The fastest small message and the fastest byte of a large one, of the same backend, library and device.
+    """Find the cost of a message: the fastest small one, and the fastest byte of a large one.
 
     Args:
-        facts: :data:`MEASURED`, device, buffer.
+        facts: values of :data:`MEASURED`, device and buffer that the messages must share.
         messages: cells of `latency`.
 
     Returns:
@@ -187,8 +177,14 @@ def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | N
     return Message(alpha, beta, "latency")
 
 
+def bound_us(row: Row, message: Message) -> float | None:
+    """Compute the lower bound in µs of a row's operation from the cost of a message; None where no bound is known."""
+    bytes_total, ranks = row["bytes_total"] or 0, row["ranks"] or 1
+    return lower_bound_us(row["bw_formula"], row["benchmark"], bytes_total, ranks, message.alpha_us, message.beta_us)
+
+
 def launch_time(rows: Sequence[Row]) -> tuple[float, int]:
-    """(median over launches of what each says in µs, how many launches)."""
+    """Compute (median over the launches in µs, number of launches); a launch counts by its geometric mean."""
     launches: dict[str, list[float]] = {}
     for row in rows:
         launches.setdefault(row["launch_id"], []).append(math.log(row["time_us"]))
@@ -196,7 +192,7 @@ def launch_time(rows: Sequence[Row]) -> tuple[float, int]:
 
 
 def grouped(rows: Sequence[Row], names: Sequence[str]) -> list[list[Row]]:
-    """Rows with equal columns `names`, each group in the order of the rows."""
+    """Group rows by the columns `names`, each group in the order of the rows."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)

@@ -1,7 +1,7 @@
-"""Which of several backends or bindings is fastest at which size, and where that changes. Pure functions over rows.
+"""The fastest of several backends or bindings at each size, and the sizes where that changes. Pure functions.
 
-It tells what this run measured, and judges nothing: two sides whose numbers lie within their spread change places by
-chance. `omb-py compare` decides that.
+They describe what one run measured and judge nothing: sides whose numbers differ by less than their spread change
+places by chance. `omb-py compare` decides that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 FASTEST = "◀"
 CROSSOVER = "◀ crossover"
 _ALIKE = ("benchmark", "dtype", "op", "ranks", "window", "datatype_layout")
-"""Columns in which rows must agree to stand beside each other; then come the sizes."""
+"""Columns that rows must share to be held against each other at each size."""
 
 
 def _side(row: Row) -> tuple[str, str, str]:
@@ -35,9 +35,12 @@ def _place(row: Row) -> tuple[tuple[str, ...], int]:
 
 
 def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], tuple[str, str, str]]:
-    """(what rows have in common, size in bytes) -> the side that is fastest there, by its median over launches.
+    """Find the fastest side at each size where two or more were measured, by its median over the launches.
 
-    Only where two sides or more were measured. Of `us` the least is fastest, of other units (MB/s) the most.
+    The least value is fastest if all rows are in `us`, the most if they are in another unit (MB/s).
+
+    Returns:
+        (values of the shared columns, size in bytes) -> (backend, binding, device).
     """
     values: dict[tuple[tuple[str, ...], int], dict[tuple[str, str, str], list[float]]] = {}
     for row in rows:
@@ -54,7 +57,7 @@ def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], tuple[str,
 
 
 def marks(rows: Sequence[Row]) -> list[str]:
-    """For each row: the fastest of its size, with the word where the size before had another; else empty."""
+    """Mark each row: :data:`FASTEST`, :data:`CROSSOVER` where the previous size had another fastest side, or ``""``."""
     best = fastest(rows)
     changed = set()
     for _, places in groupby(best, key=lambda place: place[0]):
@@ -69,7 +72,7 @@ def marks(rows: Sequence[Row]) -> list[str]:
 
 
 def sentences(rows: Sequence[Row]) -> list[str]:
-    """For each kind of rows one line: ``allreduce: mpi is fastest up to 64 KiB, gloo from 128 KiB``."""
+    """Write one line for each benchmark: ``allreduce: mpi is fastest up to 64 KiB, gloo from 128 KiB``."""
     best = fastest(rows)
     sides = {_side(row) for row in rows}
     lines = []
@@ -90,7 +93,7 @@ def sentences(rows: Sequence[Row]) -> list[str]:
 
 
 def _name(side: tuple[str, str, str], sides: set[tuple[str, str, str]]) -> str:
-    """The backend alone where that tells it from the others."""
+    """Name a side by its backend, with binding and device only where sides share the backend."""
     backend, binding, device = side
     same_backend = [other for other in sides if other[0] == backend]
     if len(same_backend) == 1:

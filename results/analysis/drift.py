@@ -1,4 +1,4 @@
-"""Does a cell get slower while it is measured again and again? Passes of a soak, in logs."""
+"""Drift: how much slower a cell gets over the passes of a soak. Values are logs of times."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from omb_py.results.statistics.change_points import LEAST, MOST, change_points
 from omb_py.results.statistics.t_test import Estimate
 
 FEWEST = 3
-"""Passes under which a line leaves no spread."""
+"""Fewest passes of which a line leaves a spread."""
 _LINE = 4
-"""Passes up to which a line's residuals say nothing of how passes depend on each other."""
+"""Most passes whose residuals are too few to correct their autocorrelation for bias."""
 
 
 def drift(launches: Sequence[Sequence[float]]) -> tuple[Estimate, str]:
-    """What :func:`rise` says, and a note that names the steps of the longest launch (``statistics.change_points``).
+    """Estimate the drift by :func:`rise`, and note the steps of the longest launch (``statistics.change_points``).
 
     Args:
-        launches: as there.
+        launches: logs of the passes of each launch.
     """
     longest = max(launches, key=len, default=())
     return rise(launches), _steps(longest) if len(longest) >= FEWEST else ""
 
 
 def rise(launches: Sequence[Sequence[float]]) -> Estimate:
-    """How much worse the end is than the beginning, by straight lines through the passes of each launch.
+    """Estimate how much the passes rise from the first to the last, by a straight line through each launch.
 
-    A line y = a + b·k through passes k = 0 … n - 1 has risen by b·(n - 1). Passes know of each other, so the error is
-    widened by sqrt((1 + r) / (1 - r)) with r the lag-1 autocorrelation of the residuals, freed of its bias, and the
-    degrees of freedom are those of so many fewer passes. Launches are averaged; the degrees of freedom of their mean
-    are Welch's and Satterthwaite's, so that a launch of few passes is not trusted for the many of another.
+    A line y = a + b·k through passes k = 0 … n - 1 rises by b·(n - 1). Passes are correlated, so the error is widened
+    by sqrt((1 + r) / (1 - r)), where r is the lag-1 autocorrelation of the residuals corrected for bias, and the
+    degrees of freedom shrink as if there were that many fewer passes. Launches are averaged. The degrees of freedom of
+    their mean are those of Welch and Satterthwaite, so that a launch of few passes does not borrow those of another.
 
     Args:
-        launches: of each launch the logs of its passes; launches of under :data:`FEWEST` passes are passed over.
+        launches: logs of the passes of each launch. Launches of fewer than :data:`FEWEST` passes are left out.
     """
     lines = [_line(np.asarray(passes, np.float64)) for passes in launches if len(passes) >= FEWEST]
     if not lines:
@@ -50,7 +50,7 @@ def rise(launches: Sequence[Sequence[float]]) -> Estimate:
 
 
 def _line(y: np.ndarray) -> tuple[float, float, float]:
-    """(rise over the whole, its standard error, degrees of freedom)."""
+    """Fit a line: (rise from first to last, its standard error, degrees of freedom)."""
     n = len(y)
     k = np.arange(n) - (n - 1) / 2
     spread = float(k @ k)

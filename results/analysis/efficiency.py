@@ -1,6 +1,6 @@
-"""How well a step uses more ranks (docs/workloads/predict.md).
+"""Scaling efficiency of a step (docs/workloads/predict.md).
 
-Weak scaling: each rank computes as much as on fewer ranks. Strong: all together do.
+With weak scaling each rank computes the same at every number of ranks; with strong scaling all ranks together do.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ class Scaling:
     ranks: int
     step_us: float
     compute_us: float
-    """Of the step."""
+    """Time of the step that is spent computing."""
     exposed_us: float
-    """Of the step, what it takes beyond its computing."""
+    """Time of the step beyond its computing."""
     efficiency: float
-    """1: as good as at the smallest number of ranks."""
+    """Efficiency against the smallest number of ranks; 1 is as good."""
     alone: float
-    """Computing over step: efficiency against one rank, which has nobody to wait for."""
+    """Efficiency against one rank, which waits for nobody: computing over step."""
 
     @property
     def speedup(self) -> float:
-        """Work of the same time, over that of one rank: ranks · alone."""
+        """Work done in a time over that of one rank in the same time: ranks · alone."""
         return self.ranks * self.alone
 
 
 def efficiencies(steps: Mapping[int, tuple[float, float]], kind: Kind) -> list[Scaling]:
-    """The efficiency at each number of ranks.
+    """Compute the efficiency at each number of ranks.
 
-    With T(n) the time of a step at n ranks and b the smallest number of ranks: weak T(b) / T(n); strong
-    b · T(b) / (n · T(n)). Against one rank both are computing / T(n): alone a rank computes, and waits for nobody.
+    With T(n) the time of a step at n ranks and b the smallest number of ranks, weak efficiency is T(b) / T(n) and
+    strong efficiency is b · T(b) / (n · T(n)). Against one rank, which only computes, both are
+    computing / T(n).
 
     Args:
         steps: ranks -> (compute µs, exposed µs) of a step, as means over ranks.
-        kind: ``weak``: each rank computes as long at every number of ranks; ``strong``: all together do.
+        kind: ``weak`` if each rank computes as long at every number of ranks, ``strong`` if all together do.
 
     Raises:
-        UsageError: under two numbers of ranks, or a step that computes nothing.
+        UsageError: there are fewer than two numbers of ranks, or a step computes nothing.
     """
     if len(steps) < 2:
         listed = ", ".join(map(str, steps)) or "none"

@@ -1,4 +1,4 @@
-"""The history of a series: its levels, the changes between them, and what changed around it at each."""
+"""The history of a series: its levels, the changes between them, and the environment's differences at each change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omb_py.results.statistics.change_points import DELTA, LEAST, MOST, change_p
 from omb_py.results.statistics.launch_time import FIELD
 
 Provenance = Callable[[str], Mapping[str, Any]]
-"""Launch id -> its provenance; empty when it has none."""
+"""Looks up the provenance of a launch id; empty when it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,9 @@ class Level:
     last: Point
     launches: int
     time_us: float
-    """Median over the launches of their medians, or of their printed means, in µs; of a band relative, in the geometric
-    mean of its sizes."""
+    """Median over the launches of their medians, or printed means, in µs; for a band of its geometric means."""
     spread: float
-    """Relative: 1.4826 times the median absolute deviation of the logs."""
+    """Relative spread: 1.4826 times the median absolute deviation of the logs."""
     versions: tuple[str, ...]
 
 
@@ -40,39 +39,40 @@ class Step:
     """A change between two levels."""
 
     before: Point
-    """The last launch before it."""
+    """Last launch before the change."""
     after: Point
+    """First launch after the change."""
     ratio: float
     p: float
     what_changed: tuple[Difference, ...]
-    """Between the environments of these two launches."""
+    """Differences between the environments of these two launches."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is known of a series."""
+    """A series with its levels and the steps between them."""
 
     series: Series
     levels: tuple[Level, ...]
     steps: tuple[Step, ...]
     left_out: int
-    """Launches older than those that were judged."""
+    """Number of older launches that were not judged."""
 
 
 def history(
     series: Series, provenance: Provenance, *, versions: bool = False, delta: float = DELTA, seed: int = 0
 ) -> History:
-    """Levels and changes of a series.
+    """Find the levels and changes of a series.
 
     Args:
         series: launches of one cell or band.
-        provenance: looks up a launch; called for the two launches around each change.
+        provenance: looks up a launch; it is called for the two launches around each change.
         versions: order the launches by version of the library instead of by time.
-        delta: smallest relative step that is told.
-        seed: of the test's random orders.
+        delta: smallest relative step that is reported.
+        seed: seed of the test's random orders.
 
     Raises:
-        UsageError: fewer than :data:`~omb_py.results.statistics.change_points.LEAST` launches.
+        UsageError: there are fewer than :data:`~omb_py.results.statistics.change_points.LEAST` launches.
     """
     if len(series.points) < LEAST:
         raise UsageError(f"{len(series.points)} launches are too few for a history: {LEAST} are needed")
@@ -93,7 +93,7 @@ def history(
 
 
 def as_json(result: History) -> dict[str, Any]:
-    """A history as JSON can hold it; times are ``median_us``, of imported rows ``mean_us``."""
+    """A history as JSON can hold it; times are ``median_us``, or ``mean_us`` for imported rows."""
     time = f"{result.series.facts[FIELD]}_us"
     return {
         "series": {name: value for name, value in result.series.facts.items() if value is not None},

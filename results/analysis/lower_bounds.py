@@ -1,4 +1,4 @@
-"""Lower bounds of collectives: no algorithm over one full-duplex port a rank is faster, offload apart."""
+"""Lower bounds of collectives: without offload, no algorithm over one full-duplex port a rank is faster."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ BARRIER = "barrier"
 def lower_bound_us(
     formula: str | None, benchmark: str, bytes_total: int, ranks: int, alpha_us: float, beta_us: float
 ) -> float | None:
-    """The larger of two bounds: ceil(log2 p) alpha, and what a rank must send or get at least, times beta.
+    """Compute the larger of two bounds: ceil(log2 p) alpha, and beta times the bytes that each port must carry.
 
     Args:
-        formula: as in the column ``bw_formula``, or its name alone; its bus factor is the share of `bytes_total` that
-            crosses each port.
-        benchmark: a barrier moves nothing and has the first bound only.
-        bytes_total: of the whole operation, as nccl-tests counts (the vector of an allreduce, else all blocks).
-        ranks: of the operation.
-        alpha_us: latency of a message between two ranks.
-        beta_us: time of a byte between two ranks.
+        formula: value of the column ``bw_formula``, or its name alone. Its bus factor is the share of `bytes_total`
+            that crosses each port.
+        benchmark: name of the benchmark. A barrier moves no bytes and has the first bound only.
+        bytes_total: bytes of the whole operation, as nccl-tests counts (the vector of an allreduce, else all blocks).
+        ranks: number of ranks of the operation.
+        alpha_us: latency of a message between two ranks in µs.
+        beta_us: time of a byte between two ranks in µs.
 
     Returns:
-        None where no bound is known: not a collective, or one rank.
+        The bound in µs; None where none is known: the operation is no collective, or has one rank.
     """
     name = (formula or "").removeprefix(_PREFIX)
     is_barrier = benchmark.removeprefix("i").removesuffix("_persistent") == BARRIER

@@ -1,4 +1,4 @@
-"""One cell or band of sizes over the launches of a store: a number a launch, the launch being the sample."""
+"""Series: one cell or band of sizes over the launches of a store. The launch is the sample and gives one number."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ BANDS: Mapping[str, tuple[int, float]] = {
     "medium": (4 * 2**10 + 1, 2**20 - 1),
     "large": (2**20, math.inf),
 }
-"""Smallest and largest size in bytes."""
+"""Name of a band -> its smallest and largest size in bytes."""
 
 WHO = ("backend", "binding", "library")
 MEASURED = (*WHO, "source", FIELD)
-"""Who made the numbers, and what they are: medians of samples, or, of imported rows, the printed means."""
+"""Columns that say who made the numbers, and which statistic they are: medians, or printed means of imported rows."""
 _ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
 COLUMNS = tuple(
     dict.fromkeys(
@@ -49,34 +49,38 @@ COLUMNS = tuple(
         )
     )
 )
-"""Of a row that :func:`rows_of` reads."""
+"""Columns of the store that :func:`rows_of` reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A launch of a series."""
+    """One launch of a series."""
 
     launch_id: str
     started_at: str
     library_version: str
     environment_key: str
     log_time: float
-    """Of the median (or the printed mean) in µs; of a band the mean over its sizes of the distances from each size's
-    own mean, plus the mean of those."""
+    """Log of the median (or the printed mean) in µs. For a band: the mean distance of its sizes from each size's own
+    mean, plus the mean of those means, so that a launch without some sizes keeps its level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What is alike in all launches, and the launches in order of time."""
+    """The launches of a cell or band in order of time, with the facts that they share."""
 
     facts: Mapping[str, Any]
-    """:data:`MEASURED` and :data:`~omb_py.results.store.keys.COMPARED`; size_bytes is None for a band of sizes."""
+    """Values of :data:`MEASURED` and :data:`~omb_py.results.store.keys.COMPARED`; size_bytes is None for a band."""
     sizes: tuple[int | None, ...]
     points: tuple[Point, ...]
 
 
 def band(name: str) -> tuple[int, float]:
-    """The sizes of a band. Raises UsageError with the nearest name."""
+    """Look up the smallest and largest size of a band in bytes.
+
+    Raises:
+        UsageError: there is no such band; the text gives the nearest name.
+    """
     if name not in BANDS:
         raise UsageError(f"unknown band {name!r}: {nearest(name, BANDS)}")
     return BANDS[name]
@@ -85,9 +89,10 @@ def band(name: str) -> tuple[int, float]:
 def rows_of(
     store: str | Path, benchmark: str, filters: Mapping[str, Any], on_skip: OnSkip | None = None
 ) -> list[dict[str, Any]]:
-    """The cells of a benchmark that were timed, each with ``time_us`` and the ``statistic`` that it is.
+    """Read the cells of a benchmark that were timed, each with ``time_us`` and its ``statistic``.
 
-    Raises UsageError when there is none, with the nearest that there is and what to type.
+    Raises:
+        UsageError: there is no such cell; the text gives the nearest that exists and the command to type.
     """
     place = str(store)
     rows = to_rows(load_table(store, columns=COLUMNS, on_skip=on_skip, benchmark=benchmark, **filters))
@@ -108,9 +113,9 @@ def rows_of(
 
 
 def timed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that say a time, each with ``time_us`` and the ``statistic`` that it is.
+    """Select the rows that have a time, and give each ``time_us`` and its ``statistic``.
 
-    Those of a sweep over pairs of nodes are left out: a pair is no launch of all ranks.
+    Rows of a sweep over pairs of nodes are left out: a pair is no launch of all ranks.
     """
     return [
         {**row, FIELD: statistic_of(row), "time_us": time}
@@ -120,11 +125,11 @@ def timed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[Series]:
-    """The series in some cells, those with most launches first.
+    """Make the series of some cells, those with most launches first.
 
     Args:
-        rows: as :func:`rows_of` gives them.
-        whole_band: sizes are taken together; else each size is a series of its own.
+        rows: rows from :func:`rows_of`.
+        whole_band: take all sizes together; else each size is a series of its own.
     """
     grouped: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -135,12 +140,12 @@ def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[
 
 
 def by_version(points: Sequence[Point]) -> list[Point]:
-    """The launches by version of the library, older versions first, and by time within one."""
+    """Sort launches by version of the library, older versions first, and by time within a version."""
     return sorted(points, key=lambda point: version_key(point.library_version))
 
 
 def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
-    """Orders versions as people do: 5.0.10 is behind 5.0.9, and 5.1 behind 5.1rc1.
+    """Sorting key that orders versions as people do: 5.0.10 is after 5.0.9, and 5.1 after 5.1rc1.
 
     >>> version_key("5.0.9") < version_key("5.0.10") and version_key("5.1rc1") < version_key("5.1")
     True
@@ -185,7 +190,7 @@ def _said(filters: Mapping[str, Any]) -> str:
 
 
 def _near(store: str | Path, benchmark: str, filters: Mapping[str, Any]) -> str:
-    """For the first filter that nothing meets: what there is."""
+    """Name the nearest value that exists for the first filter that no cell meets."""
     for name, value in filters.items():
         column = load_table(store, columns=(name,), on_skip=lambda path, why: None, benchmark=benchmark)[name]
         values = [known for known in column.unique().to_pylist() if known is not None]

@@ -1,6 +1,6 @@
-"""Curves of single operations and the times that a step's calls take by them, beside measured ones: rows in, times out.
+"""Predicted times of a step's calls from the measured curves of single operations. Rows in, times out.
 
-How the calls of ranks meet is simulated by :mod:`omb_py.backends.timeline` (docs/workloads/predict.md).
+:mod:`omb_py.backends.timeline` simulates how the calls of the ranks meet (docs/workloads/predict.md).
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from omb_py.results.statistics.rank_scaling import FURTHEST
 Row = Mapping[str, Any]
 
 MESSAGES: Final = "latency"
-"""The benchmark that says what one message takes."""
+"""Benchmark that measures the time of one message."""
 SIDE: Final = ("backend", "binding", "library", "device", "buffer")
-"""Columns that are equal in the rows of the curves and in the step's."""
+"""Columns that the rows of the curves must share with the step."""
 SERIAL: Final = "serial"
-"""Beginning of the metrics that say what the calls of a row of the table took."""
+"""Prefix of the metrics that hold the times of the calls of a row of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One call of one rank."""
+    """One call of one rank whose time is asked for."""
 
     row: str
-    """Of the table of calls."""
+    """Row of the table of calls."""
     benchmark: str
-    """Under which name its time is measured; :data:`MESSAGES` for messages."""
+    """Benchmark that measures its time; :data:`MESSAGES` for messages."""
     size_bytes: int = 0
-    """As that benchmark counts; of members that differ the largest holds."""
+    """Size as that benchmark counts it; the largest where members differ."""
     dtype: str = ""
-    """Empty: whatever the type."""
+    """Datatype; empty means any."""
     members: tuple[int, ...] = ()
-    """Ranks that make the call together; empty: all."""
+    """Ranks that make the call together; empty means all."""
     in_place: bool = False
     sends: tuple[Message, ...] = ()
     receives: tuple[Message, ...] = ()
@@ -48,37 +48,37 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """An operation whose time is not known."""
+    """An operation whose time is unknown."""
 
     benchmark: str
     ranks: int
     dtype: str
     in_place: bool
     size_bytes: int
-    """The largest that is wanted."""
+    """Largest size that was asked for."""
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What the calls of a step take one by one, in µs, as means over the ranks."""
+    """Predicted times of a step's calls, one after the other, in µs, as means over the ranks."""
 
     rows: Mapping[str, float | None]
-    """Row of the table of calls -> all its calls together; None where one of them is not known."""
+    """Row of the table of calls -> time of all its calls; None where one of them is unknown."""
     missing: tuple[Missing, ...] = ()
     ranks_scaled: tuple[str, ...] = ()
-    """Operations whose times rest on other numbers of ranks."""
+    """Operations that were predicted from other numbers of ranks."""
 
     @property
     def serial_us(self) -> float | None:
-        """All calls; None where one is not known."""
+        """Time of all calls in µs; None where one is unknown."""
         known = [us for us in self.rows.values() if us is not None]
         return sum(known) if len(known) == len(self.rows) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Predicted beside measured."""
+    """A predicted time beside the measured one."""
 
     what: str
     predicted_us: float | None
@@ -93,23 +93,30 @@ class Line:
 
 
 class NoModel(Exception):
-    """The time of an operation is not known, and why."""
+    """The time of an operation is unknown; the message says why."""
 
 
 @dataclass(slots=True)
 class Curves:
-    """The times of operations on one side, from measured sweeps."""
+    """The times of operations on one side, from measured sweeps.
+
+    Each curve is fitted once and kept.
+    """
 
     rows: Sequence[Row]
-    """Of any benchmarks, as :func:`omb_py.results.analysis.series.timed` gives them."""
+    """Rows of any benchmarks, from :func:`omb_py.results.analysis.series.timed`."""
     side: Mapping[str, Any]
-    """:data:`SIDE`, and ``nodes`` and ``ranks`` of the step."""
+    """Values of :data:`SIDE`, and ``nodes`` and ``ranks`` of the step."""
     scaled: set[str] = field(default_factory=set)
-    """What was predicted from other numbers of ranks so far."""
+    """Operations that have been predicted from other numbers of ranks so far."""
     _known: dict[Hashable, Curve | float | str] = field(default_factory=dict)
 
     def time_us(self, ask: Ask, size_bytes: int, ranks: int) -> float:
-        """The time of an operation. Raises NoModel."""
+        """Compute the time of an operation in µs.
+
+        Raises:
+            NoModel: the operation was not measured, or not near this size or number of ranks.
+        """
         key = (ask.benchmark, ask.dtype, ask.in_place, ranks)
         if key not in self._known:
             try:
@@ -164,7 +171,7 @@ class Curves:
         return bool(same and ask.dtype in ("", row["dtype"]) and all(row[name] == self.side[name] for name in SIDE))
 
     def _placed(self, row: Row, ranks: int) -> bool:
-        """The whole step's ranks are on as many nodes; of fewer ranks it is not known where they are."""
+        # on which nodes a part of the step's ranks runs is not known, so only sweeps of all ranks are compared by nodes
         return bool(ranks != self.side["ranks"] or row["nodes"] == self.side["nodes"])
 
 
@@ -173,7 +180,7 @@ def _sizes(rows: Sequence[Row]) -> list[int]:
 
 
 def _liking(rows: Sequence[Row], ask: Ask) -> tuple[Any, ...]:
-    """Of several curves of an operation the largest of these: as the call is made, complete, new."""
+    """Rank a curve among several of an operation: made as the call is, then complete, then new."""
     first = rows[0]
     plain = first["cache"] in (None, "hot"), first["datatype_layout"] in (None, "contiguous")
     alike = (first["source"] == "omb-py", bool(first["in_place"]) == ask.in_place, *plain)
@@ -181,17 +188,17 @@ def _liking(rows: Sequence[Row], ask: Ask) -> tuple[Any, ...]:
 
 
 def measured(rows: Sequence[Row]) -> dict[str, float]:
-    """The metrics of rows of one step, each the median over the launches."""
+    """Compute each metric of a step as the median over its rows, one row a launch."""
     names = dict.fromkeys(name for row in rows for name in row["metrics"] or {})
     return {name: median(row["metrics"][name] for row in rows if name in (row["metrics"] or {})) for name in names}
 
 
 def beside(prediction: Predicted, metrics: Mapping[str, float]) -> list[Line]:
-    """Each row of the table of calls, and all calls one by one.
+    """Put the predicted time of each row of the table of calls, and of all calls, beside the measured one.
 
     Args:
-        prediction: the prediction.
-        metrics: of the measured step (:func:`measured`); empty where it was not measured.
+        prediction: predicted times of the step.
+        metrics: metrics of the measured step (:func:`measured`); empty where it was not measured.
     """
     lines = [Line(row, us, metrics.get(f"{SERIAL}.{row}")) for row, us in prediction.rows.items()]
     return [*lines, Line(ALL, prediction.serial_us, metrics.get(f"{SERIAL}_us"))]
@@ -201,7 +208,7 @@ ALL: Final = "all calls, one by one"
 
 
 def as_json(prediction: Predicted, metrics: Mapping[str, float]) -> dict[str, Any]:
-    """As JSON can hold it."""
+    """A prediction beside measured metrics as JSON can hold it."""
     lines = [
         {"what": line.what, "predicted_us": line.predicted_us, "measured_us": line.measured_us, "error": line.error}
         for line in beside(prediction, metrics)

@@ -1,4 +1,4 @@
-"""Which rank is the last to finish more often than chance explains: pure functions, derived in docs/statistics.md."""
+"""Stragglers: ranks that finish last more often than chance explains. Pure functions, derived in docs/statistics.md."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from scipy import special
 from omb_py.results.statistics.multiple_testing import holm
 
 ALPHA = 0.01
-"""At most this share of the runs over ranks that are all alike names anyone."""
+"""Chance that any rank is named although all are alike."""
 MANY = 3.0
-"""A straggler is the last so many times as often as chance has it, or half way from chance to always."""
+"""A straggler is last this many times as often as by chance, or half way from chance to always if that is less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """Of a cell: how often each rank was the last."""
+    """How often each rank finished last in one cell."""
 
     shares: Sequence[float]
-    """By rank, 0 to 1. Ranks that finish together all count, so they may add up to more than 1."""
+    """Share of the calls by rank, 0 to 1. Ranks that finish together all count, so the sum may exceed 1."""
     trials: float
-    """Calls that tell something of their own: the effective number of samples."""
+    """Number of independent calls: the effective number of samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,24 @@ class Straggler:
 
     rank: int
     share: float
-    """Mean over the cells."""
+    """Mean share over the cells."""
     chance: float
+    """Share that a rank would have if all were alike."""
     cells: int
-    """In how many it is."""
+    """Number of cells in which it is last too often."""
 
 
 def stragglers(cells: Sequence[Last]) -> list[Straggler]:
-    """The ranks that are last too often in half of the cells or more, the most often first.
+    """Find the ranks that are last too often in half of the cells or more, the most frequent first.
 
-    In a cell with p ranks and n calls the number of times that a rank is last is binomial with 1/p where all are alike;
-    Holm's method holds the chance of naming anyone, over all ranks and cells, at :data:`ALPHA`.
+    If all ranks are alike, the number of calls in which a rank is last is binomial with probability 1/p for p ranks.
+    Holm's method keeps the chance of naming any rank, over all ranks and cells, at :data:`ALPHA`.
 
     Args:
-        cells: of the same ranks.
+        cells: cells of the same ranks.
 
-    Raises ValueError when the cells have different numbers of ranks.
+    Raises:
+        ValueError: the cells have different numbers of ranks.
     """
     counts = {len(cell.shares) for cell in cells}
     if len(counts) > 1:

@@ -26,13 +26,14 @@ def _twice_others(ranks: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """Both bandwidths of a collective; `text` is for a reader (S: bytes_total, n: ranks, t: seconds)."""
+    """The formulas of both bandwidths of one operation."""
 
     algorithm: Callable[[int], float]
     """Share of bytes_total that counts for algbw."""
     bus: Callable[[int], float]
     """busbw / algbw."""
     text: str
+    """Both formulas for a reader. S is bytes_total, n the number of ranks, t the time in seconds."""
 
 
 _VECTOR = Formula(_one, _one, "algbw = S / t; busbw = algbw")
@@ -53,18 +54,24 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
         "hypercube": Formula(_others, _one, "algbw = S · (n-1)/n / t; busbw = algbw"),
     }
 )
-"""Names as in nccl-tests."""
+"""Operation, named as in nccl-tests -> its formulas."""
 
 
 def bandwidth(name: str, bytes_total: int, ranks: int, seconds: float) -> tuple[float, float | None]:
-    """(algbw_gbps, busbw_gbps) of an operation.
+    """Compute the algorithm and bus bandwidth of an operation.
 
     Args:
-        name: one of :data:`FORMULAS`; ValueError on another.
+        name: a key of :data:`FORMULAS`.
         bytes_total: bytes of the whole operation: the *size* column of nccl-tests (the vector of an all_reduce or
             broadcast, all ranks' blocks together otherwise).
         ranks: number of ranks; with one, no bytes cross a link and busbw is None.
         seconds: time of one operation; algbw is NaN and busbw None when it is not positive.
+
+    Returns:
+        (algbw, busbw) in GB/s.
+
+    Raises:
+        ValueError: no formula has this name.
     """
     formula = FORMULAS.get(name)
     if formula is None:

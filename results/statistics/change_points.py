@@ -1,5 +1,7 @@
-"""Where a series of launches changed its level: energy distances of stretches, gated by a permutation test. Derived
-in docs/statistics.md."""
+"""Change points of a series of launches: energy distances of stretches, gated by a permutation test.
+
+Derived in docs/statistics.md.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 ALPHA = 0.01
-"""Chance that a series without any change is given one."""
+"""Chance that a change is reported in a series that has none."""
 DELTA = 0.03
-"""Smallest change of the level that is reported."""
+"""Smallest relative change of the level that is reported."""
 SHORTEST = 3
-"""Launches of the shortest level."""
+"""Fewest launches of a level."""
 LEAST = 10
-"""Launches under which no arrangement is rare enough: 5 against 5 have 252, and the two extremes are 0.8 % of them."""
+"""Fewest launches that are judged: 5 against 5 have 252 arrangements, and the two extremes are 0.8 % of them."""
 MOST = 400
-"""Launches that are judged together; the test takes time with their square."""
+"""Most launches that are judged together; the test takes time with their square."""
 PERMUTATIONS = 999
 _BATCH = 200_000
-"""Distances that are in memory at once."""
+"""Most distances that are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +35,20 @@ class Change:
     at: int
     """Index of the first value of the new level."""
     ratio: float
-    """Median behind it over median before it, each over its whole level."""
+    """Median after the change over median before it, each over its whole level."""
     p: float
-    """Of the permutation test by which it was found."""
+    """p-value of the permutation test that found the change."""
 
 
 def divergence(x: ArrayLike, shortest: int = SHORTEST) -> NDArray[np.float64]:
-    """The E-divisive statistic of every split of a series.
+    """Compute the E-divisive statistic of every split of a series.
 
     Q(t) = m n / (m + n) · (2 mean|X - Y| - mean|X - X'| - mean|Y - Y'|) with X the first t values and Y the others:
     m n / (m + n) times the squared energy distance (Matteson and James 2014, alpha = 1; means over all pairs).
 
     Args:
         x: the series, shape (n,).
-        shortest: values at least on either side.
+        shortest: fewest values on either side.
 
     Returns:
         Shape (n + 1,); -inf where a side is too short.
@@ -62,18 +64,18 @@ def divergence(x: ArrayLike, shortest: int = SHORTEST) -> NDArray[np.float64]:
 def change_points(
     x: ArrayLike, *, alpha: float = ALPHA, delta: float = DELTA, shortest: int = SHORTEST, seed: int = 0
 ) -> list[Change]:
-    """The changes of a series of log times, in order.
+    """Find the changes of a series of log times, in order.
 
-    The best split of a segment, or the best stretch inside it against what is before and behind, stands when fewer than
-    `alpha` of random orders of the segment have one as good; then the parts are searched. At last levels that differ by
-    less than `delta` are joined. The random orders are drawn from `seed`, so the answer is the same every time.
+    A segment is split at its best edge, or around its best inner stretch, when fewer than `alpha` of its random orders
+    have one as good. Then its parts are searched in the same way. At the end, neighbouring levels that differ by less
+    than `delta` are joined. The random orders are drawn from `seed`, so the answer is the same every time.
 
     Args:
         x: logs of launch medians in order, shape (n,); finite. Under :data:`LEAST` values there is never a change.
-        alpha: chance that a series without change is split.
+        alpha: chance that a series without a change is split.
         delta: smallest relative step.
-        shortest: values of the shortest level.
-        seed: of the random orders.
+        shortest: fewest values of a level.
+        seed: seed of the random orders.
 
     Raises:
         ValueError: a value is not finite, or there are more than :data:`MOST`.
@@ -98,8 +100,10 @@ def change_points(
 
 
 def _divergence(series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Of many series at once, shape (k, n): Q of each stretch [a, b) against the rest; shape (k, len(a))."""
+    """Q of each stretch [a, b) against the rest, for many series at once: (k, n) gives (k, len(a))."""
     count, n = series.shape
+    # sums[:, i, j] is the sum of distances among the first i and the first j values, so the distances within and
+    # between any stretches are differences of a few sums
     sums = np.zeros((count, n + 1, n + 1))
     np.abs(series[:, :, None] - series[:, None, :], out=sums[:, 1:, 1:])
     sums.cumsum(axis=1, out=sums).cumsum(axis=2, out=sums)
@@ -113,9 +117,9 @@ def _divergence(series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np
 
 
 def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Beginnings and ends of all stretches that are long enough and leave nothing that is too short.
+    """List the begins and ends of all stretches that are long enough and leave nothing that is too short.
 
-    Those up to the end of the series are left out: they are what a stretch from the beginning leaves.
+    Stretches up to the end of the series are left out: a stretch from the beginning is the same split.
     """
     a, b = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
     fits = (b - a >= shortest) & (n - b >= shortest) & ((a == 0) | (a >= shortest))
@@ -125,13 +129,14 @@ def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int
 def _edges(
     values: NDArray[np.float64], alpha: float, shortest: int, rng: np.random.Generator
 ) -> tuple[list[int], float]:
-    """The edges of the best stretch, one or two, and its p; none when it is not significant."""
+    """Find the one or two edges of the best stretch and its p-value; no edge when it is not significant."""
     n = values.size
     if n < max(LEAST, 2 * shortest):
         return [], 1.0
     a, b = _stretches(n, shortest)
     q = _divergence(values[None, :], a, b)[0]
     best = int(np.argmax(q))
+    # a series of equal values has no spread to test, only rounding errors
     if not q[best] > 1e-12 * float(np.ptp(values)):
         return [], 1.0
     p = _p(values, a, b, float(q[best]), alpha, rng)
@@ -157,8 +162,9 @@ def _p(
     alpha: float,
     rng: np.random.Generator,
 ) -> float:
-    """Share of random orders of which some stretch is as good as `q`; only known to be above alpha when it is."""
+    """Share of random orders in which some stretch is as good as `q`; once above alpha, only a lower bound of it."""
     as_good = drawn = 0
+    # most series have no change: small batches first, so that the loop soon sees p pass alpha and stops
     while drawn < PERMUTATIONS and (1 + as_good) / (1 + PERMUTATIONS) <= alpha:
         batch = min(PERMUTATIONS - drawn, max(1, _BATCH // values.size**2), 10 + drawn)
         orders = rng.permuted(np.tile(values, (batch, 1)), axis=1)
@@ -169,7 +175,7 @@ def _p(
 
 
 def _joined(values: NDArray[np.float64], edges: Sequence[int], delta: float) -> list[int]:
-    """The edges without those between levels that differ by less than delta, the smallest step first."""
+    """Drop the edges between levels that differ by less than delta, the smallest step first."""
     kept = list(edges)
     while kept:
         levels = [float(np.median(part)) for part in np.split(values, kept)]

@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LEAST = 4
-"""Sizes of the shortest segment."""
+"""Fewest sizes of a segment."""
 SEGMENTS = 4
+"""Most segments of a curve."""
 SCALE = 0.03
-"""Residuals (of logs) beyond which a size counts less: a lone outlier does not bend the curve."""
+"""Residual (of logs) beyond which a size counts less, so that a lone outlier does not bend the curve."""
 _FLOOR = 0.005
-"""Noise (of logs) that is always assumed, so that a perfect curve is not cut for rounding errors."""
+"""Least noise (of logs) that is assumed, so that rounding errors do not split a perfect curve."""
 _CAP = 2.5
-"""Noises that one size can cost at most: a segment made to please an outlier does not pay."""
+"""Most noises that one size can cost, so that a segment made for an outlier does not pay."""
 _STEPS = 100
+"""Most iterations of a robust fit."""
 _PENALTY = 4.0
-"""Times ln n, for each segment: alpha, beta, the place of its end, and that the place was searched for."""
+"""Cost of a segment in units of ln n: one each for alpha, beta, its end, and the search for that end."""
 
 Array = NDArray[np.float64]
 
@@ -35,15 +37,15 @@ class Segment:
     """Largest measured size in bytes."""
     alpha_us: float
     beta_us: float
-    """Per byte; 0 where the time does not grow."""
+    """Time per byte in µs; 0 where the time does not grow."""
 
     def time_us(self, sizes: ArrayLike) -> Array:
-        """The times of sizes in bytes."""
+        """Compute the times in µs at sizes in bytes."""
         return np.asarray(self.alpha_us + self.beta_us * np.asarray(sizes, dtype=np.float64), dtype=np.float64)
 
     @property
     def bandwidth(self) -> float | None:
-        """1 / beta in MB/s (10^6 bytes); None where the time does not grow."""
+        """Bandwidth 1 / beta in MB/s (10^6 bytes/s); None where the time does not grow."""
         return 1 / self.beta_us if self.beta_us > 0 else None
 
 
@@ -56,7 +58,7 @@ class Curve:
     """Mean relative distance of the measured times from the curve."""
 
     def time_us(self, sizes: ArrayLike) -> Array:
-        """The times of sizes in bytes; between two segments the earlier one holds."""
+        """Compute the times in µs at sizes in bytes; between two segments the earlier one holds."""
         wanted = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
         out = self.segments[0].time_us(wanted)
         for segment in self.segments[1:]:
@@ -65,19 +67,22 @@ class Curve:
 
     @property
     def breaks(self) -> tuple[tuple[int, int], ...]:
-        """Between which two sizes each segment gives way to the next."""
+        """Pairs of sizes between which one segment gives way to the next."""
         return tuple((a.last, b.first) for a, b in zip(self.segments, self.segments[1:], strict=False))
 
 
 def fit(sizes: Sequence[int], times_us: ArrayLike) -> Curve:
-    """The curve of some sizes and their times.
+    """Fit a curve to sizes and their times.
+
+    Every possible segment is fitted once. The number of segments is the one with the least capped cost plus penalty
+    (docs/statistics.md).
 
     Args:
-        sizes: bytes, growing, shape (n,), n >= :data:`LEAST`.
-        times_us: positive, shape (n,).
+        sizes: message sizes in bytes, growing, shape (n,), n >= :data:`LEAST`.
+        times_us: times in µs, positive, shape (n,).
 
     Raises:
-        ValueError: too few sizes, not growing, or a time that is not positive and finite.
+        ValueError: there are too few sizes, they do not grow, or a time is not positive and finite.
     """
     m, t = np.asarray(sizes, dtype=np.float64), np.asarray(times_us, dtype=np.float64)
     if m.size < LEAST or m.size != t.size or np.any(np.diff(m) <= 0) or not np.all((t > 0) & np.isfinite(t)):
@@ -92,6 +97,7 @@ def fit(sizes: Sequence[int], times_us: ArrayLike) -> Curve:
         for place, c, ratio, cost in zip(places, coefficients, ratios, outlier_costs, strict=True)
     }
     most = min(SEGMENTS, m.size // LEAST)
+    # the noise is that of the finest cut: with fewer segments, residuals would hold bends of the curve as well
     _, finest = _cheapest(m.size, most, {place: cost for place, (_, _, cost) in parts.items()})
     noise = _noise(np.concatenate([parts[place][1] for place in finest]), m.size - 2 * most)
     costs = {
@@ -111,25 +117,25 @@ def fit(sizes: Sequence[int], times_us: ArrayLike) -> Curve:
 
 
 def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """Non-negative c that brings ln(columns @ c) near ln(times), and twice the soft-L1 cost.
+    """Find the non-negative c that brings ln(columns @ c) nearest to ln(times), by soft-L1 cost.
 
-    Gauss-Newton steps on the iteratively reweighted residuals, damped (Levenberg, Marquardt) and projected on c >= 0,
-    of all problems at once.
+    All problems are solved at once, by Gauss-Newton steps on the iteratively reweighted residuals, damped (Levenberg,
+    Marquardt) and projected on c >= 0.
 
     Args:
-        columns: shape (n, k), non-negative.
-        times: shape (n,), positive.
-        weights: 0 or 1, shape (..., n): a problem for each row, of those times whose weight is 1. None: one, of all.
+        columns: values of the terms, non-negative, shape (n, k).
+        times: times, positive, shape (n,).
+        weights: 0 or 1, shape (..., n). Each row is a problem of the times whose weight is 1. None: one of all times.
 
     Returns:
-        c, shape (..., k), and costs, shape (...).
+        The coefficients c, shape (..., k), and twice the soft-L1 costs, shape (...).
     """
     weights = np.ones(times.shape) if weights is None else weights
+    # columns of ones and of sizes up to megabytes: without scaling the equations are close to singular
     scale = np.maximum(columns.max(axis=0), 1e-300)
     unit, logs, least = columns / scale, np.log(times), 1e-8 * float(times.min())
 
     def evaluate(c: Array) -> tuple[Array, Array, Array]:
-        """Times, residuals, costs."""
         with np.errstate(divide="ignore"):
             fitted = c @ unit.T
             off = np.where(weights > 0, np.log(fitted) - logs, 0.0)
@@ -147,6 +153,7 @@ def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[
         stays = (c <= 0) & (down > 0)
         steep = np.where(stays, 1.0, np.einsum("...kk->...k", bend) * (1 + damping[..., None]) + 1e-30)
         bend = np.where(diagonal, steep[..., None], np.where(stays[..., None] | stays[..., None, :], 0.0, bend))
+        # a coefficient that is 0 and would become negative keeps its value: its equation is replaced by step = 0
         step = np.linalg.solve(bend, np.where(stays, 0.0, down)[..., None])[..., 0]
         tried = np.maximum(c - step, 0.0)
         fitted_then, off_then, cost_then = evaluate(tried)
@@ -162,7 +169,7 @@ def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[
 
 
 def _start(unit: Array, times: Array, weights: Array) -> Array:
-    """The non-negative least squares of the relative distances."""
+    """Start from the non-negative least squares of the relative distances."""
     from scipy import optimize
 
     relative = unit / times[:, None]
@@ -172,13 +179,13 @@ def _start(unit: Array, times: Array, weights: Array) -> Array:
 
 
 def _noise(residuals: Array, free: int) -> float:
-    """Standard deviation of the logs, of the middle half of the residuals."""
+    """Standard deviation of the logs, from the median absolute residual and `free` degrees of freedom."""
     spread = 1.4826 * float(np.median(np.abs(residuals)))
     return max(_FLOOR, spread * math.sqrt(residuals.size / max(1, free)))
 
 
 def _cheapest(n: int, count: int, costs: dict[tuple[int, int], float]) -> tuple[float, list[tuple[int, int]]]:
-    """The cheapest way to cut n sizes into so many segments (dynamic programming over the ends)."""
+    """Find the cheapest way to cut n sizes into `count` segments (dynamic programming over the ends)."""
     table: dict[tuple[int, int], tuple[float, int]] = {(0, 0): (0.0, 0)}
     for parts in range(1, count + 1):
         for end in range(parts * LEAST, n + 1):

@@ -1,4 +1,4 @@
-"""Which number of a row stands for its launch: the median of the samples, or the mean that another tool has printed."""
+"""The number of a row that stands for its launch: the median of the samples, or the mean that another tool printed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Statistic = Literal["median", "mean"]
 OURS = "omb-py"
 """The ``source`` of rows that were measured here."""
 COLUMNS = ("source", "median_us", "value", "unit", "size_bytes")
-"""What of a row is looked at."""
+"""Columns that :func:`statistic_of` and :func:`time_of` read."""
 FIELD = "statistic"
-"""Named where rows may not be compared for it."""
+"""Name of the statistic beside the columns of a row: it is no column of the store."""
 
 
 def statistic_of(row: Row) -> Statistic | None:
-    """What :func:`time_of` is of; None where the row says no time.
+    """Say whether :func:`time_of` is a median or a mean; None where the row has no time.
 
-    Tools that keep no samples print one number a cell, which is a mean. A row of ours without samples timed nothing.
+    Tools that keep no samples print one number a cell, which is a mean. A row of omb-py without samples timed nothing.
     """
     if (row.get("median_us") or 0) > 0:
         return "median"
@@ -27,9 +27,9 @@ def statistic_of(row: Row) -> Statistic | None:
 
 
 def time_of(row: Row) -> float | None:
-    """The median of the samples in µs, or the printed mean as a time; None where the row says no time.
+    """Give the median of the samples in µs, or the printed mean as a time in µs; None where the row has no time.
 
-    Of a bandwidth in MB/s (10^6 bytes/s, which are bytes per µs) the time is that of one message.
+    A bandwidth in MB/s (10^6 bytes/s, which is bytes per µs) becomes the time of one message.
     """
     statistic = statistic_of(row)
     if statistic is None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values: those at most alpha are rejected, and the chance of any false rejection is at most alpha.
+    """Adjust p-values by Holm's method, in the order given.
 
-    Holds for any dependence between the hypotheses (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+    Reject the hypotheses whose adjusted p-value is at most alpha: the chance of any false rejection is at most alpha.
+    This holds for any dependence between the hypotheses (S. Holm, Scandinavian Journal of Statistics 6, 1979).
     """
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted = [1.0] * len(p_values)

@@ -1,4 +1,4 @@
-"""Times at more ranks than were measured, with a band, and not further than 4 times. Derived in docs/statistics.md."""
+"""Predicted times at more ranks than were measured, up to 4 times as many. Derived in docs/statistics.md."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from omb_py.errors import UsageError
 from omb_py.results.statistics.curve_fit import Array, robust
 
 FURTHEST = 4
-"""Times the largest number of ranks that was measured."""
+"""Predictions reach this many times the largest measured number of ranks."""
 LEAST = 3
-"""Numbers of ranks that must have been measured."""
+"""Fewest numbers of ranks that must have been measured."""
 
 _TERMS: Mapping[str, Callable[[Array], Array]] = {
     "log2 p": lambda p: np.log2(p),
     "p - 1": lambda p: p - 1,
     "(p - 1) / p": lambda p: (p - 1) / p,
 }
-"""What grows with the ranks: rounds of a tree, messages of a ring or of a root, the share of the others' data."""
+"""Terms that grow with p ranks: rounds of a tree; messages of a ring or of a root; the share of the others' data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +33,21 @@ class Prediction:
     low_us: float
     high_us: float
     term: str
-    """T(p) = a + b · term."""
+    """The term in T(p) = a + b · term."""
     error: float
-    """Largest leave-one-out error: each number of ranks predicted from the others, relative."""
+    """Largest relative error when each number of ranks is predicted from the others."""
 
 
 def predict(measured: Mapping[int, float], ranks: int) -> Prediction:
-    """The time at `ranks` from times at other numbers of ranks.
+    """Predict the time at `ranks` ranks from times at other numbers of ranks.
 
     Args:
-        measured: ranks -> time in µs; numbers of ranks from 2 on.
-        ranks: where it is wanted.
+        measured: ranks -> time in µs. A time of one rank is left out.
+        ranks: number of ranks to predict, 2 or more.
 
     Raises:
-        UsageError: under :data:`LEAST` numbers of ranks, or `ranks` beyond :data:`FURTHEST` times the largest.
+        UsageError: there are fewer than :data:`LEAST` numbers of ranks, or `ranks` is under 2 or over
+            :data:`FURTHEST` times the largest.
     """
     known = {p: t for p, t in sorted(measured.items()) if p >= 2}
     if len(known) < LEAST:
@@ -65,7 +66,7 @@ def predict(measured: Mapping[int, float], ranks: int) -> Prediction:
     term = min(errors, key=lambda name: float(np.sqrt(np.mean(errors[name] ** 2))))
     time = float(_at(p, t, term, float(ranks)))
     worst = float(np.abs(errors[term]).max())
-    # what was left out lay within the others or one step beyond; each doubling further adds as much again
+    # left-out numbers of ranks lay among the others or one step beyond; each doubling beyond adds as much again
     width = worst * (1 + max(0.0, math.log2(ranks / largest)))
     return Prediction(ranks, time, time * math.exp(-width), time * math.exp(width), term, math.expm1(worst))
 
@@ -77,6 +78,6 @@ def _at(p: Array, t: Array, term: str, where: float) -> float:
 
 
 def _left_out(p: Array, t: Array, term: str) -> Array:
-    """Log of predicted over measured of each number of ranks, from the others."""
+    """Log of predicted over measured time at each number of ranks, predicted from the others."""
     rest = [np.arange(p.size) != i for i in range(p.size)]
     return np.array([math.log(_at(p[r], t[r], term, p[i]) / t[i]) for i, r in enumerate(rest)])

@@ -1,8 +1,8 @@
 """Sequential tests: verdicts in rounds of launches, with one chance of an error for all rounds. Pure.
 
-``compare``, ``guidelines`` and ``accept`` measure in rounds: what is open after one is measured again in the next. They
-differ in the statistic of a launch; how they spend the chance of an error, and which launches count, stands here and is
-derived in docs/statistics.md.
+``compare``, ``guidelines`` and ``accept`` measure in rounds: a question that is open after one round is measured again
+in the next. They differ in the statistic of a launch. How they spend the chance of an error, and which launches count,
+stands here and is derived in docs/statistics.md.
 
 A criterion of ``accept`` is judged by its *log cost*: the log of a time, or minus the log of a rate, so that more is
 worse and a bound is a limit from above.
@@ -28,20 +28,22 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """How one kind of test goes from round to round."""
+    """The way in which one kind of test goes from round to round."""
 
     fresh: bool
-    """A round is decided by its own launches, and the first of several names no change: it only chooses what is
-    measured again. Else all launches so far decide in every round."""
+    """True: a round is decided by its own launches, and the first of several rounds names no change, it only chooses
+    what is measured again. False: all launches so far decide in every round."""
     most_rounds: int = sys.maxsize
     doubling: bool = False
-    """From the third round on, each makes twice as many launches as the one before."""
+    """Each round from the third on makes twice as many launches as the one before."""
 
     def spending(self, alpha: float, rounds: int) -> tuple[float, ...]:
-        """The part of `alpha` that each round may spend on changes, declared before the first launch.
+        """Share `alpha` out among the rounds, before the first launch.
 
-        Every round errs with a chance of at most its part, so all together with at most `alpha` (Boole). Raises
-        ValueError for more rounds than :attr:`most_rounds`.
+        Every round errs with a chance of at most its part, so all together with at most `alpha` (Boole).
+
+        Raises:
+            ValueError: there are fewer rounds than 1 or more than :attr:`most_rounds`.
 
         >>> COMPARISON.spending(0.01, 3), ACCEPTANCE.spending(0.06, 3)
         ((0.0, 0.005, 0.005), (0.02, 0.02, 0.02))
@@ -49,11 +51,12 @@ class Scheme:
         if not 1 <= rounds <= self.most_rounds:
             raise ValueError(f"rounds are 1 to {self.most_rounds}, not {rounds}")
         if self.fresh and rounds > 1:
+            # the first round only selects what is measured again, so it needs no part of alpha
             return (0.0, *evenly(alpha, rounds - 1))
         return evenly(alpha, rounds)
 
     def batches(self, number: int) -> int:
-        """How many times as many launches as the first round round `number` makes: 1, or 1, 1, 2, 4, …"""
+        """Launches of round `number`, in multiples of the first round: always 1, or 1, 1, 2, 4, …"""
         return 1 << max(0, number - 2) if self.doubling else 1
 
 
@@ -63,7 +66,7 @@ ACCEPTANCE: Final = Scheme(fresh=False)
 
 
 def evenly(alpha: float, rounds: int) -> tuple[float, ...]:
-    """`alpha` in equal parts."""
+    """Divide `alpha` into equal parts."""
     return (alpha / rounds,) * rounds
 
 
@@ -75,9 +78,10 @@ def last_answers(
     """Judge round by round; each question keeps the answer of the last round that judged it.
 
     Args:
-        rounds: in order, what each measured of its questions.
-        judge: the answers of one round, whose questions are a family.
-        stays_open: whether a question may be judged in the round after; others are left out of its family.
+        rounds: the rounds in order, each with the launches of its questions.
+        judge: computes the answers of one round, whose questions are a family.
+        stays_open: says whether a question may be judged again in the next round. Other questions are left out of its
+            family.
     """
     answers: dict[Question, Answer] = {}
     closed: set[Question] = set()
@@ -90,12 +94,12 @@ def last_answers(
 
 
 def p_above(estimate: Estimate, limit: float) -> float:
-    """One-sided p-value of "the true value is at most `limit`". 1 where nothing is known of the spread."""
+    """One-sided p-value of "the true value is at most `limit`"; 1 where the spread is unknown."""
     return _tail(estimate, estimate.difference - limit)
 
 
 def p_below(estimate: Estimate, limit: float) -> float:
-    """One-sided p-value of "the true value is at least `limit`". 1 where nothing is known of the spread."""
+    """One-sided p-value of "the true value is at least `limit`"; 1 where the spread is unknown."""
     return _tail(estimate, limit - estimate.difference)
 
 
@@ -109,61 +113,62 @@ def _tail(estimate: Estimate, over: float) -> float:
 
 Word = Literal["PASS", "FAIL", "MARGINAL", "ERROR"]
 WORDS: tuple[Word, ...] = ("FAIL", "ERROR", "MARGINAL", "PASS")
-"""Worst first."""
+"""Verdicts on a criterion, worst first."""
 Undecided = Literal["marginal", "fail", "pass"]
 UNDECIDED: tuple[Undecided, ...] = ("marginal", "fail", "pass")
 FEWEST = 2
-"""Launches under which no spread is known."""
+"""Fewest launches that have a spread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How verdicts are made; fixed before the first launch, and printed with the report."""
+    """The rule that verdicts follow. It is fixed before the first launch and printed with the report."""
 
     launches: int = 3
-    """Of each round; a criterion that is MARGINAL gets as many again."""
+    """Launches of each round; a criterion that is MARGINAL gets as many again."""
     most: int = 9
-    """Launches of one criterion, over all rounds."""
+    """Most launches of one criterion, over all rounds."""
     confidence: float = 0.95
+    """One minus the chance of a wrong PASS of a criterion, and of any wrong FAIL in the report."""
     undecided: Undecided = "marginal"
-    """What the contract says of a criterion that is MARGINAL after the last launch."""
+    """The verdict that the contract gives to a criterion that is MARGINAL after the last launch."""
 
     @property
     def rounds(self) -> int:
-        """How often verdicts may be looked at."""
+        """Number of rounds after which verdicts are given."""
         return max(1, math.ceil(self.most / self.launches))
 
     @property
     def spent(self) -> float:
-        """Chance of an error that each round may spend: the whole is shared out evenly (Boole)."""
+        """Chance of an error that each round may spend: all rounds get the same (Boole)."""
         return ACCEPTANCE.spending(1 - self.confidence, self.rounds)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the launches so far say of one bound."""
+    """The verdict on one bound after some launches."""
 
     word: Word
     """PASS, FAIL or MARGINAL."""
     optimistic: float
-    """Lower limit of the log cost, for FAIL."""
+    """Lower confidence limit of the log cost; FAIL when it is beyond the bound."""
     pessimistic: float
-    """Upper limit of it, for PASS."""
+    """Upper confidence limit of the log cost; PASS when it keeps the bound."""
 
 
 def decide(estimate: Estimate, limit: float, rule: Rule, questions: int = 1) -> Decision:
     """Judge one bound by all launches so far.
 
     Args:
-        estimate: of the log cost; infinite limits where nothing is known of the spread.
-        limit: the log cost that is still good.
-        rule: as declared.
-        questions: bounds that this report asks about: so often it may call a good machine bad by chance.
+        estimate: estimate of the log cost. Its limits are infinite where the spread is unknown.
+        limit: largest log cost that is still good.
+        rule: the declared rule.
+        questions: number of bounds in the report. Each could fail by chance, so FAIL is corrected for their number.
 
     Returns:
-        PASS when even the upper limit keeps the bound: with a log cost beyond the limit this happens with a chance of
-        at most ``rule.spent``. FAIL when even the lower limit breaks it; with all bounds kept the chance of any FAIL in
-        the round is at most ``rule.spent``. Never both.
+        PASS when even the upper limit keeps the bound: if the true log cost is beyond it, the chance of that is at most
+        ``rule.spent``. FAIL when even the lower limit breaks it: if all bounds are kept, the chance of any FAIL in the
+        round is at most ``rule.spent``. Else MARGINAL.
     """
     optimistic, pessimistic = -math.inf, math.inf
     if estimate.freedom > 0:
@@ -176,7 +181,7 @@ def decide(estimate: Estimate, limit: float, rule: Rule, questions: int = 1) -> 
 
 
 def worst(words: Iterable[Word]) -> Word:
-    """One word for several: the worst; ERROR for none, since nothing was shown.
+    """Reduce several words to the worst one; ERROR for no word, since nothing was shown.
 
     >>> worst(["PASS", "MARGINAL"]), worst([])
     ('MARGINAL', 'ERROR')
@@ -186,7 +191,7 @@ def worst(words: Iterable[Word]) -> Word:
 
 
 def settled(word: Word, rule: Rule) -> Word:
-    """The word after the last launch: MARGINAL becomes what the contract says."""
+    """Turn MARGINAL after the last launch into what the contract says."""
     if word != "MARGINAL" or rule.undecided == "marginal":
         return word
     return "FAIL" if rule.undecided == "fail" else "PASS"

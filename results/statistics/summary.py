@@ -34,9 +34,13 @@ COLUMNS: tuple[str, ...] = (
 
 
 def summarise(samples_max_us: ArrayLike) -> dict[str, float | None]:
-    """The columns ``mean_us`` … ``ci_high_us`` and ``ess`` of a series in µs, in order of time.
+    """Compute the columns ``mean_us`` … ``ci_high_us`` and ``ess`` of a series.
 
-    A statistic that the number of samples cannot support is None.
+    Args:
+        samples_max_us: samples in µs in order of time, each the maximum over the ranks.
+
+    Returns:
+        Column -> value; None for a statistic that the number of samples cannot support.
     """
     import numpy as np
 

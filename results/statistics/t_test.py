@@ -1,7 +1,7 @@
 """Student's t on logs of launch values: pure functions, derived in docs/statistics.md.
 
-A launch is one number, the log of a statistic of it. Two sides are compared by the mean difference of these numbers:
-by pairs where launches were interleaved, by Welch's formula where they were not.
+Each launch gives one number, the log of one of its statistics. Two sides are compared by the mean difference of these
+numbers: by pairs where launches were interleaved, by Welch's formula where they were not.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 from scipy import special
 
 MOST_NEEDED = 10_000
-"""More launches than this nobody makes: :func:`launches_needed` gives up."""
+"""Most launches that :func:`launches_needed` searches: nobody makes more."""
 _STEPS = (np.arange(500) + 0.5) / 500
-"""Probabilities at which a distribution is taken."""
+"""Probabilities at which the distribution of a spread is evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The difference of two sides, in logs. Infinite error and no degrees of freedom where it is not known."""
+    """The difference of two sides, in logs. Where the spread is unknown, error is infinite and freedom is 0."""
 
     difference: float
     """Mean of log NEW minus mean of log BASE."""
     error: float
-    """Standard error of it."""
+    """Standard error of the difference."""
     freedom: float
     """Degrees of freedom."""
     base: int
@@ -38,12 +38,12 @@ class Estimate:
 
     @property
     def ratio(self) -> float:
-        """NEW over BASE."""
+        """NEW over BASE, in times."""
         return math.exp(self.difference)
 
     @property
     def p(self) -> float:
-        """Two-sided p-value of "no difference". 1 where nothing is known of the spread."""
+        """Two-sided p-value of "no difference"; 1 where the spread is unknown."""
         if self.freedom <= 0:
             return 1.0
         if self.error == 0:
@@ -51,17 +51,22 @@ class Estimate:
         return min(1.0, 2 * float(special.stdtr(self.freedom, -abs(self.difference) / self.error)))
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Confidence interval of the ratio, e.g. `level` 0.99; (0, inf) where nothing is known of the spread."""
+        """Confidence interval of the ratio at a level such as 0.99; (0, inf) where the spread is unknown."""
         if self.freedom <= 0:
             return 0.0, math.inf
         half = quantile(0.5 + level / 2, self.freedom) * self.error
-        return _exp(self.difference - half), _exp(self.difference + half)
+        return ratio_of(self.difference - half), ratio_of(self.difference + half)
 
 
 def paired(base: Sequence[float], new: Sequence[float]) -> Estimate:
-    """The estimate from pairs of launches that were made one after the other; logs, in the order of the pairs.
+    """Estimate the difference from pairs of launches that were made one after the other.
 
-    Raises ValueError when the lengths differ or there is nothing.
+    Args:
+        base: logs of the launches of BASE, in the order of the pairs.
+        new: logs of the launches of NEW, in the same order.
+
+    Raises:
+        ValueError: the lengths differ, or there is no launch.
     """
     differences = [b - a for a, b in zip(base, new, strict=True)]
     mean, variance = _moments(differences)
@@ -70,10 +75,16 @@ def paired(base: Sequence[float], new: Sequence[float]) -> Estimate:
 
 
 def welch(base: Sequence[float], new: Sequence[float]) -> Estimate:
-    """The estimate from two independent sets of launches, whose spreads may differ; logs.
+    """Estimate the difference from two independent sets of launches, whose spreads may differ.
 
-    Degrees of freedom by Welch and Satterthwaite (B. L. Welch, Biometrika 34, 1947). Raises ValueError when a side is
-    empty.
+    The degrees of freedom are those of Welch and Satterthwaite (B. L. Welch, Biometrika 34, 1947).
+
+    Args:
+        base: logs of the launches of BASE.
+        new: logs of the launches of NEW.
+
+    Raises:
+        ValueError: a side is empty.
     """
     (mean_a, variance_a), (mean_b, variance_b) = _moments(base), _moments(new)
     counts = len(base), len(new)
@@ -88,32 +99,32 @@ def welch(base: Sequence[float], new: Sequence[float]) -> Estimate:
 
 
 def detectable(estimate: Estimate, alpha: float, power: float) -> float:
-    """The smallest change, as a ratio over 1, that a test like this finds.
+    """Compute the smallest change that a test with this spread and number of launches detects.
 
     Args:
-        estimate: for the spread and the number of launches.
+        estimate: gives the spread and the number of launches.
         alpha: level of the two-sided test.
-        power: chance of finding it.
+        power: chance of detecting the change.
 
     Returns:
-        For example 1.034 for +3.4 %; infinite where nothing is known of the spread.
+        A ratio over 1, for example 1.034 for +3.4 %; infinite where the spread is unknown.
     """
     if estimate.freedom <= 0:
         return math.inf
-    return _exp(_noncentrality(estimate.freedom, alpha, power) * estimate.error)
+    return ratio_of(_noncentrality(estimate.freedom, alpha, power) * estimate.error)
 
 
 def launches_needed(estimate: Estimate, change: float, alpha: float, power: float) -> int | None:
-    """How many launches a side would find a change at this spread.
+    """Compute how many launches a side detect a change at this spread.
 
     Args:
-        estimate: for the spread; how the launches would be compared stays as it is.
-        change: ratio, over or under 1.
+        estimate: gives the spread, and whether launches are compared by pairs.
+        change: the change as a ratio, over or under 1.
         alpha: level of the two-sided test.
-        power: chance of finding it.
+        power: chance of detecting the change.
 
     Returns:
-        At least 2; None where nothing is known of the spread, or over :data:`MOST_NEEDED` would be needed.
+        2 or more; None where the spread is unknown, or more than :data:`MOST_NEEDED` launches would be needed.
     """
     effect = abs(math.log(change))
     if estimate.freedom <= 0 or effect == 0:
@@ -140,16 +151,16 @@ def launches_needed(estimate: Estimate, change: float, alpha: float, power: floa
 
 
 def quantile(p: float, freedom: float) -> float:
-    """The `p` quantile of Student's distribution."""
+    """The `p` quantile of Student's t distribution."""
     return float(special.stdtrit(freedom, p))
 
 
 @lru_cache(maxsize=4096)
 def _noncentrality(freedom: float, alpha: float, power: float) -> float:
-    """Of the t statistic whose two-sided test at `alpha` has this power; the far tail is left out.
+    """Noncentrality of the t statistic whose two-sided test at `alpha` has this power; the far tail is left out.
 
-    P(T > t) is the mean of Phi(nc - t * s) over the distribution of s, the estimated spread over the true one, taken at
-    even steps of its probability. (SciPy's nctdtrinc does the same, but does not end for some arguments.)
+    P(T > t) is the mean of Phi(nc - t * s) over the distribution of s, the estimated spread over the true one, at even
+    steps of its probability. SciPy's nctdtrinc does the same, but does not end for some arguments.
     """
     critical = quantile(1 - alpha / 2, freedom)
     spreads = critical * np.sqrt(special.chdtri(freedom, _STEPS) / freedom)
@@ -162,7 +173,7 @@ def _noncentrality(freedom: float, alpha: float, power: float) -> float:
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float]:
-    """Mean, and variance with n - 1. Raises ValueError on nothing."""
+    """Mean, and variance with n - 1. Raises ValueError when there is no value."""
     if not values:
         raise ValueError("no launches")
     mean = math.fsum(values) / len(values)
@@ -171,5 +182,6 @@ def _moments(values: Sequence[float]) -> tuple[float, float]:
     return mean, math.fsum((v - mean) ** 2 for v in values) / max(1, len(values) - 1)
 
 
-def _exp(x: float) -> float:
-    return math.exp(x) if x < 700 else math.inf
+def ratio_of(log: float) -> float:
+    """The ratio whose log is given; infinite instead of an overflow."""
+    return math.exp(log) if log < 700 else math.inf
