@@ -1,4 +1,4 @@
-"""What is asked of results: criteria, each with its source, and the metrics that they are about. Data only."""
+"""Criteria of an acceptance, each with its source, and the metrics that they bound. Data only."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ SOURCES: tuple[Source, ...] = ("contract", "baseline", "lower bound", "guideline
 
 
 OPTIONS = "options"
-"""Beside columns, of a cell's facts: the suite's options in which it differs from others of its benchmark, in words."""
+"""Key in a cell's facts, beside columns: the options in which it differs from other cells of its benchmark, as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number of a row."""
+    """A number that is read from a row."""
 
     name: str
     dimension: Dimension
     better: Literal["less", "more"]
     read: Callable[[Row], float | None]
-    """In µs, MB/s or %; None where the row has none."""
+    """Reads the number in µs, MB/s or %; None where the row has none."""
     doc: str
 
 
@@ -71,14 +71,13 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A contract's bound; at least one end."""
+    """A contract's bound, in µs, MB/s or %, with at least one end."""
 
     low: float | None = None
-    """In µs, MB/s or %."""
     high: float | None = None
 
     def text(self, dimension: Dimension) -> str:
-        """``at most 5 us``."""
+        """Write the bound with its unit: ``at most 5 us``."""
         ends = []
         if self.low is not None:
             ends.append(f"at least {in_unit(self.low, dimension)}")
@@ -89,47 +88,47 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One demand, on one benchmark."""
+    """One demand on one benchmark."""
 
     id: str
-    """Stable between runs: the name of its tests."""
+    """Name that stays the same between runs; test cases are named by it."""
     source: Source
     benchmark: str
     metric: str
     """One of :data:`METRICS`."""
     text: str = ""
     sizes: tuple[int, ...] = ()
-    """Message sizes in bytes; ``()``: all that are measured."""
+    """Message sizes in bytes; ``()`` means all that are measured."""
     where: Mapping[str, Any] = field(default_factory=dict)
-    """Columns of the store that a row must have so."""
+    """Column of the store -> value that a row must have."""
     ranges: Mapping[int | None, Range] = field(default_factory=dict)
-    """Of a contract, by size; None: for all sizes."""
+    """Bounds of a contract: size in bytes -> bound; None stands for all other sizes."""
     share: float = 0.0
-    """Of other sources: tolerance as a fraction; of a lower bound the efficiency that is asked."""
+    """Tolerance of the other sources as a fraction; for a lower bound the efficiency that is asked."""
     program: str = ""
-    """Of a guideline: the benchmark that measures it, both sides in turn."""
+    """Benchmark that measures a guideline, both sides in turn."""
     mock_up: str = ""
-    """Of a guideline: what does the same, in words."""
+    """Description of a guideline's other side, which does the same."""
     at: str = ""
-    """File and line."""
+    """File and line that ask for it."""
 
     def range_of(self, size: int) -> Range:
-        """Of a contract: the bound at a size."""
+        """Look up a contract's bound at a size in bytes."""
         return self.ranges[size] if size in self.ranges else self.ranges[None]
 
     @property
     def measured(self) -> str:
-        """The benchmark whose rows it is about."""
+        """Benchmark whose rows are judged."""
         return self.program or self.benchmark
 
     def covers(self, facts: Row) -> bool:
-        """Whether it asks something of a cell with these columns."""
+        """Say whether the criterion applies to a cell with these columns."""
         if facts["benchmark"] != self.measured or any(facts.get(k) != v for k, v in self.where.items()):
             return False
         return not self.sizes or int(facts.get("size_bytes") or 0) in self.sizes
 
     def bound_text(self, size: int) -> str:
-        """The demand in words."""
+        """Write the demand at a size in bytes as text."""
         share = f"{100 * self.share:g} %"
         if self.source == "contract":
             return self.range_of(size).text(METRICS[self.metric].dimension)
@@ -144,30 +143,29 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A criterion at one cell: what gets one verdict."""
+    """A criterion at one cell, which gets one verdict."""
 
     criterion: Criterion
     facts: Row
-    """Columns that the cell's rows will have: benchmark, size_bytes, ranks, backend, binding, dtype, op; and
-    :data:`OPTIONS`."""
+    """Columns of the cell's rows: benchmark, size_bytes, ranks, backend, binding, dtype, op; and :data:`OPTIONS`."""
     cell: str
     """Name of the cell within the run."""
     apart: tuple[str, ...] = ()
-    """Columns that tell it from other cases of the criterion."""
+    """Columns that distinguish it from other cases of the criterion."""
 
     @property
     def size(self) -> int:
-        """In bytes; 0 where there is none."""
+        """Message size in bytes; 0 where there is none."""
         return int(self.facts.get("size_bytes") or 0)
 
     @property
     def name(self) -> str:
-        """``small-latency, 8 B``: stable between runs."""
+        """Name that stays the same between runs, as ``small-latency, 8 B``."""
         parts = [f"{size_text(self.size)}"] if self.size else []
         parts += [f"{self.facts[name]} {name}" if name == "ranks" else str(self.facts[name]) for name in self.apart]
         return ", ".join([self.criterion.id, *parts])
 
     @property
     def bound(self) -> str:
-        """The demand in words."""
+        """The demand as text."""
         return self.criterion.bound_text(self.size)

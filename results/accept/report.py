@@ -1,4 +1,4 @@
-"""The acceptance of a machine: its data, and the document that every form of its report is written from."""
+"""The acceptance report of a machine: its data, and the document from which every form of it is written."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HEADS = ("criterion", "source", "bound", "measured", "interval", "launches", "ve
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Correctness of one benchmark with its options."""
+    """The check that one benchmark, with its options, returns right bytes."""
 
     name: str
     word: Literal["PASS", "FAIL", "ERROR", "SKIPPED"]
     note: str
-    """How many cells were checked, or why none was."""
+    """Number of cells that were checked, or the reason why none was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Incident:
     what: str
     reason: str
     failed: bool
-    """It began, and ranks died or hung; else it could not be measured here."""
+    """True if it began and ranks died or hung; False if it could not be measured here."""
 
 
 @dataclass(slots=True)
 class Verdicts:
-    """What ``omb-py accept`` has found."""
+    """The data of an acceptance report."""
 
     suite: str
     description: str
@@ -56,9 +56,9 @@ class Verdicts:
     checked: list[Checked] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
     missing_nodes: dict[str, str] = field(default_factory=dict)
-    """Node -> why it did not take part."""
+    """Node -> reason why it did not take part."""
     deviations: list[str] = field(default_factory=list)
-    """From what the suite asks for."""
+    """Deviations from what the suite asks for."""
     hosts: list[str] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     launches: int = 0
@@ -66,18 +66,18 @@ class Verdicts:
     beside: str = ""
     """Command of the other job of an interference test."""
     files: list[tuple[str, str]] = field(default_factory=list)
-    """Raw data and its SHA-256."""
+    """Path and SHA-256 of each file of raw data."""
     command: str = ""
-    """How to do it again."""
+    """Command that repeats the acceptance."""
 
     @property
     def words(self) -> Counter[Word]:
-        """Verdict -> how many cases."""
+        """Verdict -> number of cases."""
         return Counter(verdict.word for verdict in self.verdicts)
 
     @property
     def word(self) -> Word:
-        """One for all: correctness too."""
+        """The worst verdict of all, correctness and incidents included."""
         words: list[Word] = [verdict.word for verdict in self.verdicts]
         words += [check.word for check in self.checked if check.word in ("FAIL", "ERROR")]
         words += ["ERROR" for incident in self.incidents if incident.failed]
@@ -85,13 +85,13 @@ class Verdicts:
 
 
 def exit_code(acceptance: Verdicts, strict: bool = False) -> int:
-    """1 where anything is a FAIL, 3 where something could not be measured, 4 under `strict` where it is MARGINAL."""
+    """Choose the exit code: 1 on FAIL, 3 if something could not be measured, 4 on MARGINAL with `strict`, else 0."""
     codes = {"FAIL": NEGATIVE, "ERROR": ENVIRONMENT, "MARGINAL": INCONCLUSIVE if strict else OK, "PASS": OK}
     return codes[acceptance.word]
 
 
 def headline(acceptance: Verdicts) -> str:
-    """``FAIL: 1 fail, 3 pass of 4 criteria; correctness: 2 of 2 right``."""
+    """Sum up in one line: ``FAIL: 1 fail, 3 pass of 4 verdicts; correctness: 2 of 2 right``."""
     counts = acceptance.words
     verdicts = ", ".join(f"{counts[word]} {word.lower()}" for word in WORDS if counts[word])
     checks = [check for check in acceptance.checked if check.word != "SKIPPED"]
@@ -102,7 +102,7 @@ def headline(acceptance: Verdicts) -> str:
 
 
 def number(verdict: Verdict, value: float | None) -> str:
-    """A number of a verdict for a reader, in its unit."""
+    """Write a number of a verdict in its unit; ``-`` where there is none."""
     if value is None or not math.isfinite(value):
         return "-"
     if verdict.is_ratio:
@@ -111,32 +111,32 @@ def number(verdict: Verdict, value: float | None) -> str:
 
 
 def launch_text(verdict: Verdict, value: float) -> str:
-    """The number of one launch for a reader."""
+    """Write the number of one launch in its unit."""
     return in_unit(value, METRICS[verdict.case.criterion.metric].dimension)
 
 
 def _retests(verdict: Verdict) -> str:
-    """What was said after each round, and every launch behind it."""
+    """Write the verdict after each round, and the number of every launch."""
     rounds = "; ".join(f"{judged.word} after {counted(judged.launches, 'launch')}" for judged in verdict.rounds)
     return f"{rounds}; all launches: {', '.join(launch_text(verdict, value) for _, value in verdict.values)}"
 
 
 def interval(verdict: Verdict) -> str:
-    """The two limits that decide; nothing where the spread is not known."""
+    """Write the two limits that decide; ``unknown`` where the spread is unknown."""
     low, high = verdict.low, verdict.high
     known = low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
     return f"{number(verdict, low)} … {number(verdict, high)}" if known else "unknown"
 
 
 def margin(verdict: Verdict) -> float | None:
-    """How far the measured number is from the bound, as a ratio over it; None where there is none."""
+    """Distance of the measured number from the bound, relative to the bound; None where there is none."""
     if verdict.measured is None or not verdict.limit or not math.isfinite(verdict.measured):
         return None
     return verdict.measured / verdict.limit - 1
 
 
 def sentence(verdict: Verdict) -> str:
-    """``12.1 us (11.9 us … 12.4 us), at most 13 us, 3 launches``."""
+    """Write a verdict as one line: ``12.1 us (11.9 us … 12.4 us), at most 13 us, 3 launches in 1 round``."""
     if verdict.word == "ERROR":
         return verdict.note
     far = margin(verdict)
@@ -189,7 +189,7 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
 
 
 def document_of(acceptance: Verdicts, strict: bool = False) -> Document:
-    """What is written of an acceptance; `strict`: MARGINAL is not good enough."""
+    """Make the document of an acceptance. With `strict`, MARGINAL is not good enough."""
     retested = [verdict for verdict in acceptance.verdicts if len(verdict.rounds) > 1]
     facts = _facts(acceptance)
     properties = numbered(facts)
@@ -225,7 +225,7 @@ def document_of(acceptance: Verdicts, strict: bool = False) -> Document:
 
 
 def row(verdict: Verdict) -> tuple[str, ...]:
-    """A verdict as a text for each of :data:`HEADS`."""
+    """Write a verdict as one text for each of :data:`HEADS`."""
     return (
         verdict.case.name,
         verdict.case.criterion.source,
@@ -243,8 +243,10 @@ def _launches(verdict: Verdict) -> str:
 
 
 def _cases(acceptance: Verdicts, strict: bool) -> list[CaseResult]:
-    """A test a check, a verdict and an incident: FAIL is a failure, ERROR an error, SKIPPED and MARGINAL are skipped
-    (MARGINAL is a failure under `strict`)."""
+    """Make one test case for each check, verdict and incident.
+
+    FAIL is a failure, ERROR is an error, SKIPPED and MARGINAL are skipped (MARGINAL is a failure with `strict`).
+    """
     outcomes: dict[str, Outcome] = {
         "FAIL": "failure",
         "ERROR": "error",
@@ -276,7 +278,7 @@ def _cases(acceptance: Verdicts, strict: bool) -> list[CaseResult]:
 
 
 def as_dict(acceptance: Verdicts) -> dict[str, Any]:
-    """Everything, for JSON."""
+    """The whole report as JSON can hold it."""
     return {
         "kind": "accept",
         "verdict": acceptance.word,

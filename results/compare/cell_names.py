@@ -1,4 +1,4 @@
-"""What a cell is called in print: benchmark and size, and what tells it from others of the same name."""
+"""Names of cells in print: benchmark and size, and the columns that distinguish cells of the same name."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ WORDS: Mapping[str, str] = {
     "thread_level": "level {}",
     "cache": "cache {}",
 }
-"""Column -> how its value is said; values of other columns speak for themselves."""
+"""Column -> format of its value in a name; values of other columns are printed as they are."""
 _TELLING = tuple(
     (
         "backend binding ranks nodes device buffer dtype op in_place root window threads process_sync timing "
         "cache datatype_layout batch metric parameters"
     ).split()
 )
-"""Columns that may tell cells of one benchmark and size apart."""
+"""Columns that may distinguish cells of one benchmark and size."""
 COLUMNS = ("benchmark", "size_bytes", *_TELLING)
-"""What a row must have to be named."""
+"""Columns that a row needs for its name."""
 
 
 def name(row: Row) -> str:
-    """``allreduce 1 KiB``; a benchmark without a size by its name."""
+    """Name a row by benchmark and size, as ``allreduce 1 KiB``; without a size by the benchmark alone."""
     size = row.get("size_bytes")
     return f"{row['benchmark']} {size_text(size)}" if size else str(row["benchmark"])
 
 
 def namer(rows: Iterable[Row]) -> Callable[[Row], str]:
-    """Names for rows among each other: ``allreduce 1 KiB, 4 ranks`` where there are some on 2 ranks as well.
+    """Make the function that names rows so that they differ: ``allreduce 1 KiB, 4 ranks`` beside one on 2 ranks.
 
     Args:
-        rows: a row of each cell.
+        rows: one row of each cell that may be named.
     """
     by_name: dict[str, list[Row]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""What differs between the environments of two sides: the first thing that a comparison says."""
+"""Differences between the environments of two sides: the first thing that a comparison prints."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ _TITLES = (
     ("node_facts", "node"),
     ("launch", "launch"),
 )
-"""Sections of a provenance -> the word in front of a fact; the most telling first, as a report lists them."""
+"""Section of a provenance and the word before its facts; the most important first, as a report lists them."""
 _REPEATED = ("library_string", "library_version", "software.library", "launch.launcher")
-"""Say the library's version once more."""
+"""Facts that repeat the version of the library, left out where the library itself differs."""
 _IMPORTED = "imported."
 _TOOL = (f"{_IMPORTED}tool", f"{_IMPORTED}tool_version")
-"""What of an imported file is about how was measured; the rest names the file."""
+"""Facts of an imported file that say how it was measured; the others only name the file."""
 _ASKED = "config"
-"""In the section of the launch: what a comparison asked for on this side, which is no part of the environment key."""
+"""Key in the launch section: what a comparison set on this side. The environment key does not contain it."""
 _SHOWN = 3
+"""Values of a fact, or libraries, that are named before the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Difference:
     """One fact that the sides do not share."""
 
     what: str
-    """``variable UCX_TLS``."""
+    """Name of the fact, as ``variable UCX_TLS``."""
     base: str
     new: str
 
@@ -46,12 +47,12 @@ class Difference:
 def differences(
     base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], rows: tuple[Any, Any] | None = None
 ) -> list[Difference]:
-    """What differs between two sets of launches, the most telling first.
+    """List the differences between two sets of launches, the most important first.
 
     Args:
         base: provenance of each launch of BASE; equal ones count once.
-        new: of NEW.
-        rows: a row of each side, for backend and binding, and for library and version where no provenance is.
+        new: provenance of each launch of NEW.
+        rows: one row of each side. It gives backend, binding, library and version, also where there is no provenance.
     """
     sides = [_facts(base), _facts(new)]
     if rows:
@@ -72,7 +73,7 @@ def differences(
 
 
 def say(diffs: Sequence[Difference]) -> str:
-    """One line: ``library: NCCL 2.30 → NCCL 2.32, and nothing else``."""
+    """Write differences as one line: ``library: NCCL 2.30 → NCCL 2.32, and nothing else``."""
     if not diffs:
         return "nothing that is recorded"
     return "; ".join(map(str, diffs)) + ", and nothing else"
@@ -83,7 +84,7 @@ def _differ(sides: Sequence[Mapping[str, set[str]]], name: str) -> bool:
 
 
 def _facts(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """Dotted name of each fact of the environment -> the values that it has in some launch."""
+    """Collect the facts of environments: dotted name -> the values that some launch has."""
     distinct = {digest(facts): facts for facts in map(environment_facts, provenances)}
     out: dict[str, set[str]] = {}
     for facts in distinct.values():
@@ -95,7 +96,10 @@ def _facts(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
 
 
 def _asked(base: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[Difference]:
-    """Variables that no allow-list has, and options of the benchmark, by which a comparison made the sides differ."""
+    """List the variables and options that a comparison set differently on its two sides.
+
+    Such a variable may be on no allow-list, so that it is no fact of the environment.
+    """
     sides: list[dict[str, set[str]]] = [{}, {}]
     for facts, provenances in zip(sides, (base, new), strict=True):
         for provenance in provenances:
@@ -135,7 +139,7 @@ def _text(values: set[str]) -> str:
 
 
 def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Difference]:
-    """Shared objects of the same name but of another build: finds what versions and variables do not tell."""
+    """Find shared objects of the same name but of another build, which versions and variables do not show."""
     sides = [_libraries(base), _libraries(new)]
     names = [n for n in sides[0] if n in sides[1] and len(sides[0][n]) == len(sides[1][n]) == 1]
     changed = [n for n in names if sides[0][n] != sides[1][n] and None not in sides[0][n] | sides[1][n]]
@@ -154,6 +158,6 @@ def _libraries(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str | 
     for provenance in provenances:
         for entry in provenance.get("loaded_libraries") or ():
             name = PurePath(str(entry.get("path"))).name
-            if name.startswith("lib"):  # others are parts of Python packages, whose versions are told
+            if name.startswith("lib"):  # others belong to Python packages, whose versions are facts
                 out.setdefault(name, set()).add(entry.get("build_id"))
     return out

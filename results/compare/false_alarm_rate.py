@@ -1,4 +1,4 @@
-"""The false-alarm rate on a site: comparisons of a library with itself, kept beside the store's launches."""
+"""The false-alarm rate of a site, counted from A/A reports: comparisons of a library with itself in the store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BOUND = 0.95
 
 @dataclass(frozen=True, slots=True)
 class SiteRate:
-    """What all A/A reports of a store say together."""
+    """Counts over all A/A reports of a store."""
 
     reports: int = 0
     alarmed: int = 0
@@ -33,7 +33,7 @@ class SiteRate:
     alarms: int = 0
 
     def sentence(self) -> str:
-        """One line for the end of a report."""
+        """Write the rate as one line for the end of a report."""
         if not self.reports:
             return (
                 "A/A on this site: never measured, so the rate of false alarms here is not known: omb-py aa BENCHMARK"
@@ -45,7 +45,7 @@ class SiteRate:
 
 
 def bound(events: int, trials: int) -> float:
-    """Upper bound of a rate at 95 %, one-sided (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934).
+    """One-sided 95 % upper bound of a rate (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934).
 
     >>> round(bound(0, 59), 3)
     0.05
@@ -54,7 +54,11 @@ def bound(events: int, trials: int) -> float:
 
 
 def keep(report: Report, store: Path) -> Path:
-    """Write a report to ``STORE/reports/RUN.json``, whole or not at all. Raises EnvironmentProblem."""
+    """Write a report to ``STORE/reports/RUN.json``, whole or not at all.
+
+    Raises:
+        EnvironmentProblem: the file cannot be written.
+    """
     path = store / FOLDER / f"{report.run_id}.json"
     part = path.with_name(f".{path.name}.part")
     try:
@@ -68,11 +72,12 @@ def keep(report: Report, store: Path) -> Path:
 
 
 def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, Any]]:
-    """The reports of a store as :func:`omb_py.results.compare.report.as_dict` made them, oldest first.
+    """Read the reports of a store as :func:`omb_py.results.compare.report.as_dict` wrote them, oldest first.
 
     Args:
-        store: its folder.
-        on_skip: called with the path and the reason for each file that holds no report; by default nothing.
+        store: folder of the store.
+        on_skip: called with the path and the reason for each file that holds no report. None: such files are skipped
+            silently.
     """
     for path in sorted((store / FOLDER).glob("*.json")):
         try:
@@ -85,7 +90,7 @@ def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, An
 
 
 def _checked(report: Any) -> Mapping[str, Any]:
-    """What every reader needs. Raises one of the errors of a thing that is built otherwise."""
+    """Check and copy the parts of a report that every reader needs; any error means that it is no report."""
     if report["kind"] not in (COMPARE, AA):
         raise ValueError(f"a report of kind {report['kind']!r}")
     counts = {word: int(count) for word, count in report["verdicts"].items()}
@@ -99,7 +104,7 @@ def _checked(report: Any) -> Mapping[str, Any]:
 
 
 def site_rate(store: Path) -> SiteRate:
-    """The A/A reports of a store, counted; files that are none are passed over."""
+    """Count the A/A reports of a store; other files are skipped."""
     reports = alarmed = cells = alarms = 0
     for report in kept(store):
         if report["kind"] != AA:

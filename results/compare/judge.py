@@ -1,4 +1,4 @@
-"""From launches to verdicts. Pure: the same function judges stored launches, a comparison that runs, and a simulation.
+"""Verdicts of a comparison. Pure: stored launches, running comparisons and simulations are judged by one function.
 
 A *cell* has two *questions*: did the median change, and did the tail? Each has its own verdict. The family over which
 the error rate is controlled is all questions of a report.
@@ -26,42 +26,42 @@ SAME_LEVEL = 0.90
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How verdicts are made; fixed before anything is measured, and printed with the report."""
+    """The rules that verdicts follow. They are fixed before anything is measured, and printed with the report."""
 
     alpha: float = 0.01
     """Chance of any false SLOWER or FASTER in a report."""
     delta: float = 0.03
-    """Smaller changes of a median are nobody's business."""
+    """Relative change of a median that counts; smaller ones are not reported."""
     tail_delta: float = 0.10
-    """The same for the tail."""
+    """Relative change of a tail that counts."""
     screen: float = 0.05
-    """p-value of a single question, without correction, up to which a cell is measured again."""
+    """Uncorrected p-value of a question up to which its cell is measured again."""
     power: float = 0.8
-    """For the smallest detectable change, and the launches needed."""
+    """Chance of detection for which the smallest detectable change and the launches needed are computed."""
     rounds: int = 1
-    """How often fresh launches may be looked at."""
+    """Most rounds of fresh launches."""
 
     @property
     def level(self) -> float:
-        """Of the intervals that are printed."""
+        """Confidence level of the printed intervals."""
         return 1 - self.alpha
 
     @property
     def spending(self) -> tuple[float, ...]:
-        """What each round may spend of :attr:`alpha`."""
+        """The part of :attr:`alpha` that each round may spend."""
         return COMPARISON.spending(self.alpha, self.rounds)
 
     def tolerance(self, question: Question) -> float:
-        """Of a question, as a difference of logs."""
+        """Tolerance of a question, as a difference of logs."""
         return math.log1p(self.delta if question == "median" else self.tail_delta)
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What one launch says of one cell, µs."""
+    """The statistics of one cell in one launch, in µs."""
 
     median_us: float | None
-    """None where only a mean is known, as of imported rows: that answers the first question, and no tail is asked."""
+    """None where only a mean is known, as in imported rows: the mean stands for it, and no tail is asked."""
     mean_us: float
     p99_us: float | None = None
     """None under 100 samples."""
@@ -69,7 +69,7 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The launches of a cell that are judged together. Paired: number k of either side ran next to the other's."""
+    """The launches of a cell that are judged together. Paired: launch k of BASE ran next to launch k of NEW."""
 
     base: tuple[Launched, ...]
     new: tuple[Launched, ...]
@@ -82,31 +82,33 @@ class Answer:
 
     verdict: Verdict
     statistic: str
-    """What of each launch was compared: ``median``, ``p99`` or ``mean``."""
+    """Statistic of each launch that was compared: ``median``, ``p99`` or ``mean``."""
     base_us: float
-    """Geometric mean over the launches."""
+    """Geometric mean over the launches of BASE, in µs."""
     new_us: float
+    """Geometric mean over the launches of NEW, in µs."""
     ratio: float
     low: float
-    """Interval of the ratio, at :attr:`Rules.level`."""
+    """Lower end of the interval of the ratio, at :attr:`Rules.level`."""
     high: float
+    """Upper end of it."""
     p: float
-    """Of this question alone."""
+    """p-value of this question alone."""
     adjusted: float
-    """By Holm over the family of the round."""
+    """p-value adjusted by Holm over the family of the round."""
     alpha: float
-    """What the round could spend."""
+    """Part of alpha that the round could spend."""
     round: int
-    """From 1."""
+    """Number of the round, from 1."""
     launches: tuple[int, int]
-    """Of each side, in that round."""
+    """Launches of BASE and of NEW in that round."""
     paired: bool
     detectable: float
-    """Smallest change that is found, as a ratio over 1."""
+    """Smallest change that the launches can detect, as a ratio over 1."""
     needed: int | None
-    """Launches a side that would find a change as large as this one, or as the tolerance where this one is smaller."""
+    """Launches a side that would detect the change, or a change of the tolerance where that is larger."""
     flagged: bool = False
-    """To be measured again."""
+    """True: the cell should be measured again."""
 
 
 @dataclass(slots=True)
@@ -117,17 +119,17 @@ class Judged:
 
     @property
     def verdict(self) -> Verdict:
-        """On the median."""
+        """The verdict on the median."""
         return self.answers["median"].verdict
 
     @property
     def flagged(self) -> bool:
-        """Measure it again, if rounds are left."""
+        """True if the cell should be measured again."""
         return any(answer.flagged for answer in self.answers.values())
 
     @property
     def alarm(self) -> bool:
-        """Median or tail is called changed."""
+        """True if the median or the tail is called changed."""
         return any(answer.verdict in ("SLOWER", "FASTER") for answer in self.answers.values())
 
 
@@ -135,9 +137,9 @@ def judge(cells: Sequence[Sequence[Round]], rules: Rules) -> list[Judged]:
     """Verdicts on the cells of one report.
 
     Args:
-        cells: for each cell its rounds, in order; those that were not measured again have fewer. A side without a
-            launch is no round.
-        rules: as declared.
+        cells: the rounds of each cell, in order. A cell that was not measured again has fewer rounds. In each round
+            both sides have launches.
+        rules: the declared rules.
 
     Returns:
         One entry a cell, in the same order; a cell without a round has no answers.
@@ -210,7 +212,7 @@ def _answer(
         verdict = "SLOWER" if estimate.difference > 0 else "FASTER"
     elif _inside(estimate, tolerance):
         verdict = "SAME"
-    # what the last round would ask of one question among as many
+    # the strictest level that Holm may ask in the last round, so that figures do not promise too much
     level = spending[-1] / size
     change = math.exp(max(abs(estimate.difference), tolerance))
     low, high = estimate.interval(rules.level)

@@ -1,4 +1,4 @@
-"""Which rows of two sides measure the same thing, and in what order their launches were made."""
+"""Match the rows of two sides that measure the same thing, and put their launches in order."""
 
 from __future__ import annotations
 
@@ -16,66 +16,71 @@ Side = Literal["BASE", "NEW"]
 SIDES: tuple[Side, Side] = ("BASE", "NEW")
 
 ROUND_TAG = "compare_look"
-"""Of a row that was measured by a comparison: in which round, from 1."""
+"""Tag of a row of a comparison: the number of its round, from 1."""
 ROUNDS_TAG = "compare_looks"
-"""How many rounds were declared."""
+"""Tag of a row of a comparison: how many rounds were declared."""
 SIDE_TAG = "compare_side"
 SOURCE = "source"
 _KEY = "comparability_key"
 PROGRAM = "program or placement"
-"""Instead of a column: keys differ where columns do not, so the benchmark has changed or ranks were put elsewhere."""
+"""Stands for a column where only the keys differ: the benchmark has changed, or ranks were placed differently."""
 _WHO = ("backend", "binding")
 _HOW = ("thread_level", "parameters")
-"""Columns that may be what a comparison is about, or tell two cells of one side from each other: the first where any
-benchmark of a side has several, the others where a cell has."""
+"""Columns that a comparison may be about, and that may also distinguish cells of one side.
+
+:data:`_WHO` distinguishes cells where a side has several values at all, :data:`_HOW` where a cell has several."""
 _NOT_WHAT = frozenset({"pass"})
 """Parameters that number repetitions."""
-COLUMNS = (
-    "run_id",
-    "launch_id",
-    "launch_index",
-    "started_at",
-    "benchmark",
-    "family",
-    "library",
-    "library_version",
-    "metric",
-    "unit",
-    "value",
-    "median_us",
-    "mean_us",
-    "p99_us",
-    "sync_limited",
-    "validated",
-    "comparability_key",
-    "environment_key",
-    "tags",
-    "hosts",
-    "source",
-    *_WHO,
-    *_HOW,
-    *COMPARED,
+COLUMNS = tuple(
+    dict.fromkeys(
+        (
+            "run_id",
+            "launch_id",
+            "launch_index",
+            "started_at",
+            "benchmark",
+            "family",
+            "library",
+            "library_version",
+            "metric",
+            "unit",
+            "value",
+            "median_us",
+            "mean_us",
+            "p99_us",
+            "sync_limited",
+            "validated",
+            "comparability_key",
+            "environment_key",
+            "tags",
+            "hosts",
+            "source",
+            *_WHO,
+            *_HOW,
+            *COMPARED,
+        )
+    )
 )
-"""What a comparison reads of a store; some twice, which :func:`wanted` puts right."""
+"""Columns that a comparison reads from a store, each once: some stand in more than one of these lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One thing that both sides have measured."""
+    """A cell that both sides have measured."""
 
     base: Row
-    """One row of BASE, for what the cell is called."""
+    """One row of BASE, which names the cell."""
     new: Row
     rounds: tuple[Round, ...]
     statistic: str = "median"
-    """Of imported rows, which have no samples, ``mean``: the printed numbers are compared."""
+    """``mean`` for imported rows, which have no samples: their printed numbers are compared."""
     limited: bool = False
-    """Some launch measured mostly the synchronisation (``sync_limited``)."""
+    """True if some launch measured mostly the synchronisation (``sync_limited``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incomparable:
-    """The same benchmark and size on both sides, measured in ways that must not be compared."""
+    """A benchmark and size that the two sides measured in ways that must not be compared."""
 
     base: Row
     new: Row
@@ -85,25 +90,23 @@ class Incomparable:
 
 @dataclass(slots=True)
 class Matched:
-    """What two sides have in common, and what not."""
+    """The cells that two sides share, and those that they do not."""
 
     cells: list[Cell] = field(default_factory=list)
     incomparable: list[Incomparable] = field(default_factory=list)
     only: dict[Side, list[Row]] = field(default_factory=lambda: {side: [] for side in SIDES})
-    """A row for each cell that only this side has."""
-
-
-def wanted() -> tuple[str, ...]:
-    """The columns that :func:`match` needs."""
-    return tuple(dict.fromkeys(COLUMNS))
+    """One row for each cell that only this side has."""
 
 
 def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
-    """Cells that both sides have, by benchmark and size.
+    """Match the cells of two sides.
+
+    Cells with the same comparability key are compared. Of the others, rows of the same benchmark and size that differ
+    least stand beside each other as incomparable.
 
     Args:
-        base: rows with the columns of :func:`wanted`, of any number of launches.
-        new: the same of the other side.
+        base: rows of BASE with :data:`COLUMNS`, of any number of launches.
+        new: rows of NEW with the same columns.
     """
     sides = _grouped(base, new)
     matched = Matched()
@@ -139,8 +142,12 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
 
 
 def differing(row: Row, other: Row) -> tuple[str, ...]:
-    """Why two rows are not compared: who measured, which statistic there is, columns of the comparability key;
-    :data:`PROGRAM` where the keys alone differ."""
+    """Say why two rows are not compared.
+
+    Returns:
+        The columns that differ: who measured, the statistic, and columns of the comparability key; :data:`PROGRAM`
+        where only the keys differ.
+    """
     row, other = _named(row), _named(other)
     fields = tuple(name for name in (SOURCE, FIELD, *COMPARED) if row.get(name) != other.get(name))
     if fields or row[_KEY] != other[_KEY]:
@@ -154,7 +161,7 @@ def _named(row: Row) -> Row:
 
 
 def _mixed(base: Sequence[Row], new: Sequence[Row]) -> Incomparable:
-    """A cell of which there are medians and means."""
+    """A cell with both medians and means, which must not be compared."""
     statistics = [
         " and ".join(sorted({statistic for row in rows if (statistic := statistic_of(row))})) for rows in (base, new)
     ]
@@ -162,12 +169,12 @@ def _mixed(base: Sequence[Row], new: Sequence[Row]) -> Incomparable:
 
 
 def order(rows: Iterable[Row]) -> list[Row]:
-    """By time of the launch."""
+    """Sort rows by the time of their launch."""
     return sorted(rows, key=lambda r: (str(r["started_at"]), str(r["run_id"]), int(r["launch_index"])))
 
 
 def _place(row: Row) -> tuple[Any, ...]:
-    """For sorting: comparisons measure in a shuffled order."""
+    """Sorting key of a cell: comparisons measure in a shuffled order."""
     texts = tuple(str(row.get(name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
     return (*texts, *(int(row.get(name) or 0) for name in ("ranks", "size_bytes", "window")))
 
@@ -177,7 +184,10 @@ def _same_place(row: Row, other: Row) -> bool:
 
 
 def _telling(base: Sequence[Row], new: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
-    """The columns that tell cells of one side apart. Where each side has one value, the two may differ."""
+    """Select the columns that distinguish cells of one side.
+
+    A column with one value on each side, and not the same one, does not: it is what the comparison is about.
+    """
 
     def values(rows: Sequence[Row], name: str) -> set[Any]:
         return {_hashable(row.get(name)) for row in rows}
@@ -193,7 +203,7 @@ Rows = dict[Any, list[Row]]
 
 
 def _grouped(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
-    """The rows of either side by cell; equal identities are the same cell."""
+    """Group the rows of each side by cell; equal identities are the same cell."""
     who = _telling(base, new, _WHO)
     by_key = {side: _by(rows, (_KEY,)) for side, rows in zip(SIDES, (base, new), strict=True)}
     cells: dict[Side, Rows] = {side: {} for side in SIDES}
@@ -233,17 +243,17 @@ def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
 
 
 def _all_ours(rows: Sequence[Row]) -> bool:
-    """Of imported launches the times at which they started are not known well enough to say which took turns."""
+    # the start times of imported launches are too coarse to show that the sides took turns
     return all(row.get(SOURCE) == OURS for row in rows)
 
 
 def round_of(row: Row) -> int:
-    """In which round of a comparison a row was measured, from 1."""
+    """Number of the round of a comparison in which a row was measured, from 1."""
     return _counted(row, ROUND_TAG)
 
 
 def rounds_of(rows: Iterable[Row]) -> int:
-    """How many rounds were declared for a comparison that is stored; 1 where none was."""
+    """Number of rounds that were declared for a stored comparison; 1 where none was."""
     return max((_counted(row, ROUNDS_TAG) for row in rows), default=1)
 
 
@@ -256,7 +266,7 @@ Dated = dict[tuple[str, str, int], Launched]
 
 
 def _launches(rows: Sequence[Row]) -> Dated:
-    """One number a launch; of a cell that a launch has several times (a soak) the first, which is no average."""
+    """One number a launch; the first one where a launch has the cell several times (a soak)."""
     launches: Dated = {}
     for row in order(rows):
         key = (str(row["started_at"]), str(row["run_id"]), int(row["launch_index"]))
@@ -267,7 +277,7 @@ def _launches(rows: Sequence[Row]) -> Dated:
 
 
 def from_row(row: Row) -> Launched | None:
-    """What a row of the store says of its cell; None where it says no time."""
+    """Read the statistics of a row of the store; None where it has no time."""
     time = time_of(row)
     if time is None:
         return None
@@ -278,7 +288,7 @@ def from_row(row: Row) -> Launched | None:
 
 
 def _ordered(base: Dated, new: Dated, may_pair: bool) -> Round:
-    """A round: paired where, in order of time, each two launches are one of either side."""
+    """Make a round. It is paired if, in order of time, each two successive launches are one of each side."""
     in_time = sorted([(key, "BASE") for key in base] + [(key, "NEW") for key in new])
     couples = [{side for _, side in in_time[k : k + 2]} for k in range(0, len(in_time), 2)]
     interleaved = may_pair and len(base) == len(new) and all(len(couple) == 2 for couple in couples)

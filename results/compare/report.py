@@ -35,16 +35,16 @@ HEADS = (
     "launches",
     "detectable",
 )
-"""``of`` says what the times are of where that is not the median."""
+"""Heads of the table. ``of`` names the statistic where it is not the median."""
 _LEFT = ("cell", "of", "verdict", "tail", "tail verdict")
 
 
 @dataclass(slots=True)
 class Report:
-    """Everything that is known of two sides."""
+    """The data of a comparison's report."""
 
     kind: str
-    """:data:`COMPARE`, or :data:`AA` for a library against itself."""
+    """:data:`COMPARE`, or :data:`AA` when a library is compared with itself."""
     base: Launches
     new: Launches
     matched: Matched
@@ -53,42 +53,42 @@ class Report:
     rules: Rules
     differences: list[Difference] = field(default_factory=list)
     run_id: str | None = None
-    """Of a comparison that measured."""
+    """Run of a comparison that measured; None when it read stored launches."""
     seed: int | None = None
     site: str = ""
     """The false-alarm rate on this site, as a sentence."""
     failed: list[str] = field(default_factory=list)
-    """Of a suite what could not be measured on both sides, with the reasons."""
+    """Parts of a suite that could not be measured on both sides, with the reasons."""
 
     @property
     def named(self) -> Callable[[Row], str]:
-        """What each cell is called."""
+        """The function that names each cell."""
         matched = self.matched
         rows = [*(cell.base for cell in matched.cells), *(pair.base for pair in matched.incomparable)]
         return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
 
     @property
     def words(self) -> Counter[str]:
-        """Verdict -> number of cells; a cell whose tail alone has changed counts by its tail."""
+        """Verdict -> number of cells. A cell whose tail alone has changed counts by its tail."""
         counts: Counter[str] = Counter({"NOT COMPARABLE": len(self.matched.incomparable)})
         counts.update(overall(judged) for judged in self.judged)
         return counts
 
     @property
     def questions(self) -> int:
-        """Size of the family in the first round."""
+        """Number of questions: the size of the family in the first round."""
         return sum(len(judged.answers) for judged in self.judged)
 
 
 def overall(judged: Judged) -> str:
-    """One word for both questions: the worst of them, except that an unclear tail does not blur a clear median."""
+    """Reduce both questions to one word: any change, else the verdict on the median, whatever the tail's."""
     verdicts = {answer.verdict for answer in judged.answers.values()}
     changed = next((word for word in ("SLOWER", "FASTER") if word in verdicts), None)
     return changed or (judged.answers["median"].verdict if judged.answers else "UNCLEAR")
 
 
 def report_of(base: Launches, new: Launches, rules: Rules, kind: str = COMPARE) -> Report:
-    """Compare two sets of launches."""
+    """Compare two sets of launches and collect the data of the report."""
     matched = match(base.rows, new.rows)
     judged = judge([cell.rounds for cell in matched.cells], rules)
     rows = (base.rows[0], new.rows[0]) if base.rows and new.rows else None
@@ -96,8 +96,12 @@ def report_of(base: Launches, new: Launches, rules: Rules, kind: str = COMPARE) 
 
 
 def exit_code(report: Report, strict: bool = False) -> int:
-    """1 where anything is SLOWER or did not validate; 3 where a part of a suite could not be measured; 4 under `strict`
-    where anything is not settled or comparable."""
+    """Choose the exit code of a comparison.
+
+    Returns:
+        1 if anything is SLOWER or did not validate; 3 if a part of a suite could not be measured; 4 with `strict` if
+        anything is UNCLEAR or NOT COMPARABLE; else 0.
+    """
     counts = report.words
     if counts["SLOWER"] or wrong_rows(report):
         return NEGATIVE
@@ -107,14 +111,14 @@ def exit_code(report: Report, strict: bool = False) -> int:
 
 
 def headline(report: Report) -> str:
-    """``3 slower, 1 faster, 62 same, 6 unclear``; verdicts of which there are none are left out, save slower."""
+    """Count verdicts: ``3 slower, 1 faster, 62 same, 6 unclear``. Counts of 0 are left out, except for slower."""
     counts = report.words
     parts = [f"{counts[word]} {word.lower()}" for word in WORDS if counts[word] or word == "SLOWER"]
     return ", ".join(parts)
 
 
 def by_benchmark(report: Report) -> list[str]:
-    """Of several benchmarks a line each: ``bcast: 2 slower, 6 same``."""
+    """Write a line for each of several benchmarks: ``bcast: 2 slower, 6 same``; no line for a single one."""
     by_name: dict[str, Counter[str]] = {}
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
         by_name.setdefault(str(cell.base["benchmark"]), Counter())[overall(judged)] += 1
@@ -129,7 +133,7 @@ def by_benchmark(report: Report) -> list[str]:
 
 
 def side_text(side: Launches) -> str:
-    """``Open MPI 5.0.11, native, 10 launches (20261121T…)``."""
+    """Describe a side: ``Open MPI 5.0.11, native, 10 launches (20261121T…)``."""
     rows = side.rows
     libraries = dict.fromkeys(
         f"{row.get('library') or row['source']} {row.get('library_version') or ''}" for row in rows
@@ -140,7 +144,7 @@ def side_text(side: Launches) -> str:
 
 
 def _facts(report: Report) -> list[str]:
-    """The lines before the table: the sides, what differs between them, and what could be found at all."""
+    """Lines before the table: the sides, their differences, and the smallest change that could be detected."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     lines.append(f"differs: {say(report.differences)}")
     if any(row.get("source") != OURS for side in (report.base, report.new) for row in side.rows):
@@ -192,24 +196,24 @@ def _notes(report: Report) -> list[str]:
 
 
 def wrong_rows(report: Report) -> int:
-    """Rows with wrong bytes."""
+    """Count the rows with wrong bytes."""
     return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
 
 
 def fields_text(base: Row, new: Row, fields: Sequence[str]) -> str:
-    """``ranks 4 against 8, dtype char against int32``."""
+    """Write differing columns: ``ranks 4 against 8, dtype char against int32``."""
     return ", ".join(f"{f} {base.get(f)} against {new.get(f)}" if f in base else f"another {f}" for f in fields)
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a change: ``3.4 %``; a doubling and more as ``× 2.5``; what is more than tenfold is not told apart."""
+    """Write a ratio over 1 as a change: ``3.4 %``, from 2 on ``× 2.5``, beyond 10 ``over × 10``."""
     if ratio > 10:
         return "over × 10" if math.isfinite(ratio) else "-"
     return f"{100 * (ratio - 1):.1f} %" if ratio < 2 else f"× {ratio:.1f}"
 
 
 def document_of(report: Report, strict: bool = False) -> Document:
-    """What is written of a comparison; `strict`: what is not settled or comparable is not good enough."""
+    """Make the document of a comparison. With `strict`, UNCLEAR and NOT COMPARABLE are not good enough."""
     facts = _facts(report)
     return Document(
         "omb-py compare",
@@ -225,7 +229,7 @@ def document_of(report: Report, strict: bool = False) -> Document:
 
 
 def _table(report: Report) -> TextTable:
-    """A row a cell, in BASE's order; those of a benchmark stand together."""
+    """Make the table, one row a cell; the rows of a benchmark stand together."""
     named = report.named
     rows = []
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
@@ -263,7 +267,7 @@ def _interval(answer: Answer) -> str:
 
 
 def _verdict(answer: Answer) -> str:
-    """The word, and of UNCLEAR how many launches would tell."""
+    """The verdict; UNCLEAR comes with the number of launches that would decide."""
     if answer.verdict != "UNCLEAR" or answer.needed is None:
         return answer.verdict
     return f"UNCLEAR, needs {max(answer.needed, max(answer.launches) + 1)}"
@@ -276,7 +280,10 @@ def _launches(answer: Answer) -> str:
 
 
 def _cases(report: Report, strict: bool) -> list[CaseResult]:
-    """A test a cell: SLOWER is a failure, UNCLEAR is skipped (a failure under `strict`), NOT COMPARABLE an error."""
+    """Make one test case a cell.
+
+    SLOWER is a failure, UNCLEAR is skipped (a failure with `strict`), NOT COMPARABLE is an error.
+    """
     outcomes: dict[str, Outcome] = {"SLOWER": "failure", "UNCLEAR": "failure" if strict else "skipped"}
     named = report.named
     cases = []
@@ -303,7 +310,7 @@ def _sentence(answer: Answer) -> str:
 
 
 def as_dict(report: Report) -> dict[str, Any]:
-    """Everything, for JSON."""
+    """The whole report as JSON can hold it."""
     cells = [_cell(cell, judged) for cell, judged in zip(report.matched.cells, report.judged, strict=True)]
     cells += [
         {
@@ -358,5 +365,5 @@ def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
 
 
 def _fields(value: Rules | Answer) -> dict[str, Any]:
-    """Fields by the names that scripts read: rounds were called looks."""
+    """Fields by their names in JSON, where a round is called a look."""
     return {_JSON_NAMES.get(name, name): field for name, field in asdict(value).items()}

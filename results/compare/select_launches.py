@@ -1,4 +1,4 @@
-"""The launches that a word on the command line means: a run, a tag, a version of a library, or another store."""
+"""Select the launches that a word on the command line means: a run, a tag, a column's value, or another store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import UsageError, nearest
-from omb_py.results.compare.match import SIDE_TAG, SIDES, Side, wanted
+from omb_py.results.compare.match import COLUMNS, SIDE_TAG, SIDES, Side
 from omb_py.results.store.paths import is_store
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import DATE, load_table, to_rows
@@ -23,27 +23,27 @@ class Launches:
     """One side, read from a store."""
 
     word: str
-    """What the user wrote."""
+    """The word as the user wrote it."""
     rows: list[dict[str, Any]]
     provenances: list[dict[str, Any]]
 
     @property
     def count(self) -> int:
-        """Launches."""
+        """Number of launches."""
         return len({row["launch_id"] for row in self.rows})
 
 
 def read_side(word: str, store: Path, more: Sequence[str] = ()) -> Launches:
-    """The launches of one side.
+    """Read the launches of one side.
 
     Args:
         word: a run's id, the beginning of it, or ``last``; ``tag=K=V``; ``COLUMN=VALUE`` as ``library_version=5.0.2``;
-            or the folder of a store, all of it.
-        store: where all but a folder is looked for.
-        more: columns beside those that a comparison needs.
+            or the folder of a store, which means all of its launches.
+        store: folder of the store that is searched, unless `word` is a folder.
+        more: columns to read beside those that a comparison needs.
 
     Raises:
-        UsageError: nothing is meant by the word, with the nearest thing that is there.
+        UsageError: the word matches no launch; the text names the nearest word that does.
     """
     place, rows = _rows(word, store, more)
     if not rows:
@@ -52,7 +52,11 @@ def read_side(word: str, store: Path, more: Sequence[str] = ()) -> Launches:
 
 
 def read_comparison(word: str, store: Path) -> tuple[Launches, Launches]:
-    """Both sides of a run that was a comparison itself. Raises UsageError when it was none."""
+    """Read both sides of a run that was a comparison itself.
+
+    Raises:
+        UsageError: the run was no comparison, or `word` is a folder.
+    """
     place, rows = _rows(word, store)
     sides = [[row for row in rows if dict(row["tags"] or {}).get(SIDE_TAG) == side] for side in SIDES]
     if not all(sides) and is_store(word):
@@ -69,7 +73,11 @@ def read_comparison(word: str, store: Path) -> tuple[Launches, Launches]:
 
 
 def check_apart(base: Launches, new: Launches) -> None:
-    """Raises UsageError when the sides share launches, or a side is both sides of a comparison in one."""
+    """Check that two sides are separate.
+
+    Raises:
+        UsageError: the sides share launches, or one of them holds both sides of a comparison.
+    """
     shared = {row["launch_id"] for row in base.rows} & {row["launch_id"] for row in new.rows}
     if shared:
         raise UsageError(
@@ -109,12 +117,12 @@ def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[
 
 
 def _load(store: Path, more: Sequence[str] = (), **filters: Any) -> list[dict[str, Any]]:
-    columns = dict.fromkeys((*wanted(), DATE, *more))
+    columns = dict.fromkeys((*COLUMNS, DATE, *more))
     return to_rows(load_table(store, columns=tuple(columns), **filters))
 
 
 def _there(word: str, place: Path) -> str:
-    """What the store has of that kind, the nearest first."""
+    """Name what the store has of the kind that `word` asks for, the nearest first."""
     name, _, value = word.partition("=")
     columns = ["tags"] if name == TAG else [name] if "=" in word else ["run_id"]
     rows = to_rows(load_table(place, columns=columns, on_skip=_ignore))
@@ -126,7 +134,7 @@ def _there(word: str, place: Path) -> str:
 
 
 def _provenances(store: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each environment that the rows name, one launch's; a launch whose file is not there has none."""
+    """Read the provenance of one launch of each environment; a launch without its file has none."""
     environments = {(row["environment_key"], row["library_version"]): row for row in rows}
     look = provenance_of(store)
     provenances = [dict(look(str(row["launch_id"]))) for row in environments.values()]
@@ -134,4 +142,4 @@ def _provenances(store: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[st
 
 
 def _ignore(path: Path, why: str) -> None:
-    """Nothing."""
+    """Skip a file silently: loading the rows reports it."""

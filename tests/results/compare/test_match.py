@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from omb_py.results.compare.match import (
+    COLUMNS,
     PROGRAM,
     ROUND_TAG,
     ROUNDS_TAG,
@@ -15,7 +16,6 @@ from omb_py.results.compare.match import (
     match,
     round_of,
     rounds_of,
-    wanted,
 )
 from omb_py.results.store.keys import COMPARED, comparability_key
 
@@ -153,4 +153,4 @@ def test_limited_by_synchronisation(row: Make) -> None:
 
 
 def test_the_columns_that_are_read_hold_the_key() -> None:
-    assert set(COMPARED) <= set(wanted()) and len(set(wanted())) == len(wanted())
+    assert set(COMPARED) <= set(COLUMNS) and len(set(COLUMNS)) == len(COLUMNS)
