@@ -1,4 +1,4 @@
-"""The report on guidelines: its data, and the document that every form of it is written from."""
+"""The report on guidelines: its data, and the document from which every form of it is written."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _LIBRARY = ("library", "library_version")
 
 @dataclass(slots=True)
 class Report:
-    """Everything that a report on guidelines shows."""
+    """The data of a report on guidelines."""
 
     judged: list[Judged]
     rules: Rules
     advice: Mapping[str, str] = field(default_factory=dict)
-    """Name of a guideline -> what to try where it is violated (:func:`omb_py.results.checks.tuning_hints.advice`)."""
+    """Name of a guideline -> hint for a violation (:func:`omb_py.results.checks.tuning_hints.advice`)."""
     skipped: Sequence[tuple[str, str]] = ()
-    """Guidelines that could not be checked, and why."""
+    """Guidelines that could not be checked, each with the reason."""
     run_id: str = ""
     seed: int | None = None
     launches: int = 0
-    """All that were made."""
+    """Number of all launches."""
 
     @property
     def words(self) -> Counter[str]:
@@ -42,13 +42,13 @@ class Report:
 
     @property
     def violations(self) -> list[Judged]:
-        """The most expensive first."""
+        """Violated guidelines, the most expensive first."""
         violated = [judged for judged in self.judged if judged.verdict == "VIOLATED"]
         return sorted(violated, key=lambda judged: -judged.lost_us)
 
 
 def report_of(rows: Iterable[Row], rules: Rules) -> Report:
-    """Verdicts on stored rows, in the order of the catalogue, with what to try on the library of each."""
+    """Judge stored rows, in the order of the catalogue, with a hint for the library of each."""
     own = [row for row in rows if row.get("family") == FAMILY]
     judged = sorted(decide(by_round(own), rules), key=lambda cell: (_place(cell.pair.name), cell.pair.size_bytes))
     hints = {cell.pair.name: advice(str(cell.pair.row.get("library")), cell.pair.name) for cell in judged}
@@ -56,25 +56,25 @@ def report_of(rows: Iterable[Row], rules: Rules) -> Report:
 
 
 def _place(name: str) -> tuple[int, str]:
-    """Patterns by their number, then the others by name."""
+    """Sorting key: patterns by their number, then the others by name."""
     match = re.match(r"gl(\d+)", name)
     return (int(match[1]), name) if match else (1000, name)
 
 
 def exit_code(report: Report) -> int:
-    """1 where a guideline is violated or a side left wrong bytes."""
+    """Choose the exit code: 1 if a guideline is violated or a side left wrong bytes, else 0."""
     return NEGATIVE if report.words["VIOLATED"] or report.words["WRONG"] else OK
 
 
 def headline(report: Report) -> str:
-    """``3 violated, 5 unclear, 112 hold``."""
+    """Count verdicts: ``3 violated, 5 unclear, 112 hold``."""
     counts = report.words
     parts = [f"{counts['VIOLATED']} violated", f"{counts['UNCLEAR']} unclear", f"{counts['HOLDS']} hold"]
     return ", ".join(([f"{counts['WRONG']} with wrong bytes"] if counts["WRONG"] else []) + parts)
 
 
 def measured_text(report: Report) -> str:
-    """``Open MPI 5.0.11, 4 ranks on 1 node(s), 10 launches``; nothing where nothing was judged."""
+    """Say what was measured: ``Open MPI 5.0.11, 4 ranks on 1 node(s), 10 launches``; empty if nothing was judged."""
     rows = [judged.pair.row for judged in report.judged]
     libraries = dict.fromkeys(" ".join(str(row[n]) for n in _LIBRARY if row.get(n)) for row in rows)
     places = dict.fromkeys(f"{row.get('ranks')} ranks on {row.get('nodes')} node(s)" for row in rows)
@@ -82,7 +82,7 @@ def measured_text(report: Report) -> str:
 
 
 def _notes(report: Report) -> list[str]:
-    """What each violation costs and what to try; then how verdicts were made."""
+    """Lines after the table: the cost of each violation with a hint, then the rules of the verdicts."""
     rules = report.rules
     lines = []
     for cell in report.violations:
@@ -105,12 +105,12 @@ def _notes(report: Report) -> list[str]:
 
 
 def title(cell: Judged) -> str:
-    """``allreduce ≤ reduce + bcast, 1 KiB``."""
+    """Name a guideline at a size: ``allreduce ≤ reduce + bcast, 1 KiB``."""
     return f"{cell.pair.text}, {size_text(cell.pair.size_bytes)}"
 
 
 def document_of(report: Report) -> Document:
-    """What is written of a report."""
+    """Make the document of a report on guidelines."""
     rules, fact = report.rules, measured_text(report)
     return Document(
         "omb-py guidelines",
@@ -126,7 +126,7 @@ def document_of(report: Report) -> Document:
 
 
 def _rows(report: Report) -> list[tuple[str, ...]]:
-    """A text for each of :data:`HEADS`; violations first, then by guideline as measured."""
+    """Rows of the table under :data:`HEADS`: the worst verdicts first, then by guideline as measured."""
     order = sorted(report.judged, key=lambda cell: WORDS.index(cell.verdict))
     return [
         (
@@ -149,7 +149,7 @@ def _interval(cell: Judged) -> str:
 
 
 def records(report: Report) -> list[dict[str, Any]]:
-    """A row a cell, as :func:`omb_py.dashboards.figures.guidelines.guidelines` draws them."""
+    """Make one record a cell, as :func:`omb_py.dashboards.figures.guidelines.guidelines` draws them."""
     return [
         {
             "guideline": cell.pair.text,
@@ -187,7 +187,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
 
 
 def _cases(report: Report) -> list[CaseResult]:
-    """A test a cell: VIOLATED is a failure, WRONG an error, UNCLEAR and what was not checked skipped."""
+    """Make one test case a cell: VIOLATED is a failure, WRONG an error; UNCLEAR and unchecked ones are skipped."""
     outcomes: Mapping[str, Outcome] = {"VIOLATED": "failure", "WRONG": "error", "UNCLEAR": "skipped"}
     cases = []
     for cell in report.judged:

@@ -1,9 +1,9 @@
 """Verdicts on self-consistent performance guidelines. Pure; derived in docs/guidelines.md.
 
-Both sides of a guideline are measured in each launch, one after the other; the log ratio of their medians is what the
-launch says.  A guideline is violated where the mean of these logs is beyond log(1 + delta), and holds where it is under
-it, by one-sided t tests with Holm's correction.  Of several rounds the first only finds what must be measured again,
-and every later one decides by launches of its own (docs/statistics.md, Guidelines).
+Each launch measures both sides of a guideline, one after the other, and gives the log ratio of their medians. A
+guideline is violated where the mean of these logs is beyond log(1 + delta), and holds where it is under it, by
+one-sided t tests with Holm's correction. The first of several rounds only selects what must be measured again; every
+later one decides by launches of its own (docs/statistics.md, Guidelines).
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ Verdict = Literal["VIOLATED", "HOLDS", "UNCLEAR", "WRONG"]
 WORDS: tuple[Verdict, ...] = ("WRONG", "VIOLATED", "UNCLEAR", "HOLDS")
 """Worst first. WRONG: a side left wrong bytes, so its time says nothing."""
 FAMILY = "guideline"
-"""Of the rows (:attr:`omb_py.engine.program.benchmark.Benchmark.family`)."""
+"""Family of the rows of guidelines (:attr:`omb_py.engine.program.benchmark.Benchmark.family`)."""
 SIDES = ("left", "right")
 _SHOWN = 0.90
-"""Interval of the ratio that is shown."""
+"""Confidence level of the interval of the ratio that is shown."""
 ROUND_TAG = "guideline_look"
-"""Of a row: ``2/3``, the second of three rounds."""
+"""Tag of a row, as ``2/3`` for the second of three rounds."""
 Round = tuple[int, int]
-"""Its number from 1, and how many were declared."""
+"""(number of the round from 1, number of declared rounds)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Declared before anything is measured."""
+    """The rules that verdicts follow. They are declared before anything is measured."""
 
     alpha: float = 0.01
-    """Chance of any false VIOLATED in a report, and as much of any false HOLDS."""
+    """Chance of any false VIOLATED in a report, and the same chance of any false HOLDS."""
     delta: float = 0.10
-    """The left side may take longer by this part: smaller differences cost nobody anything."""
+    """Part by which the left side may take longer; smaller differences do not matter."""
     rounds: int = 3
-    """At most so many; 1: all launches decide at once."""
+    """Most rounds; with 1, all launches decide at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What was measured of one guideline at one size."""
+    """The times of both sides of one guideline at one size."""
 
     name: str
-    """Of the benchmark."""
+    """Name of the benchmark."""
     text: str
     size_bytes: int
     left_us: tuple[float, ...]
-    """Medians of the launches."""
+    """Medians of the left side, one a launch."""
     right_us: tuple[float, ...]
-    """The same launches."""
+    """Medians of the right side in the same launches."""
     limited: bool = False
-    """A side's median is under three times the skew of the barrier."""
+    """True if most rows are ``sync_limited``: a median is under three times the skew of the barrier."""
     wrong: bool = False
-    """A side left wrong bytes."""
+    """True if a side left wrong bytes."""
     row: Row = field(default_factory=dict, compare=False)
-    """One of its rows, for what they share."""
+    """One of its rows, for the columns that they share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +71,34 @@ class Judged:
     pair: Pair
     verdict: Verdict
     left_us: float
-    """Geometric mean over the launches."""
+    """Geometric mean of the left side over the launches."""
     right_us: float
+    """Geometric mean of the right side over the launches."""
     ratio: float
     """Left over right."""
     low: float
-    """Interval of the ratio, 90 %."""
+    """Lower end of the 90 % interval of the ratio."""
     high: float
+    """Upper end of it."""
     p: float
-    """One-sided, of "the ratio is at most 1 + delta", alone."""
+    """One-sided p-value of "the ratio is at most 1 + delta", of this cell alone."""
     adjusted: float
-    """By Holm over the report."""
+    """p-value adjusted by Holm over the cells of the round."""
     launches: int
-    """Of the round that decides."""
+    """Number of launches of the round that decides."""
     round: int = 1
 
     @property
     def lost_us(self) -> float:
-        """What a call costs more than its mock-up; 0 where it is no slower."""
+        """Time in µs that a call takes longer than its mock-up; 0 where it is no slower."""
         return max(0.0, self.left_us - self.right_us)
 
 
 def pairs_of(rows: Iterable[Row]) -> list[Pair]:
-    """The pairs of stored rows, in the order in which they first come; a launch counts that has both sides.
+    """Make the pairs of stored rows, in the order in which they first come.
 
-    Rows of other families are passed over; those of several libraries, rank counts or bindings are kept apart.
+    A launch counts if it has both sides. Rows of other families are skipped. Libraries, rank counts and bindings are
+    kept apart.
     """
     cells: dict[tuple[Any, ...], dict[str, dict[str, Row]]] = {}
     for row in rows:
@@ -122,7 +125,9 @@ _APART = ("backend", "library", "library_version", "binding", "device", "ranks",
 
 
 def spent(alpha: float, place: Round) -> tuple[float, float]:
-    """What a round may spend of `alpha`, on VIOLATED and on HOLDS; the first of several rounds names no violation.
+    """Compute the parts of `alpha` that a round may spend on VIOLATED and on HOLDS.
+
+    The first of several rounds names no violation.
 
     >>> spent(0.01, (1, 1)), spent(0.01, (1, 3)), spent(0.01, (2, 3))
     ((0.01, 0.01), (0.0, 0.0033333333333333335), (0.005, 0.0033333333333333335))
@@ -133,7 +138,7 @@ def spent(alpha: float, place: Round) -> tuple[float, float]:
 
 
 def by_round(rows: Iterable[Row]) -> dict[Round, list[Pair]]:
-    """The pairs of stored rows (:func:`pairs_of`), by the round that they were measured in."""
+    """Make the pairs of stored rows (:func:`pairs_of`), by the round in which they were measured."""
     by_place: dict[Round, list[Row]] = {}
     for row in rows:
         number, _, rounds = dict(row.get("tags") or {}).get(ROUND_TAG, "1/1").partition("/")
@@ -142,7 +147,7 @@ def by_round(rows: Iterable[Row]) -> dict[Round, list[Pair]]:
 
 
 def decide(rounds: Mapping[Round, Sequence[Pair]], rules: Rules) -> list[Judged]:
-    """Verdicts: of each cell that of the last round that measured it, by the launches of that round alone."""
+    """Judge every cell by the last round that measured it, and by the launches of that round alone."""
     measured = ((place, {_cell(pair): pair for pair in rounds[place]}) for place in sorted(rounds))
     verdicts = last_answers(
         measured, lambda place, pairs: dict(zip(pairs, judge(list(pairs.values()), rules, place), strict=True))
@@ -155,10 +160,9 @@ def _cell(pair: Pair) -> tuple[Any, ...]:
 
 
 def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Judged]:
-    """Verdicts of one round, in the order of `pairs`, each with at least one launch.
+    """Judge the pairs of one round, in the order of `pairs`, each with at least one launch.
 
-    One launch says nothing of the next: its ratio is shown, and its verdict is UNCLEAR. What left wrong bytes is no
-    part of the families.
+    One launch has no spread: its ratio is shown, and its verdict is UNCLEAR. Pairs with wrong bytes are in no family.
     """
     estimates = [paired(*([math.log(us) for us in side] for side in (pair.right_us, pair.left_us))) for pair in pairs]
     limit = math.log1p(rules.delta)

@@ -22,41 +22,42 @@ Kind = Literal["node", "link"]
 LEAST = 4
 """With fewer nodes a slow node looks like slow links."""
 DELTAS: Mapping[str, float] = {"latency": 0.03, "tail": 1.0, "bandwidth": 0.03}
-"""Metric -> by what part one must be slower to count."""
+"""Metric -> part by which a node or link must be slower to count."""
 ALPHA = 0.03
-"""At most about this share of the sweeps over healthy nodes has a suspect: all metrics, nodes and links together."""
+"""Largest chance, roughly, of any suspect in a sweep of healthy nodes: all metrics, nodes and links together."""
 TAIL = 0.1
 """The tail of a pair is the mean of this share of its samples, the slowest."""
 _SIGMA = 1.0 / special.ndtri(0.75)
-"""Standard deviation over median absolute deviation, of a normal distribution."""
+"""Standard deviation over median absolute deviation of a normal distribution."""
 _MEDIAN = math.sqrt(math.pi / 2)
 """Standard error of a median over that of a mean, of normal values."""
 _POLISHES = 4
+"""Iterations of the median polish."""
 _PRIOR = 4
-"""As if so many differences between links had shown no more than their noise."""
+"""Weight of the noise in the spread of links: so many differences that show no more than the noise are added."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """A sweep taken apart: value of pair (i, j) = level + node[i] + node[j] + link."""
+    """The parts of a sweep: value of pair (i, j) = level + node[i] + node[j] + link."""
 
     level: float
     node: Floats
     link: Floats
-    """By pair."""
+    """Effect of each pair's link, shape (pairs,)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a metric of a sweep says. Limits are in logs, as the effects."""
+    """The nodes and links of one metric of a sweep that are too slow. Limits and effects are in logs."""
 
     effects: Effects
     node_limit: float
     link_limit: float
     nodes: Ints
-    """Those beyond the limit, the slowest first."""
+    """Nodes beyond their limit, the slowest first."""
     links: Ints
-    """The same, as columns."""
+    """Columns of the links beyond their limit, the slowest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +69,25 @@ class Suspect:
     """The node, or both ends of the link."""
     metric: str
     slower: float
-    """How many times as long as without its own effect."""
+    """Time over the time without its own effect."""
     limit: float
-    """What would have been too much by chance alone."""
+    """Largest value of `slower` that counts as chance."""
 
 
 def pair_ends(n: int) -> tuple[Ints, Ints]:
-    """(smaller end, larger end) of each pair of n nodes, n(n - 1)/2 of them."""
+    """List (smaller ends, larger ends) of all n(n - 1)/2 pairs of n nodes, each as an array."""
     first, second = np.triu_indices(n, 1)
     return first.astype(np.intp), second.astype(np.intp)
 
 
 def column_of(n: int, a: int, b: int) -> int:
-    """The column of a pair."""
+    """Compute the column of the pair of nodes a and b among n nodes."""
     i, j = min(a, b), max(a, b)
     return i * n - i * (i + 1) // 2 + j - i - 1
 
 
 def square(values: Floats, n: int, own: float = math.nan) -> Floats:
-    """Values by pair as a symmetric matrix; `own` on the diagonal."""
+    """Arrange values by pair, shape (pairs,), as a symmetric matrix (n, n) with `own` on the diagonal."""
     grid = np.full((n, n), own)
     first, second = pair_ends(n)
     grid[first, second] = values
@@ -95,10 +96,15 @@ def square(values: Floats, n: int, own: float = math.nan) -> Floats:
 
 
 def take_apart(values: Floats, n: int) -> Effects:
-    """Level, nodes and links by median polish (J. W. Tukey, Exploratory Data Analysis, 1977) on a symmetric table.
+    """Split a sweep into level, nodes and links by median polish on a symmetric table.
 
-    A node's effect is the median over its pairs, so a few slow links do not move it, and a slow node is not found again
-    in each of its links. Needs n >= 3 nodes; time and memory go with the number of pairs.
+    The method is that of J. W. Tukey, Exploratory Data Analysis, 1977. A node's effect is the median over its pairs, so
+    a few slow links do not move it, and a slow node does not show in each of its links. Time and memory grow with the
+    number of pairs.
+
+    Args:
+        values: logs of times by pair, shape (pairs,).
+        n: number of nodes, 3 or more.
     """
     grid = square(values, n)
     off = ~np.eye(n, dtype=bool)
@@ -116,12 +122,12 @@ def take_apart(values: Floats, n: int) -> Effects:
 
 
 def spread(values: Floats) -> float:
-    """Standard deviation, from the median absolute deviation."""
+    """Estimate the standard deviation of values from their median absolute deviation."""
     return float(_SIGMA * np.median(np.abs(values - np.median(values))))
 
 
 def within(passes: Floats) -> float:
-    """Standard error of a pair's median over the passes, pooled over pairs. 0 with one pass."""
+    """Estimate the standard error of a pair's median over the passes, pooled over pairs; 0 with one pass."""
     count = len(passes)
     if count < 2:
         return 0.0
@@ -131,16 +137,17 @@ def within(passes: Floats) -> float:
 
 
 def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int, int] | None = None) -> Judged:
-    """Which nodes and links are slower than chance explains.
+    """Find the nodes and links that are slower than chance explains.
 
     Args:
         passes: logs of times, shape (passes, pairs).
-        n: nodes, :data:`LEAST` or more.
-        delta: by what part one must be slower to count.
+        n: number of nodes, :data:`LEAST` or more.
+        delta: part by which a node or link must be slower to count.
         alpha: chance that any node, and that any link, is beyond its limit although all are alike (Bonferroni).
-        counts: how many nodes and links are looked at; None: all.
+        counts: how many nodes and how many links are tested; None means all.
 
-    Raises ValueError on fewer nodes, or columns that are not their pairs.
+    Raises:
+        ValueError: there are too few nodes, or the columns are not the pairs of n nodes.
     """
     passes = np.atleast_2d(np.asarray(passes, np.float64))
     if n < LEAST or passes.shape[1] != n * (n - 1) // 2:
@@ -150,7 +157,7 @@ def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int,
     noise = _Spread(within(passes), (len(passes) - 1) * pairs)
     between = _shrunk(_Spread(spread(effects.link) * math.sqrt(pairs / (pairs - n)), pairs - n), noise)
     link_limit = _limit((noise, between), delta, alpha, looked[1])
-    # what the noise of its links leaves in the effect of a node, and how much nodes differ
+    # a node's effect holds the noise of its n - 1 links and their differences, and the differences between nodes
     shrink = _MEDIAN / math.sqrt(n - 1)
     of_links = [_Spread(deviation.sd * shrink, deviation.freedom) for deviation in (noise, between)]
     node_limit = _limit((*of_links, _Spread(spread(effects.node), n - 1)), delta, alpha, looked[0])
@@ -165,14 +172,14 @@ def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int,
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """A standard deviation, and from how many independent differences it is known."""
+    """A standard deviation, and the number of independent differences from which it is estimated."""
 
     sd: float
     freedom: float
 
 
 def _shrunk(between: _Spread, noise: _Spread) -> _Spread:
-    """How much links differ, where few links show it: they may differ as their noise lets them."""
+    """Spread between links, drawn towards their noise where it is estimated from few links."""
     if noise.freedom == 0:
         return between
     freedom = between.freedom + _PRIOR
@@ -180,7 +187,7 @@ def _shrunk(between: _Spread, noise: _Spread) -> _Spread:
 
 
 def _limit(spreads: Sequence[_Spread], delta: float, alpha: float, count: int) -> float:
-    """What none of `count` values exceeds by chance; each spread by Student's t, since few values show it badly."""
+    """Limit that none of `count` values exceeds by chance, by Student's t since a spread of few values is uncertain."""
     known = [deviation for deviation in spreads if deviation.freedom > 0]
     chance = (
         float(special.stdtrit(deviation.freedom, 1 - alpha / max(1, count))) * deviation.sd for deviation in known
@@ -194,13 +201,14 @@ def _beyond(values: Floats, limit: float) -> Ints:
 
 
 def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA) -> list[Suspect]:
-    """The suspects of a sweep, the slowest first.
+    """Find the suspects of a sweep, the slowest first.
 
     Args:
         sweep: metric -> logs of times, shape (passes, pairs); metrics are keys of :data:`DELTAS`.
-        n: nodes.
-        alpha: chance of any suspect at all although all are alike.
+        n: number of nodes.
+        alpha: chance of any suspect at all although all nodes and links are alike.
     """
+    # nodes and links of each metric are separate families
     share = alpha / (2 * len(sweep))
     slow = []
     for metric, passes in sweep.items():
@@ -229,15 +237,18 @@ def _named(judged: Judged, n: int, metric: str) -> list[Suspect]:
 
 
 def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 32, beside: int = 8) -> tuple[int, ...]:
-    """Who is measured again: the ends of the suspects, the slowest first, and others that looked like the rest.
+    """Choose the nodes of the repeat: the ends of the suspects, and other nodes that looked like the rest.
 
     So every suspect meets other partners, and they are enough to show what is usual.
 
     Args:
         suspected: suspects, the slowest first.
-        effects: of every metric.
-        most: at most so many ends of suspects.
-        beside: at least so many others, and as many as ends; fewer where there are no more.
+        effects: effects of every metric.
+        most: most ends of suspects.
+        beside: fewest other nodes. There are at least as many as ends, and fewer only where no more exist.
+
+    Returns:
+        The nodes in order.
     """
     ends: dict[int, None] = {}
     for suspect in suspected:
@@ -251,13 +262,17 @@ def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 
 def confirm(
     suspected: Sequence[Suspect], sweep: Mapping[str, Floats], members: Sequence[int], alpha: float = ALPHA
 ) -> dict[Suspect, Suspect | None]:
-    """What the repeat says of each suspect: what it found, None where it cleared it. Those not repeated are left out.
+    """Judge each suspect again by the repeat.
 
     Args:
-        suspected: the suspects.
-        sweep: the repeat, as in :func:`suspects`; measured afresh.
+        suspected: suspects of the sweep.
+        sweep: fresh measurements of the repeat, as in :func:`suspects`.
         members: the nodes of the repeat, in the order of its columns.
-        alpha: chance that any suspect is found again by chance.
+        alpha: chance that any suspect is slow again by chance.
+
+    Returns:
+        Suspect -> the suspect as the repeat measured it, or None where it cleared it. Suspects that were not measured
+        again are left out.
     """
     place = {node: k for k, node in enumerate(members)}
     repeated = [suspect for suspect in suspected if all(end in place for end in suspect.ends)]
@@ -277,7 +292,7 @@ def confirm(
 
 
 def tail(samples: Floats) -> Floats:
-    """Mean of the slowest :data:`TAIL` of the samples, at least of one, along the last axis."""
+    """Compute the mean of the slowest :data:`TAIL` of the samples, at least one, along the last axis."""
     count = max(1, math.ceil(TAIL * samples.shape[-1]))
     slowest: Floats = np.partition(samples, -count, axis=-1)[..., -count:].mean(axis=-1)
     return slowest

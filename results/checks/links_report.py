@@ -22,7 +22,7 @@ UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
 
 
 def subjects(sweep: Sweep) -> list[dict[str, Any]]:
-    """A dict for each node or link that was suspect, confirmed ones first, then by how slow.
+    """Make a dict for each node or link that was suspect, confirmed ones first, then the slowest first.
 
     It has ``kind``, ``name``, ``ends``, ``state``, and ``metrics``: metric -> ``slower`` (times as long, in
     the repeat where there was one), ``limit``, ``state``.
@@ -53,7 +53,7 @@ _ORDER = ("confirmed", "suspect", "cleared")
 
 
 def as_dict(sweep: Sweep) -> dict[str, Any]:
-    """Everything, for JSON: verdicts, and what was measured of each pair."""
+    """The whole sweep as JSON can hold it: verdicts, and the values of each pair."""
     n = len(sweep.names)
     first, second = links.pair_ends(n)
     typical = {metric: sweep.first.typical(metric) for metric in METRICS}
@@ -71,9 +71,10 @@ def as_dict(sweep: Sweep) -> dict[str, Any]:
 
 
 def matrix(sweep: Sweep) -> pd.DataFrame:
-    """For :func:`omb_py.dashboards.figures.pair_matrix.pairs`: ``source``, ``target``, ``value`` in MB/s, ``unit``.
+    """Make the frame that :func:`omb_py.dashboards.figures.pair_matrix.pairs` draws.
 
-    Directions that were not measured are left out.
+    Returns:
+        A row for each measured direction of a pair: ``source``, ``target``, ``value`` in MB/s, ``unit``.
     """
     import pandas as pd
 
@@ -92,7 +93,7 @@ def matrix(sweep: Sweep) -> pd.DataFrame:
 
 
 def document_of(sweep: Sweep) -> Document:
-    """What is written of a sweep."""
+    """Make the document of a sweep."""
     by_state: dict[str, list[dict[str, Any]]] = {state: [] for state in _ORDER}
     for subject in subjects(sweep):
         by_state[subject["state"]].append(subject)

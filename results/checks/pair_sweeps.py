@@ -1,4 +1,4 @@
-"""A sweep over all pairs (``omb-py links``): what its launches measured, and what was found slow; also from the store.
+"""A sweep over all pairs (``omb-py links``): the tables of its launches and its verdicts, also from stored rows.
 
 Judged by :mod:`omb_py.results.checks.links`.
 """
@@ -21,24 +21,24 @@ Row = Mapping[str, Any]
 
 METRICS = tuple(links.DELTAS)
 MARKS = ("pair", "pass", "direction")
-"""What the ``parameters`` of a stored row of a sweep say, among others."""
+"""Keys that the ``parameters`` of every stored row of a sweep have."""
 COLUMNS = ("run_id", "launch_index", "benchmark", "parameters", "metrics", "hosts", "samples_us")
-"""Of the store, for :func:`sweep_of`."""
+"""Columns of the store that :func:`sweep_of` needs."""
 
 
 @dataclass
 class Table:
-    """What one launch measured: a few numbers for each pair and pass."""
+    """The measurements of one launch: a few numbers for each pair and pass."""
 
     members: tuple[int, ...]
-    """The ranks of the launch that took part."""
+    """Ranks of the launch that took part."""
     passes: int
     values: dict[str, Floats] = field(default_factory=dict)
-    """metric -> logs of µs, shape (passes, pairs); of bandwidth the slower direction. NaN: not measured."""
+    """Metric -> logs of times in µs, shape (passes, pairs); the slower direction for bandwidth. NaN: not measured."""
     directions: dict[str, Floats] = field(default_factory=dict)
-    """direction -> log of the µs of a window, shape (passes, pairs)."""
+    """Direction -> logs of the time of a window in µs, shape (passes, pairs)."""
     hosts: Sequence[str] = ()
-    """Of all ranks of the launch."""
+    """Hosts of all ranks of the launch."""
     window_bytes: float = math.nan
 
     def __post_init__(self) -> None:
@@ -48,7 +48,13 @@ class Table:
         self._place = {rank: k for k, rank in enumerate(self.members)}
 
     def latency(self, turn: int, pairs: Sequence[tuple[int, int]], samples: Floats) -> None:
-        """Take in the ping-pongs of a pass: `pairs` of ranks, samples in µs, shape (pairs, iterations)."""
+        """Add the ping-pongs of a pass.
+
+        Args:
+            turn: number of the pass from 0.
+            pairs: pairs of ranks.
+            samples: times in µs, shape (pairs, iterations).
+        """
         columns = self._columns(pairs)
         self.values["latency"][turn, columns] = np.log(np.median(samples, axis=1))
         self.values["tail"][turn, columns] = np.log(links.tail(samples))
@@ -56,7 +62,7 @@ class Table:
     def bandwidth(
         self, turn: int, direction: str, pairs: Sequence[tuple[int, int]], samples: Floats, window_bytes: float
     ) -> None:
-        """Take in the windows of a pass in a direction, each of `window_bytes`; the rest as in :meth:`latency`."""
+        """Add the windows of a pass in one direction, each of `window_bytes`; the rest is as in :meth:`latency`."""
         columns, means = self._columns(pairs), np.log(samples.mean(axis=1))
         self.directions[direction][turn, columns] = means
         self.values["bandwidth"][turn, columns] = np.fmax(self.values["bandwidth"][turn, columns], means)
@@ -67,18 +73,18 @@ class Table:
         return [links.column_of(n, place[a], place[b]) for a, b in pairs]
 
     def typical(self, metric: str) -> Floats:
-        """Median over the passes of each pair: µs, or MB/s of the slower direction."""
+        """Compute the median over the passes of each pair: µs, or MB/s of the slower direction for bandwidth."""
         middle = _middle(self.values[metric])
         return self.window_bytes / middle if metric == "bandwidth" else middle
 
     def rate(self, direction: str) -> Floats:
-        """MB/s of each pair in a direction; NaN where it was not measured."""
+        """Compute the bandwidth in MB/s of each pair in a direction; NaN where it was not measured."""
         rate: Floats = self.window_bytes / _middle(self.directions[direction])
         return rate
 
     @property
     def complete(self) -> bool:
-        """Every pair was measured in every pass."""
+        """True if every pair was measured in every pass."""
         return not any(np.isnan(values).any() for values in self.values.values())
 
 
@@ -91,40 +97,40 @@ def _middle(logs: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """How a sweep ended."""
+    """A sweep with its verdicts."""
 
     run_id: str
     names: tuple[str, ...]
-    """Of each endpoint: its host, with the number on the host where there are several."""
+    """Name of each endpoint: its host, with a number where a host has several."""
     first: Table
     suspects: tuple[links.Suspect, ...]
     repeat: Table | None
     outcomes: Mapping[links.Suspect, links.Suspect | None]
-    """What the repeat says of the suspects: slow again, or None where it cleared them."""
+    """Suspect -> the suspect as the repeat measured it, or None where the repeat cleared it."""
 
     @property
     def judged(self) -> bool:
-        """All pairs were measured, of nodes enough for verdicts."""
+        """True if all pairs were measured and there are enough nodes for verdicts."""
         return self.first.complete and len(self.names) >= links.LEAST
 
     @property
     def confirmed(self) -> list[links.Suspect]:
-        """Those that were slow twice, by what the repeat found."""
+        """Suspects that were slow twice, with the values of the repeat."""
         return [again for again in self.outcomes.values() if again is not None]
 
     def state(self, suspect: links.Suspect) -> str:
-        """``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
+        """State of a suspect: ``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
         if suspect not in self.outcomes:
             return "suspect"
         return "cleared" if self.outcomes[suspect] is None else "confirmed"
 
     def name(self, suspect: links.Suspect) -> str:
-        """``node3``, ``node1 - node2``."""
+        """Name of a suspect: ``node3``, or ``node1 - node2`` for a link."""
         return " - ".join(self.names[end] for end in suspect.ends)
 
 
 def names_of(hosts: Sequence[str]) -> tuple[str, ...]:
-    """What the ranks on these hosts are called.
+    """Name the ranks on these hosts.
 
     >>> names_of(["a", "b"]), names_of(["a", "a"])
     (('a', 'b'), ('a:0', 'a:1'))
@@ -135,18 +141,19 @@ def names_of(hosts: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_row(parameters: Mapping[str, str] | None) -> bool:
-    """Whether a stored row with these ``parameters`` is of a sweep."""
+    """Say whether a stored row with these ``parameters`` belongs to a sweep."""
     return parameters is not None and all(mark in parameters for mark in MARKS)
 
 
 def sweep_of(rows: Sequence[Row]) -> Sweep:
-    """A stored sweep, judged again by the usual rules; without suspects where a launch of it is not whole.
+    """Judge a stored sweep again by the usual rules; it has no suspects if its first launch is not complete.
 
     Args:
         rows: all rows of one run, with :data:`COLUMNS`; ``parameters`` and ``metrics`` as mappings. Its launch with
             the smallest number is the sweep, the next one the repeat.
 
-    Raises ValueError when there is no row.
+    Raises:
+        ValueError: there is no row.
     """
     if not rows:
         raise ValueError("a sweep without rows")
@@ -162,7 +169,7 @@ def sweep_of(rows: Sequence[Row]) -> Sweep:
 
 
 def _table(rows: Sequence[Row]) -> Table:
-    """What stored rows of a launch say."""
+    """Rebuild the table of a launch from its stored rows."""
     hosts: dict[int, str] = {}
     turns: dict[str, int] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Which setting of a library makes it use another algorithm: what to try where a guideline is violated.
+"""Settings that make a library use another algorithm: hints for violated guidelines.
 
 Names are those of Open MPI 5 (``ompi_info --param coll tuned --level 9``), MPICH 5 (``mpivars``), Intel MPI 2021 (its
 reference of ``I_MPI_ADJUST``) and NCCL 2; the number or word is the algorithm that works as the faster mock-up does.
@@ -44,16 +44,16 @@ _WORKS_AS: Mapping[str, Mapping[str, str]] = {
         "split_bcast": "3",
     },
 }
-"""Library -> guideline -> the algorithm that works as its right side does."""
+"""Library -> guideline -> algorithm that works as the guideline's right side does."""
 _HAN = "or without the hierarchical component: OMPI_MCA_coll=^han"
 
 
 def advice(library: str, guideline: str) -> str:
-    """What to try where a guideline is violated; empty for a library of which no setting is known.
+    """Say what to try where a guideline is violated; empty for a library without known settings.
 
     Args:
-        library: as in the store.
-        guideline: its name, as ``gl5_allreduce``, whose part after the first underscore is the collective.
+        library: name of the library as in the store.
+        guideline: name of the guideline, as ``gl5_allreduce``; the part after the first underscore is the collective.
     """
     if library == NCCL:
         return "try NCCL_ALGO=Ring or Tree, and NCCL_PROTO=LL, LL128 or Simple"
