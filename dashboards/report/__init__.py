@@ -1,1 +1,1 @@
-"""The report: one HTML file, or a picture."""
+"""The report as one HTML file, and views as pictures."""

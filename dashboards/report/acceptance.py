@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_DRAWN = 60
-"""Verdicts on the board; the table has all."""
+"""Most verdicts that are drawn; the table has all."""
 MOST_FACTS = 400
+"""Most facts of the first launch in the configuration."""
 MOST_LATE = 4
+"""Most figures of late ranks."""
 PHASE = "accept_phase"
+"""Tag of a row: the phase of the acceptance in which it was measured."""
 METHOD = (
     "Correctness first: every byte of every cell is checked, in launches of their own. What is wrong is not timed.",
     "The launch is the sample: a launch gives one number, the log of the named metric of the maximum over ranks.",
@@ -41,7 +44,11 @@ METHOD = (
 
 
 def acceptance_page(acceptance: Verdicts) -> str:
-    """The whole file. Raises EnvironmentProblem where plotly is not installed."""
+    """Write the acceptance report as one HTML file.
+
+    Raises:
+        EnvironmentProblem: plotly is not installed.
+    """
     store = Path(acceptance.store)
     frame = _rows(acceptance, store)
     below = (
@@ -51,12 +58,12 @@ def acceptance_page(acceptance: Verdicts) -> str:
 
 
 def sections(acceptance: Verdicts, frame: pd.DataFrame, store: Path) -> list[Section]:
-    """The parts, in the order in which an acceptance is read.
+    """Make the parts in the order in which an acceptance is read.
 
     Args:
-        acceptance: the verdicts.
+        acceptance: data of the report.
         frame: prepared cells of the run that were timed; may be empty.
-        store: where provenance and the site's false-alarm rate are.
+        store: folder of the store, which holds provenance and the site's false-alarm rate.
     """
     by_source = {
         source: [verdict for verdict in acceptance.verdicts if verdict.case.criterion.source == source]
@@ -102,7 +109,7 @@ _LATER = ("guideline", "lower bound", "drift", "interference")
 
 
 def board(acceptance: Verdicts) -> View:
-    """Measured over bound with its interval, a verdict a line, worst first; the table has all."""
+    """Draw measured over bound with its interval, one line a verdict, the worst first; the table has all verdicts."""
     ranked = sorted(acceptance.verdicts, key=lambda verdict: WORDS.index(verdict.word))
     drawn = [verdict for verdict in ranked if margin(verdict) is not None][:MOST_DRAWN]
     names = [theme.escape(verdict.case.name) for verdict in drawn]
@@ -146,7 +153,7 @@ def board(acceptance: Verdicts) -> View:
 
 
 def shortened(name: str, head: int = 9, tail: int = 16) -> str:
-    """A name for an axis of a phone: its beginning, and its end, which has size and ranks.
+    """Shorten a name for an axis on a phone: keep its beginning, and its end, which has size and ranks.
 
     >>> shortened("small-messages-of-the-contract, 8 B, 4 ranks")
     'small-mes…ct, 8 B, 4 ranks'
@@ -282,7 +289,7 @@ def _scaling(frame: pd.DataFrame) -> list[View]:
 
 
 def _late(frame: pd.DataFrame) -> list[View]:
-    """Of each benchmark with most ranks: which rank is the slowest how often."""
+    """Draw how often each rank is the slowest, for each benchmark at its largest number of ranks."""
     views = []
     for _, rows in frame.groupby("benchmark", sort=True):
         views.append(stragglers.stragglers(rows[rows["ranks"] == rows["ranks"].max()]))
@@ -314,7 +321,7 @@ def _incidents(acceptance: Verdicts) -> View:
 
 
 def _launches(acceptance: Verdicts) -> View:
-    """Every launch of every verdict, in order, with what was said after each round."""
+    """List every launch of every verdict in order, with the verdict after each round."""
     rows = []
     for verdict in acceptance.verdicts:
         ends = {ending.launches: (index, ending) for index, ending in enumerate(verdict.rounds, 1)}

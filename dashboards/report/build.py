@@ -1,4 +1,4 @@
-"""The report: which views a store deserves, in the order in which they are read."""
+"""Choose the views of a store's report, in the order in which they are read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from omb_py.results.store.read import load
 
 @dataclass(slots=True)
 class Report:
-    """Everything on the page. All texts are plain."""
+    """The contents of the page. All texts are plain, not HTML."""
 
     store: str
     selection: str
     skipped: list[tuple[str, str]]
-    """Files that could not be read, and why."""
+    """Files that could not be read, each with the reason."""
     summary: str
     slower: list[View] = field(default_factory=list)
     slower_text: str = ""
@@ -33,7 +33,7 @@ class Report:
     odd_views: list[View] = field(default_factory=list)
     measured: list[View] = field(default_factory=list)
     problem: str = ""
-    """Why there is nothing to show, and what to type next; empty where there is."""
+    """Reason why there is nothing to show, and what to type next; empty otherwise."""
 
     @property
     def views(self) -> list[View]:
@@ -45,10 +45,11 @@ def report(store: Path, selection: Selection) -> Report:
     """Read a store and choose what to show.
 
     Args:
-        store: its folder.
-        selection: what part of it.
+        store: folder of the store.
+        selection: part of the store to show.
 
-    Raises UsageError when there is no such folder or a filter's value cannot be.
+    Raises:
+        UsageError: there is no such folder, or a filter has an impossible value.
     """
     skipped: list[tuple[str, str]] = []
     cells = _read(store, selection, skipped)

@@ -18,20 +18,20 @@ from omb_py.dashboards.report.build import Report
 from omb_py.errors import EnvironmentProblem
 
 DIGITS = 6
-"""Significant digits of a number in the page; the store has all."""
+"""Significant digits of a number in the page; the store has all digits."""
 INSTALL = "pip install 'omb-py[dashboard]'"
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
-"""Content-Security-Policy: the page may load nothing, whatever is in it."""
+"""Content-Security-Policy: the page may load nothing, whatever its data contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page. Texts are plain."""
+    """One part of a page. Texts are plain, not HTML."""
 
     name: str
-    """Of its anchor; the link to it says the same."""
+    """Name of its anchor, and text of the link to it."""
     title: str
     texts: Sequence[str] = ()
     views: Sequence[View] = ()
@@ -39,7 +39,11 @@ class Section:
 
 
 def page(report: Report, written_at: datetime | None = None) -> str:
-    """The whole file. Raises EnvironmentProblem where plotly, which holds the script, is not installed."""
+    """Write a report as one HTML file; `written_at` is the time that it shows, by default now.
+
+    Raises:
+        EnvironmentProblem: plotly, which holds the script, is not installed.
+    """
     sections = []
     if not report.problem:
         odd = report.odd or ["Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late."]
@@ -63,18 +67,19 @@ def document(
     problem: str = "",
     extra: str = "",
 ) -> str:
-    """A self-contained file of sections.
+    """Write sections as one HTML file that needs nothing else.
 
     Args:
-        summary: its heading.
-        below: a line under that.
-        sections: in order.
-        written_at: when.
-        kind: what it is, for the window's title.
-        problem: why there is nothing to show.
-        extra: HTML behind the sections.
+        summary: heading of the page.
+        below: line under the heading.
+        sections: parts of the page, in order.
+        written_at: time that the page shows; None means now.
+        kind: kind of report, for the window's title.
+        problem: reason why there is nothing to show.
+        extra: HTML after the sections.
 
-    Raises EnvironmentProblem where plotly, which holds the script, is not installed.
+    Raises:
+        EnvironmentProblem: plotly, which holds the script, is not installed.
     """
     views = [view for section in sections for view in section.views]
     body = [_head(summary, below, sections, written_at or datetime.now(UTC))]
@@ -89,9 +94,9 @@ def document(
 
 
 def alone(view: View) -> str:
-    """A page of one view without anything to click, drawn at once: to be printed."""
-    data = [f'<main><figure class="alone">{"".join(_drawn(view, 0))}</figure></main>']
-    return _html(_text(view.title), [*data], [view], "drawAll();")
+    """Write a page of one view that is drawn at once and has nothing to click, for printing."""
+    body = [f'<main><figure class="alone">{"".join(_drawn(view, 0))}</figure></main>']
+    return _html(_text(view.title), body, [view], "drawAll();")
 
 
 def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = "") -> str:
@@ -113,7 +118,11 @@ def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = ""
 
 
 def plotly_script() -> str:
-    """plotly.js, as the installed plotly brings it."""
+    """Read plotly.js from the installed plotly.
+
+    Raises:
+        EnvironmentProblem: plotly is not installed.
+    """
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
@@ -124,7 +133,7 @@ def plotly_script() -> str:
 
 
 def rounded(value: Any) -> Any:
-    """JSON's kinds with floats at :data:`DIGITS` significant digits; what is not finite is null."""
+    """Convert a value for JSON: floats get :data:`DIGITS` significant digits, NaN and infinity become null."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -147,7 +156,7 @@ def _json(views: Sequence[View]) -> str:
 
 
 def asset(name: str) -> str:
-    """A file of the folder assets."""
+    """Read a file of the folder assets."""
     return (files("omb_py.dashboards") / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -165,7 +174,7 @@ def _head(summary: str, below: str, sections: Sequence[Section], written_at: dat
 
 
 def _section(section: Section, first: int) -> str:
-    """`first` is the number of its first view on the page."""
+    """Write a section; `first` is the number of its first view on the page."""
     if section.as_list:
         texts = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in section.texts) + "</ul>"
     else:
@@ -175,7 +184,6 @@ def _section(section: Section, first: int) -> str:
 
 
 def _drawn(view: View, place: int) -> Iterator[str]:
-    """Title, caption, figure and notes."""
     yield f"<h3>{_text(view.title)}</h3><figcaption>{_text(view.caption)}</figcaption>"
     if view.spec is not None:
         height = int(view.spec["layout"].get("height", 380))

@@ -1,4 +1,4 @@
-"""A view as a picture: the report's page of it, printed by a browser that is there."""
+"""Pictures of views: an installed browser prints the report's page of one view."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ BROWSERS = tuple(
     "chromium chromium-browser google-chrome google-chrome-stable chrome microsoft-edge headless_shell".split()
 )
 VARIABLE = "BROWSER_PATH"
-"""Names another browser."""
+"""Environment variable that names another browser."""
 PATIENCE_S = 60
+"""Seconds that a browser may take."""
 _WIDTH, _MARGIN, _LINE, _LETTERS = 1000, 60, 22, 100
-"""Of a picture, in pixels: its width, what is left free, the height of a line of text; and letters of a line."""
+"""Width of a picture, its free margin and the height of a line of text in pixels; letters of a line."""
 _FLAGS = tuple(
     (
         "--headless --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
@@ -36,7 +37,11 @@ _FLAGS = tuple(
 
 
 def browser() -> str:
-    """The path of a browser that can print a page. Raises EnvironmentProblem that says what to install."""
+    """Find the path of a browser that can print a page.
+
+    Raises:
+        EnvironmentProblem: there is none; the text says what to install.
+    """
     named = os.environ.get(VARIABLE)
     executable = next((path for name in ((named,) if named else BROWSERS) if (path := shutil.which(name))), None)
     if executable is None:
@@ -52,10 +57,11 @@ def save(view: View, path: Path) -> None:
     """Write a view to ``path.png`` or ``path.pdf``, with its title and caption.
 
     Args:
-        view: one with a figure.
-        path: its ending says the form, one of :data:`FORMS`.
+        view: a view with a figure.
+        path: file to write; its ending is one of :data:`FORMS`.
 
-    Raises EnvironmentProblem where there is no browser, or it draws nothing, and where the file cannot be written.
+    Raises:
+        EnvironmentProblem: there is no browser, it draws nothing, or the file cannot be written.
     """
     program = browser()
     texts = (view.title, view.caption, *view.notes)
@@ -67,7 +73,7 @@ def save(view: View, path: Path) -> None:
         drawn = Path(folder) / f"drawn{path.suffix}"
         option = f"--print-to-pdf={drawn}" if path.suffix == ".pdf" else f"--screenshot={drawn}"
         command = [program, *_FLAGS, f"--user-data-dir={folder}/profile", f"--window-size={_WIDTH},{height}", option]
-        command += ["--no-sandbox"] if os.geteuid() == 0 else []  # a browser of root has none
+        command += ["--no-sandbox"] if os.geteuid() == 0 else []  # as root, Chromium starts only without its sandbox
         try:
             done = subprocess.run(
                 [*command, page.as_uri()], capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -84,7 +90,7 @@ def save(view: View, path: Path) -> None:
 
 
 def views_of(rows: Sequence[Mapping[str, Any]]) -> list[View]:
-    """The curves of some measured rows, as the printers have them; views that have only a table are left out."""
+    """Draw the curves of measured rows as the printers hold them; views that have only a table are left out."""
     import pandas as pd
 
     frame = pd.DataFrame([dict(row) for row in rows])

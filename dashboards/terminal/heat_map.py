@@ -8,16 +8,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHADES = ((0.5, "#"), (0.8, "x"), (0.9, "+"), (0.95, "-"), (1.05, "."))
-"""Up to this share of the median -> character; more than the last is a blank."""
+"""Largest share of the median and its character; more than the last is a blank."""
 MOST = 100
-"""Nodes up to which the matrix is drawn."""
+"""Most nodes of a matrix that is drawn."""
 
 
 def heat_map(links: pd.DataFrame) -> str:
-    """Every pair as a character: bandwidth from the node of the line to that of the column, as a share of the median.
+    """Draw every pair as a character: bandwidth from the line's node to the column's, as a share of the median.
 
     Args:
-        links: ``source``, ``target``, ``value``; more is better.
+        links: a row for each direction of a pair: ``source``, ``target``, ``value`` (more is better), ``unit``.
     """
     names = list(dict.fromkeys([*links["source"], *links["target"]]))
     if len(names) > MOST:

@@ -1,4 +1,4 @@
-"""A history for a terminal."""
+"""The history of a series as text for a terminal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from omb_py.results.formats.units import size_text
 from omb_py.results.formats.writers.terminal import rich_table
 
 _SHOWN = 6
+"""Most differences of an environment that are listed."""
 
 
 def title(series: Series) -> str:
-    """``allreduce · 8 B · 4 ranks · mpi · Open MPI · native``."""
+    """Name a series: ``allreduce · 8 B · 4 ranks · mpi · Open MPI · native``."""
     return heading(series.facts, series.sizes)
 
 
 def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
-    """What was measured, in words: benchmark, sizes, ranks, who; of imported rows that they are means, and whose."""
+    """Say what was measured: benchmark, sizes, ranks, backend, library; for imported rows also whose means they are."""
     sizes = [size_text(size) for size in measured if size is not None]
     shown = "" if not sizes else sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]}"
     ranks = f"{facts['ranks']} ranks" if facts.get("ranks") else ""
@@ -34,7 +35,7 @@ def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
 
 
 def history_table(history: History) -> Group:
-    """The levels, one line each, with the change that began it."""
+    """Make a table of the levels, one line each, with the change that began it."""
     labels = ("from (UTC)", "first launch", "version")
     numbers = ("launches", f"{history.series.facts['statistic']} µs", "spread", "change", "p")
     steps = [None, *history.steps]
@@ -43,7 +44,7 @@ def history_table(history: History) -> Group:
 
 
 def environment_lines(history: History) -> list[str]:
-    """Of each change what differs between the launches around it."""
+    """Write a line for each change with the differences between the launches around it."""
     lines = []
     for step in history.steps:
         head = f"{step.before.launch_id} → {step.after.launch_id} ({_percent(step.ratio)})"

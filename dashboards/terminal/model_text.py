@@ -1,4 +1,4 @@
-"""A model for a terminal."""
+"""Cost models as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omb_py.results.formats.writers.terminal import rich_table
 
 
 def segments_table(model: Model) -> Group:
-    """One line a segment."""
+    """Make a table of a model's segments, one line each."""
     name = heading(model.facts, [cell.size_bytes for cell in model.cells])
     rows = [
         (
@@ -31,7 +31,7 @@ def segments_table(model: Model) -> Group:
 
 
 def cells_table(model: Model) -> Table:
-    """One line a size."""
+    """Make a table of a model's sizes, one line each."""
     rows = [
         (
             size_text(cell.size_bytes),
@@ -47,7 +47,7 @@ def cells_table(model: Model) -> Table:
 
 
 def scaled_table(predictions: Scaled, ranks: int) -> Group:
-    """One line a size, at a number of ranks that was not measured."""
+    """Make a table of the times predicted at a number of ranks, one line a size."""
     measured = ", ".join(map(str, predictions.measured))
     name = heading(predictions.facts, tuple(predictions.sizes))
     rows = []

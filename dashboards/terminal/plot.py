@@ -10,18 +10,19 @@ from omb_py.dashboards.base.theme import amount, finite
 from omb_py.results.formats.units import size_text
 
 MARKS = "ox+*#@"
-"""One a series."""
+"""Characters of the series, in turn."""
 
 
 def curve(rows: Sequence[Mapping[str, Any]], width: int = 72, height: int = 16) -> str:
-    """The value of each row over its message size, both logarithmic: a mark a series, axes with units, a legend.
+    """Draw the value of each row over its message size on logarithmic axes, with one mark a series and a legend.
 
     Args:
         rows: cells with ``size_bytes``, ``value``, ``unit``, ``benchmark``, ``backend``, ``binding``.
-        width, height: of the drawing in characters, without the labels.
+        width: width of the drawing in characters, without the labels.
+        height: height of it in lines.
 
     Returns:
-        Lines with a newline each; one sentence where there is nothing to draw (fewer than two sizes).
+        Lines that each end in a newline; one sentence where there is nothing to draw (fewer than two sizes).
     """
     points: dict[str, list[tuple[float, float]]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Tables for a terminal: pure functions from rows to :class:`rich.table.Table`."""
+"""Tables of rows and runs for a terminal, as pure functions that return :class:`rich.table.Table`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Row = Mapping[str, Any]
 
 
 def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
-    """Cells, one line each.
+    """Make a table of cells, one line each.
 
-    Columns that say the same in every row (benchmark, library, binding, type, launch …) go into the title; columns that
-    no row has (busbw, validation) are left out.
+    Columns with one value in all rows (benchmark, library, binding, type, launch …) go into the title; columns that no
+    row has (busbw, validation) are left out.
     """
-    table = Table(
-        title=_escaped(title if title is not None else _common(rows)), title_justify="left", box=box.SIMPLE_HEAD
-    )
+    # Text, not str: brackets in a library's version are no markup
+    heading = Text(title if title is not None else _common(rows))
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD)
     if not rows:
         table.show_header = False
         table.add_column()
@@ -49,7 +49,7 @@ def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
-    """The runs of a store, one line each, as :func:`omb_py.results.store.runs.runs` lists them."""
+    """Make a table of the runs of a store, one line each, as :func:`omb_py.results.store.runs.runs` lists them."""
     table = Table(box=box.SIMPLE_HEAD)
     for head in ("run", "started (UTC)", "benchmarks", "backend", "library"):
         table.add_column(head, overflow="fold")
@@ -139,7 +139,7 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
 
 
 def _common(rows: Sequence[Row]) -> str:
-    """What all rows share, in words: ``allreduce · mpi · Open MPI 5.0.11 · native · 4 ranks``."""
+    """Write the values that all rows share: ``allreduce · mpi · Open MPI · 5.0.11 · native · 4 ranks``."""
     parts = []
     for head, value in _IDENTITY:
         texts = {value(row) for row in rows}
@@ -152,8 +152,3 @@ def _style(head: str, text: str) -> str:
     if head == "validation":
         return {"Pass": "green", "Fail": "bold red"}.get(text, "")
     return ""
-
-
-def _escaped(text: str) -> Text:
-    """Not markup: a library's version may hold brackets."""
-    return Text(text)

@@ -1,4 +1,4 @@
-"""Workloads for a terminal: predicted beside measured, efficiency over ranks."""
+"""Workloads as tables for a terminal: predicted beside measured times, and efficiency over ranks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from omb_py.results.formats.writers.terminal import rich_table
 def forecast_table(
     workload: str, side: Mapping[str, Any], prediction: Predicted, metrics: Mapping[str, float]
 ) -> Group:
-    """One line for each row of the table of calls, and one for all calls one by one."""
+    """Make a table of predicted and measured times: a line for each row of the calls, and one for all calls."""
     rows = []
     for line in beside(prediction, metrics):
         if not line.predicted_us and not line.measured_us and line.predicted_us is not None:
-            continue  # of ranks that make no such call
+            continue  # a row of calls that these ranks do not make
         error = "-" if line.error is None else f"{100 * line.error:+.0f} %"
         rows.append((line.what, _us(line.predicted_us), _us(line.measured_us), error))
     table = rich_table(TextTable(("calls", "predicted µs", "measured µs", "error"), rows, ("calls",)))
@@ -30,7 +30,7 @@ def forecast_table(
 
 
 def scaling_table(workload: str, kind: str, side: Mapping[str, Any], steps: Sequence[Scaling]) -> Group:
-    """One line a number of ranks."""
+    """Make a table of a step's scaling, one line a number of ranks."""
     heads = ("ranks", "step µs", "compute µs", "exposed µs", "speedup", "efficiency", "against 1 rank")
     rows = []
     for step in steps:
