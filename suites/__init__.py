@@ -1,4 +1,4 @@
-"""What can be measured: benchmarks by family."""
+"""The benchmarks, by family."""
 
 from __future__ import annotations
 

@@ -1,27 +1,23 @@
-"""The host itself: how much of a processor's time is taken away from a rank."""
+"""OS noise: how much processor time the host takes away from a rank."""
 
 from __future__ import annotations
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, World
 from omb_py.engine.program.language import Lap, Program, Repeat, Stage, body
 from omb_py.engine.program.steps import compute
-from omb_py.suites.shared import PER_CALL
+from omb_py.suites.shared import PER_CALL, no_bytes
 from omb_py.suites.startup import ONE_OR_MORE
 
 READINGS = 1000
-"""Computations of a quantum, of two readings of the clock each: some tens of microseconds."""
+"""Computations in a quantum. Each reads the clock twice, so a quantum takes some tens of microseconds."""
 COUNTS = Counts(10000, 100, 10000, 100)
-"""A quantum is short and thefts are rare, so there are many."""
+"""A quantum is short and interruptions are rare, so there are many iterations."""
 
 
 def noise(world: World, cell: Cell) -> Program:
-    """The same work again and again, without communication: what one takes longer than another was stolen."""
-    # a computation of 1 ns is over at the second look at the clock: fixed work, whatever the time
+    """Repeat a fixed piece of work without communication: where one takes longer, the host took the time."""
+    # a computation of 1 ns ends when the clock is read again, so the work is the same however long it takes
     return Program((), (Stage(body(Lap(), Repeat(READINGS, (compute(1),)), Lap("time"))),))
-
-
-def _none(size: int, ranks: int) -> int:
-    return 0
 
 
 BENCHMARKS = (
@@ -37,6 +33,6 @@ BENCHMARKS = (
         "all",
         "char",
         frozenset({"full"}),
-        _none,
+        no_bytes,
     ),
 )

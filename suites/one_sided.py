@@ -1,9 +1,9 @@
 """The one-sided benchmarks: OMB's nine, and two with requests. Exactly two ranks; data checked in all of them.
 
-Passive synchronisations: rank 0 works alone, a sample is the whole operation. Active ones (pscw, fence): in the latency
-benchmarks both ranks act in turn, a sample is half an iteration. C OMB times the whole loop once and divides; here each
-iteration is a lap around the operation and its synchronisation. OMB 7.5 reads the clock twice in each iteration of the
-loop that it divides, which its own number then holds (its percentiles do not): that is left out here.
+With passive synchronisation rank 0 works alone, and a sample is the whole operation. With active synchronisation
+(pscw, fence) both ranks act in turn in the latency benchmarks, and a sample is half an iteration. OMB times the whole
+loop once and divides; here each iteration is a lap around the operation and its synchronisation. OMB 7.5 also reads the
+clock twice in each iteration, and its mean (not its percentiles) includes these readings; the laps here do not.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from omb_py.suites.shared import BANDWIDTH_COUNTS, EXACTLY_TWO, LATENCY_COUNTS, 
 _WINDOW = "window"
 _OPTIONS = frozenset({"type", "validation", "window_kind", "sync"})
 _PASSIVE = tuple(kind for kind in rma.SYNCS if kind not in rma.ACTIVE)
-_OF_ONE = ("compare_and_swap", "fetch_and_op")
+_ONE_ELEMENT = ("compare_and_swap", "fetch_and_op")
 _SIZE = Sizes(1, PT2PT_SIZES.maximum)
 
 Call = Callable[[Cell, int, int], Step]
-"""(cell, bytes, target) -> the operation."""
+"""(cell, bytes, target rank) -> the operation."""
+Make = Callable[[World, Cell], Program]
 
 
 def _at(buffer: str, nbytes: int, stride: int = 0) -> Region:
@@ -84,7 +85,7 @@ def _rget(cell: Cell, nbytes: int, target: int) -> Step:
 
 @dataclass(frozen=True, slots=True)
 class _Epochs:
-    """What stands around the operations of one iteration, and around all iterations."""
+    """Synchronisation around the operations: of each iteration (before, after), of all together (setup, teardown)."""
 
     before: Body = ()
     after: Body = ()
@@ -93,11 +94,12 @@ class _Epochs:
 
 
 def _passive(cell: Cell, target: int, op: str) -> _Epochs:
-    """At the origin. As in OMB the lock of both flushes is taken once, outside the iterations.
+    """The origin's epochs with passive synchronisation. With a flush the lock is taken once, outside the iterations.
 
-    Its locks are shared, but exclusive around a get_accumulate, and where each atomic of one element takes its own.
+    As in OMB locks are shared, but exclusive around a get_accumulate, and around an atomic of one element that takes
+    a lock of its own.
     """
-    lock = rma.win_lock(target, op == "get_accumulate" or (cell.sync == "lock" and op in _OF_ONE))
+    lock = rma.win_lock(target, op == "get_accumulate" or (cell.sync == "lock" and op in _ONE_ELEMENT))
     match cell.sync:
         case "lock":
             return _Epochs((lock,), (rma.win_unlock(target),))
@@ -108,29 +110,27 @@ def _passive(cell: Cell, target: int, op: str) -> _Epochs:
 
 
 def _program(cell: Cell, call: Step, span: int, stage: Stage) -> Program:
-    """Buffers of the operands, `span` bytes each, and the stage."""
-    named = dict.fromkeys(o.buffer for o in call.operands.values() if isinstance(o, Region))
-    lent = cell.window_kind in rma.OF_THE_LIBRARY
-    buffers = tuple(Buffer(name, span, name == _WINDOW and lent) for name in named)
+    """The program of a stage whose operands have buffers of `span` bytes each."""
+    names = dict.fromkeys(o.buffer for o in call.operands.values() if isinstance(o, Region))
+    from_library = cell.window_kind in rma.OF_THE_LIBRARY
+    buffers = tuple(Buffer(name, span, name == _WINDOW and from_library) for name in names)
     return Program(buffers, (stage,), Window(cell.window_kind, _WINDOW))
 
 
 def _timed(world: World, cell: Cell, nodes: Body, around: _Epochs) -> Stage:
-    """Rank 0 reads the clock.
-
-    Where every iteration is checked, a passive target waits after it for the origin, which has then completed there
-    what a local flush has not.
-    """
+    """The stage of one rank. Rank 0 reads the clock."""
     timed = (Lap(), *nodes, Lap("time")) if world.rank == 0 else nodes
-    late: Body = ()
+    completion: Body = ()
+    # a passive target cannot see when an operation is complete, so where each iteration is checked it waits for the
+    # origin; a local flush completes nothing at the target, hence the flush before the barrier
     if cell.distinct and cell.sync not in rma.ACTIVE:
         flush = (rma.win_flush(1 - world.rank),) if cell.sync == "flush_local" and around.setup else ()
-        late = (*flush, barrier())
-    return Stage(body(*timed, *late), setup=around.setup, teardown=around.teardown)
+        completion = (*flush, barrier())
+    return Stage(body(*timed, *completion), setup=around.setup, teardown=around.teardown)
 
 
-def _latency(call_of: Call) -> Callable[[World, Cell], Program]:
-    """One operation and its synchronisation."""
+def _latency(call_of: Call) -> Make:
+    """Programs of one operation and its synchronisation."""
 
     def program(world: World, cell: Cell) -> Program:
         nbytes, peer = message_bytes(cell), 1 - world.rank
@@ -156,8 +156,8 @@ def _latency(call_of: Call) -> Callable[[World, Cell], Program]:
     return program
 
 
-def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = False) -> Callable[[World, Cell], Program]:
-    """A window of operations at as many places, with one synchronisation; from rank 0, or from both."""
+def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = False) -> Make:
+    """Programs of a window of operations at different places with one synchronisation, from rank 0 or from both."""
 
     def program(world: World, cell: Cell) -> Program:
         nbytes, peer = message_bytes(cell), 1 - world.rank
@@ -200,7 +200,7 @@ def _integers(cell: Cell) -> str:
     return f"{cell.benchmark} has no type {cell.dtype}: MPI_Compare_and_swap takes integers: use -T char or int32"
 
 
-def _declared(name: str, summary: str, call: Call, **more: Any) -> Benchmark:
+def _latency_benchmark(name: str, summary: str, call: Call, **more: Any) -> Benchmark:
     base = Benchmark(
         name,
         "one-sided",
@@ -218,7 +218,7 @@ def _declared(name: str, summary: str, call: Call, **more: Any) -> Benchmark:
     return replace(base, **more)
 
 
-def _many(name: str, summary: str, program: Callable[[World, Cell], Program], directions: int = 1) -> Benchmark:
+def _bandwidth_benchmark(name: str, summary: str, program: Make, directions: int = 1) -> Benchmark:
     return Benchmark(
         name,
         "one-sided",
@@ -238,25 +238,25 @@ def _many(name: str, summary: str, program: Callable[[World, Cell], Program], di
 _REDUCES = _OPTIONS | {"op"}
 
 BENCHMARKS = (
-    _declared("put_latency", "time to write into the memory of another rank", _put),
-    _declared("get_latency", "time to read the memory of another rank", _get),
-    _many("put_bw", "bandwidth of a window of writes into the memory of another rank", _bandwidth(_put)),
-    _many("get_bw", "bandwidth of a window of reads of the memory of another rank", _bandwidth(_get)),
+    _latency_benchmark("put_latency", "time to write into the memory of another rank", _put),
+    _latency_benchmark("get_latency", "time to read the memory of another rank", _get),
+    _bandwidth_benchmark("put_bw", "bandwidth of a window of writes into the memory of another rank", _bandwidth(_put)),
+    _bandwidth_benchmark("get_bw", "bandwidth of a window of reads of the memory of another rank", _bandwidth(_get)),
     replace(
-        _many(
+        _bandwidth_benchmark(
             "put_bibw", "bandwidth of windows of writes in both directions", _bandwidth(_put, both=True), directions=2
         ),
         defaults=(("sync", "pscw"),),
         refuses=_only("put_bibw", ("pscw", "fence")),
     ),
-    _declared("acc_latency", "time to reduce into the memory of another rank", _accumulate, options=_REDUCES),
-    _declared(
+    _latency_benchmark("acc_latency", "time to reduce into the memory of another rank", _accumulate, options=_REDUCES),
+    _latency_benchmark(
         "get_acc_latency",
         "time to read the memory of another rank and reduce into it",
         _get_accumulate,
         options=_REDUCES,
     ),
-    _declared(
+    _latency_benchmark(
         "cas_latency",
         "time of a compare-and-swap of one element of another rank",
         _compare_and_swap,
@@ -264,7 +264,7 @@ BENCHMARKS = (
         one_element=True,
         refuses=_integers,
     ),
-    _declared(
+    _latency_benchmark(
         "fop_latency",
         "time of a fetch-and-op of one element of another rank",
         _fetch_and_op,
@@ -272,13 +272,13 @@ BENCHMARKS = (
         one_element=True,
         options=_REDUCES,
     ),
-    _declared(
+    _latency_benchmark(
         "rput_latency",
         "time to write into the memory of another rank, with a request that is waited on",
         _rput,
         refuses=_only("rput_latency", _PASSIVE),
     ),
-    _declared(
+    _latency_benchmark(
         "rget_latency",
         "time to read the memory of another rank, with a request that is waited on",
         _rget,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, Counts, Metric, RankRule, Sizes
 from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.language import Step
 
 LATENCY_COUNTS = Counts(10000, 100, 1000, 10)
 BANDWIDTH_COUNTS = Counts(100, 10, 20, 2)
@@ -28,23 +30,33 @@ def message_bytes(cell: Cell) -> int:
     return cell.size - cell.size % DTYPES[cell.dtype].itemsize
 
 
+def no_bytes(size: int, ranks: int) -> int:
+    """`Benchmark.bytes_total` of a benchmark without payload."""
+    return 0
+
+
+def barrier_after(process_sync: str) -> tuple[Step, ...]:
+    """The barrier that ends an iteration outside the timer; empty where ranks are kept together in another way."""
+    return (steps.barrier(),) if process_sync == "barrier" else ()
+
+
 def sides(counts: str) -> tuple[int, int]:
-    """``S:R`` as two numbers: of the sending and of the receiving side."""
+    """The two numbers of ``SENDERS:RECEIVERS``: threads or processes on each side."""
     sender, receiver = counts.split(":")
     return int(sender), int(receiver)
 
 
 def partition_bytes(cell: Cell) -> int:
-    """Bytes of a partition: whole elements; what is left over does not travel, as in OMB."""
+    """Bytes of a partition in whole elements. The rest of the message is not sent, as in OMB."""
     item = DTYPES[cell.dtype].itemsize
     return cell.size // item // cell.partitions * item
 
 
 def uneven(mean: int, cell: Cell, ranks: int) -> tuple[int, ...]:
-    """Bytes of each rank's block, whole elements: `mean` times a factor.
+    """Bytes of each rank's block in whole elements: `mean` times a factor.
 
-    Factors go in even steps from ``1 - imbalance`` on rank 0 to ``1 + imbalance`` on the last.
-    Without imbalance all have `mean`, as in OMB.
+    The factors rise in even steps from ``1 - imbalance`` on rank 0 to ``1 + imbalance`` on the last rank.
+    Without imbalance every block has `mean` bytes, as in OMB.
     """
     if not cell.imbalance or ranks < 2:
         return (mean,) * ranks
@@ -54,7 +66,7 @@ def uneven(mean: int, cell: Cell, ranks: int) -> tuple[int, ...]:
 
 
 def window_bytes(directions: int) -> Metric:
-    """MB/s of a window of messages that travel in one or two directions."""
+    """The metric of a window of messages in MB/s; `directions` is 1 or 2."""
 
     def moved(cell: Cell, ranks: int) -> int:
         return directions * cell.size * cell.window

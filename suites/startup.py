@@ -1,4 +1,4 @@
-"""Start-up: what MPI_Init takes, how long a job takes to say hello, and what communicators cost.
+"""Start-up: the time of MPI_Init, of the start of a job, and of creating communicators.
 
 `init` and `hello` are OMB's (reference section 1.5); OMB has nothing on communicators.
 """
@@ -8,28 +8,24 @@ from __future__ import annotations
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, World
 from omb_py.engine.program.language import Lap, Program, Stage, Step, body
-from omb_py.suites.shared import PER_CALL, TWO_OR_MORE
+from omb_py.suites.shared import PER_CALL, TWO_OR_MORE, barrier_after, no_bytes
 
 ONE_OR_MORE = RankRule("1 rank or more", lambda n: n >= 1)
 ONCE = Counts(1, 0, 1, 0)
 COMMUNICATORS = Counts(1000, 10, 1000, 10)
 
 
-def nothing(world: World, cell: Cell) -> Program:
-    """What these benchmarks measure is over when a program could begin."""
+def no_steps(world: World, cell: Cell) -> Program:
+    """An empty program: what is measured does not consist of steps."""
     return Program((), ())
 
 
-def _none(size: int, ranks: int) -> int:
-    return 0
-
-
-def _started(name: str, summary: str, formula: str) -> Benchmark:
+def _once_a_launch(name: str, summary: str, formula: str) -> Benchmark:
     return Benchmark(
         name,
         "startup",
         summary,
-        nothing,
+        no_steps,  # the start is over before a program could begin
         Metric("us", formula, lap=name),
         None,
         ONCE,
@@ -37,15 +33,15 @@ def _started(name: str, summary: str, formula: str) -> Benchmark:
         "all",
         "char",
         frozenset({"full"}),
-        _none,
+        no_bytes,
         once=True,
     )
 
 
 def _communicator(name: str, summary: str, make: Step) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
-        after = (steps.barrier(),) if cell.process_sync == "barrier" else ()
-        return Program((), (Stage(body(Lap(), make, Lap("time"), steps.comm_free(), *after)),))
+        nodes = Lap(), make, Lap("time"), steps.comm_free(), *barrier_after(cell.process_sync)
+        return Program((), (Stage(body(*nodes)),))
 
     return Benchmark(
         name,
@@ -59,13 +55,13 @@ def _communicator(name: str, summary: str, make: Step) -> Benchmark:
         "all",
         "char",
         frozenset({"full", "process_sync"}),
-        _none,
+        no_bytes,
     )
 
 
 BENCHMARKS = (
-    _started("init", "time in MPI_Init, one sample a launch", "mean over ranks of the time in MPI_Init"),
-    _started(
+    _once_a_launch("init", "time in MPI_Init, one sample a launch", "mean over ranks of the time in MPI_Init"),
+    _once_a_launch(
         "hello",
         "from the start of the job until all ranks have said hello, one sample a launch",
         "mean over ranks of the time from the launcher's start (in a foreign launcher: the process's) to the first "

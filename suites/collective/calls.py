@@ -1,4 +1,4 @@
-"""The collectives: for each its call, in terms of which ``suites.collective.forms`` makes the three benchmarks."""
+"""The call of each collective; ``suites.collective.forms`` makes three benchmarks of each."""
 
 from __future__ import annotations
 
@@ -8,65 +8,63 @@ from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.language import Blocks, Buffer, Region, Step
 from omb_py.options.traffic import blocks
-from omb_py.suites.collective.forms import Collective, blocking, overlapping, persistent
-from omb_py.suites.shared import REDUCTION_SIZES, message_bytes, uneven
-
-Made = tuple[Step, tuple[Buffer, ...]]
+from omb_py.suites.collective.forms import CallAndBuffers, Collective, blocking, overlapping, persistent
+from omb_py.suites.shared import REDUCTION_SIZES, message_bytes, no_bytes, uneven
 
 
 def _buffers(send: int, recv: int) -> tuple[Buffer, ...]:
     return Buffer("send", send), Buffer("recv", recv)
 
 
-def _of(send: str, recv: str, size: int) -> tuple[Region, Region]:
-    return Region(send, 0, size), Region(recv, 0, size)
+def _regions(size: int) -> tuple[Region, Region]:
+    return Region("send", 0, size), Region("recv", 0, size)
 
 
-def _placed(call: Step, here: bool) -> Step:
+def _in_place(call: Step, here: bool) -> Step:
     return steps.in_place(call) if here else call
 
 
-def barrier(world: World, cell: Cell) -> Made:
-    """Nobody leaves before all have come."""
+def barrier(world: World, cell: Cell) -> CallAndBuffers:
+    """No rank leaves before all ranks have entered."""
     return steps.barrier(), ()
 
 
-def bcast(world: World, cell: Cell) -> Made:
+def bcast(world: World, cell: Cell) -> CallAndBuffers:
     """Root sends `size` bytes to all."""
     size = message_bytes(cell)
     return steps.bcast(Region("buf", 0, size), cell.root, cell.dtype), (Buffer("buf", size),)
 
 
-def allreduce(world: World, cell: Cell) -> Made:
+def allreduce(world: World, cell: Cell) -> CallAndBuffers:
     """Reduce a vector of `size` bytes; every rank gets the result."""
     size = message_bytes(cell)
     out, back = Region("recv" if cell.in_place else "send", 0, size), Region("recv", 0, size)
     call = steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.op)
-    return _placed(call, cell.in_place), _buffers(size, size)
+    return _in_place(call, cell.in_place), _buffers(size, size)
 
 
-def scan(world: World, cell: Cell) -> Made:
+def scan(world: World, cell: Cell) -> CallAndBuffers:
     """Reduce a vector of `size` bytes over the ranks up to each."""
     size = message_bytes(cell)
-    return steps.scan(*_of("send", "recv", size), reduction_dtype(cell.dtype), cell.op), _buffers(size, size)
+    return steps.scan(*_regions(size), reduction_dtype(cell.dtype), cell.op), _buffers(size, size)
 
 
-def exscan(world: World, cell: Cell) -> Made:
-    """The same without the rank itself; rank 0 gets nothing."""
+def exscan(world: World, cell: Cell) -> CallAndBuffers:
+    """Reduce a vector of `size` bytes over the ranks before each; rank 0 gets nothing."""
     size = message_bytes(cell)
-    return steps.exscan(*_of("send", "recv", size), reduction_dtype(cell.dtype), cell.op), _buffers(size, size)
+    return steps.exscan(*_regions(size), reduction_dtype(cell.dtype), cell.op), _buffers(size, size)
 
 
-def reduce(world: World, cell: Cell) -> Made:
-    """Reduce a vector of `size` bytes; root gets the result. All have room for it, as in OMB."""
+def reduce(world: World, cell: Cell) -> CallAndBuffers:
+    """Reduce a vector of `size` bytes; root gets the result. Every rank has a buffer for it, as in OMB."""
     size, here = message_bytes(cell), cell.in_place and world.rank == cell.root
     out, back = Region("recv" if here else "send", 0, size), Region("recv", 0, size)
     call = steps.reduce(out, back, cell.root, reduction_dtype(cell.dtype), cell.op)
-    return _placed(call, here), _buffers(size, size)
+    return _in_place(call, here), _buffers(size, size)
 
 
-def reduce_scatter(world: World, cell: Cell) -> Made:
-    """Reduce a vector of `size` bytes in all; the first ranks get an element of the remainder each, as in OMB."""
+def reduce_scatter(world: World, cell: Cell) -> CallAndBuffers:
+    """Reduce a vector of `size` bytes, a block to each rank; the first ranks get one element of the rest, as in OMB."""
     kind, size = reduction_dtype(cell.dtype), message_bytes(cell)
     item = DTYPES[kind].itemsize
     whole, rest = divmod(size // item, world.size)
@@ -77,109 +75,105 @@ def reduce_scatter(world: World, cell: Cell) -> Made:
     out = Region("recv" if cell.in_place else "send", 0, size)
     back = Region("recv", 0, counts[world.rank] * item)
     call = steps.reduce_scatter(out, back, counts, kind, cell.op)
-    return _placed(call, cell.in_place), _buffers(size, size if cell.in_place else back.nbytes)
+    return _in_place(call, cell.in_place), _buffers(size, size if cell.in_place else back.nbytes)
 
 
-def reduce_scatter_block(world: World, cell: Cell) -> Made:
-    """Reduce a vector of `size` bytes in all; every rank gets an equal block, the remainder is left out, as in OMB."""
+def reduce_scatter_block(world: World, cell: Cell) -> CallAndBuffers:
+    """Reduce a vector of `size` bytes, an equal block to each rank; the rest is left out, as in OMB."""
     kind = reduction_dtype(cell.dtype)
     block = message_bytes(cell) // DTYPES[kind].itemsize // world.size * DTYPES[kind].itemsize
     # in place MPI leaves the result at the beginning, NCCL where the rank's block stood
     at = world.rank * block if cell.in_place and capabilities(cell.backend).in_place_at_rank else 0
     out, back = Region("recv" if cell.in_place else "send", 0, block * world.size), Region("recv", at, block)
     call = steps.reduce_scatter_block(out, back, kind, cell.op)
-    return _placed(call, cell.in_place), _buffers(block * world.size, block * world.size if cell.in_place else block)
+    return _in_place(call, cell.in_place), _buffers(block * world.size, block * world.size if cell.in_place else block)
 
 
-def gather(world: World, cell: Cell) -> Made:
+def gather(world: World, cell: Cell) -> CallAndBuffers:
     """Root gets `size` bytes from every rank."""
     size, is_root = message_bytes(cell), world.rank == cell.root
     here = cell.in_place and is_root
     total = size * world.size if is_root else 0
     out = Region("recv", world.rank * size, size) if here else Region("send", 0, size)
     call = steps.gather(out, Region("recv", 0, total), cell.root, cell.dtype)
-    return _placed(call, here), _buffers(size, total)
+    return _in_place(call, here), _buffers(size, total)
 
 
-def gatherv(world: World, cell: Cell) -> Made:
-    """Root gets a block from every rank: `size` bytes each, or as uneven as asked for."""
+def gatherv(world: World, cell: Cell) -> CallAndBuffers:
+    """Root gets a block from every rank: `size` bytes each, or more and less by the imbalance."""
     sizes, is_root = uneven(message_bytes(cell), cell, world.size), world.rank == cell.root
     here, into = cell.in_place and is_root, Blocks.packed("recv", sizes)
     out = into.block(world.rank) if here else Region("send", 0, sizes[world.rank])
     call = steps.gatherv(out, into if is_root else Blocks.packed("recv", (0,) * world.size), cell.root, cell.dtype)
-    return _placed(call, here), _buffers(sizes[world.rank], into.nbytes if is_root else 0)
+    return _in_place(call, here), _buffers(sizes[world.rank], into.nbytes if is_root else 0)
 
 
-def scatter(world: World, cell: Cell) -> Made:
+def scatter(world: World, cell: Cell) -> CallAndBuffers:
     """Root sends `size` bytes to every rank."""
     size, is_root = message_bytes(cell), world.rank == cell.root
     here = cell.in_place and is_root
     total = size * world.size if is_root else 0
     into = Region("send", world.rank * size, size) if here else Region("recv", 0, size)
     call = steps.scatter(Region("send", 0, total), into, cell.root, cell.dtype)
-    return _placed(call, here), _buffers(total, size)
+    return _in_place(call, here), _buffers(total, size)
 
 
-def scatterv(world: World, cell: Cell) -> Made:
-    """Root sends a block to every rank: `size` bytes each, or as uneven as asked for."""
+def scatterv(world: World, cell: Cell) -> CallAndBuffers:
+    """Root sends a block to every rank: `size` bytes each, or more and less by the imbalance."""
     sizes, is_root = uneven(message_bytes(cell), cell, world.size), world.rank == cell.root
     here, out = cell.in_place and is_root, Blocks.packed("send", sizes)
     into = out.block(world.rank) if here else Region("recv", 0, sizes[world.rank])
     call = steps.scatterv(out if is_root else Blocks.packed("send", (0,) * world.size), into, cell.root, cell.dtype)
-    return _placed(call, here), _buffers(out.nbytes if is_root else 0, sizes[world.rank])
+    return _in_place(call, here), _buffers(out.nbytes if is_root else 0, sizes[world.rank])
 
 
-def allgather(world: World, cell: Cell) -> Made:
+def allgather(world: World, cell: Cell) -> CallAndBuffers:
     """Every rank contributes `size` bytes and gets all contributions."""
     size = message_bytes(cell)
     total = size * world.size
     out = Region("recv", world.rank * size, size) if cell.in_place else Region("send", 0, size)
-    return _placed(steps.allgather(out, Region("recv", 0, total), cell.dtype), cell.in_place), _buffers(size, total)
+    return _in_place(steps.allgather(out, Region("recv", 0, total), cell.dtype), cell.in_place), _buffers(size, total)
 
 
-def allgatherv(world: World, cell: Cell) -> Made:
-    """Every rank gets a block of every rank: `size` bytes each, or as uneven as asked for."""
+def allgatherv(world: World, cell: Cell) -> CallAndBuffers:
+    """Every rank gets a block of every rank: `size` bytes each, or more and less by the imbalance."""
     sizes = uneven(message_bytes(cell), cell, world.size)
     into = Blocks.packed("recv", sizes)
     out = into.block(world.rank) if cell.in_place else Region("send", 0, sizes[world.rank])
-    return _placed(steps.allgatherv(out, into, cell.dtype), cell.in_place), _buffers(sizes[world.rank], into.nbytes)
+    return _in_place(steps.allgatherv(out, into, cell.dtype), cell.in_place), _buffers(sizes[world.rank], into.nbytes)
 
 
-def alltoall(world: World, cell: Cell) -> Made:
+def alltoall(world: World, cell: Cell) -> CallAndBuffers:
     """Every rank sends `size` bytes to every rank."""
     total = message_bytes(cell) * world.size
     out = Region("recv" if cell.in_place else "send", 0, total)
-    return _placed(steps.alltoall(out, Region("recv", 0, total), cell.dtype), cell.in_place), _buffers(total, total)
+    return _in_place(steps.alltoall(out, Region("recv", 0, total), cell.dtype), cell.in_place), _buffers(total, total)
 
 
 def _exchange(world: World, cell: Cell) -> tuple[Blocks, Blocks, tuple[Buffer, ...]]:
-    """Blocks of an exchange; what ranks a and b send to each other is equally long, so that it can be done in place."""
+    """Blocks of an exchange in which any two ranks send each other equally much, as in-place exchanges need it."""
     sizes = uneven(message_bytes(cell), cell, world.size)
-    mine = tuple(sizes[(world.rank + peer) % world.size] for peer in range(world.size))
-    total = sum(mine)
-    out = Blocks.packed("recv" if cell.in_place else "send", mine)
-    return out, Blocks.packed("recv", mine), _buffers(total, total)
+    own = tuple(sizes[(world.rank + peer) % world.size] for peer in range(world.size))
+    total = sum(own)
+    out = Blocks.packed("recv" if cell.in_place else "send", own)
+    return out, Blocks.packed("recv", own), _buffers(total, total)
 
 
-def alltoallv(world: World, cell: Cell) -> Made:
-    """Every rank sends a block to every rank: `size` bytes each, or as uneven as asked for."""
+def alltoallv(world: World, cell: Cell) -> CallAndBuffers:
+    """Every rank sends a block to every rank: `size` bytes each, or more and less by the imbalance."""
     if cell.traffic:
-        sent = blocks(cell.traffic, message_bytes(cell), DTYPES[cell.dtype].itemsize)
-        mine, back = sent[world.rank], tuple(row[world.rank] for row in sent)
-        call = steps.alltoallv(Blocks.packed("send", mine), Blocks.packed("recv", back), cell.dtype)
-        return call, _buffers(sum(mine), sum(back))
+        matrix = blocks(cell.traffic, message_bytes(cell), DTYPES[cell.dtype].itemsize)
+        out_sizes, in_sizes = matrix[world.rank], tuple(row[world.rank] for row in matrix)
+        call = steps.alltoallv(Blocks.packed("send", out_sizes), Blocks.packed("recv", in_sizes), cell.dtype)
+        return call, _buffers(sum(out_sizes), sum(in_sizes))
     out, into, buffers = _exchange(world, cell)
-    return _placed(steps.alltoallv(out, into, cell.dtype), cell.in_place), buffers
+    return _in_place(steps.alltoallv(out, into, cell.dtype), cell.in_place), buffers
 
 
-def alltoallw(world: World, cell: Cell) -> Made:
+def alltoallw(world: World, cell: Cell) -> CallAndBuffers:
     """As alltoallv, with a datatype for each block; all are the same, as in OMB."""
     out, into, buffers = _exchange(world, cell)
-    return _placed(steps.alltoallw(out, into, cell.dtype), cell.in_place), buffers
-
-
-def _none(size: int, ranks: int) -> int:
-    return 0
+    return _in_place(steps.alltoallw(out, into, cell.dtype), cell.in_place), buffers
 
 
 def _vector(size: int, ranks: int) -> int:
@@ -190,10 +184,10 @@ def _per_rank(size: int, ranks: int) -> int:
     return size * ranks
 
 
-_HERE, _ROOT, _UNEVEN, _OP = "in_place", "root", "imbalance", "op"
+_IN_PLACE, _ROOT, _UNEVEN, _OP = "in_place", "root", "imbalance", "op"
 
 COLLECTIVES = (
-    Collective("barrier", "collective", "time to synchronise all ranks", barrier, _none, sizes=None),
+    Collective("barrier", "collective", "time to synchronise all ranks", barrier, no_bytes, sizes=None),
     Collective(
         "bcast",
         "collective",
@@ -212,7 +206,7 @@ COLLECTIVES = (
         "reduce",
         REDUCTION_SIZES,
         "int32",
-        frozenset({_OP, _HERE, _ROOT}),
+        frozenset({_OP, _IN_PLACE, _ROOT}),
         rooted=True,
     ),
     Collective(
@@ -224,7 +218,7 @@ COLLECTIVES = (
         "all_reduce",
         REDUCTION_SIZES,
         "int32",
-        frozenset({_OP, _HERE}),
+        frozenset({_OP, _IN_PLACE}),
     ),
     Collective(
         "reduce_scatter",
@@ -235,7 +229,7 @@ COLLECTIVES = (
         "reduce_scatter",
         REDUCTION_SIZES,
         "int32",
-        frozenset({_OP, _HERE, _UNEVEN}),
+        frozenset({_OP, _IN_PLACE, _UNEVEN}),
     ),
     Collective(
         "reduce_scatter_block",
@@ -246,7 +240,7 @@ COLLECTIVES = (
         "reduce_scatter",
         REDUCTION_SIZES,
         "int32",
-        frozenset({_OP, _HERE}),
+        frozenset({_OP, _IN_PLACE}),
     ),
     Collective(
         "gather",
@@ -255,7 +249,7 @@ COLLECTIVES = (
         gather,
         _per_rank,
         "gather",
-        options=frozenset({_HERE, _ROOT}),
+        options=frozenset({_IN_PLACE, _ROOT}),
         rooted=True,
     ),
     Collective(
@@ -265,7 +259,7 @@ COLLECTIVES = (
         gatherv,
         _per_rank,
         "gather",
-        options=frozenset({_HERE, _ROOT, _UNEVEN}),
+        options=frozenset({_IN_PLACE, _ROOT, _UNEVEN}),
         rooted=True,
     ),
     Collective(
@@ -275,7 +269,7 @@ COLLECTIVES = (
         scatter,
         _per_rank,
         "scatter",
-        options=frozenset({_HERE, _ROOT}),
+        options=frozenset({_IN_PLACE, _ROOT}),
         rooted=True,
     ),
     Collective(
@@ -285,7 +279,7 @@ COLLECTIVES = (
         scatterv,
         _per_rank,
         "scatter",
-        options=frozenset({_HERE, _ROOT, _UNEVEN}),
+        options=frozenset({_IN_PLACE, _ROOT, _UNEVEN}),
         rooted=True,
     ),
     Collective(
@@ -295,7 +289,7 @@ COLLECTIVES = (
         allgather,
         _per_rank,
         "all_gather",
-        options=frozenset({_HERE}),
+        options=frozenset({_IN_PLACE}),
     ),
     Collective(
         "allgatherv",
@@ -304,7 +298,7 @@ COLLECTIVES = (
         allgatherv,
         _per_rank,
         "all_gather",
-        options=frozenset({_HERE, _UNEVEN}),
+        options=frozenset({_IN_PLACE, _UNEVEN}),
     ),
     Collective(
         "alltoall",
@@ -313,7 +307,7 @@ COLLECTIVES = (
         alltoall,
         _per_rank,
         "alltoall",
-        options=frozenset({_HERE}),
+        options=frozenset({_IN_PLACE}),
     ),
     Collective(
         "alltoallv",
@@ -322,7 +316,7 @@ COLLECTIVES = (
         alltoallv,
         _per_rank,
         "alltoall",
-        options=frozenset({_HERE, _UNEVEN, "traffic"}),
+        options=frozenset({_IN_PLACE, _UNEVEN, "traffic"}),
     ),
     Collective(
         "alltoallw",
@@ -331,12 +325,8 @@ COLLECTIVES = (
         alltoallw,
         _per_rank,
         "alltoall",
-        options=frozenset({_HERE, _UNEVEN}),
+        options=frozenset({_IN_PLACE, _UNEVEN}),
     ),
 )
 
-BENCHMARKS = (
-    *(blocking(what) for what in COLLECTIVES),
-    *(overlapping(what) for what in COLLECTIVES),
-    *(persistent(what) for what in COLLECTIVES),
-)
+BENCHMARKS = tuple(form(collective) for form in (blocking, overlapping, persistent) for collective in COLLECTIVES)

@@ -8,24 +8,26 @@ from dataclasses import dataclass, replace
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Family, Metric, RankRule, Sizes, World
 from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, Request, Result, Stage, Step
-from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE
+from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, barrier_after
 
-Call = Callable[[World, Cell], tuple[Step, tuple[Buffer, ...]]]
-"""The call of a rank and the buffers that it needs. `Cell.root` is a rank here, never :data:`ROTATE`."""
+CallAndBuffers = tuple[Step, tuple[Buffer, ...]]
+"""The call of a rank and the buffers that it needs."""
+Call = Callable[[World, Cell], CallAndBuffers]
+"""Makes the call of a rank. `Cell.root` is a rank here, never :data:`ROTATE`."""
 
 ROTATE = -1
-"""`Cell.root`: another root in every iteration."""
+"""Value of `Cell.root`: each iteration has another root."""
 
 _LAPS = ("init", "compute", "test", "wait")
 
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """What the three forms of a collective share. Fields as in :class:`~omb_py.engine.program.benchmark.Benchmark`."""
+    """A collective with three forms. Fields as in :class:`~omb_py.engine.program.benchmark.Benchmark`."""
 
     name: str
     family: Family
-    """Of its blocking form."""
+    """The family of the blocking form."""
     summary: str
     call: Call
     bytes_total: Callable[[int, int], int]
@@ -44,7 +46,7 @@ class Collective:
         program: Callable[[World, Cell], Program],
         metric: Metric,
     ) -> Benchmark:
-        """The declaration of one form."""
+        """One form of the collective as a benchmark."""
         data: frozenset[str] = frozenset({"type", "validation"}) if self.sizes else frozenset()
         if self.sizes and "op" not in self.options:
             data |= {"ddt"}
@@ -67,75 +69,75 @@ class Collective:
 
 
 def calls_of(call: Call, world: World, cell: Cell) -> tuple[list[Step], tuple[Buffer, ...]]:
-    """The call, or one for each root in turn; and the buffers that all of them need."""
+    """The call, or with rotating roots one for each root; and the buffers that all of them need."""
     roots = range(world.size) if cell.root == ROTATE else (cell.root,)
-    made = [call(world, replace(cell, root=root)) for root in roots]
+    calls = [call(world, replace(cell, root=root)) for root in roots]
     largest: dict[str, int] = {}
-    for _, buffers in made:
+    for _, buffers in calls:
         for buffer in buffers:
             largest[buffer.name] = max(largest.get(buffer.name, 0), buffer.nbytes)
-    return [step for step, _ in made], tuple(Buffer(name, nbytes) for name, nbytes in largest.items())
+    return [step for step, _ in calls], tuple(Buffer(name, nbytes) for name, nbytes in largest.items())
 
 
-def _after(cell: Cell) -> tuple[Step, ...]:
-    """What follows each call, outside the timer."""
-    return (steps.barrier(),) if cell.process_sync == "barrier" else ()
-
-
-def blocking(what: Collective) -> Benchmark:
-    """Each iteration: the call, timed; then a barrier, not timed."""
+def blocking(collective: Collective) -> Benchmark:
+    """The blocking form. Each iteration times the call; an untimed barrier follows."""
 
     def program(world: World, cell: Cell) -> Program:
-        calls, buffers = calls_of(what.call, world, cell)
-        return Program(buffers, (Stage(tuple((Lap(), call, Lap("time"), *_after(cell)) for call in calls)),))
+        calls, buffers = calls_of(collective.call, world, cell)
+        after = barrier_after(cell.process_sync)
+        return Program(buffers, (Stage(tuple((Lap(), call, Lap("time"), *after) for call in calls)),))
 
-    return what.benchmark(what.name, what.family, what.summary, program, PER_CALL)
+    return collective.benchmark(collective.name, collective.family, collective.summary, program, PER_CALL)
 
 
-def persistent(what: Collective) -> Benchmark:
-    """Initialised once a size, untimed; each iteration: start and wait, timed; then a barrier, not timed."""
+def persistent(collective: Collective) -> Benchmark:
+    """The persistent form. Each iteration times start and wait; the initialisation, once a size, is untimed."""
 
     def program(world: World, cell: Cell) -> Program:
-        calls, buffers = calls_of(what.call, world, cell)
+        calls, buffers = calls_of(collective.call, world, cell)
         requests = [Request(number) for number in range(len(calls))]
-        bodies: tuple[Body, ...] = tuple(
-            (Lap(), steps.start(r), steps.wait(r), Lap("time"), *_after(cell)) for r in requests
-        )
+        after = barrier_after(cell.process_sync)
+        bodies = tuple((Lap(), steps.start(r), steps.wait(r), Lap("time"), *after) for r in requests)
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
-        return Program(buffers, (Stage(tuple(bodies), setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
+        return Program(buffers, (Stage(bodies, setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
 
-    summary = f"persistent {what.name}, started in each iteration"
-    return what.benchmark(f"{what.name}_persistent", "persistent", summary, program, PER_CALL)
+    summary = f"persistent {collective.name}, started in each iteration"
+    return collective.benchmark(f"{collective.name}_persistent", "persistent", summary, program, PER_CALL)
 
 
-def overlapping(what: Collective) -> Benchmark:
-    """First the pure call and wait; then the call, as much computing as that took, and the wait."""
+def overlapping(collective: Collective) -> Benchmark:
+    """The non-blocking form: call and wait alone; then the call, as much computing as that took, and the wait."""
 
     def program(world: World, cell: Cell) -> Program:
-        calls, buffers = calls_of(what.call, world, cell)
+        calls, buffers = calls_of(collective.call, world, cell)
         request = Request(0)
         starts = [steps.nonblocking(call, request) for call in calls]
-        wait, after = steps.wait(request), _after(cell)
+        wait, after = steps.wait(request), barrier_after(cell.process_sync)
         pure: list[Body] = [(Lap(), call, wait, Lap("time"), *after) for call in starts]
         busy: tuple[Node, ...] = (steps.compute(Result("pure", "time")), Lap("compute"))
         if cell.tests:
             part = steps.compute(Result("pure", "time", cell.tests))
             busy = (part, Lap("compute"), steps.test(request), Lap("test")) * cell.tests
-        waited = (wait, Lap("wait"))
-        both: list[Body] = [(Lap(), call, Lap("init"), *busy, *waited, *after) for call in starts]
+        both: list[Body] = [(Lap(), call, Lap("init"), *busy, wait, Lap("wait"), *after) for call in starts]
         return Program(buffers, (Stage(tuple(pure), "pure"), Stage(tuple(both), "overlap")))
 
-    family: Family = "non-blocking" if what.family == "collective" else what.family
-    summary = f"how much of a non-blocking {what.name} computing hides"
-    made = what.benchmark(f"i{what.name}", family, summary, program, OVERLAP)
-    return replace(made, options=made.options | {"tests"})
+    family: Family = "non-blocking" if collective.family == "collective" else collective.family
+    summary = f"how much of a non-blocking {collective.name} computing hides"
+    benchmark = collective.benchmark(f"i{collective.name}", family, summary, program, OVERLAP)
+    return replace(benchmark, options=benchmark.options | {"tests"})
 
 
 def overlap_columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
-    """OMB's columns of a non-blocking collective, from each lap's means over the ranks in µs.
+    """OMB's columns of a non-blocking collective.
 
-    overlap = max(0, 100 - (overall - compute) / pure * 100); all terms are means over ranks. OMB's Compute column, like
-    ours, is without the time in MPI_Test.
+    overlap = max(0, 100 - (overall - compute) / pure * 100); all terms are means over ranks. As in OMB the time in
+    MPI_Test is not part of ``compute``.
+
+    Args:
+        laps: each lap -> its mean on every rank in µs.
+
+    Returns:
+        Column -> µs, of ``overlap_pct`` percent.
     """
 
     def mean(name: str) -> float:

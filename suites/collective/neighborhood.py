@@ -1,24 +1,22 @@
-"""Neighborhood collectives: each rank exchanges with those that a graph gives it as neighbors."""
+"""Neighborhood collectives: each rank exchanges blocks with its neighbors in a graph."""
 
 from __future__ import annotations
 
 from itertools import product
 
-from omb_py.engine.program.benchmark import Cell, RankRule, World
-from omb_py.engine.program.language import Blocks, Buffer, Region, Step
+from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.language import Blocks, Buffer, Region
 from omb_py.engine.program.steps import Ranks, neighbor
 from omb_py.options.graphs import dims_create
-from omb_py.suites.collective.forms import Collective, blocking, overlapping
+from omb_py.suites.collective.forms import CallAndBuffers, Collective, blocking, overlapping
 from omb_py.suites.shared import message_bytes
-
-Made = tuple[Step, tuple[Buffer, ...]]
 
 
 def grid_edges(ranks: int, rank: int, dimensions: int, radius: int) -> tuple[Ranks, Ranks]:
-    """(sources, targets) of a rank in a periodic grid: all at most `radius` away in each dimension.
+    """(sources, targets) of a rank in a periodic grid: all ranks at most `radius` away in each dimension.
 
-    Both have (2 radius + 1)^dimensions - 1 entries, as in OMB; in a small grid a rank stands there more than once. Edge
-    j comes from where edge j of the other end goes to.
+    Both have (2 radius + 1)^dimensions - 1 entries, as in OMB; in a small grid a rank is listed more than once. What a
+    rank sends along its edge j arrives as edge j of the target.
     """
     sizes = dims_create(ranks, dimensions)
     place: list[int] = []
@@ -48,8 +46,8 @@ def edges(world: World, cell: Cell) -> tuple[Ranks, Ranks]:
     return sources, tuple(target for source, target in pairs if source == world.rank)
 
 
-def _made(op: str, world: World, cell: Cell) -> Made:
-    """The call: one block for all neighbors (allgather) or one for each (alltoall), `size` bytes a block."""
+def _call(op: str, world: World, cell: Cell) -> CallAndBuffers:
+    """The call with blocks of `size` bytes: one for all neighbors (allgather) or one for each (alltoall)."""
     size = message_bytes(cell)
     sources, targets = edges(world, cell)
     blocks = 1 if op.startswith("allgather") else len(targets)
@@ -62,24 +60,23 @@ def _made(op: str, world: World, cell: Cell) -> Made:
     return neighbor(op, out, into, cell.dtype, sources, targets), buffers
 
 
-def _declared(op: str, summary: str) -> Collective:
+def _collective(op: str, summary: str) -> Collective:
     return Collective(
         f"neighbor_{op}",
         "neighborhood",
         summary,
-        lambda world, cell: _made(op, world, cell),
+        lambda world, cell: _call(op, world, cell),
         lambda size, ranks: size,
         options=frozenset({"neighborhood"}),
-        ranks=RankRule("2 ranks or more", lambda n: n >= 2),
     )
 
 
-NEIGHBORHOOD = (
-    _declared("allgather", "a vector from each neighbor"),
-    _declared("allgatherv", "a vector from each neighbor, with a count for each"),
-    _declared("alltoall", "a block to each neighbor"),
-    _declared("alltoallv", "a block to each neighbor, with a count for each"),
-    _declared("alltoallw", "a block to each neighbor, with a datatype for each"),
+COLLECTIVES = (
+    _collective("allgather", "a vector from each neighbor"),
+    _collective("allgatherv", "a vector from each neighbor, with a count for each"),
+    _collective("alltoall", "a block to each neighbor"),
+    _collective("alltoallv", "a block to each neighbor, with a count for each"),
+    _collective("alltoallw", "a block to each neighbor, with a datatype for each"),
 )
 
-BENCHMARKS = (*(blocking(what) for what in NEIGHBORHOOD), *(overlapping(what) for what in NEIGHBORHOOD))
+BENCHMARKS = tuple(form(collective) for form in (blocking, overlapping) for collective in COLLECTIVES)

@@ -1,28 +1,35 @@
-"""Exchanges in a pattern, as nccl-tests have them: sendrecv, a ring, and hypercube, along each dimension in turn."""
+"""Exchanges in the patterns of nccl-tests: a ring (sendrecv), and a hypercube, along each dimension in turn."""
 
 from __future__ import annotations
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Request, Requests, Stage, body
-from omb_py.engine.program.steps import barrier, irecv, isend, waitall
-from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, POWER_OF_TWO, TWO_OR_MORE, message_bytes
+from omb_py.engine.program.steps import irecv, isend, waitall
+from omb_py.suites.shared import (
+    COLLECTIVE_COUNTS,
+    COLLECTIVE_SIZES,
+    PER_CALL,
+    POWER_OF_TWO,
+    TWO_OR_MORE,
+    barrier_after,
+    message_bytes,
+)
 
 
 def sendrecv(world: World, cell: Cell) -> Program:
-    """A message of `size` bytes to the next rank, one from the rank before, both at once."""
+    """Send `size` bytes to the next rank and receive as many from the rank before, both at once."""
     size, me, n = message_bytes(cell), world.rank, world.size
     back = irecv(Region("recv", 0, size), (me - 1) % n, cell.dtype, Request(0))
     out = isend(Region("send", 0, size), (me + 1) % n, cell.dtype, Request(1))
-    after = (barrier(),) if cell.process_sync == "barrier" else ()
-    loop = body(Lap(), back, out, waitall(Requests(0, 2)), Lap("time"), *after)
+    loop = body(Lap(), back, out, waitall(Requests(0, 2)), Lap("time"), *barrier_after(cell.process_sync))
     return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
 
 
 def hypercube(world: World, cell: Cell) -> Program:
-    """With each neighbor in turn twice as much: 1, 2, 4, … blocks of `size` bytes, as an allgather by doubling does.
+    """Exchange 1, 2, 4, … blocks of `size` bytes with each neighbor in turn, as an allgather by doubling does.
 
-    What a step sends has a place of its own, not among what an earlier one sent or received, so that every byte can be
-    checked.
+    Unlike that allgather each step sends from memory of its own, not what earlier steps sent or received, so that
+    every byte can be checked.
     """
     size, me, n = message_bytes(cell), world.rank, world.size
     nodes: list[Node] = []
@@ -32,8 +39,7 @@ def hypercube(world: World, cell: Cell) -> Program:
         nodes.append(irecv(back, me ^ held, cell.dtype, Request(0)))
         nodes.append(isend(Region("send", (held - 1) * size, held * size), me ^ held, cell.dtype, Request(1)))
         nodes.append(waitall(Requests(0, 2)))
-    after = (barrier(),) if cell.process_sync == "barrier" else ()
-    loop = body(Lap(), *nodes, Lap("time"), *after)
+    loop = body(Lap(), *nodes, Lap("time"), *barrier_after(cell.process_sync))
     return Program((Buffer("send", (n - 1) * size), Buffer("recv", n * size)), (Stage(loop),))
 
 

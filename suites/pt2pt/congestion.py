@@ -1,4 +1,4 @@
-"""Several nodes against one: OMB's bw_fan_in and bw_fan_out.
+"""Bandwidth between one node and several: OMB's bw_fan_in and bw_fan_out.
 
 Rank j of every other node exchanges windows with rank j of the first node, all at once.
 """
@@ -25,7 +25,7 @@ from omb_py.suites.shared import BANDWIDTH_COUNTS, PT2PT_SIZES, message_bytes
 
 
 def by_node(hosts: Sequence[str]) -> list[list[int]]:
-    """The ranks of each node, the node of rank 0 first."""
+    """The ranks of each node in the order of their first ranks, given the host of each rank."""
     nodes: dict[str, list[int]] = {}
     for rank, host in enumerate(hosts):
         nodes.setdefault(host, []).append(rank)
@@ -33,7 +33,7 @@ def by_node(hosts: Sequence[str]) -> list[list[int]]:
 
 
 def _peers(world: World) -> tuple[bool, list[int]]:
-    """(whether this rank is on the first node, the ranks it exchanges with)."""
+    """Whether this rank is on the first node, and the ranks that it exchanges with."""
     first, *others = by_node(world.hosts or halves(world.size))
     if world.rank in first:
         return True, [node[first.index(world.rank)] for node in others]
@@ -42,9 +42,9 @@ def _peers(world: World) -> tuple[bool, list[int]]:
 
 
 def _program(world: World, cell: Cell, sender: bool, peers: list[int]) -> Program:
-    """A window to (from) each peer, all posted before any is waited for; then a reply of each.
+    """A window to (from) each peer, all posted before any is waited for; then a reply from (to) each.
 
-    Each peer has its place in the buffers, so that what came from it can be checked (OMB: one place for all).
+    Each peer has its place in the buffers, so that its data can be checked (OMB: one place for all).
     """
     size, w, total = message_bytes(cell), cell.window, cell.window * len(peers)
     name, stride = ("send" if sender else "recv"), size if apart(cell) else 0
@@ -72,16 +72,16 @@ def bw_fan_out(world: World, cell: Cell) -> Program:
     return _program(world, cell, first, peers)
 
 
-def _even(hosts: Sequence[str]) -> bool:
+def _equal_nodes(hosts: Sequence[str]) -> bool:
     sizes = {len(ranks) for ranks in by_node(hosts)}
     return len(set(hosts)) > 1 and len(sizes) == 1
 
 
-SEVERAL_NODES = RankRule("several nodes with equally many ranks on each", lambda n: n >= 2, _even)
+SEVERAL_NODES = RankRule("several nodes with equally many ranks on each", lambda n: n >= 2, _equal_nodes)
 
 
 def _moved(cell: Cell, hosts: Sequence[str]) -> int:
-    """Bytes of an iteration over all links into (out of) the first node."""
+    """Bytes that enter (leave) the first node in an iteration."""
     return cell.size * cell.window * (len(hosts) - len(by_node(hosts)[0]))
 
 
@@ -90,7 +90,7 @@ FAN = Metric(
     "size × window × links of the first node × iterations / mean of the senders' time",
     bytes_over=_moved,
 )
-_TAKES = OPTIONS | {"window"}
+_OPTIONS = OPTIONS | {"window"}
 
 BENCHMARKS = (
     Benchmark(
@@ -104,7 +104,7 @@ BENCHMARKS = (
         SEVERAL_NODES,
         "other nodes",
         "char",
-        _TAKES,
+        _OPTIONS,
         bytes_total=lambda size, ranks: size,
     ),
     Benchmark(
@@ -118,7 +118,7 @@ BENCHMARKS = (
         SEVERAL_NODES,
         "first node",
         "char",
-        _TAKES,
+        _OPTIONS,
         bytes_total=lambda size, ranks: size,
     ),
 )

@@ -12,7 +12,7 @@ from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, ONE_WAY, PT2PT_SIZ
 
 
 def latency_mp(world: World, cell: Cell) -> Program:
-    """As latency; the children are forked before the first iteration of a size and end after the last."""
+    """The ping-pong of `latency` while forked children sleep, from before a size's first iteration until its last."""
     children = Children(sides(cell.process_counts)[world.rank])
     setup = Host(f"fork {children.count} processes that sleep", children.start)
     teardown = Host("end the forked processes", children.end)

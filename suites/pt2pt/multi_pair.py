@@ -10,7 +10,7 @@ from omb_py.suites.shared import EVEN, LATENCY_COUNTS, PT2PT_SIZES, message_byte
 
 
 def pair_of(world: World) -> tuple[bool, int]:
-    """(whether this rank sends, the other one of its pair)."""
+    """Whether this rank sends, and the other rank of its pair."""
     pairs = world.size // 2
     return world.rank < pairs, (world.rank + pairs) % world.size
 
@@ -40,7 +40,7 @@ ALL_PAIRS = Metric(
     bytes_of=lambda cell, ranks: cell.size * cell.window * (ranks // 2),
 )
 RATE_COUNTS = Counts(100, 10, 100, 10)
-"""As in OMB 7.5, which lowers the counts of large messages everywhere else."""
+"""As in OMB 7.5, which here alone does not lower the iterations of large messages."""
 
 BENCHMARKS = (
     Benchmark(

@@ -12,29 +12,29 @@ from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, parti
 
 _OUT, _BACK = Request(0), Request(1)
 _HALF = 2
-"""There and back: every column is half of its laps."""
+"""An iteration goes there and back, so every column is half of its laps."""
 
 
 def _begin(request: Request, cell: Cell) -> tuple[Node, ...]:
-    """Start a direction; on the sending side declare every partition ready."""
+    """Start a direction; the sending side also declares every partition ready."""
     if request == _BACK:
         return (steps.start(_BACK),)
     return (steps.start(_OUT), *(steps.pready(_OUT, part) for part in range(cell.partitions)))
 
 
 def _busy(request: Request, cell: Cell) -> tuple[Node, ...]:
-    """Compute as long as a message takes, in pieces if calls stand between: MPI_Test, MPI_Parrived on a receive."""
+    """Compute as long as a message takes; with `tests` in pieces, each followed by MPI_Test or MPI_Parrived."""
     if not cell.tests:
         return steps.compute(Result("pure", "time", _HALF)), Lap("compute")
     nodes: list[Node] = []
     for call in range(cell.tests):
-        asked = steps.parrived(_BACK, call % cell.partitions) if request == _BACK else steps.test(_OUT)
-        nodes += [steps.compute(Result("pure", "time", _HALF * cell.tests)), Lap("compute"), asked, Lap("test")]
+        test = steps.parrived(_BACK, call % cell.partitions) if request == _BACK else steps.test(_OUT)
+        nodes += [steps.compute(Result("pure", "time", _HALF * cell.tests)), Lap("compute"), test, Lap("test")]
     return tuple(nodes)
 
 
 def partitioned_latency(world: World, cell: Cell) -> Program:
-    """First the pure ping-pong; then the same with computing between start and wait of each direction."""
+    """A ping-pong alone, then one that computes between start and wait of each direction."""
     size, peer, first = cell.partitions * partition_bytes(cell), 1 - world.rank, world.rank == 0
     order = (_OUT, _BACK) if first else (_BACK, _OUT)
     calls = (

@@ -1,4 +1,4 @@
-"""Persistent point-to-point: initialised once a size, started in each iteration."""
+"""Persistent point-to-point: requests are initialised once a size and started in each iteration."""
 
 from __future__ import annotations
 
@@ -39,24 +39,21 @@ def latency(world: World, cell: Cell) -> Program:
     return Program((Buffer("send", size), Buffer("recv", size)), (stage,))
 
 
-def _sends(cell: Cell, peer: int, request: int) -> Repeat:
-    call = steps.send(slot_of("send", cell), peer, cell.dtype, WINDOW_TAG)
-    return Repeat(cell.window, (steps.persistent(call, Request(request, 1)),))
-
-
-def _receives(cell: Cell, peer: int, request: int) -> Repeat:
-    call = steps.recv(slot_of("recv", cell), peer, cell.dtype, WINDOW_TAG)
+def _initialised(direction: str, cell: Cell, peer: int, request: int) -> Repeat:
+    """The initialisation of a window of messages; `direction` (``send`` or ``recv``) is also the buffer's name."""
+    step = steps.send if direction == "send" else steps.recv
+    call = step(slot_of(direction, cell), peer, cell.dtype, WINDOW_TAG)
     return Repeat(cell.window, (steps.persistent(call, Request(request, 1)),))
 
 
 def bw(world: World, cell: Cell) -> Program:
-    """A window of persistent sends on rank 0, of persistent receives on rank 1, and a reply."""
+    """Rank 0 starts a window of persistent sends and waits for a one-byte reply; rank 1 starts the receives."""
     sender, peer = world.rank == 0, 1 - world.rank
     window = Requests(0, cell.window)
     nodes = (steps.startall(window), steps.waitall(window), reply(sender, peer))
     stage = Stage(
         body(*timed(sender, *nodes)),
-        setup=((_sends if sender else _receives)(cell, peer, 0),),
+        setup=(_initialised("send" if sender else "recv", cell, peer, 0),),
         teardown=(Repeat(cell.window, (steps.free(Request(0, 1)),)),),
     )
     buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
@@ -75,13 +72,13 @@ def bibw(world: World, cell: Cell) -> Program:
     )
     stage = Stage(
         body(*timed(world.rank == 0, *nodes)),
-        setup=(_receives(cell, peer, 0), _sends(cell, peer, w)),
+        setup=(_initialised("recv", cell, peer, 0), _initialised("send", cell, peer, w)),
         teardown=(Repeat(2 * w, (steps.free(Request(0, 1)),)),),
     )
     return Program((window_buffer("send", cell), window_buffer("recv", cell)), (stage,))
 
 
-_LATER = OPTIONS - {"buffer_num"}
+_OPTIONS = OPTIONS - {"buffer_num"}
 
 BENCHMARKS = (
     Benchmark(
@@ -95,7 +92,7 @@ BENCHMARKS = (
         EXACTLY_TWO,
         "rank 0",
         "char",
-        _LATER,
+        _OPTIONS,
         bytes_total=lambda size, ranks: size,
     ),
     Benchmark(

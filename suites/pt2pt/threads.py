@@ -14,16 +14,16 @@ from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, messa
 def latency_mt(world: World, cell: Cell) -> Program:
     """Iteration i is played by sender thread ``i % S`` and receiver thread ``i % R``, all threads at once.
 
-    With one sender, as in OMB, all messages have one tag: whichever receiver thread is there takes the next. With
-    several, the tag says which two threads belong together (OMB: the number of the iteration).
+    With one sender, as in OMB, all messages have one tag, so any receiver thread takes the next message. With several,
+    each pair of threads has its tag (OMB: the number of the iteration).
     """
     senders, receivers = sides(cell.thread_counts)
     first, peer, size = world.rank == 0, 1 - world.rank, message_bytes(cell)
     threads = senders if first else receivers
     variants: list[Body] = []
-    for meeting in range(lcm(senders, receivers)):
-        tag = 1 if senders == 1 else 1 + 2 * meeting
-        own = (meeting % threads if senders == 1 else meeting) * size  # a buffer holds the data of one tag
+    for pair in range(lcm(senders, receivers)):
+        tag = 1 if senders == 1 else 1 + 2 * pair
+        own = (pair % threads if senders == 1 else pair) * size  # a buffer holds the data of one tag
         out = send(Region("send", own, size), peer, cell.dtype, tag if first else tag + 1)
         back = recv(Region("recv", own, size), peer, cell.dtype, tag + 1 if first else tag)
         variants.append(timed(first, *((out, back) if first else (back, out))))

@@ -1,4 +1,4 @@
-"""Point-to-point benchmarks of two ranks: OMB's latency, bw and bibw, and the parts that others are made of."""
+"""Point-to-point benchmarks of two ranks: OMB's latency, bw and bibw, and building blocks of others."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from omb_py.suites.shared import (
 WINDOW_TAG, REPLY_TAG, REPLY_BYTES = 100, 101, 1
 OPTIONS = frozenset({"type", "validation", "buffer_num", "ddt"})
 MOST_IN_TURN, MOST_IN_TURN_BYTES = 64, 1 << 26
-"""Of latency's buffers with ``-b multiple``: so many take turns, of so many bytes together."""
+"""Limits of the buffers that take turns in `latency` with ``-b multiple``: their number, their bytes together."""
 
 
 def timed(reads: bool, *nodes: Node) -> tuple[Node, ...]:
-    """The nodes, timed on a rank that reads the clock.
+    """The nodes, timed if this rank reads the clock.
 
-    In OMB only senders do: a reading on the peer would keep that from being there first.
+    As in OMB only senders do: reading the clock would delay the peer.
     """
     return (Lap(), *nodes, Lap("time")) if reads else nodes
 
 
 def in_turn(cell: Cell) -> int:
-    """How many send and receive buffers a ping-pong uses, an iteration each."""
+    """How many buffers take turns in a ping-pong, one an iteration."""
     most = MOST_IN_TURN_BYTES // max(1, message_bytes(cell))
     return max(1, min(MOST_IN_TURN, most)) if cell.buffer_num == "multiple" else 1
 
 
 def ping_pong(cell: Cell, peer: int, first: bool, slot: int = 0) -> tuple[Node, Node]:
-    """Send and receive in buffer number `slot`; the one that is not first answers."""
+    """Send and receive in buffer number `slot`; the rank that is not `first` receives first."""
     size = message_bytes(cell)
     ping = send(Region("send", slot * size, size), peer, cell.dtype)
     pong = recv(Region("recv", slot * size, size), peer, cell.dtype)
@@ -68,7 +68,7 @@ def apart(cell: Cell) -> bool:
 
 
 def slot_of(name: str, cell: Cell) -> Region:
-    """The place of a message of a window, for a repeat."""
+    """The place of a message of a window; its stride is for a Repeat over the window."""
     size = message_bytes(cell)
     return Region(name, 0, size, size if apart(cell) else 0)
 
@@ -92,13 +92,13 @@ def window_posts(cell: Cell, peer: int, outgoing: bool, incoming: bool) -> list[
 
 
 def reply(sender: bool, peer: int, slot: int = 0) -> Node:
-    """What ends a window in one direction: a byte from the receiver, in place `slot` of its buffer."""
+    """The end of a window in one direction: the receiver sends one byte, kept in place `slot` of the buffer ``ack``."""
     ack = Region("ack", slot, REPLY_BYTES)
     return recv(ack, peer, "char", REPLY_TAG) if sender else send(ack, peer, "char", REPLY_TAG)
 
 
 def one_way(cell: Cell, peer: int, sender: bool) -> tuple[tuple[Buffer, ...], tuple[Node, ...]]:
-    """Buffers and nodes of one side of a window in one direction."""
+    """Buffers and nodes of the sender or the receiver of a window in one direction."""
     posts = window_posts(cell, peer, outgoing=sender, incoming=not sender)
     buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
     return (*buffers, Buffer("ack", REPLY_BYTES)), (*posts, waitall(Requests(0, cell.window)), reply(sender, peer))
