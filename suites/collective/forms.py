@@ -97,9 +97,9 @@ def persistent(collective: Collective) -> Benchmark:
         calls, buffers = calls_of(collective.call, world, cell)
         requests = [Request(number) for number in range(len(calls))]
         after = barrier_after(cell.process_sync)
-        bodies = tuple((Lap(), steps.start(r), steps.wait(r), Lap("time"), *after) for r in requests)
+        bodies: list[Body] = [(Lap(), steps.start(r), steps.wait(r), Lap("time"), *after) for r in requests]
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
-        return Program(buffers, (Stage(bodies, setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
+        return Program(buffers, (Stage(tuple(bodies), setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
 
     summary = f"persistent {collective.name}, started in each iteration"
     return collective.benchmark(f"{collective.name}_persistent", "persistent", summary, program, PER_CALL)

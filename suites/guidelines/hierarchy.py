@@ -1,8 +1,8 @@
-"""Mock-ups by the places of ranks: a collective as steps within parts of the ranks and steps between them.
+"""Mock-ups by the places of ranks: a collective as steps within parts of the ranks, and steps between the parts.
 
-The parts are the nodes, where there are several with equally many ranks, two or more, one node's after the other's;
-else the two halves of the ranks, since a promise holds for every way to cut them.  A *lane* is the ranks at one place
-of every part.  *By nodes* one rank of each part stands for it (``Hier`` of ReproMPI); *by lanes* each carries its share
+The parts are the nodes, if there are several, each with the same number of ranks, two or more, in consecutive order;
+else the two halves of the ranks, since a guideline holds for every way to cut them.  A *lane* is the ranks at one place
+of every part.  *By nodes* one rank represents each part (``Hier`` of ReproMPI); *by lanes* each rank carries its share
 between the parts (``Lane``): J. L. Träff, S. Hunold, *Decomposing MPI collectives for exploiting multi-lane
 communication*, IEEE CLUSTER 2020.
 """
@@ -30,7 +30,7 @@ def parts_of(world: World) -> list[Group]:
 
 
 class Places:
-    """The part and the lane of a rank, and its calls in them."""
+    """The part and the lane of a rank, and its calls among their ranks."""
 
     def __init__(self, c: Calls) -> None:
         parts, root = parts_of(c.world), c.cell.root
@@ -40,27 +40,27 @@ class Places:
         """The root's part."""
         place = self.home.index(root)
         self.head = self.part[place]
-        """Who stands for this part: the rank at the root's place."""
+        """The rank that represents this part: the one at the root's place."""
         self.heads = tuple(part[place] for part in parts)
         self.lane = tuple(part[self.part.index(c.rank)] for part in parts)
         self.top = next(rank for rank in self.lane if rank in self.home)
-        """Of this lane the rank in the root's part."""
+        """The rank of this lane that is in the root's part."""
         item = DTYPES[c.cell.dtype].itemsize
         self.share = -(-c.size // item // len(self.part)) * item
-        """Bytes of what each rank of a part carries of a vector, filled up."""
+        """Bytes of a vector that each rank of a part carries, rounded up to whole elements."""
         self.vector = self.share * len(self.part)
 
     def call(self, ranks: Group, op: str, size: int, send: str, recv: str, root: int = 0, here: bool = False) -> Body:
-        """A collective among some ranks; nothing on the others."""
+        """A collective among some ranks; empty on the others."""
         c = self.calls
         if c.rank not in ranks:
             return ()
         cell = replace(c.cell, root=ranks.index(root) if root in ranks else 0)
-        made = Calls(World(ranks.index(c.rank), len(ranks)), cell).call(op, size, send, recv, here=here or None)
-        return (on(made, ranks),)
+        step = Calls(World(ranks.index(c.rank), len(ranks)), cell).call(op, size, send, recv, here=here or None)
+        return (on(step, ranks),)
 
-    def given(self, size: int, at_heads: bool) -> Body:
-        """What all ranks put into a reduction: where a head reduces in place, it lies there."""
+    def inputs(self, size: int, at_heads: bool) -> Body:
+        """A step that reads the inputs of a reduction; a head that reduces in place has its own in ``right``."""
         c = self.calls
         here = at_heads and c.cell.in_place and c.rank == self.head
         return (c.call("allreduce", size, "right" if here else "send", here=False),)
@@ -76,7 +76,7 @@ def _reduce_by_nodes(c: Calls) -> Side:
     p = Places(c)
     within = p.call(p.part, "reduce", c.size, "send", "right", p.head)
     between = p.call(p.heads, "reduce", c.size, "right", "right", p.root, here=True)
-    return Side((*within, *between), p.given(c.size, at_heads=True), (c.call("reduce", c.size),))
+    return Side((*within, *between), p.inputs(c.size, at_heads=True), (c.call("reduce", c.size),))
 
 
 def _allreduce_by_nodes(c: Calls) -> Side:
@@ -84,7 +84,7 @@ def _allreduce_by_nodes(c: Calls) -> Side:
     within = p.call(p.part, "reduce", c.size, "send", "right", p.head)
     between = p.call(p.heads, "allreduce", c.size, "right", "right", here=True)
     back = p.call(p.part, "bcast", c.size, "", "right", p.head)
-    return Side((*within, *between, *back), p.given(c.size, at_heads=True), (c.call("allreduce", c.size),))
+    return Side((*within, *between, *back), p.inputs(c.size, at_heads=True), (c.call("allreduce", c.size),))
 
 
 def _allgather_by_nodes(c: Calls) -> Side:
@@ -119,7 +119,7 @@ def _reduce_by_lanes(c: Calls) -> Side:
     within = p.call(p.part, "reduce_scatter_block", p.vector, "send", "part")
     between = p.call(p.lane, "reduce", p.share, "part", "part", p.top, here=True)
     back = p.call(p.home, "gather", p.share, "part", "right", p.root)
-    return Side((*within, *between, *back), p.given(p.vector, at_heads=False), (c.call("reduce", p.vector),))
+    return Side((*within, *between, *back), p.inputs(p.vector, at_heads=False), (c.call("reduce", p.vector),))
 
 
 def _allreduce_by_lanes(c: Calls) -> Side:
@@ -127,7 +127,7 @@ def _allreduce_by_lanes(c: Calls) -> Side:
     within = p.call(p.part, "reduce_scatter_block", p.vector, "send", "part")
     between = p.call(p.lane, "allreduce", p.share, "part", "part", here=True)
     back = p.call(p.part, "allgather", p.share, "part", "right")
-    return Side((*within, *between, *back), p.given(p.vector, at_heads=False), (c.call("allreduce", p.vector),))
+    return Side((*within, *between, *back), p.inputs(p.vector, at_heads=False), (c.call("allreduce", p.vector),))
 
 
 BY_NODES: dict[str, tuple[str, Make]] = {
@@ -143,4 +143,4 @@ BY_LANES: dict[str, tuple[str, Make]] = {
     "reduce": ("reduce_scatter_block in nodes + reduce in lanes + gather in a node", _reduce_by_lanes),
     "allreduce": ("reduce_scatter_block in nodes + allreduce in lanes + allgather in nodes", _allreduce_by_lanes),
 }
-"""Collective -> its mock-up in words, and as steps."""
+"""Collective -> text and sides of its mock-up."""

@@ -1,8 +1,8 @@
-"""Mock-ups: a collective put together from others, as a guideline compares it with (``suites.guidelines.patterns``).
+"""Mock-ups: collectives composed of other collectives, for the guidelines (``suites.guidelines.patterns``).
 
-The calls are those of ``suites.collective.calls``, with buffers of other names: ``send`` is what the user gives,
-``left`` what the collective leaves, ``right`` what its mock-up leaves.  Vectors that are cut into blocks are filled up
-to a whole element for each rank, so a mock-up may move a little more than the collective, never less.
+The calls are those of ``suites.collective.calls``, with buffers of other names: ``send`` holds the input, ``left`` the
+result of the collective, ``right`` the result of its mock-up.  Vectors that are cut into blocks are rounded up to whole
+elements for each rank, so a mock-up may move a little more than the collective, never less.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from omb_py.suites.collective import calls
 from omb_py.suites.shared import message_bytes
 
 _IN_PLACE = ("allreduce", "reduce")
-"""What a library that has no other form of them does in place."""
+"""Collectives that are in place if the cell is, as some libraries have no other form of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Side:
     """One side of a guideline."""
 
     body: Body
-    """What is timed."""
+    """The timed steps."""
     reads: Body = ()
-    """Steps whose inputs are put before it, where not those of the body."""
+    """Steps whose inputs are filled before the body; empty: those of the body."""
     leaves: Body = ()
-    """Steps whose outputs must be there after it, where not those of the body."""
+    """Steps whose outputs are checked after the body; empty: those of the body."""
 
     @property
     def checks(self) -> tuple[Body, Body]:
-        """What is read, and what is left."""
+        """Steps whose inputs are filled, and steps whose outputs are checked."""
         return self.reads or self.body, self.leaves or self.body
 
 
@@ -52,21 +52,27 @@ class Calls:
         self.size = message_bytes(cell)
         """Bytes of a vector, or of a rank's block."""
         self.block = -(-self.size // item // self.ranks) * item
-        """Bytes of a rank's block of a vector, filled up."""
+        """Bytes of a rank's block of a vector, rounded up to whole elements."""
         self.vector = self.block * self.ranks
-        """Bytes of the vector, filled up."""
+        """Bytes of the vector of such blocks."""
         self.whole = self.size * self.ranks
         """Bytes of all ranks' blocks."""
 
     def call(
         self, op: str, size: int, send: str = "send", recv: str = "right", chunk: int = 0, here: bool | None = None
     ) -> Step:
-        """A collective of OMB's `size`; of several chunks in the same buffers the one with this number.
+        """A collective of OMB's `size`.
 
-        `here` says whether it is in place; None: where the library has no other form.
+        Args:
+            op: name of the collective.
+            size: bytes, as a cell has them.
+            send: buffer of the input.
+            recv: buffer of the result.
+            chunk: number of this chunk, of several in the same buffers.
+            here: whether it is in place; None: if the cell is, and the collective is one of `_IN_PLACE`.
         """
         here = self.cell.in_place and op in _IN_PLACE if here is None else here
-        made, buffers = getattr(calls, op)(self.world, replace(self.cell, size=size, in_place=here))
+        step, buffers = getattr(calls, op)(self.world, replace(self.cell, size=size, in_place=here))
         names = {"send": send, "recv": recv, "buf": recv}
         shift = {buffer.name: chunk * buffer.nbytes for buffer in buffers}
 
@@ -75,7 +81,7 @@ class Calls:
                 return replace(value, buffer=names[value.buffer], offset=value.offset + shift[value.buffer])
             return replace(value, buffer=names[value.buffer]) if isinstance(value, Blocks) else value
 
-        return Step(made.op, {name: moved(value) for name, value in made.operands.items()})
+        return Step(step.op, {name: moved(value) for name, value in step.operands.items()})
 
     def chunks(self, op: str, parts: int, send: str, recv: str) -> Body:
         """The collective cut into equal parts, one after the other."""
@@ -88,15 +94,15 @@ class Calls:
         return Side((self.call(op, self.vector if op.startswith("reduce_scatter") else self.size, recv="left"),))
 
     def wide(self, root_only: bool = False) -> tuple[str, Body]:
-        """A vector of all ranks' blocks that holds this rank's, and zeros elsewhere: its buffer, and what is put there.
+        """A vector of all ranks' blocks with this rank's block and zeros elsewhere: its buffer, and steps that fill it.
 
-        The user's block is taken to lie there, and the zeros to stay from call to call: no copy is timed.
+        No copy is timed: the user's block is assumed to lie there, and the zeros stay from call to call.
         """
         here = self.cell.in_place and (not root_only or self.rank == self.cell.root)
         buffer, start = ("right" if here else "wide"), self.rank * self.size
-        mine = steps.allgather(Region(buffer, start, self.size), Region(buffer, 0, self.whole), self.cell.dtype)
+        own = steps.allgather(Region(buffer, start, self.size), Region(buffer, 0, self.whole), self.cell.dtype)
         before, behind = Region(buffer, 0, start), Region(buffer, start + self.size, self.whole - start - self.size)
-        return buffer, (mine, *(steps.zero(region) for region in (before, behind) if region.nbytes))
+        return buffer, (own, *(steps.zero(region) for region in (before, behind) if region.nbytes))
 
 
 def buffers_of(*bodies: Body) -> tuple[Buffer, ...]:
@@ -117,7 +123,7 @@ def _end(place: Region | Blocks) -> int:
 
 
 def gather_bcast(c: Calls) -> Side:
-    """Allgather: the root gathers all, and tells all."""
+    """Allgather: the root gathers all blocks and broadcasts them."""
     first = c.call("gather", c.size)
     return Side((first, c.call("bcast", c.whole)), (first,), (c.call("allgather", c.size),))
 
@@ -136,13 +142,13 @@ def sum_of_all(c: Calls) -> Side:
 
 
 def sum_at_root(c: Calls) -> Side:
-    """Gather: the same at the root."""
+    """Gather: the root gets the sum of vectors in which each rank has its own block, and zeros elsewhere."""
     buffer, put = c.wide(root_only=True)
     return Side((c.call("reduce", c.whole, buffer),), put, (c.call("gather", c.size),))
 
 
 def reduce_bcast(c: Calls) -> Side:
-    """Allreduce: the root reduces, and tells all."""
+    """Allreduce: the root gets the result and broadcasts it."""
     first = c.call("reduce", c.size)
     return Side((first, c.call("bcast", c.size)), (first,), (c.call("allreduce", c.size),))
 
@@ -163,40 +169,40 @@ def uneven_allgather(c: Calls) -> Side:
 
 
 def halves(first: str, second: str, result: str) -> Make:
-    """A reduction: `first` leaves each rank a reduced block, `second` collects the blocks, which is `result`."""
+    """A reduction `result`: `first` leaves each rank a reduced block, and `second` collects the blocks."""
 
     def make(c: Calls) -> Side:
-        begun = c.call(first, c.vector, recv="part")
-        return Side((begun, c.call(second, c.block, "part")), (begun,), (c.call(result, c.vector),))
+        reduction = c.call(first, c.vector, recv="part")
+        return Side((reduction, c.call(second, c.block, "part")), (reduction,), (c.call(result, c.vector),))
 
     return make
 
 
 def reduce_then(second: str, result: str) -> Make:
-    """A reduce-scatter: the root reduces all, and `second` deals out the blocks."""
+    """A reduce-scatter `result`: the root reduces the vector, and `second` distributes its blocks."""
 
     def make(c: Calls) -> Side:
-        begun = c.call("reduce", c.vector, recv="all")
-        return Side((begun, c.call(second, c.block, "all")), (begun,), (c.call(result, c.vector),))
+        reduction = c.call("reduce", c.vector, recv="all")
+        return Side((reduction, c.call(second, c.block, "all")), (reduction,), (c.call(result, c.vector),))
 
     return make
 
 
 def exscan_local(c: Calls) -> Side:
-    """Scan: what the ranks before have, and the own vector on top of it; rank 0 has its result already."""
+    """Scan: an exscan, to which each rank adds its own vector; rank 0 has its result already."""
     before, kind = c.call("exscan", c.size), reduction_dtype(c.cell.dtype)
-    mine = steps.reduce_local(Region("send", 0, c.size), Region("right", 0, c.size), kind, c.cell.op)
+    local = steps.reduce_local(Region("send", 0, c.size), Region("right", 0, c.size), kind, c.cell.op)
     whole = (c.call("scan", c.size),)
-    return Side((before, mine), whole, whole) if c.rank else Side((before,), whole, (before,))
+    return Side((before, local), whole, whole) if c.rank else Side((before,), whole, (before,))
 
 
 def block_of(op: str, recv: str = "right") -> Make:
-    """Another collective on blocks, which leaves at least the same."""
+    """Another collective on blocks, whose result includes that of the left side."""
     return lambda c: Side((c.call(op, c.size, recv=recv),))
 
 
 def vector_of(op: str) -> Make:
-    """Another reduction of the same vector, filled up, which leaves at least the same."""
+    """Another reduction of the same vector, whose result includes that of the left side."""
     return lambda c: Side((c.call(op, c.vector),))
 
 
@@ -206,7 +212,7 @@ def all_blocks(op: str) -> Make:
 
 
 _INPUT = "more"
-"""What a mock-up sends that moves other amounts than the collective: both have memory of their own."""
+"""Input of a mock-up that moves other amounts than the collective: the two sides then share no memory."""
 
 
 def larger(op: str) -> Make:

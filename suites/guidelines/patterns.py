@@ -1,11 +1,11 @@
-"""Self-consistent performance guidelines: what a library's own collectives promise about each other.
+"""Self-consistent performance guidelines: no collective is slower than others of the same library that do its work.
 
-A guideline says that the left side is not slower than the right one, which does the same with other calls of the same
-library: nobody need know how fast the machine is.  [J. L. Träff, W. Gropp, R. Thakur, *Self-consistent MPI Performance
-Guidelines*, IEEE TPDS 21, 2010; S. Hunold et al., *PGMPI*, arXiv 1606.00215.]
+A guideline says that its left side, a collective, is not slower than its right side, which does the same with other
+calls of the same library; so the speed of the machine need not be known.  [J. L. Träff, W. Gropp, R. Thakur,
+*Self-consistent MPI Performance Guidelines*, IEEE TPDS 21, 2010; S. Hunold et al., *PGMPI*, arXiv 1606.00215.]
 
-Each guideline is a benchmark whose iteration times both sides, one after the other, with a barrier after each; the
-order turns with the iteration, so that neither always finds what the other left in the caches.
+Each guideline is a benchmark whose iteration times both sides, one after the other, with a barrier after each; their
+order alternates, so that neither always runs with the caches that the other leaves.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from omb_py.suites.shared import TWO_OR_MORE
 
 LEFT, RIGHT = "left", "right"
 IN_PARTS = RankRule("4 ranks or more, an even number", lambda n: n >= 4 and n % 2 == 0)
-"""Of what is cut into nodes, or halves."""
+"""Ranks that can be cut into nodes or halves of two or more."""
 COUNTS = Counts(200, 20, 60, 6)
 SIZES = Sizes(4, 1 << 20)
 PARTS = 4
-"""Of split-robustness."""
+"""Into so many parts split-robustness divides a message."""
 GROWN = ("bcast", "reduce", "allreduce", "reduce_scatter_block", "gather", "scatter", "allgather", "alltoall")
 """Collectives whose monotony and split-robustness are checked."""
 TWO_SIDES = Metric(
@@ -38,12 +38,12 @@ TWO_SIDES = Metric(
 
 @dataclass(frozen=True, slots=True)
 class Guideline:
-    """A promise: `left` is not slower than what `right` makes."""
+    """The promise that `left` is not slower than the mock-up that `right` makes."""
 
     name: str
-    """Of the benchmark: ``gl5_allreduce``."""
+    """The benchmark's name, as ``gl5_allreduce``."""
     text: str
-    """For a reader: ``allreduce ≤ reduce + bcast``."""
+    """The promise in words, as ``allreduce ≤ reduce + bcast``."""
     left: str
     """The collective."""
     right: m.Make
@@ -162,7 +162,7 @@ PATTERNS = (
         for op, (text, make) in hierarchy.BY_LANES.items()
     ),
 )
-"""Numbers as in the catalogue of PGMPI and ReproMPI (docs/guidelines.md)."""
+"""The patterns, numbered as in the catalogue of PGMPI and ReproMPI (docs/guidelines.md)."""
 MONOTONY = tuple(Guideline(f"monotony_{op}", f"{op} of n ≤ {op} of 2n", op, m.larger(op)) for op in GROWN)
 SPLIT = tuple(
     Guideline(f"split_{op}", f"{op} of n ≤ {PARTS} × {op} of n/{PARTS}", op, m.split(op, PARTS)) for op in GROWN
@@ -170,4 +170,4 @@ SPLIT = tuple(
 
 GUIDELINES: Mapping[str, Guideline] = MappingProxyType({g.name: g for g in (*PATTERNS, *MONOTONY, *SPLIT)})
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({name: g.benchmark for name, g in GUIDELINES.items()})
-"""As :data:`omb_py.suites.registry.BENCHMARKS`, but no commands of their own."""
+"""Benchmarks like :data:`omb_py.suites.registry.BENCHMARKS`, but without commands of their own."""

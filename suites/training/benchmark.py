@@ -1,46 +1,45 @@
-"""The benchmark ``train``. It has no program of steps: PyTorch says what is called."""
+"""The benchmark ``train``. It has no program of steps: PyTorch makes the calls."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from omb_py.backends.registry import capabilities, capabilities_of
-from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, World
-from omb_py.engine.program.language import Program
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric
 from omb_py.errors import UsageError
-from omb_py.suites.startup import ONE_OR_MORE
+from omb_py.suites.shared import no_bytes
+from omb_py.suites.startup import ONE_OR_MORE, no_steps
 
 if TYPE_CHECKING:
     from omb_py.engine.measuring.measure import Measured, Phase
     from omb_py.engine.session import Session
 
 ITERATIONS, WARMUP = 10, 10
-"""Of Horovod's synthetic benchmark: iterations of ten steps each, and steps before them."""
-
-
-def nothing(world: World, cell: Cell) -> Program:
-    """No call is known before PyTorch makes it."""
-    return Program((), ())
+"""Defaults of Horovod's synthetic benchmark: iterations of ten steps each, and steps before them."""
 
 
 def run(session: Session, cell: Cell, phase: Phase) -> Measured:
-    """As :func:`omb_py.suites.training.loop.train`, which loads PyTorch."""
+    """Run :func:`omb_py.suites.training.loop.train`, which loads PyTorch."""
     from omb_py.suites.training.loop import train
 
     return train(session, cell, phase)
 
 
 def refuses(cell: Cell) -> str:
-    """Why it cannot run; empty where it can. The backend is that of the launch, not of the gradients."""
+    """Why the cell cannot run; empty if it can. The backend is that of the launch, not of the gradients."""
     if capabilities(cell.backend).process_group:
         return ""
-    able = [known for known in capabilities_of([cell.backend]).values() if known.process_group]
-    titles, names = (" or ".join(words) for words in zip(*((known.title, known.name) for known in able), strict=True))
+    able = [backend for backend in capabilities_of([cell.backend]).values() if backend.process_group]
+    titles, names = (" or ".join(words) for words in zip(*((each.title, each.name) for each in able), strict=True))
     return f"train starts its ranks over {titles}, not {cell.backend}: use backend {names}"
 
 
 def fits(cell: Cell, ranks: int) -> None:
-    """Raises UsageError where the text of a training is wrong."""
+    """Check the text of a training.
+
+    Raises:
+        UsageError: it is empty or wrong.
+    """
     from omb_py.suites.training.settings import parse_training
 
     if not cell.workload:
@@ -52,7 +51,7 @@ TRAIN = Benchmark(
     "train",
     "training",
     "real training on synthetic data with PyTorch",
-    nothing,
+    no_steps,  # no call is known before PyTorch makes it
     Metric("us", "mean over ranks of a training step; alone: the same without communication", lap="step"),
     None,
     Counts(ITERATIONS, WARMUP, ITERATIONS, WARMUP),
@@ -60,10 +59,10 @@ TRAIN = Benchmark(
     "all",
     "float32",
     frozenset({"workload"}),
-    lambda size, ranks: 0,
+    no_bytes,
     refuses=refuses,
     fits=fits,
     runs=run,
 )
 BENCHMARKS = {TRAIN.name: TRAIN}
-"""Found by name, and not in lists of benchmarks: it has a command of its own."""
+"""Benchmarks that are found by name, but not listed: ``train`` has a command of its own."""

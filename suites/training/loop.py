@@ -1,6 +1,6 @@
-"""The timed loop of a training: steps over all ranks, and steps of the same model without communication, in turn.
+"""The timed loop of a training: steps over all ranks alternate with steps of the same model without communication.
 
-Loads PyTorch. What is measured and why: docs/decisions/0026-share-of-communication.md.
+Loads PyTorch. The reasons are in docs/decisions/0026-share-of-communication.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Model:
         self.optimiser = torch.optim.SGD(net.parameters(), lr=RATE)
 
     def step(self) -> Any:
-        """One step of training; the loss before it."""
+        """Train one step and return the loss before it."""
         self.optimiser.zero_grad()
         loss: Any = functional.cross_entropy(self.net(self.input), self.wanted)
         loss.backward()
@@ -48,21 +48,21 @@ class Model:
 
 
 class Trainer:
-    """The model over all ranks, and its copy on this rank alone. Also what the watchdog asks for its position."""
+    """The model over all ranks, and its copy on this rank alone. The watchdog asks it for its position."""
 
     labels = ("a step of training", "a step without communication", "a step that is traced")
 
-    def __init__(self, session: Session, what: Training) -> None:
-        self.session, self.what = session, what
-        self.device = device_of(what)
+    def __init__(self, session: Session, training: Training) -> None:
+        self.session, self.training = session, training
+        self.device = device_of(training)
         generator = torch.Generator().manual_seed(session.local[0])  # other data on each rank, as in training
-        batch: Any = tuple(part.to(self.device) for part in batch_of(what, generator))
+        batch: Any = tuple(part.to(self.device) for part in batch_of(training, generator))
         nets = []
         for _ in (STEP, ALONE):
             torch.manual_seed(0)
-            nets.append(build(what).to(self.device))
+            nets.append(build(training).to(self.device))
         self.parameters = sum(p.numel() for p in nets[0].parameters())
-        together = spread(nets[0], what, self.device, group_of(what))
+        together = spread(nets[0], training, self.device, group_of(training))
         self.models = {STEP: Model(together, batch), ALONE: Model(nets[1], batch)}
         self.losses: list[float] = []
         self._at = (0, 0)
@@ -72,7 +72,7 @@ class Trainer:
         return self._at
 
     def timed(self, lap: str, number: int) -> int:
-        """Nanoseconds of a step, begun together."""
+        """Train one step, which all ranks begin together; its time in ns."""
         self._at = number, int(lap == ALONE)
         self._ready()
         self.session.barrier()
@@ -90,18 +90,18 @@ class Trainer:
             torch.cuda.synchronize(self.device)
 
     def pair(self, number: int) -> dict[str, int]:
-        """A step together and one alone; which comes first changes from pair to pair."""
+        """Train a step together and a step alone, in an order that alternates; the time of each lap in ns."""
         laps = (STEP, ALONE) if number % 2 == 0 else (ALONE, STEP)
         return {lap: self.timed(lap, number) for lap in laps}
 
     def traced(self, file: Path) -> None:
-        """Record a step: a Kineto trace of rank 0. Raises EnvironmentProblem where it cannot be written."""
+        """Record a Kineto trace of one step on rank 0. Raises EnvironmentProblem if it cannot be written."""
         from torch.profiler import ProfilerActivity, profile
 
-        self.timed(STEP, 0)  # buckets of the first step are others
+        self.timed(STEP, 0)  # DDP rebuilds its buckets after the first step
         self._at = 0, 2
         self.session.barrier()
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of its own start and stop
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else Kineto prints when it starts and stops
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.device.type == "cuda" else [])]
         with self.session.guard():
             if 0 not in self.session.local:
@@ -117,17 +117,17 @@ class Trainer:
         recorded.export_chrome_trace(str(file))
 
     def same_everywhere(self) -> bool | None:
-        """Whether all ranks hold the same parameters; None where each holds its part."""
-        if self.what["parallel"] != "ddp":
+        """Whether all ranks hold the same parameters and all losses are finite; None if each rank holds a part."""
+        if self.training["parallel"] != "ddp":
             return None
-        held = hashlib.blake2b()
+        parameters = hashlib.blake2b()
         for parameter in self.models[STEP].net.parameters():
-            held.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-        found = self.session.gather(held.hexdigest())
-        return bool(self.session.share(len(set(found)) == 1 and bool(np.isfinite(self.losses).all())))
+            parameters.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+        hashes = self.session.gather(parameters.hexdigest())
+        return bool(self.session.share(len(set(hashes)) == 1 and bool(np.isfinite(self.losses).all())))
 
     def close(self) -> None:
-        """Let go of everything that refers to a process group."""
+        """Drop everything that refers to a process group."""
         self.models.clear()
 
 
@@ -135,71 +135,71 @@ def train(session: Session, cell: Cell, phase: Phase) -> Measured:
     """Train, and time each step.
 
     Args:
-        session: of a backend with a process group of PyTorch, one rank a process.
-        cell: `workload` says what is trained; `iterations` of so many steps are timed after `warmup` steps.
-        phase: told what is being done.
+        session: a session of a backend with a process group of PyTorch, with one rank a process.
+        cell: `workload` names the model and its settings; `iterations` are timed after `warmup` steps.
+        phase: called with the name of each phase.
 
     Returns:
-        Laps ``step`` and ``alone`` in µs, a sample a step; complete where rank 0 is.
+        Laps ``step`` and ``alone`` in µs, a sample a step; complete on rank 0.
 
     Raises:
-        EnvironmentProblem: no GPU, no such process group, a trace that cannot be written.
+        EnvironmentProblem: no GPU, no such process group, or a trace that cannot be written.
     """
-    what = parse_training(cell.workload)
-    held = Trainer(session, what)
-    session.watch(held)
+    training = parse_training(cell.workload)
+    trainer = Trainer(session, training)
+    session.watch(trainer)
     phase("loop")
     started = time.monotonic()
     for number in range(-cell.warmup, 0):
-        held.pair(number)
-    taken: list[dict[str, int]] = []
+        trainer.pair(number)
+    pairs: list[dict[str, int]] = []
     began, stop = time.monotonic(), "fixed"
     for number in range(cell.iterations):
-        taken += [held.pair(number * what["steps"] + j) for j in range(what["steps"])]
+        pairs += [trainer.pair(number * training["steps"] + j) for j in range(training["steps"])]
         late = cell.time_limit is not None and time.monotonic() - began >= cell.time_limit
         if number + 1 < cell.iterations and session.share(late):
             stop = "time"
             break
     phase("write")
-    shown = replace(cell, workload=what.shown, backend=what["backend"], device=held.device.type)
-    version = hashlib.sha256(f"{what.shown};threads={torch.get_num_threads()}".encode()).hexdigest()[:16]
-    result = Measured(shown, len(taken), stop, version, marks=library_of(what))
-    _reduced(session, taken, result)
-    result.extra = _numbers(result, held)
-    result.validated = held.same_everywhere()
+    shown = replace(cell, workload=training.shown, backend=training["backend"], device=trainer.device.type)
+    version = hashlib.sha256(f"{training.shown};threads={torch.get_num_threads()}".encode()).hexdigest()[:16]
+    result = Measured(shown, len(pairs), stop, version, marks=library_of(training))
+    _add_laps(session, pairs, result)
+    result.extra = _numbers(result, trainer)
+    result.validated = trainer.same_everywhere()
     result.wrong_bytes = None if result.validated is None else int(not result.validated)
-    if what["trace"]:
+    if training["trace"]:
         phase("loop")
-        held.traced(Path(what["trace"]))
-    held.close()
+        trainer.traced(Path(training["trace"]))
+    trainer.close()
     result.elapsed_s = time.monotonic() - started
     return result
 
 
-def _reduced(session: Session, taken: list[dict[str, int]], result: Measured) -> None:
-    """The two series of each lap, the ranks' means, and how often each rank was the slowest."""
+def _add_laps(session: Session, pairs: list[dict[str, int]], result: Measured) -> None:
+    """Add the two series of each lap, the ranks' means, and how often each rank was the slowest."""
     for lap in (STEP, ALONE):
-        mine = np.array([pair[lap] / 1000 for pair in taken])
-        slowest, whole = session.maximum(mine), session.total(mine)
+        own = np.array([pair[lap] / 1000 for pair in pairs])
+        slowest, whole = session.maximum(own), session.total(own)
         result.series[lap] = {"max": slowest, "avg": whole / session.size}
-        told = sorted(session.gather((session.local[0], float(mine.mean()), float((mine >= slowest).mean()))))
-        result.laps[lap] = [mean for _, mean, _ in told]
+        ranks = sorted(session.gather((session.local[0], float(own.mean()), float((own >= slowest).mean()))))
+        result.laps[lap] = [mean for _, mean, _ in ranks]
         if lap == STEP:
-            result.slowest_rank_share = [share for _, _, share in told]
+            result.slowest_rank_share = [share for _, _, share in ranks]
 
 
-def _numbers(result: Measured, held: Trainer) -> dict[str, Any]:
-    """What a step takes beyond one without communication (µs, %), and what was trained."""
+def _numbers(result: Measured, trainer: Trainer) -> dict[str, Any]:
+    """Values of the row: the time of a step beyond one without communication (µs, %), model and losses."""
     together, alone = result.series[STEP]["max"], result.series[ALONE]["max"]
     beyond = together - alone
-    spread_ = float(beyond.std(ddof=1)) if len(beyond) > 1 else 0.0
+    deviation = float(beyond.std(ddof=1)) if len(beyond) > 1 else 0.0
     return {
         "alone_us": float(alone.mean()),
         "exposed_us": float(beyond.mean()),
-        "exposed_half_us": 1.96 * spread_ / len(beyond) ** 0.5,
+        "exposed_half_us": 1.96 * deviation / len(beyond) ** 0.5,
         "share_pct": float(beyond.mean() / together.mean() * 100),
-        "steps": float(held.what["steps"]),
-        "parameters": float(held.parameters),
-        "loss_first": held.losses[0],
-        "loss_last": held.losses[-1],
+        "steps": float(trainer.training["steps"]),
+        "parameters": float(trainer.parameters),
+        "loss_first": trainer.losses[0],
+        "loss_last": trainer.losses[-1],
     }

@@ -15,7 +15,7 @@ from omb_py.suites.training.settings import Training
 from omb_py.suites.workloads.models import MLP, Shape, transformer
 
 _STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
-"""Of ResNet-50: blocks, width, stride of the first block."""
+"""Stages of ResNet-50: blocks, width, stride of the first block."""
 
 
 def _conv(into: int, out: int, kernel: int, stride: int = 1) -> nn.Sequential:
@@ -32,7 +32,7 @@ class Bottleneck(nn.Module):
         self.short = _conv(into, 4 * width, 1, stride) if stride > 1 or into != 4 * width else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images in, images of 4 × width channels out."""
+        """Map images to images of 4 × width channels."""
         y = self.across(torch.relu(self.down(x))).relu()
         return torch.relu(self.up(y) + self.short(x))
 
@@ -49,7 +49,7 @@ def resnet50() -> nn.Sequential:
 
 
 def mlp() -> nn.Sequential:
-    """The perceptron of many introductions, 669 706 parameters."""
+    """The perceptron of many tutorials, 669 706 parameters."""
     layers: list[nn.Module] = []
     for into, out in pairwise(MLP):
         layers += [nn.Linear(into, out), nn.ReLU()]
@@ -69,12 +69,12 @@ class Layer(nn.Module):
         self.widen, self.narrow = nn.Linear(h, 4 * h), nn.Linear(4 * h, h)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, tokens, hidden) in and out."""
+        """Map (batch, tokens, hidden) to the same shape."""
         batch, tokens, hidden = x.shape
         parts = self.attend(self.before(x)).view(batch, tokens, 3 * self.heads, hidden // self.heads)
         query, key, value = parts.transpose(1, 2).chunk(3, dim=1)
-        seen = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.project(seen.transpose(1, 2).reshape(batch, tokens, hidden))
+        attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.project(attended.transpose(1, 2).reshape(batch, tokens, hidden))
         narrowed: Tensor = self.narrow(functional.gelu(self.widen(self.between(x))))
         return x + narrowed
 
@@ -88,37 +88,38 @@ class Gpt2(nn.Module):
         self.positions = nn.Embedding(shape.sequence, shape.hidden)
         with torch.no_grad():
             for weights in (self.tokens.weight, self.positions.weight):
-                weights.mul_(0.02)  # drawn with a deviation of 1
+                weights.mul_(0.02)  # GPT-2's deviation; PyTorch draws with one of 1
         self.layers = nn.ModuleList(Layer(shape) for _ in range(layers))
         self.norm = nn.LayerNorm(shape.hidden)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(batch, tokens) in, (batch × tokens, vocabulary) out."""
+        """Map (batch, tokens) to (batch × tokens, vocabulary)."""
         x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         for layer in self.layers:
             x = layer(x)
         return functional.linear(self.norm(x), self.tokens.weight).flatten(0, 1)
 
 
-def build(what: Training) -> nn.Module:
-    """The model, its parameters drawn from torch's generator."""
-    if what.model == "gpt2":
-        return Gpt2(transformer("gpt2-124m"), what["layers"])
-    return resnet50() if what.model == "resnet50" else mlp()
+def build(training: Training) -> nn.Module:
+    """The model, with parameters drawn from torch's generator."""
+    if training.model == "gpt2":
+        return Gpt2(transformer("gpt2-124m"), training["layers"])
+    return resnet50() if training.model == "resnet50" else mlp()
 
 
 def units(net: nn.Module) -> list[nn.Module]:
-    """What FSDP wraps one by one: layers and blocks with parameters."""
+    """The modules that FSDP wraps one by one: layers and blocks with parameters."""
     parts = net.layers if isinstance(net, Gpt2) else net.children()
     return [part for part in parts if any(True for _ in part.parameters())]
 
 
-def batch_of(what: Training, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def batch_of(training: Training, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Synthetic input and the classes wanted, the same in every step."""
-    n = what["batch"]
-    if what.model == "gpt2":
-        words = transformer("gpt2-124m").vocabulary
-        found = torch.randint(words, (n, what["seq"] + 1), generator=generator)
-        return found[:, :-1].contiguous(), found[:, 1:].flatten()
-    shape, classes = ((3, what["image"], what["image"]), 1000) if what.model == "resnet50" else ((MLP[0],), MLP[-1])
+    n = training["batch"]
+    if training.model == "gpt2":
+        vocabulary = transformer("gpt2-124m").vocabulary
+        tokens = torch.randint(vocabulary, (n, training["seq"] + 1), generator=generator)
+        return tokens[:, :-1].contiguous(), tokens[:, 1:].flatten()
+    side = training.values.get("image")
+    shape, classes = ((3, side, side), 1000) if side else ((MLP[0],), MLP[-1])
     return torch.randn(n, *shape, generator=generator), torch.randint(classes, (n,), generator=generator)

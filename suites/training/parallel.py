@@ -15,34 +15,34 @@ from omb_py.suites.training.models import units
 from omb_py.suites.training.settings import Training
 
 
-def device_of(what: Training) -> torch.device:
-    """Where the model lives: on a GPU with nccl. Raises EnvironmentProblem where there is none for this rank."""
-    if what["backend"] != "nccl":
+def device_of(training: Training) -> torch.device:
+    """The model's device: this rank's GPU with nccl, else the CPU. Raises EnvironmentProblem if it has no GPU."""
+    if training["backend"] != "nccl":
         return torch.device("cpu")
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if not dist.is_nccl_available() or local_rank(os.environ) >= there:
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not dist.is_nccl_available() or local_rank(os.environ) >= gpus:
         raise EnvironmentProblem(
-            f"--backend nccl needs a PyTorch with NCCL and a GPU for each rank: torch {torch.__version__} sees {there} "
+            f"--backend nccl needs a PyTorch with NCCL and a GPU for each rank: torch {torch.__version__} sees {gpus} "
             "on this node: use --backend gloo"
         )
     torch.cuda.set_device(local_rank(os.environ))
     return torch.device("cuda", local_rank(os.environ))
 
 
-def group_of(what: Training) -> Any:
-    """The process group of all ranks for gradients; the launch's own for gloo. Raises EnvironmentProblem."""
-    if what["backend"] == "gloo":
+def group_of(training: Training) -> Any:
+    """The process group that reduces gradients, with gloo the launch's own. Raises EnvironmentProblem."""
+    if training["backend"] == "gloo":
         return dist.group.WORLD
-    if what["backend"] == "mpi" and not dist.is_mpi_available():
+    if training["backend"] == "mpi" and not dist.is_mpi_available():
         raise EnvironmentProblem(
             f"--backend mpi needs a PyTorch built with MPI, which torch {torch.__version__} is not: use --backend gloo"
         )
-    return dist.new_group(backend=what["backend"])
+    return dist.new_group(backend=training["backend"])
 
 
-def spread(net: nn.Module, what: Training, device: torch.device, group: Any) -> nn.Module:
-    """The model as all ranks train it together. FSDP: each layer or block is a unit, and the rest is one."""
-    if what["parallel"] == "ddp":
+def spread(net: nn.Module, training: Training, device: torch.device, group: Any) -> nn.Module:
+    """The model as all ranks train it together. With FSDP each layer or block is a unit, and the rest is one unit."""
+    if training["parallel"] == "ddp":
         return nn.parallel.DistributedDataParallel(net, process_group=group)
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.fsdp import fully_shard
@@ -50,15 +50,15 @@ def spread(net: nn.Module, what: Training, device: torch.device, group: Any) -> 
     mesh = DeviceMesh.from_group(group, device.type)
     for part in (*units(net), net):
         whole = fully_shard(part, mesh=mesh)
-        if what["backend"] != "nccl":
-            whole.set_force_sum_reduction_for_comms(True)  # only NCCL averages by itself
+        if training["backend"] != "nccl":
+            whole.set_force_sum_reduction_for_comms(True)  # only NCCL has a reduction that averages
     return net
 
 
-def library_of(what: Training) -> dict[str, str]:
-    """Marks of a row whose gradients do not travel over the launch's own Gloo."""
-    if what["backend"] == "gloo":
+def library_of(training: Training) -> dict[str, str]:
+    """Marks of a row: the library that reduces gradients, where it is not the launch's own Gloo."""
+    if training["backend"] == "gloo":
         return {}
     nccl: Any = torch.cuda.nccl
-    version = ".".join(map(str, nccl.version())) if what["backend"] == "nccl" else str(torch.__version__)
-    return {"library": f"torch {what['backend']}", "library_version": version}
+    version = ".".join(map(str, nccl.version())) if training["backend"] == "nccl" else str(torch.__version__)
+    return {"library": f"torch {training['backend']}", "library_version": version}
