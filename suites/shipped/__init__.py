@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def shipped() -> dict[str, Path]:
-    """Name -> file, in the order of the names."""
+    """The suites: name -> file, sorted by name."""
     return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}

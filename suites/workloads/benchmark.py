@@ -1,4 +1,4 @@
-"""The benchmark ``step``: what the communication of a training or inference step takes, and how much of it shows."""
+"""The benchmark ``step``: the time of a training or inference step's communication, and how much of it is exposed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, World
 from omb_py.engine.program.language import Program
 from omb_py.errors import UsageError
-from omb_py.suites.shared import TWO_OR_MORE
+from omb_py.suites.shared import TWO_OR_MORE, no_bytes
 from omb_py.suites.workloads.program import (
     ARENA_BYTES,
     COMPUTE,
@@ -15,29 +15,32 @@ from omb_py.suites.workloads.program import (
     FLIGHT,
     SERIAL,
     STEP,
-    Laid,
-    laid_out,
+    PlacedCall,
+    place_calls,
     program_of,
 )
 
 DEFAULT = "ddp"
 STEPS = Counts(100, 3, 100, 3)
 FEWEST = 5
-"""A step may take seconds: with `--time-limit` so few are enough."""
+"""Iterations that `--time-limit` leaves at least: few, since a step may take seconds."""
 
 
 def step(world: World, cell: Cell) -> Program:
-    """The workload of the cell."""
+    """The program of the cell's workload."""
     from omb_py.suites.workloads.families import parse_workload
 
     return program_of(parse_workload(cell.workload or DEFAULT), world, cell.process_sync)
 
 
 def columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
-    """What a step takes, in µs, from each lap's means over the ranks.
+    """The columns of a step, as means over the ranks.
 
-    ``serial_us``: all calls one by one; ``flight_us``: all in flight; ``compute_us``; ``exposed_us``: what the step
-    takes beyond its computing; ``overlap_pct`` = max(0, 100 − exposed / serial × 100).
+    ``serial_us``: time of all calls one by one; ``flight_us``: of all in flight; ``compute_us``: of computing;
+    ``exposed_us``: of the step beyond its computing; ``overlap_pct`` = max(0, 100 − exposed / serial × 100).
+
+    Args:
+        laps: each lap -> its mean on every rank in µs.
     """
 
     def mean(values: list[float]) -> float:
@@ -67,21 +70,25 @@ METRIC = Metric(
 
 
 def fits(cell: Cell, ranks: int) -> None:
-    """Raises UsageError where a workload cannot run on so many ranks, or be checked there."""
+    """Check that a workload can run on so many ranks, and with ``-c`` that its data can be checked there.
+
+    Raises:
+        UsageError: it cannot.
+    """
     from omb_py.suites.workloads.families import parse_workload
 
     workload = parse_workload(cell.workload or DEFAULT)
-    made, _ = laid_out(workload.calls(0, ranks), World(0, ranks))
-    if cell.validate and any(laid.wraps for laid in made):
+    placed, _ = place_calls(workload.calls(0, ranks), World(0, ranks))
+    if cell.validate and any(call.wraps for call in placed):
         text = (
             f"to check every byte of {workload.text}, all its calls need memory of their own, {ARENA_BYTES >> 30} GiB"
         )
-        raise UsageError(f"{text} at most: leave out -c, or write scale=1/{_next_power(made)}")
+        raise UsageError(f"{text} at most: leave out -c, or write scale=1/{_next_power(placed)}")
 
 
-def _next_power(made: list[Laid]) -> int:
-    """By what power of two the calls are too large, at least."""
-    whole = sum(laid.call.size for laid in made)
+def _next_power(placed: list[PlacedCall]) -> int:
+    """The power of two by which the calls must be scaled down to fit the memory."""
+    whole = sum(each.call.size for each in placed)
     return 1 << (2 * whole // ARENA_BYTES).bit_length()
 
 
@@ -98,7 +105,7 @@ BENCHMARKS = (
         "all",
         "char",
         frozenset({"workload", "predict", "validation", "full", "process_sync"}),
-        lambda size, ranks: 0,
+        no_bytes,
         defaults=(("workload", DEFAULT),),
         fewest=FEWEST,
         fits=fits,

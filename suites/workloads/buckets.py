@@ -1,4 +1,4 @@
-"""How frameworks put gradients together before they reduce them."""
+"""Buckets: the rules by which frameworks combine gradients before they reduce them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def filled(sizes: Sequence[int], first: int, cap: int) -> list[int]:
     Returns:
         Bytes of each bucket.
     """
-    made: list[int] = []
-    held, limit = 0, first
+    buckets: list[int] = []
+    filling, limit = 0, first
     for size in sizes:
-        held += size
-        if held >= limit:
-            made.append(held)
-            held, limit = 0, cap
-    return [*made, held] if held else made
+        filling += size
+        if filling >= limit:
+            buckets.append(filling)
+            filling, limit = 0, cap
+    return [*buckets, filling] if filling else buckets
 
 
 def ddp(sizes: Sequence[int], layout: str, first: int = DDP_FIRST_BYTES, cap: int = DDP_CAP_BYTES) -> list[int]:
@@ -38,11 +38,15 @@ def ddp(sizes: Sequence[int], layout: str, first: int = DDP_FIRST_BYTES, cap: in
 
     Args:
         sizes: bytes of each parameter in the order of definition.
-        layout: ``first``: of the first iteration, one bucket for all; ``rebuilt``: of all others, filled in the order
-            in which gradients become ready, taken for the reverse one; ``unused``: of all iterations with
-            find_unused_parameters, filled in the order of definition, reduced from the last (decision 0024).
+        layout: ``first``: one bucket for all, as in the first iteration; ``rebuilt``: as in all others, filled in the
+            order in which gradients become ready, assumed to be the reverse order of definition; ``unused``: as in all
+            iterations with find_unused_parameters, filled in the order of definition and reduced from the last
+            (decision 0024).
         first: limit of the first bucket that is filled, in bytes.
         cap: limit of the others.
+
+    Returns:
+        Bytes of each bucket.
     """
     if layout == "first":
         return [sum(sizes)]
@@ -56,12 +60,15 @@ def fused(sizes: Sequence[int], threshold: int) -> list[int]:
 
     Args:
         sizes: bytes of each gradient in the order in which they become ready, all of them ready in one cycle.
-        threshold: of the fusion buffer in bytes; 0: each goes alone.
+        threshold: bytes of the fusion buffer; 0: each tensor goes alone.
+
+    Returns:
+        Bytes of each fusion buffer as it is reduced.
     """
-    made: list[int] = []
+    buffers: list[int] = []
     for size in sizes:
-        if made and made[-1] + size <= threshold:
-            made[-1] += size
+        if buffers and buffers[-1] + size <= threshold:
+            buffers[-1] += size
         else:
-            made.append(size)
-    return made
+            buffers.append(size)
+    return buffers

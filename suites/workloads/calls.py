@@ -11,7 +11,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.message import Message
 
 EXCHANGE: Final = "exchange"
-"""Messages to and from some ranks, all at once."""
+"""Op of a call that sends messages to some ranks and receives from some, all at once."""
 OPS: Final = (
     "allreduce",
     "reduce_scatter_block",
@@ -25,26 +25,24 @@ OPS: Final = (
     "barrier",
     EXCHANGE,
 )
-
-
 MOST_ELEMENTS: Final = 1 << 26
-"""Of a matrix that is multiplied: 256 MiB. Larger ones are multiplied in equal parts."""
+"""Elements of the largest matrix, 256 MiB. Larger ones are multiplied in equal parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What a layer computes: (T × k)·(k × k) with k² parameters, 2·T·k² floating point operations, some times over."""
+    """The computing of a layer: (T × k)·(k × k) with k² parameters, 2·T·k² floating point operations, `times` over."""
 
     parameters: float
-    """That the rank holds of the layer, or uses of it."""
+    """Parameters of the layer that the rank holds, or uses."""
     rows: int
-    """T: tokens or samples that go through the layer."""
+    """T: the tokens or samples that pass through the layer."""
     times: int = 1
     """1 in a forward pass, 2 in a backward one (for the gradients of its input, and of its parameters)."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(rows, side, times) as multiplied: in parts of at most :data:`MOST_ELEMENTS`."""
+        """(rows, side, times) of the products, whose matrices have at most :data:`MOST_ELEMENTS`."""
         parts = ceil(self.parameters / MOST_ELEMENTS)
         side = max(1, round(sqrt(self.parameters / parts)))
         pieces = ceil(self.rows * side / MOST_ELEMENTS)
@@ -52,13 +50,13 @@ class Product:
 
     @property
     def flop(self) -> int:
-        """Floating point operations of all times."""
+        """Floating point operations of all products."""
         rows, side, times = self.shape
         return 2 * rows * side**2 * times
 
 
 def there_and_back(sizes: Sequence[float], rows: int) -> tuple[list[Product], list[Product]]:
-    """The products of a forward pass through layers with so many parameters, and those of the backward pass."""
+    """The products of a forward pass through layers of so many parameters each, and of the backward pass."""
     return [Product(size, rows) for size in sizes], [Product(size, rows, 2) for size in sizes[::-1]]
 
 
@@ -69,57 +67,58 @@ class Call:
     op: str
     """One of :data:`OPS`."""
     nbytes: int = 0
-    """The vector of a reduction or broadcast; all blocks together of a reduce_scatter_block or alltoall; what this rank
-    gives of an allgather or gather; a rank's block of a scatter."""
+    """Bytes of the vector (reduction, broadcast), of all blocks together (reduce_scatter_block, alltoall), of this
+    rank's contribution (allgather, gather), or of a rank's block (scatter)."""
     dtype: str = "float32"
     label: str = ""
-    """What the call is for: calls with one label (and size) stand in one row of the table."""
+    """The purpose of the call. Calls of one label and size share a row of the table."""
     group: tuple[int, ...] = ()
-    """Ranks of its communicator; empty: all."""
+    """The ranks of its communicator; empty: all."""
     root: int = 0
-    """A place in the group."""
+    """The root's place in the group."""
     out: tuple[int, ...] = ()
-    """Of an alltoallv: bytes for each rank of the group."""
+    """Bytes that an alltoallv sends to each rank of the group."""
     back: tuple[int, ...] = ()
-    """Of an alltoallv: bytes from each."""
+    """Bytes that an alltoallv receives from each rank of the group."""
     sends: tuple[Message, ...] = ()
-    """Of an exchange."""
+    """Messages that an exchange sends."""
     receives: tuple[Message, ...] = ()
+    """Messages that an exchange receives."""
     work: float = 1.0
     """Share of the step's computing that comes before it, in any unit."""
     until: int | None = 0
-    """How many further calls may start before it must be done; None: the end of the step. 0: what follows needs it."""
+    """How many further calls may start before it must be complete; None: it may run until the end of the step."""
     before: tuple[Product, ...] = ()
-    """What is computed before it when a step multiplies matrices (``compute=matmul``)."""
+    """Products before the call when a step multiplies matrices (``compute=matmul``)."""
     after: tuple[Product, ...] = ()
-    """And after it: of the last call of a step."""
+    """Products after the call; only the last call of a step has any."""
 
     @property
     def flop(self) -> int:
-        """Floating point operations before and after it."""
+        """Floating point operations before and after the call."""
         return sum(product.flop for product in (*self.before, *self.after))
 
     @property
     def sent(self) -> int:
-        """Bytes that this rank puts in."""
+        """Bytes that this rank contributes."""
         if self.op == EXCHANGE:
             return sum(message.nbytes for message in self.sends)
         return sum(self.out) if self.op == "alltoallv" else self.nbytes
 
     @property
     def size(self) -> int:
-        """Bytes by which the call is known: what goes in, of a pure receive what comes."""
+        """Bytes that name the call: those sent, or of a pure receive those received."""
         return self.sent or sum(message.nbytes for message in self.receives)
 
 
 Item = Call | Product
-"""What a step consists of: a family writes down both, in order."""
+"""An element of a step; a family lists calls and products in order."""
 
 
 def joined(items: Iterable[Item]) -> list[Call]:
-    """The calls, each with the products that stand before it; the last one also with those behind it.
+    """The calls, each with the products before it; the last one also with the products after it.
 
-    Where there is no call, there is no product either.
+    Without any call the products are dropped, too.
     """
     calls: list[Call] = []
     waiting: list[Product] = []
@@ -133,40 +132,38 @@ def joined(items: Iterable[Item]) -> list[Call]:
 
 
 def scaled(call: Call, scale: float, ranks: int) -> Call:
-    """The call with all its sizes times `scale`, in whole elements and at least one where there was one.
+    """The call with its sizes and the parameters of its products multiplied by `scale`.
 
-    So are the parameters of its products.
-
-    `ranks` is how many the world has.
+    Sizes stay whole elements, at least one if they were not 0. `ranks` is the size of the world.
     """
     if scale == 1.0:
         return call
     ranks = len(call.group) or ranks
 
-    def of(nbytes: int, blocks: int = 1) -> int:
+    def scaled_bytes(nbytes: int, blocks: int = 1) -> int:
         item = DTYPES[call.dtype].itemsize * blocks
         return max(1, round(nbytes * scale / item)) * item if nbytes else 0
 
-    def messages(some: Iterable[Message]) -> tuple[Message, ...]:
-        return tuple(replace(message, nbytes=of(message.nbytes)) for message in some)
+    def scaled_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+        return tuple(replace(message, nbytes=scaled_bytes(message.nbytes)) for message in messages)
 
-    def smaller(some: Iterable[Product]) -> tuple[Product, ...]:
-        return tuple(replace(product, parameters=product.parameters * scale) for product in some)
+    def scaled_products(products: Iterable[Product]) -> tuple[Product, ...]:
+        return tuple(replace(product, parameters=product.parameters * scale) for product in products)
 
     blocks = ranks if call.op in ("reduce_scatter_block", "alltoall") else 1
     return replace(
         call,
-        nbytes=of(call.nbytes, blocks),
-        out=tuple(map(of, call.out)),
-        back=tuple(map(of, call.back)),
-        sends=messages(call.sends),
-        receives=messages(call.receives),
-        before=smaller(call.before),
-        after=smaller(call.after),
+        nbytes=scaled_bytes(call.nbytes, blocks),
+        out=tuple(map(scaled_bytes, call.out)),
+        back=tuple(map(scaled_bytes, call.back)),
+        sends=scaled_messages(call.sends),
+        receives=scaled_messages(call.receives),
+        before=scaled_products(call.before),
+        after=scaled_products(call.after),
     )
 
 
 def padded(nbytes: int, parts: int, dtype: str) -> int:
-    """The next number of bytes that so many ranks can share in whole elements."""
+    """`nbytes` rounded up to a multiple that divides into `parts` of whole elements."""
     unit = DTYPES[dtype].itemsize * parts
     return -(-nbytes // unit) * unit

@@ -1,4 +1,4 @@
-"""Classic machine learning: what each iteration reduces (docs/workloads/classic.md)."""
+"""Classic machine learning: the calls of each iteration (docs/workloads/classic.md)."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ INDEX_BYTES = 8
 
 
 def kmeans(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Each iteration adds the sums of the clusters' points and their counts, and the inertia."""
+    """K-means: each iteration adds up the sums and counts of the clusters' points, and the inertia."""
     item = DTYPES[v["dtype"]].itemsize
     sums = (v["clusters"] * v["features"] + v["clusters"]) * item
     distances = Product(v["clusters"] * v["features"], v["points"])
-    once: list[Item] = [
+    iteration: list[Item] = [
         distances,
         Call("allreduce", sums, v["dtype"], "centres"),
         Call("allreduce", item, v["dtype"], "inertia", work=0.0),
     ]
-    return once * int(v["iterations"])
+    return iteration * int(v["iterations"])
 
 
 def knn(v: Values, rank: int, ranks: int) -> list[Item]:
-    """The k nearest of each rank's points for each query, as distance and index, to rank 0; queries from there."""
+    """Nearest neighbors: rank 0 broadcasts queries and gathers each rank's k nearest points as distance and index."""
     item = DTYPES[v["dtype"]].itemsize
-    asked, found = v["queries"] * v["features"] * item, v["k"] * v["queries"] * (item + INDEX_BYTES)
+    queries, neighbors = v["queries"] * v["features"] * item, v["k"] * v["queries"] * (item + INDEX_BYTES)
     return [
-        Call("bcast", asked, v["dtype"], "queries", work=0.0),
+        Call("bcast", queries, v["dtype"], "queries", work=0.0),
         Product(v["queries"] * v["features"], v["points"]),
-        Call("gather", padded(found, 1, v["dtype"]), v["dtype"], "neighbors"),
+        Call("gather", padded(neighbors, 1, v["dtype"]), v["dtype"], "neighbors"),
     ]
 
 
 def pca(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Mean and covariance are added (pca); or each power iteration adds the projected block (tsvd)."""
+    """Principal components: all ranks add up mean and covariance, or with tsvd each power iteration's block."""
     item, features = DTYPES[v["dtype"]].itemsize, v["features"]
     if v["method"] == "pca":
         return [
@@ -48,7 +48,7 @@ def pca(v: Values, rank: int, ranks: int) -> list[Item]:
 
 
 def matmul(v: Values, rank: int, ranks: int) -> list[Item]:
-    """One matrix to all, a part of the rows of the other to each, the parts of the product back."""
+    """Matrix product: broadcast one matrix, scatter the rows of the other, gather the rows of the product."""
     item, n = DTYPES[v["dtype"]].itemsize, v["side"]
     rows = -(-n // ranks)
     return [

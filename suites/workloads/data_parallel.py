@@ -1,4 +1,4 @@
-"""Data parallel training: what is done with the gradients (docs/workloads/data-parallel.md)."""
+"""Data parallel training: the calls that reduce the gradients (docs/workloads/data-parallel.md)."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def ddp_buckets(name: str, dtype: str, layout: str, first: int, cap: int) -> tup
 
 
 def rows(v: Values) -> int:
-    """T: as given, else a 32nd of the sequence that the model is trained on, 32 of a model without."""
+    """T: as set, else a 32nd of the sequence that the model is trained on, or 32 for a model without sequences."""
     shape = v["model"].shape
     return int(v["tokens"] or (shape.sequence // 32 if shape else 32))
 
 
-def passes(some: Model, rows: int) -> tuple[list[Product], list[Product]]:
-    """What a model computes forward and backward, unit by unit."""
-    return there_and_back([count for _, count in some.units], rows)
+def passes(model: Model, rows: int) -> tuple[list[Product], list[Product]]:
+    """The products of a model's forward and backward pass, unit by unit."""
+    return there_and_back([count for _, count in model.units], rows)
 
 
 def _backward(v: Values, sizes: Sequence[int], label: str) -> list[Item]:
-    """A forward pass, then an all-reduce for each part of the gradients as soon as the backward pass has made it."""
+    """A forward pass, then an all-reduce for each part of the gradients as soon as the backward pass completes it."""
     item, tokens = DTYPES[v["dtype"]].itemsize, rows(v)
     steps: list[Item] = [*passes(v["model"], tokens)[0]]
     for n in sizes:
@@ -51,18 +51,18 @@ def _backward(v: Values, sizes: Sequence[int], label: str) -> list[Item]:
 
 
 def ddp(v: Values, rank: int, ranks: int) -> list[Item]:
-    """One all-reduce a bucket, beside the rest of the backward pass."""
+    """PyTorch's DDP: one all-reduce a bucket, beside the rest of the backward pass."""
     return _backward(v, ddp_buckets(v["model"].name, v["dtype"], v["layout"], v["first"], v["cap"]), "bucket")
 
 
 def horovod(v: Values, rank: int, ranks: int) -> list[Item]:
-    """One all-reduce a fusion buffer; which tensors are ready is agreed upon before, in messages that are not here."""
+    """Horovod: one all-reduce a fusion buffer, without the messages that agree on which tensors are ready."""
     ready = gradient_bytes(v["model"].name, v["dtype"])[::-1]
     return _backward(v, buckets.fused(ready, v["threshold"]), "buffer")
 
 
 def parameter_server(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Workers push their gradients to servers, each of which has a part of the parameters, and pull them back."""
+    """Workers push gradients to servers, each of which holds a part of the parameters, and pull parameters back."""
     servers: int = v["servers"]
     if servers >= ranks:
         raise UsageError(f"servers {servers} leave no worker among {ranks} ranks: use -n {servers + 1} or more")
@@ -84,11 +84,11 @@ def parameter_server(v: Values, rank: int, ranks: int) -> list[Item]:
             call("pull", [Message(worker, part, 2) for worker in workers], []),
         ]
     turns = [(call("push", [], [Message(w, part, 1)]), call("pull", [Message(w, part, 2)], [])) for w in workers]
-    return [one for turn in turns for one in turn]
+    return [call for turn in turns for call in turn]
 
 
 def ring(v: Values, rank: int, ranks: int) -> list[Item]:
-    """The gradient reduced by messages to the next rank: reduce-scatter, then all-gather, of one chunk a step."""
+    """A ring all-reduce of messages to the next rank: reduce-scatter, then all-gather, of one chunk a step."""
     rings = grid(ranks, {"ring": v["ring"], "rings": 0}, "rings") if v["ring"] else grid(ranks, {"ring": 0}, "ring")
     n, dtype = rings.size("ring"), v["dtype"]
     after, before = rings.shifted(rank, "ring", 1, around=True), rings.shifted(rank, "ring", -1, around=True)
@@ -112,7 +112,7 @@ def ring(v: Values, rank: int, ranks: int) -> list[Item]:
 
 
 def zero(v: Values, rank: int, ranks: int) -> list[Item]:
-    """ZeRO stages 1 and 2: gradients reduced and scattered in buckets, then the updated parameters gathered.
+    """ZeRO stages 1 and 2: gradients are reduce-scattered in buckets, then the updated parameters are gathered.
 
     Stage 2 reduces beside the backward pass, stage 1 after it.
     """
@@ -137,9 +137,9 @@ def zero(v: Values, rank: int, ranks: int) -> list[Item]:
 
 
 def fsdp(v: Values, rank: int, ranks: int) -> list[Item]:
-    """ZeRO-3, FSDP and, with replicas, HSDP: each unit gathered before its forward and its backward pass.
+    """ZeRO-3, FSDP and, with replicas, HSDP: each unit is gathered before its forward and its backward pass.
 
-    With prefetch the next unit is gathered beside the computing of this one.
+    With prefetch the next unit is gathered while this one computes.
     """
     where = grid(ranks, {"shard": v["shard"], "replica": v["replica"]}, "shard")
     dtype, item = v["dtype"], DTYPES[v["dtype"]].itemsize

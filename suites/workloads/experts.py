@@ -1,4 +1,4 @@
-"""Mixtures of experts: tokens to the ranks of their experts and back (docs/workloads/experts.md)."""
+"""Mixtures of experts: tokens travel to the ranks of their experts and back (docs/workloads/experts.md)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from omb_py.suites.workloads.settings import Values
 
 SCALES_OVER = 128
 """Elements of an FP8 vector that share a scale of four bytes (DeepSeek-V3)."""
-_FILE = "file="
 Matrix = tuple[tuple[int, ...], ...]
 
 
 def travelling(text: str) -> str:
-    """``PATTERN``, or a file with a row of numbers for each rank as ``1 2;3 4``."""
+    """`text` itself, or for ``@FILE`` with a row of numbers for each rank the matrix as ``1 2;3 4``."""
     if not text.startswith("@"):
         return text
     path = Path(text[1:])
@@ -28,7 +27,7 @@ def travelling(text: str) -> str:
 
 
 def read_traffic(text: str) -> str | Matrix:
-    """A pattern, or the matrix that :func:`travelling` has made. Raises UsageError."""
+    """A pattern, or the matrix in a text of :func:`travelling`. Raises UsageError."""
     if text in ("balanced", "zipf", "hot"):
         return text
     try:
@@ -46,8 +45,8 @@ def loads(pattern: str, experts: int, ranks: int, skew: float) -> list[float]:
     Args:
         pattern: ``balanced``: all experts alike; ``zipf``: expert e in proportion to (e + 1) ** -skew;
             ``hot``: the first one gets a share of `skew`, the others alike.
-        experts: how many, equally many on each rank, in order.
-        ranks: in the group.
+        experts: number of experts, equally many on each rank, in order.
+        ranks: number of ranks in the group.
         skew: the exponent, or the share.
     """
     if pattern == "zipf":
@@ -61,7 +60,7 @@ def loads(pattern: str, experts: int, ranks: int, skew: float) -> list[float]:
 
 
 def apportioned(total: int, shares: Sequence[float]) -> list[int]:
-    """`total` in whole parts as near to the shares as can be; the parts add up to it."""
+    """`total` in whole parts that come nearest to the shares and add up to it (largest remainders)."""
     parts = [int(total * share) for share in shares]
     by_rest = sorted(range(len(parts)), key=lambda j: (parts[j] - total * shares[j], j))
     for j in by_rest[: total - sum(parts)]:
@@ -71,7 +70,7 @@ def apportioned(total: int, shares: Sequence[float]) -> list[int]:
 
 @lru_cache(maxsize=64)
 def copies(pattern: str, experts: int, ranks: int, skew: float, tokens: int, top: float) -> Matrix:
-    """Copies of tokens that rank i sends to rank j, all ranks alike."""
+    """Copies of tokens that rank i sends to rank j, the same for every i."""
     row = tuple(apportioned(round(tokens * top), loads(pattern, experts, ranks, skew)))
     return (row,) * ranks
 
@@ -82,12 +81,12 @@ def distinct(ranks: int, top: int) -> float:
 
 
 def matrix_of(v: Values, ranks: int) -> Matrix:
-    """Copies of tokens from rank i of the group to rank j. Raises UsageError where a given one has another size."""
+    """Copies of tokens from rank i of the group to rank j. Raises UsageError if a matrix has another size."""
     traffic: str | Matrix = v["traffic"]
     if not isinstance(traffic, str):
-        wide = {len(row) for row in traffic}
-        if len(traffic) != ranks or wide != {ranks}:
-            shape = f"{len(traffic)} × {' or '.join(map(str, sorted(wide)))}"
+        widths = {len(row) for row in traffic}
+        if len(traffic) != ranks or widths != {ranks}:
+            shape = f"{len(traffic)} × {' or '.join(map(str, sorted(widths)))}"
             raise UsageError(
                 f"the traffic matrix is {shape}, but {ranks} ranks hold the experts: use {ranks} × {ranks}"
             )
@@ -101,19 +100,20 @@ def matrix_of(v: Values, ranks: int) -> Matrix:
 
 
 def moe(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Each layer: tokens to their experts in FP8 with scales, the results back in BF16, in vector all-to-alls."""
+    """Each layer sends tokens to their experts in FP8 with scales and the results back in BF16, both by alltoallv."""
     where = one_and_copies("ep", v["ep"], ranks)
     group, me = where.group(rank, "ep"), where.place(rank, "ep")
     matrix, hidden = matrix_of(v, len(group)), v["hidden"]
-    there, again = hidden + -(-hidden // SCALES_OVER) * 4, 2 * hidden
-    mine, others = matrix[me], [row[me] for row in matrix]
+    dispatch_bytes, combine_bytes = hidden + -(-hidden // SCALES_OVER) * 4, 2 * hidden  # of a copy of a token
+    outgoing, incoming = matrix[me], [row[me] for row in matrix]
 
     def call(label: str, each: int, out: Sequence[int], back: Sequence[int], work: float) -> Call:
         sizes = tuple(n * each for n in out), tuple(n * each for n in back)
         return Call("alltoallv", 0, "uint8", label, group, out=sizes[0], back=sizes[1], work=work)
 
-    here = max(1, v["experts"] // len(group))
+    local = max(1, v["experts"] // len(group))
     # as if the copies that come were spread evenly over this rank's experts
-    product = Product(3 * hidden * v["inner"], -(-sum(others) // here), here)
-    layer: list[Item] = [call("dispatch", there, mine, others, 1.0), product, call("combine", again, others, mine, 1.0)]
+    product = Product(3 * hidden * v["inner"], -(-sum(incoming) // local), local)
+    dispatch = call("dispatch", dispatch_bytes, outgoing, incoming, 1.0)
+    layer: list[Item] = [dispatch, product, call("combine", combine_bytes, incoming, outgoing, 1.0)]
     return layer * int(v["layers"])

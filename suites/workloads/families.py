@@ -1,4 +1,4 @@
-"""The families of workloads, and a workload as its text says it."""
+"""The families of workloads, and the workload that a text describes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces import replay
 
 Make = Callable[[Values, int, int], Sequence[Item]]
-"""(settings, rank, ranks) -> the calls of that rank in a step and what it computes between them, in order.
+"""(settings, rank, ranks) -> the calls of that rank in a step and the products between them, in order.
 
 Raises UsageError."""
 
@@ -36,13 +36,13 @@ class Family:
     source: str
     settings: Mapping[str, Key] = field(compare=False)
     flop: str = ""
-    """Floating point operations of ``compute=matmul``, a rank and step; empty: nothing says how many there are."""
+    """Floating point operations of ``compute=matmul``, a rank and step; empty: unknown."""
     labels: tuple[str, ...] = ()
-    """Of calls that not all ranks make, in the order of the table; empty: all ranks make calls of equal sizes."""
+    """The labels in the order of the table, if ranks make different calls; empty: all make calls of equal sizes."""
 
     @property
     def keys(self) -> dict[str, Key]:
-        """Its settings, and those of every family."""
+        """Its settings, then those of every family."""
         return {**self.settings, **s.COMMON}
 
 
@@ -383,11 +383,11 @@ class Workload:
     values: Mapping[str, Any] = field(compare=False)
 
     def calls(self, rank: int, ranks: int) -> tuple[Call, ...]:
-        """The calls of a rank in a step, in order. Raises UsageError where ranks and settings do not fit."""
+        """The calls of a rank in a step, in order. Raises UsageError if ranks and settings do not fit."""
         return _calls(self, rank, ranks)
 
     def labels(self, rank: int, ranks: int) -> Mapping[tuple[str, int], str]:
-        """The row of the table of calls for a label and size; the rows are the same on all ranks, in the same order."""
+        """(label, size) -> the row of the table of calls; all ranks have the same rows in the same order."""
         calls = Counter((call.label, call.size) for call in self.calls(rank, ranks))
         if not self.family.labels:
             return {(label, size): f"{label}, {count} × {size} B" for (label, size), count in calls.items()}
@@ -399,10 +399,10 @@ class Workload:
 def _calls(workload: Workload, rank: int, ranks: int) -> tuple[Call, ...]:
     family, values = workload.family, workload.values
     try:
-        made = joined(family.make(values, rank, ranks))
+        calls = joined(family.make(values, rank, ranks))
     except UsageError as error:
         raise UsageError(f"workload {family.name}: {error}") from None
-    return tuple(scaled(call, values["scale"], ranks) for call in made)
+    return tuple(scaled(call, values["scale"], ranks) for call in calls)
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""Ranks as a grid of parallel dimensions: which ranks work together along each."""
+"""A grid of parallel dimensions: the ranks that work together along each."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from omb_py.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Ranks with a place along each dimension; along the first neighbors have neighboring numbers."""
+    """Ranks with a place along each dimension; ranks that are neighbors along the first have neighboring numbers."""
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
 
     def size(self, name: str) -> int:
-        """Ranks along a dimension."""
+        """Number of ranks along a dimension."""
         return self.sizes[self.names.index(name)]
 
     def place(self, rank: int, name: str) -> int:
-        """Where a rank stands along a dimension."""
+        """The place of a rank along a dimension."""
         return rank // self._step(name) % self.size(name)
 
     def group(self, rank: int, name: str) -> tuple[int, ...]:
-        """The ranks that differ from `rank` along a dimension only, in their order along it."""
+        """The ranks whose place differs from that of `rank` at most along a dimension, in order."""
         step = self._step(name)
         first = rank - self.place(rank, name) * step
         return tuple(range(first, first + self.size(name) * step, step))
@@ -42,12 +42,12 @@ class Grid:
 
 
 def grid(ranks: int, given: Mapping[str, int], rest: str, order: Sequence[str] = ()) -> Grid:
-    """The grid of some dimensions.
+    """The grid of all ranks with these dimensions.
 
     Args:
-        ranks: how many there are in all.
-        given: ranks along each dimension, 0 where that was not said.
-        rest: the dimension that takes what the others leave, where it was not given.
+        ranks: number of ranks in all.
+        given: dimension -> ranks along it; 0: not given.
+        rest: the dimension that, if it is not given, takes the ranks that the others leave.
         order: names of the dimensions, the one whose neighbors are nearest first; empty: as in `given`.
 
     Raises:
@@ -69,7 +69,7 @@ def grid(ranks: int, given: Mapping[str, int], rest: str, order: Sequence[str] =
 
 
 def one_and_copies(name: str, size: int, ranks: int) -> Grid:
-    """One dimension of `size` ranks, 0 for all, and copies of it. Raises UsageError where they do not fit."""
+    """A dimension of `size` ranks (0: all) and copies of it. Raises UsageError if `size` does not divide the ranks."""
     return grid(ranks, {name: size, "copies": 0}, "copies") if size else grid(ranks, {name: 0}, name)
 
 
@@ -78,7 +78,7 @@ def _next(ranks: int, unit: int) -> int:
 
 
 def divides(what: str, number: int, by: str, parts: int) -> int:
-    """``number // parts``. Raises UsageError, with both, where a rest remains."""
+    """``number // parts``. Raises UsageError, which names both, if there is a remainder."""
     if number % parts:
         near = next(n for n in range(parts, 0, -1) if number % n == 0)
         raise UsageError(f"{what} {number} cannot be divided by {by} {parts}: use {near}")

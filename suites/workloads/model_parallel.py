@@ -1,4 +1,4 @@
-"""A model over several ranks: tensor, sequence, context and pipeline parallel (docs/workloads/model-parallel.md)."""
+"""Model parallelism: tensor, sequence, context and pipeline parallel (docs/workloads/model-parallel.md)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def activation(v: Values) -> int:
 
 
 def tokens(v: Values) -> int:
-    """The length of a sequence: as given, else that which the model is trained on."""
+    """Tokens of a sequence: as set, else those of the sequences that the model is trained on."""
     return int(v["seq"] or v["model"].shape.sequence)
 
 
 def layers(v: Values) -> int:
-    """Layers: as given, else the model's."""
+    """Number of layers: as set, else the model's."""
     return int(v["layers"] or v["model"].shape.layers)
 
 
 def _half_layer(v: Values, group: tuple[int, ...], n: int, label: str, product: Product) -> list[Item]:
-    """What attention or the feed-forward part asks for in one direction."""
+    """Product and calls of attention or the feed-forward part in one direction."""
     whole, dtype = activation(v), v["dtype"]
     if v["sequence"] == "on":
         whole = padded(whole, n, dtype)
@@ -41,13 +41,13 @@ def _half_layer(v: Values, group: tuple[int, ...], n: int, label: str, product: 
 
 
 def _halves(v: Values, n: int, rows: int) -> tuple[list[Product], list[Product]]:
-    """What each of `n` ranks computes in a layer: attention and feed-forward part, forward and backward."""
+    """The products of each of `n` ranks in a layer, forward and backward: attention, then the feed-forward part."""
     shape = v["model"].shape
     return there_and_back([(shape.projections + shape.output) / n, shape.feed_forward / n], rows)
 
 
 def _layers_of(v: Values, group: tuple[int, ...], count: int, prefix: str = "") -> tuple[list[Item], list[Item]]:
-    """Forward and backward pass through `count` layers, each divided among a group."""
+    """Forward and backward pass through `count` layers, each divided among the ranks of a group."""
     n = len(group)
     both = zip((f"{prefix}forward", f"{prefix}backward"), _halves(v, n, v["batch"] * tokens(v)), strict=True)
     forward, backward = (
@@ -58,7 +58,7 @@ def _layers_of(v: Values, group: tuple[int, ...], count: int, prefix: str = "") 
 
 
 def check_heads(v: Values, n: int, what: str) -> None:
-    """Raises UsageError when the heads of a model cannot be divided by so many ranks."""
+    """Raises UsageError if the heads of a model cannot be divided by so many ranks."""
     divides(f"{v['model'].name}: heads", v["model"].shape.heads, what, n)
 
 
@@ -72,7 +72,7 @@ def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
 
 
 def ulysses(v: Values, rank: int, ranks: int) -> list[Item]:
-    """DeepSpeed-Ulysses: queries, keys, values and the result change between sequence and heads by all-to-all."""
+    """DeepSpeed-Ulysses: all-to-alls split queries, keys and values by heads, and the result by tokens again."""
     where = one_and_copies("sp", v["sp"], ranks)
     n, group = where.size("sp"), where.group(rank, "sp")
     check_heads(v, n, "sp")
@@ -92,7 +92,7 @@ def ulysses(v: Values, rank: int, ranks: int) -> list[Item]:
 
 
 def context(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Ring attention: the keys and values of a block of tokens go round, with their gradients in the backward pass."""
+    """Ring attention: keys and values of a block of tokens go round the ring, in the backward pass with gradients."""
     where = one_and_copies("cp", v["cp"], ranks)
     n = where.size("cp")
     block = divides("tokens", tokens(v), "cp", n)
@@ -111,57 +111,64 @@ def context(v: Values, rank: int, ranks: int) -> list[Item]:
 
 
 def decode(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Tensor parallel inference: two all-reduces of b·h·e a layer and token; each request has calls of its own."""
+    """Tensor parallel inference: each request has two all-reduces of b·h·e a layer and token."""
     where = one_and_copies("tp", v["tp"], ranks)
     n = where.size("tp")
     check_heads(v, n, "tp")
     nbytes = v["batch"] * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize
-    one = Call("allreduce", nbytes, v["dtype"], "token", where.group(rank, "tp"), until=v["requests"] - 1)
+    call = Call("allreduce", nbytes, v["dtype"], "token", where.group(rank, "tp"), until=v["requests"] - 1)
     layer: list[Item] = []
     for half in _halves(v, n, v["batch"])[0]:
-        layer += [half, one] * v["requests"]
+        layer += [half, call] * v["requests"]
     return layer * (layers(v) * v["tokens"] if n > 1 else 0)
 
 
 def _stage(v: Values, where: Grid, rank: int, message: int, work: Sequence[list[Item]]) -> list[Item]:
-    """The calls of a stage of a pipeline; `work` is what one micro-batch's forward and backward pass consist of.
+    """The calls and products of one stage of a pipeline.
 
-    GPipe runs all forward passes first; 1F1B as Megatron-LM's forward_backward_pipelining_without_interleaving.
+    GPipe runs all forward passes first; 1F1B follows Megatron-LM's forward_backward_pipelining_without_interleaving.
+
+    Args:
+        v: settings.
+        where: the grid, with a dimension ``pp``.
+        rank: the rank whose stage it is.
+        message: bytes of a message between stages.
+        work: calls and products of a micro-batch's forward pass, and of its backward pass.
     """
     before, after = where.shifted(rank, "pp", -1), where.shifted(rank, "pp", 1)
     m, stages, at = v["micro"], where.size("pp"), where.place(rank, "pp")
 
-    def exchange(label: str, out: int | None, back: int | None, number: int, work: float = 0.0) -> list[Item]:
+    def exchange(label: str, out: int | None, back: int | None, work: float = 0.0) -> list[Item]:
         sends = () if out is None else (Message(out, message, 1),)
         receives = () if back is None else (Message(back, message, 1),)
-        made = Call(EXCHANGE, 0, v["dtype"], label, sends=sends, receives=receives, work=work)
-        return [made] if sends or receives else []
+        call = Call(EXCHANGE, 0, v["dtype"], label, sends=sends, receives=receives, work=work)
+        return [call] if sends or receives else []
 
     ahead = m if v["schedule"] == "gpipe" else min(stages - at - 1, m)
     calls: list[Item] = []
-    for j in range(ahead):
-        calls += exchange("forward", None, before, j) + work[0] + exchange("forward", after, None, j, 1.0)
+    for _ in range(ahead):
+        calls += exchange("forward", None, before) + work[0] + exchange("forward", after, None, 1.0)
     steady = m - ahead
     if steady:
-        calls += exchange("forward", None, before, ahead)
+        calls += exchange("forward", None, before)
     for j in range(steady):
-        calls += work[0] + exchange("turn", after, after, j, 1.0)  # the forward result out, a gradient back
+        calls += work[0] + exchange("turn", after, after, 1.0)  # the forward result out, a gradient back
         calls += work[1]
         last = j == steady - 1
-        calls += exchange("turn", before, None if last else before, j, 2.0)
-    for j in range(ahead):
-        calls += exchange("backward", None, after, j) + work[1] + exchange("backward", before, None, j, 2.0)
+        calls += exchange("turn", before, None if last else before, 2.0)
+    for _ in range(ahead):
+        calls += exchange("backward", None, after) + work[1] + exchange("backward", before, None, 2.0)
     return calls
 
 
 def _whole_layers(v: Values, stages: int) -> tuple[list[Item], list[Item]]:
-    """What a stage computes of a micro-batch, forward and backward, where no layer is divided."""
+    """The products of a stage and micro-batch, forward and backward, with undivided layers."""
     forward, backward = there_and_back([v["model"].shape.layer] * (layers(v) // stages), v["batch"] * tokens(v))
     return [*forward], [*backward]
 
 
 def pipeline(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Stages in a row, GPipe or 1F1B: activations forward, their gradients back, for each micro-batch."""
+    """A pipeline, GPipe or 1F1B: each micro-batch's activations go from stage to stage, their gradients back."""
     where = one_and_copies("pp", v["pp"], ranks)
     _check_stages(v, where.size("pp"))
     return _stage(v, where, rank, activation(v), _whole_layers(v, where.size("pp")))
@@ -174,9 +181,9 @@ def _check_stages(v: Values, stages: int) -> None:
 
 
 def gems(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Two models in opposite directions over the same ranks (GEMS): while one drains the other fills.
+    """GEMS: two models run in opposite directions over the same ranks, so that one fills while the other drains.
 
-    At the end the two ranks that hold the same stage add their gradients.
+    At the end the two ranks that hold the same stage add up their gradients.
     """
     here = one_and_copies("pp", v["pp"], ranks)
     n, at = here.size("pp"), here.place(rank, "pp")
@@ -208,8 +215,8 @@ def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
     check_heads(v, tp, "tp")
     _check_stages(v, pp)
     group = where.group(rank, "tp")
-    inside = _layers_of(v, group, layers(v) // pp, "tensor ") if tp > 1 else _whole_layers(v, pp)
-    calls = _stage(v, where, rank, activation(v), inside)
+    work = _layers_of(v, group, layers(v) // pp, "tensor ") if tp > 1 else _whole_layers(v, pp)
+    calls = _stage(v, where, rank, activation(v), work)
     if dp > 1:
         part = v["model"].parameters // (tp * pp) * DTYPES[v["dtype"]].itemsize
         parts = [min(v["cap"], part - start) for start in range(0, part, v["cap"])]

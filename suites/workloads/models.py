@@ -1,4 +1,4 @@
-"""Shapes of models: the parameters of each in the order of their definition, counted.
+"""Shapes of models: the number of elements of each parameter, in the order of definition.
 
 The counts are asserted against the published ones in tests/suites/workloads/test_models.py.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Final
 
 from omb_py.errors import UsageError, nearest
@@ -21,7 +22,7 @@ class Shape:
     hidden: int
     heads: int
     sequence: int
-    """Tokens that it is trained on at once."""
+    """Tokens of the sequences that it is trained on."""
     vocabulary: int
     kind: str
     """``gpt2``, ``bert`` or ``llama``."""
@@ -42,7 +43,7 @@ class Shape:
 
     @property
     def output(self) -> int:
-        """Elements of the matrix behind the attention."""
+        """Elements of the matrix that projects the attention's output."""
         return self.hidden * self.hidden
 
     @property
@@ -58,7 +59,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model as far as its communication goes."""
+    """The properties of a model that its communication depends on."""
 
     name: str
     tensors: tuple[tuple[str, int], ...]
@@ -74,7 +75,7 @@ class Model:
     @property
     def units(self) -> tuple[tuple[str, int], ...]:
         """(unit, elements), in the order of definition."""
-        return tuple((name, sum(n for _, n in part)) for name, part in groupby(self.tensors, lambda one: one[0]))
+        return tuple((name, sum(n for _, n in part)) for name, part in groupby(self.tensors, itemgetter(0)))
 
 
 SHAPES: Final = {
@@ -123,19 +124,19 @@ def _resnet50() -> list[tuple[str, int]]:
     def conv(unit: str, into: int, out: int, kernel: int) -> list[tuple[str, int]]:
         return [(unit, into * out * kernel * kernel), (unit, out), (unit, out)]
 
-    found, into = conv("stem", 3, 64, 7), 64
+    tensors, into = conv("stem", 3, 64, 7), 64
     for stage, (blocks, width) in enumerate(((3, 64), (4, 128), (6, 256), (3, 512))):
         for block in range(blocks):
             unit, out = f"block {stage + 1}.{block}", 4 * width
-            found += conv(unit, into, width, 1) + conv(unit, width, width, 3) + conv(unit, width, out, 1)
+            tensors += conv(unit, into, width, 1) + conv(unit, width, width, 3) + conv(unit, width, out, 1)
             if block == 0:
-                found += conv(unit, into, out, 1)
+                tensors += conv(unit, into, out, 1)
             into = out
-    return [*found, ("head", 2048 * 1000), ("head", 1000)]
+    return [*tensors, ("head", 2048 * 1000), ("head", 1000)]
 
 
 MLP: Final = (784, 512, 512, 10)
-"""Widths of the small model, that of many introductions: an image of 28 × 28, two hidden layers, ten classes."""
+"""Layer widths of the small model of many tutorials: an image of 28 × 28, two hidden layers, ten classes."""
 
 
 def _mlp() -> list[tuple[str, int]]:
@@ -148,7 +149,7 @@ NAMES: Final = ("mlp", "resnet50", *SHAPES)
 
 @lru_cache(maxsize=32)
 def model(name: str) -> Model:
-    """A model by name. Raises UsageError, with the nearest one."""
+    """A model by name. Raises UsageError, with the nearest name, for an unknown one."""
     if name == "resnet50":
         return Model(name, tuple(_resnet50()), "ResNet-50 (arXiv 1512.03385) as torchvision defines it")
     if name == "mlp":
@@ -160,7 +161,7 @@ def model(name: str) -> Model:
 
 
 def transformer(name: str) -> Shape:
-    """The shape of a model with layers of attention. Raises UsageError for another."""
+    """The shape of a model with layers of attention. Raises UsageError for any other model."""
     shape = model(name).shape
     if shape is None:
         raise UsageError(f"model {name} has no layers of attention: use one of {', '.join(SHAPES)}")

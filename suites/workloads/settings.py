@@ -1,4 +1,4 @@
-"""The text of a workload, ``NAME:KEY=VALUE,…``: what keys a family has, and how their values are read."""
+"""The settings in the text of a workload, ``NAME:KEY=VALUE,…``: kinds of keys, and how their values are read."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ def _scale(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Computing:
-    """How long a step computes."""
+    """The computing of a step."""
 
     ns: int
+    """Time in ns."""
     shared: bool = False
-    """It is what all ranks together compute."""
+    """Whether `ns` is the time of all ranks together."""
     products: bool = False
-    """Not a time but real matrix products, as long as they take."""
+    """Whether real matrix products are computed instead, as long as they take."""
 
     def of(self, ranks: int) -> int:
-        """The ns of one rank."""
+        """Time of one of so many ranks in ns."""
         return self.ns // ranks if self.shared else self.ns
 
 
@@ -54,37 +55,37 @@ def _order(text: str) -> tuple[str, ...]:
 
 
 def whole(default: int, about: str, smallest: int = 1) -> Key:
-    """A whole number."""
+    """A key whose value is a whole number; `about` is its help."""
     return Key(partial(parse_whole, least=smallest), str(default), about)
 
 
 def number(default: float, about: str, smallest: float = 0.0) -> Key:
-    """A number."""
+    """A key whose value is a number."""
     return Key(partial(parse_number, least=smallest), f"{default:g}", about)
 
 
 def word(default: str, about: str, *words: str) -> Key:
-    """One of some words."""
+    """A key whose value is one of some words."""
     return Key(partial(parse_word, words=words), default, f"{about}: {', '.join(words)}")
 
 
 def size(default: str, about: str) -> Key:
-    """Bytes."""
+    """A key whose value is a size in bytes."""
     return Key(parse_size, default, about)
 
 
 def order(default: str, about: str) -> Key:
-    """Names of dimensions, with dashes between them."""
+    """A key whose value is names of dimensions, with dashes between them."""
     return Key(_order, default, about)
 
 
 def any_model(default: str) -> Key:
-    """A model by name."""
+    """A key whose value is the name of a model."""
     return Key(model, default, f"the model: {', '.join(NAMES)}")
 
 
 def attention_model(default: str) -> Key:
-    """A model with layers of attention."""
+    """A key whose value is the name of a model with layers of attention."""
     return Key(lambda text: (model(text), transformer(text))[0], default, "the model, one with layers of attention")
 
 
@@ -102,10 +103,10 @@ FLOATS: Final = ("float32", "bfloat16", "float16", "float64")
 
 
 def dtype(default: str) -> Key:
-    """The element type."""
+    """A key whose value is an element type."""
     return Key(lambda text: parse_word(parse_dtype(text), FLOATS), default, f"element type: {', '.join(FLOATS)}")
 
 
 def grammar(name: str, keys: Mapping[str, Key]) -> KeyValues:
-    """How the settings ``KEY=VALUE,…`` of a workload or a model are read."""
+    """The reader of the settings ``KEY=VALUE,…`` of a workload or a model."""
     return KeyValues(keys, prefix=f"workload {name}: ")

@@ -1,4 +1,4 @@
-"""Spatial parallel: a large image in tiles, of which neighbors exchange edges (docs/workloads/model-parallel.md)."""
+"""Spatial parallelism: neighboring tiles of a large image exchange edges (docs/workloads/model-parallel.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AROUND = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dy, dx) != (0,
 
 
 def halo(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Before each convolution of kernel k a tile gets (k − 1)/2 rows or columns of each neighbor, 2-D corners too."""
+    """Before each convolution of kernel k a tile gets (k − 1)/2 rows or columns of each neighbor, and corners."""
     where = grid(ranks, {"columns": v["columns"], "rows": 0}, "rows")
     rows, columns = where.size("rows"), where.size("columns")
     wide = divides("pixels across", v["side"], "columns", columns)
@@ -32,8 +32,8 @@ def halo(v: Values, rank: int, ranks: int) -> list[Item]:
         pixels = (edge if dy else high) * (edge if dx else wide)
         nbytes = v["batch"] * pixels * v["channels"] * DTYPES[v["dtype"]].itemsize
         sends.append(Message(peer, nbytes, 1 + number))
-        receives.append(Message(peer, nbytes, 1 + len(_AROUND) - 1 - number))  # what it sends in the other direction
-    one = Call(EXCHANGE, 0, v["dtype"], "halo", sends=tuple(sends), receives=tuple(receives))
+        receives.append(Message(peer, nbytes, 1 + len(_AROUND) - 1 - number))  # the tag of the opposite direction
+    exchange = Call(EXCHANGE, 0, v["dtype"], "halo", sends=tuple(sends), receives=tuple(receives))
     convolution = Product((v["channels"] * v["kernel"]) ** 2, v["batch"] * high * wide)
-    layer: list[Item] = [one, convolution]
+    layer: list[Item] = [exchange, convolution]
     return layer * v["layers"] if sends else []

@@ -1,1 +1,1 @@
-"""Recorded steps as workloads: traces of PyTorch, Chakra and param."""
+"""Readers of recorded steps: traces of PyTorch, Chakra and param."""

@@ -1,4 +1,4 @@
-"""A Chakra trace of MLCommons as an execution trace of PyTorch in JSON, so that one reader serves both (replay.py)."""
+"""Chakra traces of MLCommons, converted to execution traces of PyTorch so that one reader serves both (replay.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omb_py.suites.workloads.traces.chakra_messages import nodes_of, numbers
 from omb_py.suites.workloads.traces.replay import element_type
 
 _SEND, _RECEIVE, _COLLECTIVE, _LAST = 5, 6, 7, 10
-"""Types of nodes since 0.0.4. The others up to the last are metadata, memory, computing and storage."""
+"""Node types since 0.0.4. The others up to `_LAST` are metadata, memory, computing and storage."""
 _TYPES: Final = tuple(
     (
         "ALL_REDUCE REDUCE ALL_GATHER GATHER SCATTER BROADCAST ALL_TO_ALL REDUCE_SCATTER REDUCE_SCATTER_BLOCK BARRIER"
@@ -29,25 +29,25 @@ _TYPES_2022: Final = ("INVALID", "ALL_REDUCE", "ALL_TO_ALL", "ALL_GATHER", "REDU
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What is taken of a node of any layout."""
+    """The fields of a node of any layout that are used."""
 
     id: int
     name: str
     after: tuple[int, ...]
     call: str = ""
-    """Name of the collective, ``send``, ``recv`` (``message`` before 0.0.4), or of what is unknown; empty: none."""
+    """Name of the collective or unknown type, ``send``, ``recv`` (``message`` before 0.0.4); or empty."""
     nbytes: int | None = None
     group: str = ""
     """Name of its process group."""
     part: str = ""
-    """A name for the ranks of a call along some dimensions of a machine only (ASTRA-sim)."""
+    """Name of the ranks of a call that spans only some dimensions of a machine (ASTRA-sim)."""
     types: str = ""
     shapes: str = ""
     values: str = ""
 
 
-def _text(some: Any) -> str:
-    return some.decode(errors="replace") if isinstance(some, bytes) else str(some)
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _part(dimensions: Iterable[int]) -> str:
@@ -88,7 +88,7 @@ def _since_0_0_4(node: Any) -> _Node:
 
 def _of_2023(node: Any) -> _Node:
     values = {_text(attribute.name): numbers(attribute) for attribute in node.attribute}
-    first = {name: some[0] for name, some in values.items() if some}
+    first = {name: series[0] for name, series in values.items() if series}
     call, nbytes = "", first.get("comm_size")
     if "comm_type" in values:
         call = _collective(first.get("comm_type"), _TYPES_2023)
@@ -113,7 +113,7 @@ _LAYOUTS: Final = {"Node": _since_0_0_4, "Node2023": _of_2023, "Node2022": _of_2
 
 
 def _ordered(nodes: list[_Node]) -> Iterator[_Node]:
-    """The nodes as they stand in the file, each after those that it waits for. Raises UsageError for a circle."""
+    """The nodes in the order of the file, but each after those that it waits for. Raises UsageError for a cycle."""
     place = {node.id: at for at, node in enumerate(nodes)}
     sorter = TopologicalSorter(
         {at: [place[id_] for id_ in node.after if place.get(id_, at) != at] for at, node in enumerate(nodes)}
@@ -134,26 +134,25 @@ def _ordered(nodes: list[_Node]) -> Iterator[_Node]:
 
 
 def _sizes(nodes: list[_Node]) -> dict[str, int]:
-    """Name of a process group -> its ranks, of the node in which PyTorch records them."""
-    found = {}
-    for text in (
-        text for node in nodes if "process_group:init" in node.name for text in re.findall(r"\{[^{}]*\}", node.values)
-    ):
+    """Name of each process group -> its number of ranks, from the node in which PyTorch records them."""
+    sizes = {}
+    values = (node.values for node in nodes if "process_group:init" in node.name)
+    for text in (text for value in values for text in re.findall(r"\{[^{}]*\}", value)):
         try:
-            said = json.loads(text)
-            found[str(said["pg_name"])] = max(0, int(said.get("group_size") or len(said["ranks"])))
+            group = json.loads(text)
+            sizes[str(group["pg_name"])] = max(0, int(group.get("group_size") or len(group["ranks"])))
         except (KeyError, TypeError, ValueError):
-            continue  # of another form: nothing is known of the group
-    return found
+            continue  # an unknown form, so the size of the group stays unknown
+    return sizes
 
 
 def _listed(text: str) -> list[Any]:
-    """A list as Python prints it; empty where it is none."""
+    """The list that Python printed as `text`; empty if it is no list."""
     try:
-        found = literal_eval(text)
+        value = literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return []
-    return found if isinstance(found, list) else []
+    return value if isinstance(value, list) else []
 
 
 def _bytes(node: _Node) -> int:
@@ -168,7 +167,7 @@ def _bytes(node: _Node) -> int:
 
 
 def _elements(nbytes: int, types: str) -> tuple[int, str]:
-    """Elements and their type: that of the first tensor that goes in, else float32 or uint8 as the bytes divide."""
+    """Elements and their type: that of the first input tensor, else float32, else uint8, as the bytes divide."""
     for word in (*re.findall(r"Tensor\(([^()]*)\)", types)[:1], "float32"):
         try:
             dtype = element_type(word)
@@ -180,33 +179,33 @@ def _elements(nbytes: int, types: str) -> tuple[int, str]:
 
 
 def execution_trace(data: bytes) -> dict[str, Any]:
-    """The collectives and messages of a Chakra trace, in the order in which its nodes can run.
+    """The collectives and messages of a Chakra trace, in an order in which its nodes can run.
 
-    Where it has none, as one that was converted from a run over Gloo, the operators ``c10d::…`` of the run.
+    A trace without any, as one converted from a run over Gloo, gives its operators ``c10d::…`` instead.
 
     Raises:
-        UsageError: a file that is cut off or none, nodes that wait for each other, a collective without a size.
+        UsageError: the file is cut off or no trace, nodes wait for each other, or a collective has no size.
         EnvironmentProblem: protobuf is missing.
     """
     kind, messages = nodes_of(data)
     nodes = [_LAYOUTS[kind](message) for message in messages]
     sizes, calls = _sizes(nodes), [node for node in nodes if node.call]
     several = len({node.group for node in calls}) > 1
-    found: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     for place, node in enumerate(_ordered(nodes)):
         if node.call:
             ranks = sizes.get(node.group, 0)
             unknown = node.part or (node.group if several and not ranks else "")
             elements, dtype = _elements(_bytes(node), node.types)
-            said = {
+            fields = {
                 "collective_name": f"{node.call}@{unknown}" if unknown else node.call,
                 "in_msg_nelems": elements,
                 "dtype": dtype,
                 "pg_size": ranks,
             }
-            attributes = [{"name": name, "value": value} for name, value in said.items()]
-            found.append({"id": place, "name": node.name, "attrs": attributes})
+            attributes = [{"name": name, "value": value} for name, value in fields.items()]
+            converted.append({"id": place, "name": node.name, "attrs": attributes})
         elif not calls and node.name.startswith("c10d::"):
             tensors = {"shapes": _listed(node.shapes), "types": _listed(node.types)}
-            found.append({"id": place, "name": node.name, "inputs": tensors})
-    return {"nodes": found}
+            converted.append({"id": place, "name": node.name, "inputs": tensors})
+    return {"nodes": converted}

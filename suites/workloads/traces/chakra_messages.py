@@ -1,9 +1,9 @@
-"""The messages of a Chakra trace, read with protobuf by descriptors made here, without a compiler or its output.
+"""The protobuf messages of a Chakra trace, read by descriptors that are built here, without a compiler or its output.
 
 Numbers and types of the fields are those of et_def.proto of github.com/mlcommons/chakra: schema/protobuf/ since 0.0.4
-(``Node``; what followed keeps its numbers), et_def/ in 2023 (``Node2023``, whose attributes say their type) and before
-(``Node2022``, without attributes). A file is a GlobalMetadata, which the oldest lack, and the nodes, each after its
-length.
+(``Node``; later versions keep its numbers), et_def/ in 2023 (``Node2023``, whose attributes name their type) and before
+(``Node2022``, without attributes). A file is a GlobalMetadata, which the oldest lack, then the nodes, each after
+its length.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _SCHEMA: Final[Mapping[str, Mapping[str, str]]] = {
         "comm_size": "18 uint64",
     },
 }
-"""Message -> field -> number and type (* repeated): what is read; other fields are passed over."""
+"""Message -> field -> number and type (* repeated) of the fields that are read; others are skipped."""
 _VARINT, _DELIMITED = 0, 2
 """Wire types (protobuf.dev, Encoding)."""
 _LAST_TYPE_2023: Final = 7
@@ -68,23 +68,23 @@ _LAST_TYPE_2023: Final = 7
 
 @cache
 def _classes() -> Mapping[str, Any]:
-    """Name of a message -> its class. Raises EnvironmentProblem where protobuf is missing."""
+    """Name of a message -> its class. Raises EnvironmentProblem if protobuf is missing."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
         from google.protobuf.proto import parse_length_prefixed  # noqa: F401  (releases before 5.29 lack it)
     except ImportError:
         raise EnvironmentProblem("a Chakra trace needs protobuf: pip install 'omb-py[chakra]'") from None
-    of = descriptor_pb2.FieldDescriptorProto
+    proto = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="omb_py_chakra.proto", package="omb_py.chakra")
-    for name, fields in _SCHEMA.items():
-        message = file.message_type.add(name=name)
-        for field, said in fields.items():
-            number, kind = said.rstrip("*").split()
-            made = message.field.add(name=field, number=int(number))
-            made.label = of.LABEL_REPEATED if said.endswith("*") else of.LABEL_OPTIONAL
-            made.type = of.TYPE_MESSAGE if kind in _SCHEMA else getattr(of, f"TYPE_{kind.upper()}")
+    for message_name, fields in _SCHEMA.items():
+        message = file.message_type.add(name=message_name)
+        for name, declaration in fields.items():
+            number, kind = declaration.rstrip("*").split()
+            field = message.field.add(name=name, number=int(number))
+            field.label = proto.LABEL_REPEATED if declaration.endswith("*") else proto.LABEL_OPTIONAL
+            field.type = proto.TYPE_MESSAGE if kind in _SCHEMA else getattr(proto, f"TYPE_{kind.upper()}")
             if kind in _SCHEMA:
-                made.type_name = f".{file.package}.{kind}"
+                field.type_name = f".{file.package}.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
@@ -93,22 +93,22 @@ def _classes() -> Mapping[str, Any]:
 
 
 def _read(data: bytes, kind: str, skip: int = 0) -> Iterator[Any]:
-    """The messages of a file but the first `skip`. Raises UsageError at one that cannot be read."""
+    """The messages of a file after the first `skip`. Raises UsageError at one that cannot be read."""
     classes = _classes()
     from google.protobuf.message import DecodeError
     from google.protobuf.proto import parse_length_prefixed
 
     stream, count = BytesIO(data), 0
     while True:
-        at = stream.tell()
+        start = stream.tell()
         try:
             message = parse_length_prefixed(classes["Raw" if count < skip else kind], stream)
-            if message is None and stream.tell() > at:
+            if message is None and stream.tell() > start:
                 raise ValueError("the file ends within a length")
         except (DecodeError, OverflowError, ValueError):
-            if at == 0:
+            if start == 0:
                 raise UsageError("neither JSON nor a Chakra trace") from None
-            raise UsageError(f"cut off, or no Chakra trace: message {count + 1}, at byte {at}, is broken") from None
+            raise UsageError(f"cut off, or no Chakra trace: message {count + 1}, at byte {start}, is broken") from None
         if message is None:
             return
         if count >= skip:
@@ -125,12 +125,12 @@ def _unnamed(message: Any) -> Iterator[tuple[int, int, Any]]:
 
 
 def numbers(attribute: Any) -> list[int]:
-    """Those of an attribute of 2023: within the year they moved from field 5 to 7, and they alone are varints."""
+    """The numbers of an attribute of 2023, the only varints: in that year they moved from field 5 to 7."""
     return [value for _, wire, value in _unnamed(attribute) if wire == _VARINT]
 
 
 def _layout(data: bytes) -> tuple[str, int]:
-    """The message that the nodes are, by the first that tells, and how many messages come before the nodes."""
+    """The name of the nodes' message, from the first that shows it, and the number of messages before the nodes."""
     before = 0
     for place, message in enumerate(_read(data, "Raw")):
         fields = {(number, wire): value for number, wire, value in _unnamed(message)}
@@ -149,7 +149,7 @@ def nodes_of(data: bytes) -> tuple[str, list[Any]]:
     """The name of the nodes' message and the nodes, as they stand in the file.
 
     Raises:
-        UsageError: a file that is cut off, or no Chakra trace.
+        UsageError: the file is cut off, or no Chakra trace.
         EnvironmentProblem: protobuf is missing.
     """
     kind, before = _layout(data)

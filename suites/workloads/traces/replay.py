@@ -1,6 +1,6 @@
-"""A recorded step as a workload: PyTorch's Kineto or execution trace, a Chakra trace, or param's basic list.
+"""The workload ``replay``: a step from PyTorch's Kineto or execution trace, a Chakra trace, or param's basic list.
 
-A trace is of one rank; its collectives over all ranks are what every rank calls (docs/workloads/replay.md).
+A trace is of one rank; every rank makes its collectives over all ranks (docs/workloads/replay.md).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OPS: Final = {
     "alltoallbase": "alltoall",
     "alltoallsingle": "alltoall",
 }
-"""Name without underscores, as traces have it -> ours."""
+"""Name in a trace, without underscores -> op of a call."""
 _NOT_CALLS: Final = frozenset({"wait", "init", "", "monitoredbarrier"})
 _TYPES: Final = {
     "float": "float32",
@@ -54,11 +54,11 @@ _TYPES: Final = {
     "signedchar": "int8",
 }
 Entry = tuple[str, int, str, int]
-"""Name (with ``@GROUP`` for a group whose ranks are not known), elements that go in, type, ranks of the group (0: not
-said)."""
+"""Name (with ``@GROUP`` for a group of unknown ranks), elements of the input, their type, ranks of the group (0:
+unknown)."""
 _GZIP: Final = b"\x1f\x8b"
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-"""Bytes that no JSON has (RFC 8259, section 7), and every node of a Chakra trace."""
+"""Bytes that no JSON contains (RFC 8259, section 7), but every node of a Chakra trace does."""
 
 
 def _plain(word: str) -> str:
@@ -66,7 +66,7 @@ def _plain(word: str) -> str:
 
 
 def element_type(word: Any) -> str:
-    """Our name of an element type as a trace has it. Raises UsageError."""
+    """The name of an element type, from its name in a trace. Raises UsageError for an unknown one."""
     plain = _plain(str(word).removeprefix("GenericList").replace("Tensor", ""))
     return _TYPES.get(plain) or parse_dtype(plain)
 
@@ -79,11 +79,11 @@ def _elements(shapes: Any) -> int:
 
 
 _OUTPUT_FIRST: Final = ("allgather", "reduce_scatter_block", "alltoall")
-"""Operators of c10d that name what is received before what is sent."""
+"""Calls whose c10d operators list the output before the input."""
 
 
 def _operator(name: str, shapes: list[Any], types: list[Any]) -> Entry:
-    """An operator of c10d, as a trace of PyTorch has it for every backend."""
+    """The entry of a c10d operator, which traces of PyTorch have for every backend."""
     op = _OPS.get(_plain(name))
     place = 1 if op in _OUTPUT_FIRST and len(shapes) > 1 else 0
     kinds = [t for t in types if isinstance(t, str) and t not in ("", "Scalar")]
@@ -92,9 +92,9 @@ def _operator(name: str, shapes: list[Any], types: list[Any]) -> Entry:
 
 
 def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
-    """An operator of c10d counts only where none of its own thread is told within it, as NCCL's are."""
+    """Entries of a Kineto trace. A c10d operator is dropped if its thread records the collective within it (NCCL)."""
     annotated = {e["name"].removeprefix("gloo:"): e for e in events if str(e.get("name", "")).startswith("gloo:")}
-    found: dict[int, Entry] = {}
+    entries: dict[int, Entry] = {}
     latest: dict[tuple[Any, Any], tuple[int, float]] = {}
     for at, event in enumerate(sorted((e for e in events if "ts" in e), key=lambda e: float(e["ts"]))):
         name, args, begin = str(event.get("name", "")), event.get("args") or {}, float(event["ts"])
@@ -102,28 +102,31 @@ def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
         if name == "record_param_comms" and "Collective name" in args:
             around, end = latest.get(thread, (-1, begin - 1))
             if begin <= end:
-                found.pop(around, None)
+                entries.pop(around, None)
             group = int(args.get("Group size") or 0)
-            found[at] = str(args["Collective name"]), int(args.get("In msg nelems") or 0), str(args.get("dtype")), group
+            elements = int(args.get("In msg nelems") or 0)
+            entries[at] = str(args["Collective name"]), elements, str(args.get("dtype")), group
         elif name.startswith("c10d::") and "Input Dims" in args:
             short, elements, kind, group = _operator(name[6:], args["Input Dims"], args.get("Input type") or [])
-            told = next((e for key, e in annotated.items() if _OPS.get(_plain(key)) == _OPS.get(_plain(short))), None)
-            kinds = ((told or {}).get("args") or {}).get("Input type") or [kind]
-            found[at] = short, elements, kinds[0], group  # a list of tensors has no type of its own
+            annotation = next(
+                (e for key, e in annotated.items() if _OPS.get(_plain(key)) == _OPS.get(_plain(short))), None
+            )
+            kinds = ((annotation or {}).get("args") or {}).get("Input type") or [kind]
+            entries[at] = short, elements, kinds[0], group  # a list of tensors has no type of its own
             latest[thread] = at, begin + float(event.get("dur") or 0)
-    yield from found.values()
+    yield from entries.values()
 
 
 def _execution(nodes: list[Mapping[str, Any]]) -> Iterator[Entry]:
-    """An operator of c10d counts only where no node within it names its collective, as NCCL's do."""
-    said = [(node, {a["name"]: a.get("value") for a in node.get("attrs") or [] if "name" in a}) for node in nodes]
-    told = {node.get("ctrl_deps", node.get("parent")) for node, attributes in said if attributes.get("collective_name")}
-    for node, attributes in sorted(said, key=lambda pair: int(pair[0].get("id", 0))):
+    """Entries of an execution trace. A c10d operator is dropped where a node within it names its collective (NCCL)."""
+    pairs = [(node, {a["name"]: a.get("value") for a in node.get("attrs") or [] if "name" in a}) for node in nodes]
+    named = {node.get("ctrl_deps", node.get("parent")) for node, attrs in pairs if attrs.get("collective_name")}
+    for node, attributes in sorted(pairs, key=lambda pair: int(pair[0].get("id", 0))):
         name = str(node.get("name", ""))
         if attributes.get("collective_name"):
             elements, group = int(attributes.get("in_msg_nelems") or 0), int(attributes.get("pg_size") or 0)
             yield str(attributes["collective_name"]), elements, str(attributes.get("dtype")), group
-        elif name.startswith("c10d::") and node.get("id") not in told:
+        elif name.startswith("c10d::") and node.get("id") not in named:
             inputs = node.get("inputs") or {}
             kinds = [str(t).partition("Tensor(")[2].strip(")]") for t in inputs.get("types") or []]
             yield _operator(name[6:], inputs.get("shapes") or [], kinds)
@@ -137,7 +140,7 @@ def _basic(items: list[Mapping[str, Any]]) -> Iterator[Entry]:
 
 
 def entries_of(trace: Any) -> list[Entry]:
-    """The communication in a trace, in order. Raises UsageError where it is none that is known."""
+    """The communication in a trace, in order. Raises UsageError for an unknown kind of trace."""
     if isinstance(trace, dict) and isinstance(trace.get("traceEvents"), list):
         return list(_kineto(trace["traceEvents"]))
     if isinstance(trace, dict) and isinstance(trace.get("nodes"), list):
@@ -158,9 +161,9 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _loaded(path: Path) -> Any:
-    """What a trace file holds, JSON as JSON and a Chakra trace as an execution trace, packed with gzip or not.
+    """The trace in a file, which gzip may have packed; a Chakra trace as an execution trace.
 
-    Raises UsageError, and EnvironmentProblem where a Chakra trace cannot be read for want of a package.
+    Raises UsageError, and EnvironmentProblem if a package to read a Chakra trace is missing.
     """
     try:
         data = path.read_bytes()
@@ -181,24 +184,24 @@ def _loaded(path: Path) -> Any:
 
 
 def _word(name: str) -> str:
-    """A call's name as it travels."""
+    """The name of a call in the text of :func:`travelling`."""
     call, at, group = name.partition("@")
     return f"{_plain(call)}{at}{_plain(group)}"
 
 
 def travelling(text: str) -> str:
-    """The calls of a trace file ``@FILE`` as ``COUNT*OP/ELEMENTS/TYPE/RANKS;…``.
+    """`text` itself, or the calls of a trace file ``@FILE`` as ``COUNT*OP/ELEMENTS/TYPE/RANKS;…``.
 
     Raises:
-        UsageError: a file that cannot be read, is no trace or has no communication.
-        EnvironmentProblem: a Chakra trace, and protobuf is missing.
+        UsageError: the file cannot be read, is no trace or has no communication.
+        EnvironmentProblem: it is a Chakra trace, and protobuf is missing.
     """
     if not text.startswith("@"):
         return text
     path = Path(text[1:])
     try:
-        found = [entry for entry in entries_of(_loaded(path)) if _plain(entry[0]) not in _NOT_CALLS]
-        words = [f"{_word(name)}/{elements}/{element_type(kind)}/{group}" for name, elements, kind, group in found]
+        entries = [entry for entry in entries_of(_loaded(path)) if _plain(entry[0]) not in _NOT_CALLS]
+        words = [f"{_word(name)}/{elements}/{element_type(kind)}/{group}" for name, elements, kind, group in entries]
     except UsageError as error:
         raise UsageError(f"trace {path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
@@ -209,21 +212,21 @@ def travelling(text: str) -> str:
 
 
 def read_calls(text: str) -> tuple[tuple[int, Entry], ...]:
-    """(how often, what) of the text that :func:`travelling` makes. Raises UsageError."""
-    found = []
+    """(count, entry) of each run of equal calls in a text of :func:`travelling`. Raises UsageError."""
+    calls = []
     for part in filter(None, text.split(";")):
         count, star, rest = part.partition("*")
         words = rest.split("/")
         if not star or len(words) != 4 or not all(w.isdigit() for w in (count, words[1], words[3])):
             raise UsageError(f"{part!r}: write @FILE, or COUNT*OP/ELEMENTS/TYPE/RANKS")
-        found.append((int(count), (words[0], int(words[1]), parse_dtype(words[2]), int(words[3]))))
-    if not found:
+        calls.append((int(count), (words[0], int(words[1]), parse_dtype(words[2]), int(words[3]))))
+    if not calls:
         raise UsageError("which trace? write trace=@FILE")
-    return tuple(found)
+    return tuple(calls)
 
 
 def replay(v: Values, rank: int, ranks: int) -> list[Call]:
-    """The recorded calls, each beside the rest of the step if ``wait=end``. Raises UsageError for an unknown one."""
+    """The recorded calls; with ``wait=end`` each runs beside the rest. Raises UsageError for an unknown call."""
     calls: list[Call] = []
     until = None if v["wait"] == "end" else 0
     for count, (name, elements, dtype, group) in v["trace"]:
@@ -237,8 +240,8 @@ def replay(v: Values, rank: int, ranks: int) -> list[Call]:
         if why:
             if v["unknown"] == "skip":
                 continue
-            what = f"call {known} of {elements} elements {why}"
-            raise UsageError(f"{what}write unknown=skip (replay: --skip-unknown) to leave it out")
+            problem = f"call {known} of {elements} elements {why}"
+            raise UsageError(f"{problem}write unknown=skip (replay: --skip-unknown) to leave it out")
         assert op is not None
         nbytes = elements * DTYPES[dtype].itemsize
         if op in ("reduce_scatter_block", "alltoall"):

@@ -246,10 +246,10 @@ def test_a_matrix_from_a_file_travels_in_the_text(tmp_path: Path) -> None:
 def test_beyond_the_arena_a_call_waits_for_the_memory_it_takes() -> None:
     from omb_py.engine.program.benchmark import World
     from omb_py.engine.program.language import Step, walk
-    from omb_py.suites.workloads.program import laid_out, program_of
+    from omb_py.suites.workloads.program import place_calls, program_of
 
     workload, world = parse_workload("ddp:model=resnet50"), World(0, 2)
-    made, buffers = laid_out(workload.calls(0, 2), world, 64 << 20)
+    made, buffers = place_calls(workload.calls(0, 2), world, 64 << 20)
     assert [laid.wraps for laid in made] == [False, False, False, True, False]
     assert max(buffer.nbytes for buffer in buffers) <= 64 << 20
     flight = program_of(workload, world, most=64 << 20).stages[1]
