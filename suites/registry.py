@@ -41,14 +41,14 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
 """The benchmarks that come with omb-py."""
 
 BROKEN: dict[str, str] = {}
-"""Third-party benchmarks that could not be loaded -> why."""
+"""Name of each third-party benchmark that could not be loaded -> the reason."""
 
 
 @cache
 def _third_party() -> Mapping[str, Benchmark]:
-    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
+    from importlib.metadata import entry_points  # slow to import, and needed for third-party benchmarks only
 
-    found: dict[str, Benchmark] = {}
+    benchmarks: dict[str, Benchmark] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             loaded = entry.load()
@@ -56,10 +56,10 @@ def _third_party() -> Mapping[str, Benchmark]:
             BROKEN[entry.name] = f"{type(error).__name__}: {error}"
             continue
         if isinstance(loaded, Benchmark):
-            found[loaded.name] = loaded
+            benchmarks[loaded.name] = loaded
         else:
             BROKEN[entry.name] = f"{entry.value} is no Benchmark but of type {type(loaded).__name__}"
-    return found
+    return benchmarks
 
 
 def names() -> list[str]:
@@ -71,14 +71,14 @@ def find(name: str) -> Benchmark:
     """The benchmark called `name`, with or without OMB's ``osu_``.
 
     Raises:
-        UsageError: there is none; with the nearest name.
-        EnvironmentProblem: another package has it, but it cannot be loaded.
+        UsageError: there is no such benchmark; names the nearest one.
+        EnvironmentProblem: a third-party package has it, but it cannot be loaded.
     """
     short = name.lower().removeprefix("osu_")
-    ours = BENCHMARKS.get(short) or patterns.BENCHMARKS.get(short) or training.BENCHMARKS.get(short)
-    found = ours or _third_party().get(short)
-    if found is None and short in BROKEN:
+    own = BENCHMARKS.get(short) or patterns.BENCHMARKS.get(short) or training.BENCHMARKS.get(short)
+    benchmark = own or _third_party().get(short)
+    if benchmark is not None:
+        return benchmark
+    if short in BROKEN:
         raise EnvironmentProblem(f"benchmark {short} cannot be loaded: {BROKEN[short]}")
-    if found is None:
-        raise UsageError(f"unknown benchmark {name!r}: {nearest(short, names())}")
-    return found
+    raise UsageError(f"unknown benchmark {name!r}: {nearest(short, names())}")

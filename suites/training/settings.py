@@ -1,4 +1,4 @@
-"""What is trained, as text: ``MODEL:KEY=VALUE,…``. Nothing here loads PyTorch."""
+"""The settings of a training as text, ``MODEL:KEY=VALUE,…``. Nothing here loads PyTorch."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
 )
 """Model -> its settings."""
 SHAPES: Final = {"mlp": "mlp", "resnet50": "resnet50", "gpt2": "gpt2-124m"}
-"""Model -> its name among those of workloads."""
+"""Model -> its name in :mod:`omb_py.suites.workloads.models`."""
 _NOT_SHOWN: Final = ("trace", "steps", "backend")
-"""Settings that do not change what a step is, or that a row has a column for."""
+"""Settings that do not change a step, or that have a column of their own in a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What one rank trains, and how."""
+    """A model and the settings of its training."""
 
     model: str
     values: Mapping[str, Any]
@@ -53,12 +53,12 @@ class Training:
 
     @property
     def shown(self) -> str:
-        """The text of what a step is, all settings said, without files."""
+        """The text of the settings that define a step, defaults included and files left out."""
         return text_of(self.model, {k: v for k, v in self.values.items() if k not in _NOT_SHOWN})
 
 
 def text_of(model: str, values: Mapping[str, Any]) -> str:
-    """``MODEL:KEY=VALUE,…`` of these settings.
+    """The settings as ``MODEL:KEY=VALUE,…``, without empty values.
 
     >>> text_of("mlp", {"batch": 8, "parallel": "ddp"})
     'mlp:batch=8,parallel=ddp'
@@ -67,10 +67,10 @@ def text_of(model: str, values: Mapping[str, Any]) -> str:
 
 
 def parse_training(text: str) -> Training:
-    """What :func:`text_of` made.
+    """The training in a text of :func:`text_of`.
 
     Raises:
-        UsageError: an unknown model or setting, with the nearest; a bad value.
+        UsageError: an unknown model or setting, with the nearest name; a bad value.
     """
     model, _, rest = text.partition(":")
     if model not in MODELS:
