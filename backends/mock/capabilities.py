@@ -1,4 +1,4 @@
-"""What the simulation can do."""
+"""Capabilities of the simulation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omb_py.backends.capabilities import Capabilities, OwnOption
 
 
 def inspect(declared: Capabilities) -> Capabilities:
-    """It works everywhere."""
+    """The declared capabilities with the library's name and version. The simulation works on every machine."""
     facts = {"what it is": "a simulation of all ranks in one process; nothing is measured"}
     return replace(declared, library="mock", version="1.0", facts=facts)
 

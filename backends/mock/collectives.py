@@ -1,4 +1,4 @@
-"""One collective call of all ranks: who is there, when it may complete, what everybody receives."""
+"""A collective call of all ranks: who has called it, when it completes, and what each rank receives."""
 
 from __future__ import annotations
 
@@ -18,110 +18,110 @@ from omb_py.engine.session import StepFailed
 
 
 @dataclass(slots=True)
-class Guest:
+class Participant:
     """A rank in a collective. Times in ns."""
 
     rank: int
     op: Op
-    came: int
+    arrived: int
     duration: int
     iteration: int
     handle: Handle
     sent: Bytes | None
-    """What it contributes, as it was when it called."""
+    """The rank's contribution; a copy from the time of the call if the call does not block."""
     leaves: int = 0
 
 
-class Meeting:
-    """Collective number k of the communicator.
+class CollectiveCall:
+    """One collective call of a communicator.
 
-    A broadcast opens when the root comes, every other collective when the last rank comes. A rank leaves its own
-    duration after the later of the opening and its own coming.
+    It opens when the root arrives if it has one that sends (a broadcast or scatter), else when the last rank arrives.
+    A rank leaves its own duration after the opening or its own arrival, whichever is later.
     """
 
     def __init__(self, op: Op, ranks: int) -> None:
         self._op, self._ranks = op, ranks
         self._signature = op.signature
-        self._came = 0
+        self._arrived = 0
         self._opened: int | None = None
-        self._inside: list[Guest] = []
+        self._inside: list[Participant] = []
         self._data: Bytes | None = None
         self._sent: dict[tuple[int, int], list[Bytes]] = {}
-        """(sender, receiver) -> blocks, of irregular collectives."""
+        """(sender, receiver) -> blocks of an irregular collective."""
 
     @property
     def over(self) -> bool:
-        """Whether all ranks have come."""
-        return self._came == self._ranks
+        """Whether all ranks have arrived."""
+        return self._arrived == self._ranks
 
     def check(self, rank: int, op: Op) -> None:
-        """Raises StepFailed when a rank calls something else than those before it."""
+        """Raises StepFailed if a rank calls another collective than the ranks before it."""
         if op.signature != self._signature:
             assert op.step is not None and self._op.step is not None
             text = f"rank {rank} calls {describe(op.step)} where others call {describe(self._op.step)}"
             raise StepFailed(op.number, 1, text)
 
-    def join(self, rank: int, op: Op, now: int, duration: int, iteration: int, handle: Handle) -> list[Guest]:
-        """A rank comes. Returns the ranks whose time to leave is now known."""
-        self._came += 1
+    def join(self, rank: int, op: Op, now: int, duration: int, iteration: int, handle: Handle) -> list[Participant]:
+        """Let a rank arrive and return the participants whose time to leave is now known."""
+        self._arrived += 1
         # a rank that blocks cannot change its buffer; one that does not may, and must not change the result
         sent = op.send.copy() if op.send is not None and op.requests else op.send
-        self._inside.append(Guest(rank, op, now, duration, iteration, handle, sent))
+        self._inside.append(Participant(rank, op, now, duration, iteration, handle, sent))
         if self._opened is None and (rank == op.root if op.root >= 0 else self.over):
-            self._opened = now if op.root >= 0 else max(guest.came for guest in self._inside)
+            self._opened = now if op.root >= 0 else max(participant.arrived for participant in self._inside)
             self._gather(op)
         if self._opened is None:
             return []
         leaving, self._inside = self._inside, []
-        for guest in leaving:
-            guest.leaves = max(self._opened, guest.came) + guest.duration
+        for participant in leaving:
+            participant.leaves = max(self._opened, participant.arrived) + participant.duration
         return leaving
 
-    def received(self, guest: Guest) -> Iterator[tuple[Bytes, Bytes]]:
-        """What a rank receives: (where it goes, what). Nothing: a barrier, a broadcast's root, others than a gather's.
+    def received(self, participant: Participant) -> Iterator[tuple[Bytes, Bytes]]:
+        """(destination, data) of each part that a rank receives; none in a barrier, or for a rank that only sends.
 
         Raises:
-            StepFailed: a block is larger than the room for it, or comes from nobody.
+            StepFailed: a block is larger than its destination, or no rank sends it.
         """
-        op = guest.op
+        op = participant.op
         assert op.step is not None
-        if op.recv is None or op.sink not in (-1, guest.rank):
+        if op.recv is None or op.sink not in (-1, participant.rank):
             return
         if base(op.step.op) in IRREGULAR:
-            yield from self._blocks(guest, op.step, op.recv)
-        elif self._data is not None and not (guest.rank == op.root and op.send is op.recv):
-            row: Bytes = self._data[guest.rank if len(self._data) > 1 else 0]
+            yield from self._blocks(participant, op.step, op.recv)
+        elif self._data is not None and not (participant.rank == op.root and op.send is op.recv):
+            row: Bytes = self._data[participant.rank if len(self._data) > 1 else 0]
             yield op.recv, row[: op.recv.size]
 
-    def _blocks(self, guest: Guest, step: Step, recv: Bytes) -> Iterator[tuple[Bytes, Bytes]]:
+    def _blocks(self, participant: Participant, step: Step, recv: Bytes) -> Iterator[tuple[Bytes, Bytes]]:
         """The blocks of an irregular collective."""
-        for peer, number, (start, room) in incoming(step, guest.rank, self._ranks):
-            blocks = self._sent.get((peer, guest.rank), [])
+        for peer, number, (start, room) in incoming(step, participant.rank, self._ranks):
+            blocks = self._sent.get((peer, participant.rank), [])
             if number >= len(blocks):
-                text = f"rank {guest.rank} expects a block from {peer}, which sends none"
-                raise StepFailed(guest.op.number, 1, text)
+                text = f"rank {participant.rank} expects a block from {peer}, which sends none"
+                raise StepFailed(participant.op.number, 1, text)
             block = blocks[number]
             if block.size > room:
-                text = f"rank {guest.rank}: block of {block.size} B from {peer} truncated to {room} B"
-                raise StepFailed(guest.op.number, 15, text)
+                text = f"rank {participant.rank}: block of {block.size} B from {peer} truncated to {room} B"
+                raise StepFailed(participant.op.number, 15, text)
             yield recv[start : start + block.size], block
 
     def _gather(self, op: Op) -> None:
-        """Take what is sent, as it is now."""
+        """Take the data that is sent, as it is now."""
         if op.send is None:
             return
         assert op.step is not None
         if base(op.step.op) in IRREGULAR:
-            for guest in self._inside:
-                if guest.sent is not None and guest.op.step is not None:
-                    for to, (start, nbytes) in outgoing(guest.op.step, guest.rank, self._ranks):
-                        block = guest.sent[start : start + nbytes].copy()
-                        self._sent.setdefault((guest.rank, to), []).append(block)
+            for participant in self._inside:
+                if participant.sent is not None and participant.op.step is not None:
+                    for to, (start, nbytes) in outgoing(participant.op.step, participant.rank, self._ranks):
+                        block = participant.sent[start : start + nbytes].copy()
+                        self._sent.setdefault((participant.rank, to), []).append(block)
             return
         if op.root >= 0:
             blocks = self._ranks if base(op.step.op) == "scatter" else 1
             self._data = op.send[: blocks * op.nbytes].reshape(blocks, op.nbytes).copy()
             return
-        by_rank = sorted(self._inside, key=lambda guest: guest.rank)
-        sent = np.stack([guest.sent for guest in by_rank if guest.sent is not None])
+        by_rank = sorted(self._inside, key=lambda participant: participant.rank)
+        sent = np.stack([participant.sent for participant in by_rank if participant.sent is not None])
         self._data = exchange(op.step, sent, op.dtype, op.reduction)

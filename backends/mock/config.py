@@ -35,12 +35,12 @@ class Config:
     slow: tuple[tuple[int, float], ...] = ()
     """(rank, factor): messages from and to the rank take so many times as long."""
     link: tuple[tuple[int, int, float], ...] = ()
-    """(rank, rank, factor): messages between the two do."""
+    """(rank, rank, factor): messages between the two take so many times as long."""
     series: tuple[tuple[float, ...], ...] = ()
-    """Times in ns of timed operations by iteration, one list for every rank or one a rank."""
+    """Times in ns of timed operations by iteration: one list for all ranks, or one a rank."""
     nodes: int = 1
     eager: int = 65536
-    """Messages of more bytes wait for their receive."""
+    """Largest message in bytes that does not wait for its receive."""
     version: str = "1.0"
     data: str = "auto"
     """Whether bytes are moved: ``on``, ``off``, ``auto``."""
@@ -51,7 +51,7 @@ class Config:
     die: tuple[Fault, ...] = ()
 
     def ranks_named(self) -> tuple[int, ...]:
-        """Ranks that the text names."""
+        """All ranks that appear in the settings."""
         faults = tuple(f.rank for f in (*self.flip, *self.hang, *self.die))
         ends = tuple(rank for a, b, _ in self.link for rank in (a, b))
         return faults + tuple(rank for rank, _ in (*self.straggler, *self.slow)) + ends

@@ -1,4 +1,4 @@
-"""How long operations take: Hockney's alpha-beta model, and the usual algorithms of collectives on top of it.
+"""Cost of operations: Hockney's alpha-beta model, and the usual algorithms of collectives on top of it.
 
 ``alpha`` is the start-up time of a message, ``beta`` the time per byte, p the number of ranks. As libraries do, a
 collective takes the cheaper of an algorithm for short and one for long messages. A matrix product takes its floating
@@ -25,19 +25,19 @@ class Costs:
         return (self.ranks - 1).bit_length()
 
     def message(self, nbytes: float) -> float:
-        """From the start of a send to the arrival of its last byte."""
+        """Time from the start of a send to the arrival of its last byte."""
         return self.alpha + nbytes * self.beta
 
     def wire(self, nbytes: float) -> float:
-        """How long a message keeps its sender's link busy."""
+        """Time for which a message keeps its sender's link busy."""
         return nbytes * self.beta
 
     def product(self, flop: int) -> int:
-        """Of so many floating point operations."""
+        """Time of a matrix product of so many floating point operations."""
         return round(flop / self.gflops)
 
     def barrier(self) -> float:
-        """Dissemination."""
+        """Time of a dissemination barrier."""
         return self.rounds * self.alpha
 
     def bcast(self, nbytes: float) -> float:
@@ -74,10 +74,10 @@ class Costs:
         return edges * self.message(nbytes)
 
     def collective(self, op: str, nbytes: float, edges: int = 1) -> float:
-        """The cost of a collective by the name of its blocking form; a non-blocking one costs the same.
+        """Time of a collective, blocking or not, by the name of its blocking form.
 
-        `nbytes` is the vector of a reduction or broadcast, the (mean) block of one rank otherwise; `edges` is how many
-        neighbors a rank has.
+        `nbytes` is the vector of a reduction or broadcast, else the (mean) block of one rank; `edges` is the number of
+        a rank's neighbors. Raises KeyError for an unknown name.
         """
         match op.removesuffix("v").removesuffix("w"):
             case "barrier":

@@ -1,4 +1,4 @@
-"""Buffers of the simulated ranks, and what collectives put into them."""
+"""Buffers of the simulated ranks, and the data that collectives leave in them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REDUCTIONS: Final[Mapping[str, np.ufunc]] = {
 
 
 def moves_data(config: Config, cell: Cell, programs: Mapping[int, Program]) -> bool:
-    """Whether bytes are moved: as configured; by itself where somebody looks at them or it costs little."""
+    """Whether bytes are moved: as configured; with ``auto`` if they are checked, or few."""
     if config.data != "auto":
         return config.data == "on"
     total = sum(buffer.nbytes for program in programs.values() for buffer in program.buffers)
@@ -46,7 +46,7 @@ class Memory:
     """The buffers of all ranks.
 
     Ranks with equal buffers have them as rows of one array, so that collectives work on all ranks at once. When
-    no data is moved, all ranks share one scratch buffer for each size, made when somebody asks for it.
+    no data is moved, all ranks share one scratch buffer for each size, allocated at first use.
     """
 
     def __init__(self, programs: Mapping[int, Program], kind: str, moves: bool) -> None:
@@ -78,13 +78,13 @@ class Memory:
         return self._sizes[rank][name]
 
     def view(self, rank: int, region: Region) -> Bytes | None:
-        """A region of a rank's buffer; None where no data is moved."""
+        """A region of a rank's buffer; None if no data is moved."""
         if not self.moves:
             return None
         return self.of(rank, region.buffer)[region.offset : region.offset + region.nbytes]
 
     def rows(self, region: Region) -> Bytes | None:
-        """A region of the buffers of all ranks, one row a rank; None where no data is moved."""
+        """A region of the buffers of all ranks, one row a rank; None if no data is moved."""
         if not self.moves:
             return None
         return self._stacked[region.buffer][:, region.offset : region.offset + region.nbytes]
@@ -103,16 +103,16 @@ class Memory:
 
 
 def into(room: Bytes, data: Bytes, where: NDArray[np.bool_] | None) -> None:
-    """Put what was received where it belongs: all of it, or of a derived type the bytes that travel."""
+    """Copy received data to `room`: all of it, or of a derived type only the bytes that travel (`where`)."""
     np.copyto(room, data, where=True if where is None else where)
 
 
 def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.ufunc | None) -> Bytes:
-    """What ranks receive from a collective in which all send.
+    """The data that ranks receive from a collective in which all send.
 
     Args:
         step: the collective, blocking or not.
-        sent: what each rank sends, shape (ranks, bytes).
+        sent: the data of each rank, shape (ranks, bytes).
         dtype: element type of a reduction.
         reduction: operation of a reduction.
 
@@ -134,7 +134,7 @@ def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np
             values = to_numbers(sent.view(dtype), step["dtype"])
             up_to = reduction.accumulate(values, axis=0, dtype=work_type(reduction, values.dtype))
             rows = np.ascontiguousarray(from_numbers(up_to, step["dtype"])).view(np.uint8)
-            return np.roll(rows, 1, axis=0) if op == "exscan" else rows  # rank 0 is not to look at what it gets
+            return np.roll(rows, 1, axis=0) if op == "exscan" else rows  # what rank 0 gets is undefined
         case "allgather" | "gather":
             return sent.reshape(1, ranks * nbytes)
         case "alltoall":
@@ -147,17 +147,17 @@ def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np
 def combine(
     step: Step, send: Bytes | None, recv: Bytes | None, dtype: np.dtype[Any] | None, reduction: np.ufunc | None
 ) -> None:
-    """Reduce what a rank has in two places into the second; nothing where no data is moved."""
+    """Reduce two vectors of a rank into the second; nothing if no data is moved."""
     if send is None or recv is None:
         return
     assert dtype is not None and reduction is not None
     first, second = (to_numbers(part.view(dtype), step["dtype"]) for part in (send, recv))
-    done = reduction(first, second, dtype=work_type(reduction, first.dtype))
-    recv[...] = np.ascontiguousarray(from_numbers(done, step["dtype"])).view(np.uint8)
+    result = reduction(first, second, dtype=work_type(reduction, first.dtype))
+    recv[...] = np.ascontiguousarray(from_numbers(result, step["dtype"])).view(np.uint8)
 
 
 def _uneven(whole: Bytes, sizes: Sequence[int]) -> Bytes:
-    """Consecutive blocks of a vector as rows, filled up with zeros."""
+    """Consecutive blocks of a vector as rows, padded with zeros."""
     rows = np.zeros((len(sizes), max(sizes)), np.uint8)
     start = 0
     for row, nbytes in zip(rows, sizes, strict=True):
@@ -167,5 +167,5 @@ def _uneven(whole: Bytes, sizes: Sequence[int]) -> Bytes:
 
 
 def work_type(reduction: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """NumPy would widen sums of small integers; MPI does not. Logical operations work on truth values."""
+    """The type in which a reduction works: MPI, unlike NumPy, does not widen sums of small integers."""
     return np.dtype(bool) if reduction.__name__.startswith("logical") else dtype

@@ -1,4 +1,4 @@
-"""Data of collectives whose blocks each rank describes for itself: the vector and the neighborhood ones."""
+"""Blocks of collectives that each rank describes for itself: vector and neighborhood collectives."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from omb_py.engine.program.language import Blocks, Region, Step
 from omb_py.engine.program.steps import base
 
 Place = tuple[int, int]
-"""Offset in what `send` or `recv` of an operation shows, and bytes."""
+"""Offset and number of bytes in the `send` or `recv` of an operation."""
 
 
 def outgoing(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, Place]]:
-    """(receiver, where its block lies) for each block that a rank sends."""
+    """(receiver, place) of each block that a rank sends."""
     kind = base(step.op)
     if kind == "scatterv" and step["root"] != rank:
         return
@@ -22,26 +22,26 @@ def outgoing(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, Place]]:
 
 
 def incoming(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, int, Place]]:
-    """(sender, how many blocks of it came before, where this one goes) for each block that a rank receives."""
+    """(sender, number among the sender's blocks, place) of each block that a rank receives."""
     kind = base(step.op)
     if kind == "gatherv" and step["root"] != rank:
         return
     peers = _peers(step, "scatterv", "sources", ranks)
-    seen: Counter[int] = Counter()
+    count_of: Counter[int] = Counter()
     for peer, place in zip(peers, _places(step["recv"], len(peers), kind == "scatterv"), strict=True):
-        yield peer, seen[peer], place
-        seen[peer] += 1
+        yield peer, count_of[peer], place
+        count_of[peer] += 1
 
 
 def _peers(step: Step, rooted: str, edges: str, ranks: int) -> Sequence[int]:
-    """The other ends: the root of the operation `rooted`, the neighbors of a graph, or all ranks."""
+    """The peers of a rank: the root of the operation `rooted`, the neighbors in a graph, or all ranks."""
     if base(step.op) == rooted:
         return (step["root"],)
     return step.peers(edges, ranks)
 
 
 def _places(data: Region | Blocks, count: int, same: bool) -> list[Place]:
-    """Where `count` blocks lie; with `same` all are the whole region."""
+    """The places of `count` blocks; with `same` each is the whole region."""
     if isinstance(data, Blocks):
         return list(zip(data.offsets, data.sizes, strict=True))
     each = data.nbytes if same else data.nbytes // max(1, count)

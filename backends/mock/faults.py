@@ -32,7 +32,7 @@ class Fault:
 
 
 class RankLost(LaunchFailed):
-    """A rank of the simulation hangs or died. `iteration` is None in setup and teardown."""
+    """A rank of the simulation hangs or has died. `iteration` is None in set-up and teardown."""
 
     verb = "is lost"
     tail = ""
@@ -40,18 +40,12 @@ class RankLost(LaunchFailed):
     def __init__(self, rank: int, host: str, step: int, doing: str, iteration: int | None, cell: str) -> None:
         when = f"iteration {iteration} of {cell}" if iteration is not None else f"set-up or teardown of {cell}"
         super().__init__(f"rank {rank} ({host}) {self.verb} in step {step} ({doing}), {when}{self.tail}")
-        self.rank, self.host, self.step, self.doing, self.iteration, self.cell = (
-            rank,
-            host,
-            step,
-            doing,
-            iteration,
-            cell,
-        )
+        self.rank, self.host, self.step = rank, host, step
+        self.doing, self.iteration, self.cell = doing, iteration, cell
 
 
 class RankHangs(RankLost):
-    """A rank waits for something that never comes, by an injected fault or by its program."""
+    """A rank waits for something that never happens, by an injected fault or by its program."""
 
     verb = "hangs"
     tail = "; nothing can move"
@@ -64,7 +58,7 @@ class RankDied(RankLost):
 
 
 class Flipper:
-    """Delivers wrong bytes: inverts the first byte of the first delivery to a rank in each struck iteration."""
+    """Delivers wrong bytes: it inverts the first byte of a rank's first delivery in each iteration that is struck."""
 
     def __init__(self, faults: Iterable[Fault], size: int) -> None:
         self._size = size
@@ -80,11 +74,11 @@ class Flipper:
         return tuple(self._faults)
 
     def restart(self) -> None:
-        """A new loop begins: iteration numbers may come again."""
+        """Begin a new loop, in which iteration numbers may repeat."""
         self._done.clear()
 
     def deliver(self, rank: int, data: NDArray[np.uint8], iteration: int) -> None:
-        """Called with what was just delivered to `rank`."""
+        """Invert the first byte of `data`, just delivered to `rank`, if a fault strikes."""
         faults = self._faults.get(rank)
         if faults is None or not data.size or self._done.get(rank) == iteration:
             return

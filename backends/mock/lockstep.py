@@ -1,6 +1,6 @@
 """The fast path: all ranks run the same collectives, so one pass over the program moves a vector of clocks.
 
-Gives the same numbers as the event path (:mod:`omb_py.backends.mock.simulate`), which a test holds together.
+It gives the same numbers as the event path (:mod:`omb_py.backends.mock.simulate`); a test compares the two.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ from omb_py.engine.program.steps import base
 from omb_py.engine.session import StepFailed
 
 _APART: Final = frozenset({"send", "recv", "psend", "precv", EXPOSED, *OPERATIONS, *SYNCHRONISATIONS}) | IRREGULAR
-"""What each rank does for itself."""
+"""Operations that each rank runs for itself."""
 
 
 def symmetric(programs: Mapping[int, Program]) -> bool:
-    """Whether all ranks run one program of nothing but collectives and local steps."""
+    """Whether all ranks run one program that has only collectives and local steps."""
     program = programs[0]
     for stage in program.stages:
         for part in parts(stage):
-            if any(
-                isinstance(node, Step) and (base(node.op) in _APART or GROUP in node.operands) for node, _ in walk(part)
-            ):
+            steps = (node for node, _ in walk(part) if isinstance(node, Step))
+            if any(base(step.op) in _APART or GROUP in step.operands for step in steps):
                 return False
     return all(other is program or other == program for other in programs.values())
 
@@ -73,14 +72,14 @@ class Lockstep:
                     out[index, op.slot] = clock
                 elif op.code == Code.COLLECTIVE:
                     self.position = (iteration, op.number)
-                    done = self._collective(op, iteration, draw, clock)
+                    leaving = self._collective(op, iteration, draw, clock)
                     draw += 1
                     if not op.requests:
-                        clock = done
+                        clock = leaving
                     elif op.requests[0] in self._pending:
                         raise StepFailed(op.number, 7, f"request {op.requests[0]} is still in use")
                     else:
-                        self._pending[op.requests[0]] = done
+                        self._pending[op.requests[0]] = leaving
                 elif op.code == Code.WAIT:
                     for slot in op.requests:
                         if slot in self._pending:
@@ -98,7 +97,7 @@ class Lockstep:
         return clock, np.ascontiguousarray(out.transpose(2, 0, 1))
 
     def _collective(self, op: Op, iteration: int, draw: int, clock: Times) -> Times:
-        """When every rank leaves a collective; moves its data."""
+        """Move the data of a collective and return the time at which each rank leaves it, ns."""
         opened: NDArray[Any] | int = int(clock.max())
         if op.root >= 0:
             opened = np.maximum(clock, clock[op.root])

@@ -1,4 +1,4 @@
-"""Bodies of a program as flat lists of operations: repeats unrolled, memory found, costs known, errors raised."""
+"""Lowers bodies of a program to flat lists of operations, with repeats unrolled, costs known and operands checked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
 
 
 class Code:
-    """What an operation is. Plain integers: an enum's hash is too slow for the event loop."""
+    """Kinds of operations. They are plain integers, since an enum's hash is too slow for the event loop."""
 
     LAP: Final = 0
     SEND: Final = 1
@@ -56,7 +56,7 @@ class Code:
     ACCESS: Final = 10
     """An operation on a window."""
     END: Final = 11
-    """What completes such operations."""
+    """A synchronisation that completes operations on windows."""
     FENCE: Final = 12
     COMPLETE: Final = 13
     REDUCE: Final = 14
@@ -108,7 +108,7 @@ _SILENT: Final = frozenset({"free", "pready", EXPOSED, "win_lock", "win_lock_all
 
 @dataclass(slots=True)
 class Op:
-    """One operation of a rank, or of all ranks in step (then memory has a row for each rank)."""
+    """One operation of a rank, or of all ranks in lockstep (then memory has a row for each rank)."""
 
     code: int
     """One of :class:`Code`."""
@@ -116,41 +116,41 @@ class Op:
     """Number of the step in its stage (:func:`omb_py.engine.program.step_text.steps_of`)."""
     step: Step | None = None
     timed: bool = False
-    """It lies between the first and the last reading of the clock in the body, or in a body without one."""
+    """Whether it lies between the first and last reading of the clock in its body, or in a body without any."""
     entry: bool = False
-    """The first communication of the body: where injected faults strike."""
+    """Whether it is the first communication of the body, where injected faults strike."""
     slot: int = -1
-    """Of a lap or stamp; -1 starts timing."""
+    """Slot of a lap or stamp; -1 starts timing."""
     requests: tuple[int, ...] = ()
-    """Request slots that it starts (one) or completes; none when it blocks."""
+    """The request slot that it starts, or the slots that it completes; empty if it blocks."""
     nbytes: int = 0
     peer: int = -1
     tag: int = 0
     root: int = -1
-    """Of a bcast or scatter: the rank without which nobody leaves."""
+    """Root of a bcast or scatter: no rank leaves before it has arrived."""
     sink: int = -1
-    """Of a reduce or gather: the only rank that receives."""
+    """Root of a reduce or gather: the only rank that receives."""
     cost: float = 0.0
     wire: float = 0.0
-    """How long it keeps the sender's link busy, ns."""
+    """Time for which it keeps the sender's link busy, ns."""
     send: Bytes | None = None
     recv: Bytes | None = None
     layout: str = ""
-    """The derived type of its messages, if they have one."""
+    """The derived type of its messages; empty: none."""
     dtype: np.dtype[Any] | None = None
     reduction: np.ufunc | None = None
     ns: int = 0
     source: Result | None = None
-    """Where the time of a computation comes from, when an earlier stage measured it."""
+    """The result of an earlier stage that gives the time of a computation."""
     group: Group = ()
-    """Of a collective: the ranks that take part; empty: all."""
+    """Ranks that take part in a collective; empty: all."""
     iteration: int = -1
     call: Callable[[Any], None] | None = None
     access: Access | None = None
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """What must be equal on all ranks of a collective."""
+        """The properties of a collective call that must be equal on all ranks."""
         assert self.step is not None
         same = -1 if base(self.step.op) in IRREGULAR else self.nbytes
         return self.step.op, same, self.root, self.sink, self.dtype, self.reduction, self.group
@@ -158,16 +158,16 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What lowering needs to know about the rank (or all ranks, in step)."""
+    """The rank (or all ranks in lockstep) for which a body is lowered: costs, and access to its memory."""
 
     costs: Costs
     scale: float
     size_of: Callable[[str], int]
     view: Callable[[Region], Bytes | None]
     whole: Callable[[str], Bytes | None]
-    """All bytes of a buffer, for blocks of it."""
+    """All bytes of a buffer, of which blocks are parts."""
     remote: Callable[[int, Region], Bytes | None] = lambda rank, region: None
-    """A region of another rank's buffer, which is as large as the own one."""
+    """A region of another rank's buffer, which is as large as this rank's."""
 
 
 def lower(
@@ -175,12 +175,13 @@ def lower(
 ) -> list[Op]:
     """The operations of a body, with step numbers from `first_number`.
 
-    Without `laps` it is a setup or teardown: the clock is not read, and calls into Python may stand in it.
-    Starting a persistent request is what it begins, by `known` (:func:`omb_py.engine.program.language.templates`);
-    making or freeing one costs nothing, and the parts of a partitioned message go with its start.
+    Without `laps` the body is a setup or teardown: it reads no clock, and may call into Python. The start of a
+    persistent request becomes the call that it starts, from `known`
+    (:func:`omb_py.engine.program.language.templates`); making or freeing a request costs nothing, and the partitions of
+    a message are sent with its start.
 
     Raises:
-        StepFailed: an operand is wrong: a region outside its buffer, a rank that is not there.
+        StepFailed: an operand is wrong: a region outside its buffer, or a rank that does not exist.
         UsageError: an unknown reduction or type.
         EnvironmentProblem: a step that the simulation does not know.
         ValueError: a call into Python in a timed body.
@@ -284,11 +285,12 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
 
 
 def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
-    """Fill in what operations on a window have."""
+    """Fill in the fields of an operation on a window."""
     op.peer = _rank(step, number, step["peer"], site)
     place: Region = step["window"].at(k)
     _check(step, number, place, site)
-    parts = {n: _view(step, number, step[n].at(k), site) for n in ("send", "recv", "compare") if n in step.operands}
+    names = (name for name in ("send", "recv", "compare") if name in step.operands)
+    parts = {name: _view(step, number, step[name].at(k), site) for name in names}
     op.access = Access(step, op.peer, {**parts, "window": site.remote(op.peer, place)})
     op.nbytes = place.nbytes
     op.cost = site.costs.message(op.nbytes) * site.scale
@@ -296,7 +298,7 @@ def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
 
 
 def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> None:
-    """Fill in what collectives have."""
+    """Fill in the fields of a collective."""
     op.group = group_of(step)
     for rank in op.group:
         _rank(step, number, rank, site)
@@ -327,7 +329,7 @@ def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> No
 
 
 def _reduction(op: Op, step: Step) -> None:
-    """Fill in the operation and the type. Raises UsageError where it is unknown."""
+    """Fill in the operation and type of a reduction. Raises UsageError if one is unknown."""
     if step["op"] not in REDUCTIONS:
         raise UsageError(f"unknown reduction {step['op']!r}: {nearest(str(step['op']), REDUCTIONS)}")
     op.reduction = REDUCTIONS[step["op"]]
@@ -353,7 +355,7 @@ def _volume(step: Step, ranks: int) -> tuple[int, int]:
 
 
 def _view(step: Step, number: int, region: Region | Blocks, site: Site) -> Bytes | None:
-    """The bytes of a region; of blocks those of their whole buffer."""
+    """The bytes of a region, or for blocks those of their whole buffer."""
     if isinstance(region, Blocks):
         for j in range(len(region.sizes)):
             _check(step, number, region.block(j), site)

@@ -36,11 +36,11 @@ class Message:
     nbytes: int
     payload: Bytes | None
     sent: int
-    """When the send was called, ns."""
+    """Time of the call, ns."""
     transit: int
     wire: int
     arrival: int | None
-    """When an eager message arrives; None: it waits for its receive (rendezvous)."""
+    """Time at which an eager message arrives, ns; None: the message waits for its receive (rendezvous)."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Posted:
     iteration: int
     number: int
     where: NDArray[np.bool_] | None = None
-    """Which bytes of it a derived type fills; None: all."""
+    """The bytes that a derived type fills; None: all."""
 
 
 class Matcher:
@@ -73,11 +73,11 @@ class Matcher:
         return _take(self._messages, key)
 
     def keep_message(self, key: Key, message: Message) -> None:
-        """No receive is there yet."""
+        """Keep a message until its receive is posted."""
         self._messages.setdefault(key, deque()).append(message)
 
     def keep_receive(self, key: Key, posted: Posted) -> None:
-        """No message is there yet."""
+        """Keep a receive until its message is sent."""
         self._posted.setdefault(key, deque()).append(posted)
 
 

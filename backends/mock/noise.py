@@ -1,4 +1,4 @@
-"""Random factors of operations: one stream for each rank, the same however the simulation walks the ranks."""
+"""Random factors of operations: a stream for each rank, independent of the order in which ranks are simulated."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from omb_py.backends.mock.config import Config
 
 _BLOCK = 1 << 16
-"""Draws made at a time over all ranks."""
+"""Number of factors that are drawn at a time, over all ranks."""
 
 
 def launch_factor(config: Config, seed: int, launch_index: int) -> float:
-    """What all operations of a launch are multiplied by: a log-normal effect of the launch, and the drift."""
+    """The factor of all operations of a launch: a log-normal effect of the launch, times the drift."""
     z = float(np.random.default_rng(_entropy(seed, launch_index)).standard_normal()) if config.launch else 0.0
     return math.exp(config.launch * z) * (1 + config.drift) ** launch_index
 
@@ -58,7 +58,7 @@ class Noise:
         return lists[rank][row]
 
     def row(self, k: int) -> NDArray[np.float64]:
-        """Factor k of every rank. For ranks in step, which must set `used` when they are done."""
+        """Factor k of every rank. It does not count as used: the caller sets `used` at the end."""
         block, row = divmod(k, self._rows)
         self._grow(block)
         factors: NDArray[np.float64] = self._blocks[block - self._start][row]
@@ -75,5 +75,5 @@ class Noise:
 
 
 def _entropy(*seeds: int) -> list[int]:
-    """Seeds for NumPy, which takes no negative ones."""
+    """Distinct seeds for NumPy, which takes no negative ones."""
     return [2 * s if s >= 0 else -2 * s - 1 for s in seeds]

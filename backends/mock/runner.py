@@ -1,4 +1,4 @@
-"""A cell in the simulation: chooses between the event path and the fast path, and hands out the laps."""
+"""The simulation of a cell: it takes the fast path where it can, else the event path, and returns the laps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MockRunner(BaseRunner):
         if cell.validate and config.data == "off":
             raise UsageError("mock: with data=off there is nothing to validate; leave out data=off or -c")
         self.moves = moves_data(config, cell, programs)
-        """Whether bytes are moved; when not, all ranks share scratch memory."""
+        """Whether bytes are moved; if not, all ranks share scratch memory."""
         self._window = programs[0].window
         if self._window:
             check_hosts(self._window, session.hosts)
@@ -65,31 +65,33 @@ class MockRunner(BaseRunner):
             self._rank_ops()
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
-        """The bytes of a buffer; scratch that ranks share when no data is moved. Raises KeyError."""
+        """The bytes of a buffer, or shared scratch memory if no data is moved. Raises KeyError."""
         return self._memory.of(rank, buffer)
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Simulate iterations of a stage's body; see :class:`omb_py.engine.session.Runner`.
 
         Raises:
-            RankHangs: nothing can move. RankDied: by an injected fault. StepFailed: a call is wrong.
+            RankHangs: no rank can go on.
+            RankDied: an injected fault ended a rank.
+            StepFailed: a call is wrong.
         """
         self._noise.forget()
         self._flipper.restart()
         if not self.in_step:
             return self._run_events(stage, _BODY, first, iterations)
-        together = self._before_fault(first, iterations)
+        count = self._before_fault(first, iterations)
         slots = len(self._programs[0].stages[stage].laps)
         variants = self._shared[stage][_BODY]
-        self._session.clocks, out = self._lockstep.run(variants, first, together, slots, self._session.clocks)
-        if together == iterations:
+        self._session.clocks, out = self._lockstep.run(variants, first, count, slots, self._session.clocks)
+        if count == iterations:
             return dict(enumerate(out))
-        # a rank is about to be lost: let the event path find out
-        rest = self._run_events(stage, _BODY, first + together, iterations - together)
+        # in the next iteration a rank is lost, which only the event path reports
+        rest = self._run_events(stage, _BODY, first + count, iterations - count)
         return {rank: np.concatenate([laps, rest[rank]]) for rank, laps in enumerate(out)}
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
-        """Simulate a stage's setup; computations take their times from `results`. Raises KeyError where one lacks."""
+        """Simulate a stage's setup; computations take their times from `results`. Raises KeyError if one lacks."""
         self._results[stage] = results
         for ops in (self._shared[stage : stage + 1], *(rank[stage : stage + 1] for rank in self._by_rank)):
             self._resolve(ops, results)
@@ -101,16 +103,16 @@ class MockRunner(BaseRunner):
         self._once(stage, _TEARDOWN)
 
     def notes(self) -> Mapping[str, float]:
-        """What making a graph or a window takes: an exchange of one number."""
-        took, edges = self._costs.allgather(8) * self._session.scale / 1000, edges_of(self._programs[0])
-        return ({"topology_us": took} if edges is not None else {}) | ({"win_create_us": took} if self._window else {})
+        """Time to create a graph or window in µs, as long as an allgather of one number."""
+        time, edges = self._costs.allgather(8) * self._session.scale / 1000, edges_of(self._programs[0])
+        return ({"topology_us": time} if edges is not None else {}) | ({"win_create_us": time} if self._window else {})
 
     def position(self) -> tuple[int, int]:
-        """(iteration, step) now being simulated; on the event path, of the rank that is furthest behind."""
+        """(iteration, step) that is being simulated; on the event path that of the rank furthest behind."""
         return self.events.position if self._by_event else self._lockstep.position
 
     def doing(self, step: int) -> str:
-        """What a step of the stage that runs now does, on the rank of the last position or error."""
+        """A step of the current stage in words, on the rank of the last position or error."""
         steps = steps_of(self._programs[self.events.named].stages[self._stage])
         return describe(steps[step]) if step < len(steps) else ""
 
@@ -133,13 +135,13 @@ class MockRunner(BaseRunner):
         return {rank: np.array(laps, np.int64).reshape(count, slots[rank]) for rank, laps in enumerate(out)}
 
     def _before_fault(self, first: int, count: int) -> int:
-        """How many iterations come before the first in which a rank is lost."""
+        """Number of iterations before the first in which a rank is lost."""
         config = self._session.config
         strikes = [f.first_strike(self._cell.size, first, count) for f in (*config.hang, *config.die)]
         return min((at - first for at in strikes if at is not None), default=count)
 
     def _rank_ops(self) -> list[list[_BodyOps]]:
-        """Operations by rank, stage and part; made when first needed."""
+        """Operations by rank, stage and part; lowered at first use."""
         if not self._by_rank:
             self._by_rank = [self._lower(rank) for rank in range(self._session.size)]
             for rank in self._by_rank:
@@ -170,7 +172,7 @@ class MockRunner(BaseRunner):
 
     @staticmethod
     def _resolve(stages: Sequence[_BodyOps], results: Mapping[tuple[str, str], float]) -> None:
-        """Fill in computing times that an earlier stage measured."""
+        """Fill in the times of computations that an earlier stage measured."""
         for op in (op for bodies in stages for body in bodies for op in body):
             if op.source is not None:
                 op.ns = op.source.of(results)

@@ -1,4 +1,4 @@
-"""A communicator whose ranks all live in this process."""
+"""A session whose ranks all run in this process."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class MockSession(BaseSession):
         self.thread_level: str = spec.get("thread_level") or "multiple"
         self._seed, self._launch_index = int(spec.get("seed") or 0), int(spec.get("launch_index") or 0)
         self.scale = launch_factor(self.config, self._seed, self._launch_index)
-        """What every operation of this launch is multiplied by."""
+        """The factor of all operations of this launch."""
         self.clocks: NDArray[np.int64] = np.zeros(self.size, np.int64)
         """The simulated clock of each rank, ns."""
         begin = 1000 * self.config.alpha * self.scale / 1000
         self.started = {name: dict.fromkeys(self.local, begin * n) for name, n in (("init", 1), ("hello", 2))}
-        """As if starting took 1000 messages, and saying hello as long again."""
+        """Times in µs of start-up: as long as 1000 messages, and twice as long until all have said hello."""
         self._loads = 0
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> MockRunner:
@@ -72,13 +72,13 @@ class MockSession(BaseSession):
         self.clocks = np.full(self.size, self.clocks.max(), np.int64)
 
     def doing(self, step: int) -> str:
-        """What a step of the running program does, in words."""
+        """A step of the running program in words."""
         return self._runner.doing(step) if self._runner else ""
 
     def skew(self, kind: str = "barrier") -> float:
         """Median time in µs between the first and the last rank to leave a barrier: 0 without noise.
 
-        Every synchronisation is taken for a barrier.
+        Every kind of synchronisation counts as a barrier.
         """
         noise = Noise(self.config, (self._seed, self._launch_index, -1), self.size)
         timing = Timing(self.config, self.size, self.scale, noise)

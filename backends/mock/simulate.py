@@ -1,8 +1,8 @@
-"""The event path: every rank runs its own operations; the rank whose clock is behind goes first.
+"""The event path: every rank runs its own operations, and the rank whose clock is furthest behind goes first.
 
 So what a rank sees never depends on something that happens later. A rank that must wait leaves the queue and
-comes back with the time at which its last request completes. When the queue is empty and a rank is not done,
-nothing can ever move again: a deadlock, found at once.
+comes back with the time at which its last request completes. If the queue is empty and a rank is not done,
+no rank can ever go on: that is a deadlock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mock.collectives import Meeting
+from omb_py.backends.mock.collectives import CollectiveCall
 from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.data import Bytes, combine, into
 from omb_py.backends.mock.faults import Flipper, RankDied, RankHangs, RankLost
@@ -31,10 +31,10 @@ from omb_py.engine.session import StepFailed
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What is run: iterations of a body on every rank, or a setup or teardown once."""
+    """The operations to run: iterations of a body on every rank, or one setup or teardown."""
 
     variants: Sequence[Sequence[Sequence[Op]]]
-    """By rank and variant."""
+    """Operations by rank and variant."""
     first: int
     count: int
     slots: Sequence[int]
@@ -67,7 +67,7 @@ class Events:
         self._matcher = Matcher()
         self._links = [0] * ranks
         self._joined: list[dict[Group, int]] = [{} for _ in range(ranks)]
-        self._meetings: dict[tuple[Group, int], Meeting] = {}
+        self._calls: dict[tuple[Group, int], CollectiveCall] = {}
         self._requests: list[dict[int, Handle]] = [{} for _ in range(ranks)]
         self._heap: list[tuple[int, int]] = []
         self._clock = [0] * ranks
@@ -97,7 +97,7 @@ class Events:
             Code.COMPLETE: self._complete_access,
         }
         self.log: list[Delivery] | None = None
-        """Set to a list to record every message."""
+        """A list that records every message; None: not recorded."""
 
     def run(self, loop: Loop, clocks: Sequence[int]) -> tuple[list[int], list[list[int]]]:
         """Run a loop from the given clocks.
@@ -106,7 +106,8 @@ class Events:
             The clocks at the end, and for each rank nanoseconds by iteration and lap slot, flat.
 
         Raises:
-            RankHangs: nothing can move. RankDied: by an injected fault.
+            RankHangs: no rank can go on.
+            RankDied: an injected fault ended a rank.
             StepFailed: a call is wrong: truncation, a request in use, ranks in different collectives.
         """
         self._loop, self._clock = loop, list(clocks)
@@ -130,7 +131,7 @@ class Events:
         return iteration, step
 
     def _begin(self, rank: int, index: int) -> bool:
-        """Start an iteration, by its index in the loop. False when there is none left."""
+        """Start an iteration, by its index in the loop. Returns False if none is left."""
         loop = self._loop
         self._pc[rank] = 0
         self._iteration[rank] = loop.first + index
@@ -143,7 +144,7 @@ class Events:
         return True
 
     def _advance(self, rank: int) -> None:
-        """Run a rank until it must wait, another rank is behind it, or it is done."""
+        """Run a rank until it must wait, is done, or another rank is behind it."""
         heap, clock, act, counter = self._heap, self._clock, self._act, self._pc
         first, slots, out = self._loop.first, self._loop.slots[rank], self._out[rank]
         ops = self._ops[rank]
@@ -177,7 +178,7 @@ class Events:
     # -- waiting -----------------------------------------------------------------------------------------------
 
     def _await(self, rank: int, handles: Sequence[Handle]) -> bool:
-        """Wait for requests; whether the rank can go on at once."""
+        """Wait for requests. Returns whether the rank can go on at once."""
         time, missing = self._clock[rank], 0
         for handle in handles:
             if handle.done is None:
@@ -192,7 +193,7 @@ class Events:
         return True
 
     def _complete(self, handle: Handle, time: int) -> None:
-        """A request completes at `time`, which is not in the past."""
+        """Complete a request at `time`, which is not in the past."""
         handle.done = time
         if not handle.waited:
             return
@@ -205,7 +206,7 @@ class Events:
             heappush(self._heap, (self._resume[rank], rank))
 
     def _start(self, rank: int, op: Op) -> Handle:
-        """The request of an operation, kept when it does not block."""
+        """The request of an operation, which is kept if it does not block."""
         handle = Handle(rank)
         if op.requests:
             slot = op.requests[0]
@@ -216,7 +217,7 @@ class Events:
         return handle
 
     def _finish(self, rank: int, op: Op, handle: Handle) -> bool:
-        """Wait for what was started, if the operation blocks."""
+        """Wait for an operation that was started, if it blocks."""
         return bool(op.requests) or self._await(rank, (handle,))
 
     def _wait(self, rank: int, op: Op) -> bool:
@@ -269,7 +270,7 @@ class Events:
         self._complete(message.handle, start + message.wire)
 
     def _pair(self, source: int, destination: int, message: Message, posted: Posted) -> None:
-        """A send and a receive have found each other."""
+        """Deliver a message to the receive that it matches."""
         if message.nbytes > posted.nbytes:
             self.named = destination
             text = f"rank {destination}: message of {message.nbytes} B truncated to {posted.nbytes} B"
@@ -296,22 +297,22 @@ class Events:
         handle, group = self._start(rank, op), op.group
         number = self._joined[rank].get(group, 0)
         self._joined[rank][group] = number + 1
-        meeting = self._meetings.get((group, number))
-        if meeting is None:
-            meeting = self._meetings[group, number] = Meeting(op, len(group or self._hosts))
+        call = self._calls.get((group, number))
+        if call is None:
+            call = self._calls[group, number] = CollectiveCall(op, len(group or self._hosts))
         place = group.index(rank) if group else rank
         self.named = rank
-        meeting.check(rank, op)
+        call.check(rank, op)
         iteration = self._iteration[rank]
         duration = self._timing.collective(rank, op, iteration)
-        leaving = meeting.join(place, op, self._clock[rank], duration, iteration, handle)
-        for guest in leaving:
-            for room, data in meeting.received(guest):
-                to = group[guest.rank] if group else guest.rank
-                self._put(to, room, data, guest.iteration, mask(guest.op.layout, data.size))
-            self._complete(guest.handle, guest.leaves)
-        if meeting.over:
-            del self._meetings[group, number]
+        leaving = call.join(place, op, self._clock[rank], duration, iteration, handle)
+        for participant in leaving:
+            for room, data in call.received(participant):
+                receiver = group[participant.rank] if group else participant.rank
+                self._put(receiver, room, data, participant.iteration, mask(participant.op.layout, data.size))
+            self._complete(participant.handle, participant.leaves)
+        if call.over:
+            del self._calls[group, number]
         return self._finish(rank, op, handle)
 
     # -- windows -----------------------------------------------------------------------------------------------
@@ -362,7 +363,7 @@ class Events:
     # -- ranks that are lost -----------------------------------------------------------------------------------
 
     def _strike(self, rank: int, op: Op) -> bool:
-        """Whether the rank hangs here by an injected fault. Raises RankDied."""
+        """Whether an injected fault makes the rank hang here. Raises RankDied."""
         if not self._loop.is_body:
             return False
         for kind, fault in self._faults:
@@ -374,7 +375,7 @@ class Events:
         return False
 
     def _deadlock(self) -> RankLost:
-        """Names the rank with the fault, else the one that is furthest behind."""
+        """The error of a deadlock, which names the rank with an injected fault, else the one furthest behind."""
         if self._hung is not None:
             return self._lost(RankHangs, self._hung)
         waiting = [r for r in range(len(self._clock)) if self._iteration[r] < self._loop.first + self._loop.count]

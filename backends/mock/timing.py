@@ -1,4 +1,4 @@
-"""How long an operation of a rank takes in an iteration: cost, series, noise, straggler. Whole nanoseconds."""
+"""Time of an operation of a rank in an iteration, from cost, series, noise and stragglers, in whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Timing:
         self._series_row: NDArray[Any] = np.arange(ranks) % max(1, len(config.series))
 
     def message(self, rank: int, op: Op, iteration: int) -> tuple[int, int]:
-        """(start to arrival, time on the sender's link) of a message that `rank` sends, ns."""
+        """(time from start to arrival, time on the sender's link) of a message that `rank` sends, ns."""
         cost, wire = op.cost, op.wire
         if self._series and op.timed:
             cost, wire = self._from_series(rank, iteration), 0.0
@@ -46,7 +46,7 @@ class Timing:
         return round(cost), round(wire)
 
     def collective(self, rank: int, op: Op, iteration: int) -> int:
-        """Time from when a collective may complete until it does on `rank`, ns."""
+        """Time from the opening of a collective until `rank` leaves it, ns."""
         cost = self._from_series(rank, iteration) if self._series and op.timed else op.cost
         if self.noise.active:
             cost = cost * self.noise.draw(rank)

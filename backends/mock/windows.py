@@ -1,7 +1,7 @@
-"""One-sided operations in the simulation: what is under way from each rank, and what it does when it is completed.
+"""One-sided operations in the simulation: those under way from each rank, and their effects at completion.
 
-An operation takes ``alpha + n beta`` from its call, on its origin's link, as a message does; nobody waits for it until
-a synchronisation completes it. Its effects, in the target's window and in the origin's buffers, happen then, in the
+Like a message an operation takes ``alpha + n beta`` from its call and uses its origin's link; no rank waits for it
+until a synchronisation completes it. Its effects on the target's window and the origin's buffers happen then, in the
 order of the calls. Taking a lock costs nothing.
 """
 
@@ -18,18 +18,19 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Step
 
 POST_TAG: Final = -1
-"""Of the message that a post sends to those who start."""
+"""Tag of the message that a post sends to the ranks that start an access."""
 COMPLETE_TAG: Final = -2
+"""Tag of the message that a complete sends to the rank that waits."""
 ENDS: Final = frozenset({"win_unlock", "win_unlock_all", "win_flush", "win_flush_local"})
-"""Passive steps that complete what their rank has under way; a local flush waits for the whole operation too."""
+"""Passive steps that complete their rank's operations; a local flush, too, waits for the whole operation."""
 
 Put = Callable[[int, Bytes, Bytes, int], None]
-"""(rank whose memory it is, where, what, iteration)."""
+"""(rank whose memory is written, destination, data, iteration)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An operation on a window, with the memory that it touches (None where no data is moved)."""
+    """An operation on a window, with the memory that it uses (None if no data is moved)."""
 
     step: Step
     target: int
@@ -50,7 +51,7 @@ class Access:
             put(self.target, window, new, iteration)
 
     def _written(self, parts: Mapping[str, Bytes], old: Bytes) -> Bytes | None:
-        """What the window holds then; None: it stays as it is."""
+        """The new content of the window; None: it is unchanged."""
         match self.step.op:
             case "get" | "rget":
                 return None
@@ -60,7 +61,7 @@ class Access:
                 return parts["send"] if np.array_equal(old, parts["compare"]) else None
         kind = np.dtype(DTYPES[self.step["dtype"]].numpy)
         reduction = REDUCTIONS[self.step["op"]]
-        with np.errstate(over="ignore"):  # a window that is added to again and again
+        with np.errstate(over="ignore"):  # many iterations add to the same window
             result: np.ndarray[Any, Any] = reduction(
                 old.view(kind), parts["send"].view(kind), dtype=work_type(reduction, kind)
             )
@@ -82,16 +83,18 @@ class Windows:
         self._put = put
 
     def begin(self, rank: int, access: Access, done: int, iteration: int) -> None:
-        """An operation of `rank` that takes until `done`, ns."""
+        """Begin an operation of `rank` that is done at `done`, ns."""
         self._underway[rank].append(_Underway(access, done, iteration))
 
     def complete(self, rank: int, target: int, now: int) -> int:
-        """Complete what `rank` has under way to `target` (-1: to all). Returns when that is, not before `now`."""
-        mine: list[_Underway] = []
-        rest: list[_Underway] = []
-        for one in self._underway[rank]:
-            (mine if target in (-1, one.access.target) else rest).append(one)
-        self._underway[rank] = rest
-        for one in mine:
-            one.access.effect(rank, one.iteration, self._put)
-        return max([now, *(one.done for one in mine)])
+        """Complete the operations of `rank` to `target` (-1: to all).
+
+        Returns:
+            The time of completion in ns, `now` or later.
+        """
+        operations = self._underway[rank]
+        completed = [each for each in operations if target in (-1, each.access.target)]
+        self._underway[rank] = [each for each in operations if target not in (-1, each.access.target)]
+        for each in completed:
+            each.access.effect(rank, each.iteration, self._put)
+        return max([now, *(each.done for each in completed)])
