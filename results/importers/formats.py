@@ -17,7 +17,7 @@ from omb_py.results.importers.rccl import RcclCsv, RcclJson
 
 TEXT_READERS: tuple[TextReader, ...] = (OsuReader(), OmbPyText(), NcclText(), ImbText())
 WHOLE_READERS: tuple[WholeReader, ...] = (NcclJson(), RcclJson(), RcclCsv())
-_NAMES = ", ".join(reader.name for reader in (*TEXT_READERS, *WHOLE_READERS))
+_NAMES = ", ".join([*(reader.name for reader in TEXT_READERS), *(reader.name for reader in WHOLE_READERS)])
 
 
 def parse(data: bytes, context: Context) -> Parsed:
