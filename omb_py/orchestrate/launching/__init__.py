@@ -1,1 +1,1 @@
-"""Starting ranks: launchers, batch systems, cores, environments."""
+"""Starting ranks: launchers, batch systems, core binding, environments."""

@@ -1,6 +1,6 @@
-"""What a batch system gave to this job: its nodes, and how many ranks go on each. Pure but for reading one file.
+"""The allocation of a batch job: its nodes, and the number of ranks on each.
 
-Slurm says it in variables, PBS in a file with a line a slot, Flux when asked.
+Slurm gives it in variables, PBS in a file with a line for each slot; Flux is asked by a command.
 """
 
 from __future__ import annotations
@@ -27,41 +27,43 @@ class Allocation:
     scheduler: str
     job: str
     nodes: tuple[tuple[str, int], ...]
-    """Names, in the scheduler's order, each with the ranks that it has room for."""
+    """(name, ranks that fit on the node), in the scheduler's order."""
     asked: bool = True
-    """The user said how many tasks there are; else the slots are cores."""
+    """True when the user asked for a number of tasks; else the slots are cores."""
 
     @property
     def ranks(self) -> int:
-        """Ranks that there is room for."""
+        """Number of ranks that fit on all nodes."""
         return sum(slots for _, slots in self.nodes)
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """As ``--hosts`` takes them: ``node1:4``."""
+        """The nodes in the form that ``--hosts`` takes: ``node1:4``."""
         return tuple(f"{name}:{slots}" for name, slots in self.nodes)
 
 
 def _run(words: tuple[str, ...]) -> str:
     try:
-        told = subprocess.run(words, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=False)
+        process = subprocess.run(
+            words, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EnvironmentProblem(f"{words[0]} does not answer: {error}: give -n and --hosts") from None
-    if told.returncode:
-        last = (told.stderr.strip().splitlines() or [f"exit status {told.returncode}"])[-1]
+    if process.returncode:
+        last = (process.stderr.strip().splitlines() or [f"exit status {process.returncode}"])[-1]
         raise EnvironmentProblem(f"{' '.join(words[:3])}: {last}: give -n and --hosts")
-    return told.stdout
+    return process.stdout
 
 
 def allocation(environ: Mapping[str, str], ask: Callable[[tuple[str, ...]], str] = _run) -> Allocation | None:
-    """The allocation around this process; None outside one.
+    """Find the allocation in which this process runs; None outside one.
 
     Args:
         environ: usually ``os.environ``.
-        ask: runs a command and returns what it prints; Flux alone is asked.
+        ask: runs a command and returns its output; used for Flux alone.
 
     Raises:
-        EnvironmentProblem: what the scheduler says cannot be read; with the variable or file.
+        EnvironmentProblem: the scheduler's answer cannot be read; the text names the variable or file.
     """
     for system, read in ((SLURM, _slurm), (PBS, _pbs)):
         if environ.get(system.sign) and first_set(environ, system.nodes):
@@ -76,8 +78,8 @@ def _slurm(environ: Mapping[str, str]) -> Allocation:
     name = next(name for name in SLURM.nodes if environ.get(name))
     job = first_set(environ, SLURM.job)
     nodes = expand_hosts(environ[name], name)
-    # without -n a job has the tasks that its cores have room for
-    asked = any(environ.get(n) for n in (*SLURM.tasks, "SLURM_NTASKS_PER_NODE"))
+    # without -n a job has as many tasks as its cores have room for
+    asked = any(environ.get(variable) for variable in (*SLURM.tasks, "SLURM_NTASKS_PER_NODE"))
     for source in ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"):
         if environ.get(source):
             slots = expand_counts(environ[source], source)
@@ -94,14 +96,14 @@ def _pbs(environ: Mapping[str, str]) -> Allocation:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise EnvironmentProblem(f"{name}={path} cannot be read: {error}: give -n and --hosts") from None
-    found = nodefile(text)
-    if not found:
+    nodes = nodefile(text)
+    if not nodes:
         raise EnvironmentProblem(f"{name}={path} names no node: give -n and --hosts")
-    return Allocation(PBS.name, first_set(environ, PBS.job), found)
+    return Allocation(PBS.name, first_set(environ, PBS.job), nodes)
 
 
 def nodefile(text: str) -> tuple[tuple[str, int], ...]:
-    """The nodes of a PBS node file, a line for each slot (PBS: each MPI process), in the order in which they come.
+    """(name, slots) of each node in a PBS node file, which has a line for each slot (PBS: MPI process), in its order.
 
     >>> nodefile("n1\\nn1\\nn2\\n")
     (('n1', 2), ('n2', 1))
@@ -110,9 +112,9 @@ def nodefile(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def flux_resources(text: str, job: str) -> Allocation:
-    """What ``flux resource list`` says of an instance, a line for each kind of node: node list, nodes, cores.
+    """Parse ``flux resource list``, which has a line for each kind of node: node list, number of nodes, cores.
 
-    Raises EnvironmentProblem when it cannot be read.
+    Raises EnvironmentProblem when the text cannot be read.
     """
     nodes: list[tuple[str, int]] = []
     for line in filter(str.strip, text.splitlines()):
@@ -126,61 +128,64 @@ def flux_resources(text: str, job: str) -> Allocation:
 
 
 def expand_hosts(text: str, source: str) -> list[str]:
-    """A compressed list of hosts, as Slurm and Flux write it.
+    """Expand a compressed list of hosts, as Slurm and Flux write it.
 
     Args:
-        text: as ``node[01-03,7],login``.
-        source: where it stands, for the message.
+        text: such as ``node[01-03,7],login``.
+        source: variable or command that gave the text, for the error.
 
     Raises:
-        EnvironmentProblem: it cannot be read.
+        EnvironmentProblem: the text is no list of hosts.
 
     >>> expand_hosts("node[01-03,7],r[1-2]n[1-2]", "X")
     ['node01', 'node02', 'node03', 'node7', 'r1n1', 'r1n2', 'r2n1', 'r2n2']
     """
-    found: list[str] = []
+    hosts: list[str] = []
+    # split at commas outside brackets
     for part in re.split(r",(?![^\[]*\])", text.strip()):
         names = [""]
         for k, piece in enumerate(_PART.split(part)):
+            # re.split with a group alternates: plain text, then what stood in brackets
             ends = [piece] if k % 2 == 0 else _numbers(piece, text, source)
             names = [name + end for name in names for end in ends]
         if any(not name or set(name) & set("[] \t") for name in names):
             raise EnvironmentProblem(f"{source}={text} is no list of hosts: give -n and --hosts")
-        found += names
-    return found
+        hosts += names
+    return hosts
 
 
 def _numbers(piece: str, text: str, source: str) -> list[str]:
-    found: list[str] = []
+    numbers: list[str] = []
     for span in piece.split(","):
         low, dash, high = span.partition("-")
         high = high if dash else low
         if not (low.isascii() and low.isdigit() and high.isascii() and high.isdigit()) or int(high) < int(low):
             raise EnvironmentProblem(f"{source}={text}: {span!r} is no range of numbers: give -n and --hosts")
-        found += [f"{number:0{len(low)}d}" for number in range(int(low), int(high) + 1)]
-    return found
+        numbers += [f"{number:0{len(low)}d}" for number in range(int(low), int(high) + 1)]
+    return numbers
 
 
 def expand_counts(text: str, source: str) -> list[int]:
-    """Slurm's compressed counts, a number a node. Raises EnvironmentProblem.
+    """Expand Slurm's compressed counts to a number for each node. Raises EnvironmentProblem.
 
     >>> expand_counts("2(x3),1", "X")
     [2, 2, 2, 1]
     """
-    found: list[int] = []
+    counts: list[int] = []
     for part in text.split(","):
-        told = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip())
-        if told is None:
+        match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip())
+        if match is None:
             raise EnvironmentProblem(f"{source}={text}: {part!r} is no count, as 2(x3): give -n and --hosts")
-        found += [int(told[1])] * int(told[2] or 1)
-    return found
+        counts += [int(match[1])] * int(match[2] or 1)
+    return counts
 
 
-def ranks_for(benchmark: Benchmark, found: Allocation | None) -> int | None:
-    """How many ranks a benchmark has in an allocation where ``-n`` is not given; None: the default number.
+def ranks_for(benchmark: Benchmark, job: Allocation | None) -> int | None:
+    """Number of ranks for a benchmark without ``-n``: the tasks that the user asked the scheduler for.
 
-    As many as the user asked the scheduler for, where the benchmark admits so many.
+    Returns:
+        None, which means the default number, where there is no such number or the benchmark does not admit it.
     """
-    if found is None or not found.asked or not benchmark.ranks.admits(found.ranks):
+    if job is None or not job.asked or not benchmark.ranks.admits(job.ranks):
         return None
-    return found.ranks
+    return job.ranks

@@ -1,4 +1,4 @@
-"""Any omb-py command line as a batch job: its script written, submitted, waited for, and collected."""
+"""Any omb-py command line as a batch job: write its script, submit it, wait for it, and collect its output."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, INTERRUPTED, NEGATIVE, OK, 
 
 SCHEDULERS = ("slurm",)
 _WORST = (INTERRUPTED, ENVIRONMENT, USAGE, NEGATIVE, INCONCLUSIVE, OK)
-"""Of several jobs the first of these is the answer; what is none of them counts as ENVIRONMENT."""
+"""Exit codes from worst to best: several jobs end with the worst. Any other code counts as ENVIRONMENT."""
 _FILES = ("--output", "-o")
+"""Options that name a file, of which each of several jobs needs one of its own."""
 _TASK = '"${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
-"""What a job, or a task of an array, is called: ``41``, ``41_0``."""
+"""Shell text for the name of a job or of a task of an array: ``41``, ``41_0``."""
 _SHARED_S = 5.0
-"""How late a shared file system may show what a job has written."""
+"""Seconds to wait until a shared file system shows the files of a job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is asked of the scheduler."""
+    """A request to the scheduler."""
 
     words: tuple[str, ...]
     """The command line, without ``omb-py``."""
     folder: Path
-    """For the script and what the jobs print; the jobs run in the current folder."""
+    """Folder for the script and the jobs' output; the jobs themselves run in the current folder."""
     nodes: int | None = None
-    """Of each job."""
+    """Nodes of each job."""
     ranks: int | None = None
     """Tasks of each job."""
     array: int = 1
-    """So many jobs alike, which share no node while they run."""
+    """Number of equal jobs, which share no node while they run."""
     subsets: tuple[str, ...] = ()
-    """Node lists: a job on each."""
+    """Node lists; each gets a job."""
     extra: tuple[str, ...] = ()
-    """The user's own words for sbatch."""
+    """The user's own arguments for sbatch."""
 
     @property
     def several(self) -> bool:
@@ -56,17 +57,17 @@ class Done:
 
     job: str
     where: str
-    """The nodes that it was to have, or empty."""
+    """The node list that was asked for; may be empty."""
     code: int
-    """The worst of its tasks'."""
+    """The worst exit code of its tasks."""
     files: tuple[Path, ...]
-    """What its tasks printed."""
+    """The output of its tasks."""
     silent: tuple[str, ...] = ()
     """Tasks that left no exit code."""
 
 
 def script_of(batch: Batch, environ: Mapping[str, str] = os.environ) -> str:
-    """The script, without the nodes of a subset, which stand on sbatch's command line."""
+    """The text of the script. The nodes of a subset are not in it: they stand on sbatch's command line."""
     options = {
         "job-name": f"omb-py-{batch.words[0]}",
         "nodes": batch.nodes,
@@ -91,23 +92,23 @@ def script_of(batch: Batch, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _pattern(folder: Path, name: str) -> str:
-    """The file of a directive: Slurm expands ``%j``, and reads quotes as a shell does."""
+    """The file of a directive. Slurm expands ``%j`` in it, and reads quotes as a shell does."""
     return shlex.quote(f"{str(folder).replace('%', '%%')}/{name}")
 
 
 def _line(batch: Batch) -> str:
-    """The command line for a shell; the jobs of several write files of their own: ``report-$part.xml``."""
-    made, file = [], False
+    """The command line for a shell. Each of several jobs writes a file of its own: ``report-$part.xml``."""
+    quoted, file = [], False
     for word in batch.words:
         flag, equals, value = word.partition("=")
         if batch.several and (file or (flag in _FILES and equals)):
             path = Path(word if file else value)
             stem, ending = (shlex.quote(text) for text in (str(path.with_suffix("")), path.suffix))
-            made.append(("" if file else f"{flag}=") + f'{stem}-"$part"{ending}')
+            quoted.append(("" if file else f"{flag}=") + f'{stem}-"$part"{ending}')
         else:
-            made.append(shlex.quote(word))
+            quoted.append(shlex.quote(word))
         file = word in _FILES
-    return " ".join(made)
+    return " ".join(quoted)
 
 
 @dataclass(slots=True)
@@ -116,10 +117,10 @@ class Jobs:
 
     environ: Mapping[str, str]
     running: list[tuple[str, str, subprocess.Popen[str]]] = field(default_factory=list)
-    """(number, nodes, the sbatch that waits for it)."""
+    """(job number, nodes, the sbatch process that waits for its end)."""
 
     def cancel(self) -> None:
-        """End them all."""
+        """End all jobs, and the sbatch processes that wait for them."""
         if self.running:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(
@@ -139,12 +140,12 @@ class Jobs:
 
 
 def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str] = os.environ) -> list[Done]:
-    """Write the script, submit it (once, or once a subset), and wait until all jobs have ended.
+    """Write the script, submit it once for each subset, and wait until all jobs have ended.
 
     Args:
-        batch: what is asked for.
-        note: told what is submitted, and what has ended.
-        environ: where sbatch is found.
+        batch: the request to the scheduler.
+        note: called with a line for each job that is submitted or has ended.
+        environ: environment of sbatch.
 
     Raises:
         EnvironmentProblem: sbatch is missing or refuses; jobs that were submitted before are cancelled.
@@ -159,17 +160,17 @@ def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str]
     jobs, done = Jobs(environ), []
     try:
         for where in batch.subsets or ("",):
-            jobs.running.append((*_submitted(batch, script, where, environ),))
+            jobs.running.append(_submitted(batch, script, where, environ))
             note(f"submitted job {jobs.running[-1][0]}{f' on {where}' if where else ''}: {script}")
         while jobs.running:
-            for one in [one for one in jobs.running if one[2].poll() is not None]:
-                jobs.running.remove(one)
-                done.append(_ended(batch, *one))
+            for entry in [entry for entry in jobs.running if entry[2].poll() is not None]:
+                jobs.running.remove(entry)
+                done.append(_ended(batch, *entry))
                 killed = "".join(
                     f"; {name} left no exit code: it was killed, by a signal, a limit or a node's failure"
                     for name in done[-1].silent
                 )
-                note(f"job {one[0]} has ended with {done[-1].code}{killed}")
+                note(f"job {entry[0]} has ended with {done[-1].code}{killed}")
             time.sleep(0.2)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: {len(jobs.running)} jobs cancelled, {len(done)} had ended") from None
@@ -181,7 +182,7 @@ def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str]
 def _submitted(
     batch: Batch, script: Path, where: str, environ: Mapping[str, str]
 ) -> tuple[str, str, subprocess.Popen[str]]:
-    """(job, nodes, the sbatch that waits for its end)."""
+    """An entry of :attr:`Jobs.running`."""
     words = ["sbatch", "--wait", "--parsable", *([f"--nodelist={where}"] if where else []), *batch.extra, str(script)]
     try:
         waiting = subprocess.Popen(
@@ -197,8 +198,8 @@ def _submitted(
     assert waiting.stdout is not None
     job = waiting.stdout.readline().strip().split(";")[0]
     if not job:
-        _, said = waiting.communicate()
-        last = (said.strip().splitlines() or [f"exit status {waiting.returncode}"])[-1]
+        _, errors = waiting.communicate()
+        last = (errors.strip().splitlines() or [f"exit status {waiting.returncode}"])[-1]
         raise EnvironmentProblem(f"{last}: see {script}")
     return job, where, waiting
 
@@ -219,15 +220,15 @@ def _code(path: Path) -> int:
 
 
 def _there(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """The files that jobs wrote; a shared file system may show them a moment late."""
-    over = time.monotonic() + _SHARED_S
+    """The files of these names, waited for: a shared file system may show them a moment late."""
+    deadline = time.monotonic() + _SHARED_S
     for name in names:
-        while not (path := folder / name).exists() and time.monotonic() < over:
+        while not (path := folder / name).exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         if path.exists():
             yield path
 
 
 def code_of(done: Sequence[Done]) -> int:
-    """The exit code of several jobs: the worst."""
-    return min((one.code for one in done), key=_WORST.index, default=ENVIRONMENT)
+    """The exit code of several jobs, which is the worst of theirs."""
+    return min((job.code for job in done), key=_WORST.index, default=ENVIRONMENT)

@@ -1,4 +1,4 @@
-"""Which processor each rank gets: cores of this machine, what a restricted mask leaves of them, and what to say."""
+"""Core binding: the processors of this machine, those that an affinity mask leaves, and the one for each rank."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Policy = Literal["core", "hwthread", "list", "none", "default"]
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """What this process may use: a group of logical processors for each core, and whether that is a mask's choice."""
+    """The logical processors that this process may use, grouped by core."""
 
     cores: tuple[tuple[int, ...], ...]
     restricted: bool = False
-    """A mask (taskset) leaves out processors that launchers would take: they must be given a list."""
+    """An affinity mask (taskset) excludes processors that launchers would take, so they must be given a list."""
 
     @property
     def logical(self) -> int:
@@ -28,17 +28,17 @@ class Processors:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How ranks are bound."""
+    """How ranks are bound to processors."""
 
     policy: Policy
     cpus: tuple[int, ...] = ()
-    """For ``list``: a logical processor for each local rank."""
+    """With ``list``: the logical processor of each local rank."""
     oversubscribed: bool = False
     notes: tuple[str, ...] = ()
 
 
 def parse_list(text: str) -> tuple[int, ...]:
-    """Processor numbers from the kernel's list form.
+    """Parse processor numbers in the kernel's list form.
 
     >>> parse_list("0-2,5")
     (0, 1, 2, 5)
@@ -53,23 +53,23 @@ def parse_list(text: str) -> tuple[int, ...]:
 
 def processors(system: Path = Path("/sys")) -> Processors:
     """The processors that this process may use, grouped by core."""
-    mine = os.sched_getaffinity(0)
+    usable = os.sched_getaffinity(0)
     cores: dict[tuple[int, ...], None] = {}
-    for cpu in sorted(mine):
+    for cpu in sorted(usable):
         siblings: tuple[int, ...] = (cpu,)
         with contextlib.suppress(OSError, ValueError):
             file = system / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
-            siblings = tuple(other for other in parse_list(file.read_text()) if other in mine)
+            siblings = tuple(other for other in parse_list(file.read_text()) if other in usable)
         cores[siblings] = None
-    allowed = mine
-    # Launchers know what a control group allows; they overlook what taskset leaves.
+    allowed = usable
+    # Launchers know what a control group allows; they overlook what taskset excludes.
     for name in ("fs/cgroup/cpuset.cpus.effective", "devices/system/cpu/online"):
         with contextlib.suppress(OSError, ValueError):
             listed = set(parse_list((system / name).read_text()))
             if listed:
                 allowed = listed
                 break
-    return Processors(tuple(cores), restricted=not mine >= allowed)
+    return Processors(tuple(cores), restricted=not usable >= allowed)
 
 
 def place(ranks: int, here: Processors) -> Placement:
@@ -79,14 +79,14 @@ def place(ranks: int, here: Processors) -> Placement:
         if here.restricted:
             return Placement("list", tuple(core[0] for core in here.cores[:ranks]))
         return Placement("core")
-    said = f"{_count(ranks, 'rank')} on {_count(cores, 'core')}"
+    counts = f"{_count(ranks, 'rank')} on {_count(cores, 'core')}"
     if ranks <= logical:
-        note = f"{said} with {logical} hardware threads: ranks share cores; expect slower and more scattered times"
+        note = f"{counts} with {logical} hardware threads: ranks share cores; expect slower and more scattered times"
         if here.restricted:
             every = tuple(cpu for core in here.cores for cpu in core)
             return Placement("list", every[:ranks], notes=(note,))
         return Placement("hwthread", notes=(note,))
-    note = f"{said}: ranks share cores; times include waiting for a turn, up to thousands of times the true ones"
+    note = f"{counts}: ranks share cores; times include waiting for a turn, up to thousands of times the true ones"
     return Placement("none", oversubscribed=True, notes=(note,))
 
 
@@ -95,5 +95,5 @@ def _count(number: int, word: str) -> str:
 
 
 def bound_by_user(extra: Sequence[str], words: Sequence[str]) -> bool:
-    """True when the launcher arguments say already how to bind."""
+    """Whether the user's launcher arguments `extra` hold one of these options, such as those for binding."""
     return any(arg.lstrip("-").split("=")[0] in words for arg in extra if arg.startswith("-"))

@@ -1,7 +1,7 @@
-"""Launchers: what each one's command line looks like, and which one starts the ranks.
+"""Launchers: the command line of each one, and the choice of the one that starts the ranks.
 
-A launcher is one entry of :data:`LAUNCHERS`: whether it can be used here, and how its command is built.  MPI's mpiexec
-has one builder for each vendor, because their options for binding, hosts and variables differ.
+A launcher is one entry of :data:`LAUNCHERS`: a test whether it can be used here, and a builder of its command. MPI's
+mpiexec has one builder for each vendor, because their options for binding, hosts and variables differ.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from omb_py.orchestrate.launching.core_binding import Placement, Processors, bou
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""Libraries that start threads of their own would compete with ranks for cores."""
+"""Set because libraries that start threads of their own would compete with ranks for cores."""
 _PASSED = (CONTROL_VARIABLE, TOKEN_VARIABLE, *_ONE_THREAD, "PYTHONPATH")
 _HOST_WORDS = ("host", "hosts", "H", "hostfile", "hostlist", "machinefile", "machine", "f")
 _BIND_WORDS = ("bind-to", "map-by", "rank-by", "cpu-set", "cpu-list", "bind-to-core", "cpu-bind", "rankfile", "binding")
@@ -31,12 +31,12 @@ _BIND_WORDS = ("bind-to", "map-by", "rank-by", "cpu-set", "cpu-list", "bind-to-c
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be started."""
+    """The ranks to start."""
 
     program: tuple[str, ...]
     ranks: int
     hosts: tuple[str, ...] = ()
-    """Names, each perhaps with ``:slots``."""
+    """Host names, each perhaps with ``:slots``."""
     extra: tuple[str, ...] = ()
     """The user's own launcher arguments."""
     pass_names: tuple[str, ...] = ()
@@ -46,16 +46,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class LaunchCommand:
-    """How ranks are started."""
+    """The command that starts ranks."""
 
     name: str
-    """The launcher, for messages: ``mpiexec (MPICH 5.0.2)``."""
+    """The launcher's name in messages: ``mpiexec (MPICH 5.0.2)``."""
     words: tuple[str, ...]
     """The command line."""
     environ: Mapping[str, str]
-    """The whole environment for it."""
+    """The whole environment of the command."""
     local: bool
-    """All ranks run on this machine."""
+    """Whether all ranks run on this machine."""
     oversubscribed: bool = False
     notes: tuple[str, ...] = ()
     """Sentences for the user, to be shown before measuring."""
@@ -64,7 +64,7 @@ class LaunchCommand:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a builder may look at. The MPI library is asked for only when needed."""
+    """The machine as builders see it. A builder asks for the MPI library only when it needs it."""
 
     environ: Mapping[str, str]
     python: str = sys.executable
@@ -80,9 +80,9 @@ class Launcher:
     name: str
     summary: str
     missing: Callable[[Context], str]
-    """Why it cannot be used here, with what to do; empty when it can."""
+    """Why the launcher cannot be used here, with what to do; empty when it can."""
     build: Callable[[Wanted, Context], LaunchCommand]
-    """Raises EnvironmentProblem or UsageError."""
+    """Builds the command. Raises EnvironmentProblem or UsageError."""
 
 
 def command_for(
@@ -97,17 +97,17 @@ def command_for(
     needs_mpi: bool = True,
     context: Context | None = None,
 ) -> LaunchCommand:
-    """The command that starts `ranks` processes of `program`.
+    """Build the command that starts `ranks` processes of `program`.
 
     Args:
         launcher: ``auto`` or a name of :data:`LAUNCHERS`.
         program: command line of one rank.
-        ranks: how many.
-        hosts: where; none for this machine, or for what a batch system has allocated.
+        ranks: number of ranks.
+        hosts: host names; empty for this machine, or for the nodes that a batch system has allocated.
         extra: the user's own arguments for the launcher.
         pass_names: further environment variables that ranks on other nodes need.
         bind: give each rank a core of its own where there are enough.
-        needs_mpi: the ranks speak MPI; else ``auto`` means torchrun where MPI's launcher cannot be used.
+        needs_mpi: the ranks use MPI; else ``auto`` means torchrun where MPI's launcher cannot be used.
         context: for tests; by default the environment of this process.
 
     Raises:
@@ -125,14 +125,14 @@ def command_for(
     try:
         return LAUNCHERS[name].build(wanted, context)
     except EnvironmentProblem:
-        # an own host list or own arguments are for the launcher that cannot be used
+        # a user who gave hosts or arguments meant the launcher that cannot be used, so no other one takes its place
         if launcher != "auto" or needs_mpi or hosts or extra or LAUNCHERS["torchrun"].missing(context):
             raise
         return LAUNCHERS["torchrun"].build(wanted, context)
 
 
 def context_of(where: Where) -> Context | None:
-    """What builders look at for ranks of another Python or environment; None for ours."""
+    """The context for ranks of another Python or environment; None for our own."""
     if where is HERE:
         return None
     environ = where.environment()
@@ -152,7 +152,7 @@ def _which(name: str, context: Context) -> str | None:
     return shutil.which(name, path=context.environ.get("PATH", os.defpath))
 
 
-# what all have in common
+# shared by all launchers
 
 
 def _environ(context: Context, more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -160,7 +160,7 @@ def _environ(context: Context, more: Mapping[str, str] | None = None) -> dict[st
 
 
 def _slots(wanted: Wanted) -> list[str]:
-    """Hosts with as many slots each as the ranks need."""
+    """Hosts with a number of slots each, so that all ranks fit."""
     each = -(-wanted.ranks // max(1, len(wanted.hosts)))
     return [host if re.search(r":\d+$", host) else f"{host}:{each}" for host in wanted.hosts]
 
@@ -168,12 +168,11 @@ def _slots(wanted: Wanted) -> list[str]:
 def _is_local(wanted: Wanted, context: Context) -> bool:
     if wanted.hosts:
         return all(host.split(":")[0] in ("localhost", "127.0.0.1") for host in wanted.hosts)
-    told = bound_by_user(wanted.extra, _HOST_WORDS) or any(name in context.environ for name in MANAGED)
-    return not told
+    return not bound_by_user(wanted.extra, _HOST_WORDS) and not any(name in context.environ for name in MANAGED)
 
 
 def _placement(wanted: Wanted, context: Context, local: bool) -> Placement:
-    """Only this machine's cores are known; on other nodes each rank is given a core and the launcher complains."""
+    """How ranks are bound. On other nodes, whose cores are not known, each rank gets a core."""
     own = bound_by_user(wanted.extra, _BIND_WORDS)
     if not local:
         return Placement("default" if own else "core" if wanted.bind else "none")
@@ -189,31 +188,31 @@ def _placement(wanted: Wanted, context: Context, local: bool) -> Placement:
 
 
 def _in_allocation(wanted: Wanted, context: Context) -> Wanted:
-    """With the nodes that PBS or Flux gave to this job, of which an mpiexec need not know; Slurm's they all ask."""
+    """Add the nodes of a PBS or Flux job, which an mpiexec need not know. Every mpiexec asks Slurm for its nodes."""
     if wanted.hosts or bound_by_user(wanted.extra, _HOST_WORDS) or SLURM.sign in context.environ:
         return wanted
-    found = allocation(context.environ)
-    if found is None or len(found.nodes) < 2:
+    job = allocation(context.environ)
+    if job is None or len(job.nodes) < 2:
         return wanted
-    return replace(wanted, hosts=found.hosts)
+    return replace(wanted, hosts=job.hosts)
 
 
 def _mpiexec(wanted: Wanted, context: Context) -> LaunchCommand:
     wanted = _in_allocation(wanted, context)
     library = context.ask(context.python)
-    found = find_mpiexec(library, context.environ, context.python)
-    if found.vendor == OPEN_MPI and context.root and any(context.environ.get(name) != "1" for name in OPEN_MPI_ROOT):
+    mpiexec = find_mpiexec(library, context.environ, context.python)
+    if mpiexec.vendor == OPEN_MPI and context.root and any(context.environ.get(name) != "1" for name in OPEN_MPI_ROOT):
         raise EnvironmentProblem(
             f"Open MPI refuses to start as root. What to do: export {OPEN_MPI_ROOT[0]}=1 {OPEN_MPI_ROOT[1]}=1, "
             "or run as an ordinary user"
         )
     local = _is_local(wanted, context)
     placed = _placement(wanted, context, local)
-    builder = {OPEN_MPI: _open_mpi, INTEL: _intel}.get(found.vendor, _mpich)
-    options, more = builder(found, wanted, context, placed, local)
+    builder = {OPEN_MPI: _open_mpi, INTEL: _intel}.get(mpiexec.vendor, _mpich)
+    options, more = builder(mpiexec, wanted, context, placed, local)
     return LaunchCommand(
-        name=f"mpiexec ({found.vendor} {found.version})",
-        words=(found.path, "-n", str(wanted.ranks), *options, *wanted.extra, *wanted.program),
+        name=f"mpiexec ({mpiexec.vendor} {mpiexec.version})",
+        words=(mpiexec.path, "-n", str(wanted.ranks), *options, *wanted.extra, *wanted.program),
         environ=_environ(context, more),
         local=local,
         oversubscribed=placed.oversubscribed,
@@ -225,9 +224,9 @@ def _mpiexec(wanted: Wanted, context: Context) -> LaunchCommand:
 Built = tuple[list[str], dict[str, str]]
 
 
-def _open_mpi(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
+def _open_mpi(mpiexec: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
     cpus = ",".join(map(str, placed.cpus))
-    new = int(found.version.split(".")[0] or 5) >= 5
+    new = int(mpiexec.version.split(".")[0] or 5) >= 5
     options = {
         "core": ["--bind-to", "core", *(["--map-by", "core"] if local else [])],
         "hwthread": ["--use-hwthread-cpus", "--map-by", "hwthread", "--bind-to", "hwthread"],
@@ -246,7 +245,7 @@ def _open_mpi(found: Mpiexec, wanted: Wanted, context: Context, placed: Placemen
     return options, {}
 
 
-def _mpich(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
+def _mpich(mpiexec: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
     options = {
         "core": ["-bind-to", "core"],
         "hwthread": ["-bind-to", "hwthread"],
@@ -259,7 +258,7 @@ def _mpich(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, 
     return options, {}
 
 
-def _intel(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
+def _intel(mpiexec: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
     pin = {
         "core": {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": "core"},
         "hwthread": {"I_MPI_PIN": "1", "I_MPI_PIN_PROCESSOR_LIST": "all"},
@@ -272,7 +271,7 @@ def _intel(found: Mpiexec, wanted: Wanted, context: Context, placed: Placement, 
     return (["-hosts", ",".join(_slots(wanted))] if wanted.hosts else []), pin
 
 
-# the others
+# the other launchers
 
 
 def _srun(wanted: Wanted, context: Context) -> LaunchCommand:
@@ -306,7 +305,7 @@ def _srun(wanted: Wanted, context: Context) -> LaunchCommand:
 
 
 def srun_type(vendor: str, offered: Sequence[str]) -> str:
-    """The ``--mpi`` type of srun by which this library's ranks find each other; empty if none is offered."""
+    """The ``--mpi`` type of srun with which this MPI library starts up; empty if srun offers none for it."""
     pmix = sorted((name for name in offered if name.startswith("pmix")), key=len)
     if vendor == OPEN_MPI:
         return pmix[0] if pmix else ""
@@ -339,7 +338,7 @@ def _flux(wanted: Wanted, context: Context) -> LaunchCommand:
     if not bound_by_user(wanted.extra, ("o", "setopt")):
         options.append(f"-ocpu-affinity={'per-task' if wanted.bind else 'off'}")
         if library.vendor == OPEN_MPI:
-            options.append("-opmi=pmix")  # what the others speak Flux has by itself
+            options.append("-opmi=pmix")  # Flux speaks the protocol of other libraries without an option
     words = (_which("flux", context) or "flux", "run", *options, *wanted.extra, *wanted.program)
     return LaunchCommand("flux run", words, _environ(context), False, library=library)
 
@@ -386,7 +385,7 @@ def _no_srun(context: Context) -> str:
 
 
 def _no_mpiexec(context: Context) -> str:
-    return ""  # building says it better, with both names
+    return ""  # building the command gives a better error, which names both mpiexec and library
 
 
 LAUNCHERS: dict[str, Launcher] = {
@@ -402,7 +401,7 @@ LAUNCHERS: dict[str, Launcher] = {
 
 
 def launcher_report(context: Context | None = None) -> dict[str, str]:
-    """For ``doctor``: launcher -> why it cannot be used here, or an empty text. Never raises."""
+    """Launcher -> why it cannot be used here, empty when it can; for ``doctor``. Never raises."""
     context = context or Context(os.environ)
     report = {}
     for name, launcher in LAUNCHERS.items():

@@ -1,4 +1,4 @@
-"""Which Python runs the ranks, and in which environment: another than ours where two sides are compared."""
+"""Python and environment of the ranks. They differ from our own where two sides are compared."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Where:
 
     python: str = sys.executable
     variables: Mapping[str, str | None] = field(default_factory=dict)
-    """What is set on top of our own environment; None: not set."""
+    """Changes to our own environment; None removes a variable."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What was asked for, for the provenance of a launch."""
+    """Provenance of the launch: the Python and variables that were asked for."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -25,10 +25,10 @@ class Where:
         return tuple(name for name, value in self.variables.items() if value is not None)
 
     def environment(self, ours: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """The whole environment."""
+        """The whole environment of the ranks."""
         merged = {**ours, **self.variables}
         return {name: value for name, value in merged.items() if value is not None}
 
 
 HERE = Where()
-"""As omb-py itself."""
+"""The Python and environment of omb-py itself."""

@@ -1,1 +1,1 @@
-"""From requests to launches: what is asked for is checked, and planned."""
+"""From requests to launches: each request is checked, then planned."""

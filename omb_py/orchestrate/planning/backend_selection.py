@@ -1,4 +1,4 @@
-"""Several backends and devices in one command: what can run does, of the rest it is said why not."""
+"""Several backends and devices in one command: those that can run do, and each other one is skipped with its reason."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices
 from omb_py.suites import find
 
 _Side = tuple[str, str]
-"""A backend and a device."""
+"""(backend, device)."""
 
 
 def narrowed(request: Request, offers: Mapping[str, Capabilities]) -> CheckedRequest:
-    """The request, checked, for the backends and devices that can run it here.
+    """Check a request and restrict it to the backends and devices that can run it here.
 
     Raises:
         UsageError: as :func:`omb_py.orchestrate.planning.plan.check`.
-        EnvironmentProblem: none of the backends can.
+        EnvironmentProblem: none of the backends can run it.
     """
     if len(request.sides) < 2:
         return check(request, offers)
@@ -50,10 +50,10 @@ def narrowed(request: Request, offers: Mapping[str, Capabilities]) -> CheckedReq
 
 
 def reachable(checked: CheckedRequest) -> CheckedRequest:
-    """A request of several backends, without those that are not there when they are asked, which takes a moment.
+    """Leave out backends that report, when asked, that they are not available. One backend alone is not asked.
 
     Raises:
-        EnvironmentProblem: none of the backends is there.
+        EnvironmentProblem: no backend is available.
     """
     if len(checked.asked.sides) < 2:
         return checked
@@ -68,10 +68,10 @@ def reachable(checked: CheckedRequest) -> CheckedRequest:
 def _without_problems(
     asked: Request, sides: Iterable[_Side], problems: dict[_Side, str], check: Callable[[_Side], None]
 ) -> list[_Side]:
-    """The sides that a check passes; why the others do not is added to `problems`.
+    """The sides that pass a check. The reason of each other one is added to `problems`.
 
     Raises:
-        UsageError: the first one of the check.
+        UsageError: the first one that the check raised.
         EnvironmentProblem: no side passes.
     """
     able, wrong = list[_Side](), None
@@ -95,29 +95,25 @@ def _without_problems(
 
 
 def _restricted(request: Request, able: Sequence[_Side]) -> Request:
-    """The request for these backends and devices."""
     left = replace(
         request,
-        backends=tuple(b for b in request.backends if any(b == backend for backend, _ in able)),
-        device=",".join(d for d in request.devices if any(d == device for _, device in able)),
+        backends=tuple(name for name in request.backends if any(name == backend for backend, _ in able)),
+        device=",".join(name for name in request.devices if any(name == device for _, device in able)),
         left_out=request.left_out + tuple(side for side in request.sides if side not in able),
     )
+    # where every pair of the remaining backends and devices is measured, no exception is left to name
     full = len(left.sides) == len(left.backends) * len(left.devices)
     return replace(left, left_out=()) if full else left
 
 
 def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Capabilities]) -> Request:
-    """The request for one backend on one device, without what means nothing there."""
-    bindings = _of(request, offers.get(backend))
+    """The request for one backend on one device, without the options that mean nothing there."""
+    offer = offers.get(backend)
+    bindings = tuple(name for name in request.bindings if offer is None or name in offer.bindings)
     alone = replace(request, backends=(backend,), bindings=bindings, device=device, left_out=())
     if device == HOST_MEMORY and len(request.devices) > 1:
         return replace(alone, share_device=False, placement="", filler="cpu")
     return alone
-
-
-def _of(request: Request, offer: Capabilities | None) -> tuple[str, ...]:
-    """The bindings asked for that a backend has; where it has none of them, it takes its own."""
-    return tuple(b for b in request.bindings if offer is None or b in offer.bindings)
 
 
 def _check_there(backend: str) -> None:
@@ -127,10 +123,10 @@ def _check_there(backend: str) -> None:
 
 
 def in_place_alone(request: Request, offers: Mapping[str, Capabilities]) -> list[str]:
-    """Of backends that do a benchmark in place although that was not asked for, beside others that do not: a note."""
+    """Warn when only some of the backends run a benchmark in place. Returns notes for the user."""
     benchmark: Benchmark = find(request.benchmark)
     cell = benchmark.cell("", "", 0, in_place=request.in_place)
-    forced = [b for b in request.backends if offers[b].fitted(benchmark, cell) != cell]
+    forced = [name for name in request.backends if offers[name].fitted(benchmark, cell) != cell]
     if not forced or len(forced) == len(request.backends):
         return []
     return [f"{', '.join(forced)} does {benchmark.name} in place, the others do not: -l makes all of them do so"]

@@ -1,4 +1,4 @@
-"""What ``--buffer object`` and ``--cache rotate`` admit, found out from a benchmark's steps."""
+"""Checks of ``--buffer object`` and ``--cache rotate`` against the steps of a benchmark."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from omb_py.options.request import Request
 _OPS = ("sum", "prod", "band", "bor", "bxor")
 """Reductions that mpi4py can do on ndarrays; it compares whole objects for the others."""
 _MOST_RANKS = 64
+"""The search for the smallest world that a benchmark admits ends here."""
 
 
 def check_objects(request: Request, benchmark: Benchmark) -> None:
-    """Everything about ``--buffer object``, ``--object`` and ``--out-of-band``. Raises UsageError."""
+    """Check ``--buffer object``, ``--object`` and ``--out-of-band``. Raises UsageError."""
     if request.buffer != OBJECT:
         for flag, given in (("--object", request.object_kind), ("--out-of-band", request.out_of_band)):
             if given:
@@ -44,7 +45,7 @@ def check_objects(request: Request, benchmark: Benchmark) -> None:
 
 
 def check_object_size(kind: str, size: int) -> None:
-    """Raises UsageError when a size is no whole number of items."""
+    """Raises UsageError when a message of `size` bytes is no whole number of items of an object."""
     item = OBJECT_ITEM_BYTES[kind]
     if size % item:
         raise UsageError(f"{size} bytes are no whole number of items of {item} bytes: --object {kind} needs -m {item}:")
@@ -61,7 +62,7 @@ def check_cache(request: Request, benchmark: Benchmark) -> None:
 
 
 def _programs(benchmark: Benchmark) -> Iterator[Program]:
-    """What each of the fewest ranks does that the benchmark admits."""
+    """The program of each rank in the smallest world that the benchmark admits."""
     ranks = next(n for n in range(1, _MOST_RANKS) if benchmark.ranks.admits(n))
     cell = Cell(benchmark.name, "", "", benchmark.minimum_size, benchmark.dtype)
     for rank in range(ranks):

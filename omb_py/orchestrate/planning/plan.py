@@ -1,9 +1,9 @@
 """From requests to launches: which cells are measured, in what order, in which process start.
 
-Pure: nothing is started and no library is loaded. Backend, number of ranks and everything in :class:`Needs` are fixed
+Planning starts nothing and loads no library. Backend, number of ranks and everything in :class:`Needs` are fixed
 when a process starts, so cells are grouped by them into launches; with ``--launches N`` the groups take turns, because
 measurements that are to be compared should see the same drift of the machine. One benchmark is one request, a suite
-is several.
+consists of several.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
 
 
 _OF_THE_RUN = frozenset({"ranks", "part", "format", "launches", "graph", "quiet", "seed", "tags", "store"})
-"""Request fields on which no check and no cell depends, but for the format of nccl-tests."""
+"""Request fields on which no check and no cell depends. The format of nccl-tests is an exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """A request that can be measured here, with its cells. Each request is checked once, and then carried as this."""
+    """A request that was checked and can be measured here, with its cells. No later step checks it again."""
 
     request: Request
-    """What is measured: without the backends and devices that cannot do it here."""
+    """The request as it is measured: without the backends and devices that cannot run it here."""
     asked: Request
-    """What was asked for."""
+    """The request as the user made it."""
     benchmark: Benchmark
     cells: Mapping[tuple[str, str, str], tuple[Cell, ...]]
-    """By backend, device and binding: the cells as the backend does them."""
+    """(backend, device, binding) -> the cells, with the changes that the backend needs."""
     problems: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """By backend and device: why it is left out."""
+    """(backend, device) -> why it is left out."""
 
     @property
     def skips(self) -> tuple[Skip, ...]:
@@ -66,7 +66,7 @@ class CheckedRequest:
         return tuple(Skip(" on ".join(side) if several else side[0], self.problems[side]) for side in sides)
 
     def changed(self, **fields: Any) -> CheckedRequest:
-        """The request with other fields. It is checked again where its cells may depend on them.
+        """Replace fields of the request, and check it again where its cells may depend on them.
 
         Raises:
             UsageError, EnvironmentProblem: as :func:`check`, where it is checked again.
@@ -80,24 +80,24 @@ class CheckedRequest:
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """One start of the rank set."""
+    """One launch: the ranks start together and measure these cells."""
 
     backend: str
     needs: Needs
-    """What is fixed when the processes start."""
+    """The properties of the processes that are fixed when they start."""
     ranks: int
     index: int
     """Number of the launch within the run, from 0."""
     cells: tuple[Cell, ...]
-    """What is measured, in this order."""
+    """The cells, in the order in which they are measured."""
     requests: tuple[Request, ...] = ()
-    """What was asked for, in the whole run; ``Cell.sweep`` is an index into it."""
+    """All requests of the run; ``Cell.sweep`` is an index into them."""
     turn: int = 0
-    """With ``--launches N``: which of the N this is, from 0."""
+    """Number of the repetition with ``--launches``, from 0."""
 
     @property
     def thread_level(self) -> str:
-        """MPI thread level to ask for."""
+        """The MPI thread level that ranks request."""
         return self.needs.thread_level
 
 
@@ -140,7 +140,7 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
             "the tables of -V/--vary-window have no place for percentiles: leave out -z or -V, or add --format table"
         )
     if request.session and not all(offers[backend].mpi_sessions for backend in request.backends):
-        able = " or ".join(name for name, known in offers.items() if known.mpi_sessions)
+        able = " or ".join(name for name, offer in offers.items() if offer.mpi_sessions)
         raise UsageError(f"-I/--session begins MPI with a session: leave it out, or use --backend {able} alone")
     check_objects(request, benchmark)
     check_cache(request, benchmark)
@@ -152,7 +152,7 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
 
 
 def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
-    """Raises UsageError, with a size that does, where no size of a request holds an element."""
+    """Raises UsageError when no message size of a request holds an element; the text names the smallest size."""
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
         elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **cell_fields(request)))
@@ -162,7 +162,7 @@ def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -
 
 
 def check_backend(backend: str, offer: Capabilities, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
-    """Raises EnvironmentProblem when a backend cannot do a benchmark, or not with the options of these cells."""
+    """Raises EnvironmentProblem when a backend cannot run a benchmark, or not with the options of these cells."""
     reasons = (offer.why_refused(benchmark, cell) for cell in cells)
     why = offer.why_not(benchmark) or next(filter(None, reasons), "")
     if why:
@@ -179,7 +179,7 @@ def check_ranks(benchmark: Benchmark, ranks: int) -> None:
 
 
 def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
-    """As :func:`check_ranks`, and that root and neighbors are among the ranks."""
+    """Check the number of ranks, and that root, neighbors and traffic are among them. Raises UsageError."""
     check_ranks(benchmark, ranks)
     if request.root is not None and request.root >= ranks:
         raise UsageError(f"there is no root rank {request.root} among {ranks}: fixed:0 to fixed:{ranks - 1}, or rotate")
@@ -190,19 +190,19 @@ def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
 
 
 def check_fits(checked: CheckedRequest, ranks: int) -> None:
-    """Raises UsageError when the options of a request do not go with so many ranks."""
+    """Raises UsageError when the options of a request cannot be used with this number of ranks."""
     if checked.benchmark.fits:
         for cell in next(iter(checked.cells.values())):
             checked.benchmark.fits(cell, ranks)
 
 
 def plan(request: Request, ranks: int, offers: Mapping[str, Capabilities] | None = None) -> list[LaunchPlan]:
-    """The launches of one request, in the order in which they are made.
+    """Plan the launches of one request, in the order in which they are made.
 
     Args:
-        request: what was asked for.
-        ranks: world size.
-        offers: what each backend can do; None: asked of the registry.
+        request: the request, not checked yet.
+        ranks: number of ranks; it replaces that of the request.
+        offers: capabilities by backend; None: those of the registry.
 
     Raises:
         UsageError: as :func:`check`, and when the benchmark does not admit `ranks`.
@@ -212,9 +212,9 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Capabilities] | None
 
 
 def plan_all(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
-    """The launches of several requests that make one run: those with equal needs share their launches.
+    """Plan the launches of several requests that make one run. Requests with equal needs share launches.
 
-    Each is measured on its own number of ranks; ``launches`` is that of the first.
+    Each request is measured on its own number of ranks; the number of repetitions is that of the first request.
 
     Raises:
         UsageError: a benchmark, or the options of a request, do not go with the number of ranks.
@@ -226,33 +226,33 @@ def plan_all(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
         check_places(request, benchmark, ranks)
         check_fits(each, ranks)
         for (backend, device, binding), cells in each.cells.items():
-            there = device != HOST_MEMORY
+            on_device = device != HOST_MEMORY
             level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
             needs = replace(
                 benchmark.needs,
                 thread_level=level,  # type: ignore[arg-type]
                 session=request.session,
                 device=device,
-                share_device=there and request.share_device,
-                placement=request.placement if there else "",
+                share_device=on_device and request.share_device,
+                placement=request.placement if on_device else "",
             )
             groups.setdefault((backend, ranks, needs), []).extend(replace(cell, sweep=sweep) for cell in cells)
     requests = tuple(each.request for each in checked)
     return [
-        LaunchPlan(backend, needs, ranks, turn * len(groups) + place, tuple(cells), requests, turn)
+        LaunchPlan(backend, needs, ranks, turn * len(groups) + position, tuple(cells), requests, turn)
         for turn in range(requests[0].launches if requests else 0)
-        for place, ((backend, ranks, needs), cells) in enumerate(groups.items())
+        for position, ((backend, ranks, needs), cells) in enumerate(groups.items())
     ]
 
 
 def bindings_of(request: Request, offer: Capabilities) -> tuple[str, ...]:
-    """Those asked for that it has, or the backend's first; objects have one only."""
-    mine = tuple(binding for binding in request.bindings if binding in offer.bindings)
-    return mine or (("mpi4py",) if request.buffer == OBJECT else tuple(offer.bindings)[:1])
+    """The requested bindings that a backend has, else its first one. Python objects go by mpi4py alone."""
+    bindings = tuple(binding for binding in request.bindings if binding in offer.bindings)
+    return bindings or (("mpi4py",) if request.buffer == OBJECT else tuple(offer.bindings)[:1])
 
 
 def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
-    """Message sizes in bytes of a request for a benchmark; one 0 for a benchmark without a size."""
+    """Message sizes in bytes that a request names for a benchmark; (0,) for a benchmark without a size."""
     if benchmark.sizes is None:
         return (0,)
     return parse_sizes(
@@ -265,7 +265,7 @@ def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
 
 
 def common_cells(request: Request, benchmark: Benchmark) -> tuple[Cell, ...]:
-    """The cells of a request without what depends on backend, device and binding.
+    """The cells of a request before backend, device and binding are filled in.
 
     Raises:
         UsageError: the benchmark refuses the options of a cell.
@@ -284,22 +284,22 @@ def cells_on(
 
     Raises:
         UsageError: the benchmark's calls cannot be timed as the request asks.
-        EnvironmentProblem: the backend cannot do the benchmark, or not with these options.
+        EnvironmentProblem: the backend cannot run the benchmark, or not with these options.
     """
-    there = {"backend": backend, "device": device, **timing_of(request, benchmark, backend, device)}
+    fields = {"backend": backend, "device": device, **timing_of(request, benchmark, backend, device)}
     if offer.option and not offer.option.run_wide:
-        there["settings"] = request.settings.get(backend, "")
-    placed = {}
+        fields["settings"] = request.settings.get(backend, "")
+    by_binding = {}
     for binding in bindings_of(request, offer):
-        cells = [replace(cell, binding=binding, **there) for cell in common]
+        cells = [replace(cell, binding=binding, **fields) for cell in common]
         check_backend(backend, offer, benchmark, cells)
-        placed[backend, device, binding] = tuple(offer.fitted(benchmark, cell) for cell in cells)
-    return placed
+        by_binding[backend, device, binding] = tuple(offer.fitted(benchmark, cell) for cell in cells)
+    return by_binding
 
 
 def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
     counts = parse_iterations(str(request.iterations))
-    extra = cell_fields(request)
+    fields = cell_fields(request)
     if request.format == NCCL_TESTS:
         counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
@@ -318,7 +318,7 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
                 iterations=iterations,
                 auto=auto,
                 warmup=_warmup(request, usual_warmup),
-                **extra,
+                **fields,
             )
             if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0
@@ -329,7 +329,7 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
 
 
 def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str) -> dict[str, Any]:
-    """How calls are timed and how data gets to a device: nothing to say where buffers are on the host."""
+    """The cell fields of timing and staging on a device; none for buffers on the host. Raises UsageError."""
     if device == HOST_MEMORY:
         return {}
     if request.filler != FILLERS[0] and not takes(benchmark, "tests"):
@@ -350,12 +350,12 @@ def _warmup(request: Request, usual: int) -> int:
 
 
 def has_in_place(benchmark: Benchmark) -> bool:
-    """Whether nccl-tests' second half of a row can be measured."""
+    """Whether a benchmark also has the in-place half of a row of nccl-tests."""
     return "in_place" in benchmark.options and benchmark.bandwidth not in ("alltoall", None)
 
 
 def _elements(benchmark: Benchmark, cell: Cell) -> int:
-    """Elements that a message must have."""
+    """The least number of elements in a message."""
     elements = benchmark.unit_of(cell) if benchmark.unit_of else 1
     return max(elements, pieces_of(cell.ddt)[1]) if cell.ddt else elements
 

@@ -1,4 +1,4 @@
-"""What is left out of a run, and why."""
+"""Parts of a run that are left out, with the reason."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Something that cannot be measured here."""
+    """Part of a run that could not be measured here."""
 
     what: str
-    """Benchmark, and what else tells it from others."""
+    """Benchmark, with the options that distinguish it from others."""
     reason: str
     failed: bool = False
-    """It began, and ranks died or hung."""
+    """True when it began and ranks died or hung; else nothing was started."""

@@ -1,4 +1,4 @@
-"""The words that a request may hold: backends, bindings, devices, buffers, operations, thread levels."""
+"""Checks of the words in a request: backends, bindings, devices, buffers, operations, thread levels."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from omb_py.options.table import check_words, one_of
 from omb_py.suites import find
 
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
-"""Device -> (maker, files that are there when its driver is)."""
+"""Device -> (maker, files that exist when its driver is loaded)."""
 DEVICES = KINDS
 HOST_MEMORY = "cpu"
 
 
 def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:
-    """(reason, fix) why a backend cannot do a benchmark; empty when it can."""
+    """(reason, fix) why a backend cannot run a benchmark; both empty when it can."""
     reason, _, fix = capabilities(backend).why_not(benchmark).rpartition(": ")
     return reason, fix
 
 
 def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:
-    """Is the driver of a GPU of this kind loaded on this machine?"""
+    """Whether the driver for GPUs of this kind is loaded on this machine."""
     return any(exists(Path(name)) for name in GPUS[device][1])
 
 
@@ -46,21 +46,21 @@ def device_problem(device: str, backend: str) -> tuple[str, str]:
 
 
 def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
-    """Device, timing and staging of a request.
+    """Check device, timing and staging of a request.
 
     Raises:
-        UsageError: they do not go together.
-        EnvironmentProblem: a backend has no such buffers, or there is no GPU.
+        UsageError: options contradict each other.
+        EnvironmentProblem: a backend has no buffers on the device, or the machine has no such GPU.
     """
     for backend, device in request.sides:
         if device not in offers[backend].devices:
-            there = ", ".join(kind for kind in offers[backend].devices if kind != SIMULATED)
-            raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: --device {there}")
+            kinds = ", ".join(kind for kind in offers[backend].devices if kind != SIMULATED)
+            raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: --device {kinds}")
         if device in GPUS and not gpu_here(device):
             reason, fix = device_problem(device, backend)
             raise EnvironmentProblem(f"--device {device}: {reason}: {fix}")
     asynchronous = all(offers[backend].asynchronous for backend in request.backends)
-    instead = " or ".join(name for name, known in offers.items() if known.asynchronous)
+    instead = " or ".join(name for name, offer in offers.items() if offer.asynchronous)
     if request.timing is not None and not asynchronous:
         raise UsageError(
             f"--timing is for calls that return before they are done: leave it out, or --backend {instead}"
@@ -100,7 +100,7 @@ def _check_nccl_tests(request: Request, offers: Mapping[str, Capabilities], asyn
 
 
 def _check_settings(request: Request, name: str, text: str) -> None:
-    """The text of a backend's own option. One that holds for the whole run may stand beside other backends."""
+    """Check a backend's own option. One that holds for the whole run may stand beside other backends."""
     option = capabilities(name).option
     if option is None:
         raise UsageError(f"there are no settings of backend {name!r}: {nearest(name, own_options())}")
@@ -132,7 +132,7 @@ def _check_placement(request: Request, on_device: list[str], offers: Mapping[str
     if not on_device:
         raise UsageError(f"buffers {request.placement} are on a device: add --device, or write H H")
     if backend := next((name for name in request.backends if offers[name].asynchronous), ""):
-        other = next(name for name, known in offers.items() if not known.asynchronous and len(known.devices) > 1)
+        other = next(name for name, offer in offers.items() if not offer.asynchronous and len(offer.devices) > 1)
         raise EnvironmentProblem(
             f"backend {backend} has all buffers on the device: leave the places out, or --backend {other}"
         )
@@ -141,11 +141,11 @@ def _check_placement(request: Request, on_device: list[str], offers: Mapping[str
 
 
 def check_choices(request: Request, offers: Mapping[str, Capabilities]) -> None:
-    """Every word of a request.
+    """Check every word of a request.
 
     Raises:
-        UsageError: unknown, or given twice.
-        EnvironmentProblem: known, but not to be had here.
+        UsageError: a word is unknown or given twice.
+        EnvironmentProblem: a word is known, but cannot be used here.
     """
     for what, words in (("backend", request.backends), ("binding", request.bindings), ("type", request.dtypes)):
         twice = next((word for word in words if words.count(word) > 1), None)
