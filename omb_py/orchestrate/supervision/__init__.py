@@ -1,1 +1,1 @@
-"""The parent of a launch: it hears its ranks, names what goes wrong, and ends every process."""
+"""The parent of a launch: it receives the ranks' messages, reports failures, and ends every process."""

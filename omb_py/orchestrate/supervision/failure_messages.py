@@ -1,4 +1,4 @@
-"""What went wrong in a launch, as one line: who, where, doing what, and what to do about it. Pure functions."""
+"""One line for each way a launch can fail: which rank, on which host, doing what, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from omb_py.orchestrate.supervision.rank_state import RankState, behind, doing, 
 _WITHOUT_PLUGIN = "--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin"
 _RAISE_IT = "or raise --timeout if one step may take that long"
 _PASSING = ("listener thread failed to start",)
-"""What launchers say of what passes by itself. Open MPI 5: a network interface came or went while it looked at them."""
+"""Launcher messages about passing conditions. Open MPI 5: a network interface came or went while it listed them."""
 
 
 def passes_by_itself(states: Sequence[RankState], output: str) -> bool:
-    """Whether a launcher that ended may well start the same ranks the next time; `states`: of ranks that began."""
-    # it breaks its lines where they are full
+    """Whether a launcher that ended may start the same ranks the next time. `states` are those of ranks that began."""
+    # join the words, because the launcher breaks long lines anywhere
     return not states and any(words in " ".join(output.split()) for words in _PASSING)
 
 
 def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, output: str) -> str:
-    """Rank processes ended too early.
+    """Text for rank processes that ended too early.
 
     Args:
-        first: those whose connection closed within a moment, in that order.
+        first: ranks whose connections closed first, in that order.
         states: all ranks that have reported.
-        ranks: how many should have.
-        output: what the launcher printed.
+        ranks: number of ranks that were started.
+        output: text that the launcher printed.
     """
     named = _guilty(first, states, output)
     state = min(named, key=position)
     why = launcher_output.cause(state, output) or (launcher_output.only_cause(output) if len(first) > 1 else "")
-    told = "" if why else launcher_output.told(output)
+    report = "" if why else launcher_output.first_report(output)
     ended = f"died ({why})" if why else "died"
     when = "before the launch was done"
     if len(states) < ranks:
-        # One that was never heard of may have died before, and the launcher then ended this one.
+        # A rank that never reported may have died before, and the launcher then ended this one.
         when = f"when {len(states)} of {ranks} ranks had reported{_missing(states, ranks, 'had not')}"
-    when += f"; the launcher reports {told}" if told else ""
-    advice = launcher_output.advice(why or told, state.host)
+    when += f"; the launcher reports {report}" if report else ""
+    advice = launcher_output.advice(why or report, state.host)
     return f"{names(named)} {ended} {when}; last seen in: {doing(state)}. What to do: {advice}"
 
 
@@ -47,7 +47,7 @@ def _guilty(first: Sequence[RankState], states: Sequence[RankState], output: str
     sure = [state for state, report in reported if report and report.first]
     if sure:
         return sure
-    # Launchers kill those that are left, and some then report one of these: SIGKILL alone accuses nobody.
+    # Launchers kill the remaining ranks, and some then report one of these: SIGKILL alone accuses nobody.
     crashed = [state for state, report in reported if report and state in first and "SIGKILL" not in report.how]
     return crashed or first[:1]
 
@@ -59,19 +59,27 @@ def _missing(states: Sequence[RankState], ranks: int, verb: str) -> str:
 
 
 def launcher_ended(launcher: str, status: int, states: Sequence[RankState], ranks: int, lines: Sequence[str]) -> str:
-    """The launcher ended before its ranks were done. `status` as subprocess gives it, `lines` its last words."""
+    """Text for a launcher that ended before its ranks were done.
+
+    Args:
+        launcher: its name.
+        status: its exit status as subprocess gives it.
+        states: all ranks that have reported.
+        ranks: number of ranks that were started.
+        lines: the last lines of its output.
+    """
     how = launcher_output.how_ended(status)
-    came = f"{len(states)} of {ranks} ranks"
+    present = f"{len(states)} of {ranks} ranks"
     if status < 0:
         return (
-            f"the launcher {launcher} {how} with {came} present. "
+            f"the launcher {launcher} {how} with {present} present. "
             "What to do: find out who killed it (a job limit, short memory, a person), then start again"
         )
-    parts = (launcher_output.told("\n".join(lines)), launcher_output.said(lines))
+    parts = (launcher_output.first_report("\n".join(lines)), launcher_output.last_words(lines))
     words = "; it said: " + "; ".join(part for part in parts if part) if any(parts) else ""
     if len(states) < ranks:
         return (
-            f"the launcher {launcher} {how} when {came} had reported{words}. What to do: "
+            f"the launcher {launcher} {how} when {present} had reported{words}. What to do: "
             f"{_WITHOUT_PLUGIN if launcher == 'srun' else 'omb-py doctor says what this machine can launch'}"
         )
     state = min(states, key=position)
@@ -79,9 +87,9 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
 
 
 def absent(states: Sequence[RankState], ranks: int, timeout: float, address: str, lines: Sequence[str]) -> str:
-    """Not all ranks reported in time; `lines` are the launcher's last words."""
-    said = launcher_output.said(lines)
-    words = f"; the launcher said: {said}" if said else ""
+    """Text for ranks that did not report within `timeout` seconds; `lines` end the launcher's output."""
+    last = launcher_output.last_words(lines)
+    words = f"; the launcher said: {last}" if last else ""
     return (
         f"{len(states)} of {ranks} ranks reported within {timeout:g} s{_missing(states, ranks, 'did not')}{words}. "
         "What to do: check that every host can start Python with omb-py and reach this one by TCP "
@@ -89,18 +97,18 @@ def absent(states: Sequence[RankState], ranks: int, timeout: float, address: str
     )
 
 
-def silent(dumb: Sequence[RankState], now: float) -> str:
-    """Ranks send nothing any more."""
-    state = min(dumb, key=position)
-    longest = max(now - other.seen for other in dumb)
+def silent(states: Sequence[RankState], now: float) -> str:
+    """Text for ranks that send nothing any more; `now` in seconds on the supervisor's clock."""
+    state = min(states, key=position)
+    longest = max(now - other.seen for other in states)
     return (
-        f"{names(dumb)} sent no sign of life for {longest:.1f} s (stopped, or its node is gone); "
+        f"{names(states)} sent no sign of life for {longest:.1f} s (stopped, or its node is gone); "
         f"last seen in: {doing(state)}. What to do: look at that process and at {state.host}, {_RAISE_IT}"
     )
 
 
 def stuck(states: Sequence[RankState], timeout: float) -> str:
-    """All ranks give signs of life and none moves on."""
+    """Text for a launch in which all ranks send heartbeats and none has made progress for `timeout` seconds."""
     late = behind(states)
     if len(late) < len(states):
         which = ("is" if len(late) == 1 else "are") + " behind the others, at"
@@ -115,7 +123,7 @@ def stuck(states: Sequence[RankState], timeout: float) -> str:
 
 
 def apart(states: Sequence[RankState], ranks: int, launcher: str) -> str:
-    """The ranks see worlds of another size than was started."""
+    """Text for ranks that see worlds of another size than the launcher started."""
     sizes = sorted({state.size for state in states if state.size is not None})
     if sizes == [1]:
         seen = f"{len(states)} processes each see 1 rank"
@@ -129,5 +137,5 @@ def apart(states: Sequence[RankState], ranks: int, launcher: str) -> str:
 
 
 def too_many(ranks: int, launcher: str) -> str:
-    """More processes came than were asked for."""
+    """Text for more rank processes than were asked for."""
     return f"{launcher} started more than {ranks} rank processes: leave the rank count to -n, not to --launcher-args"

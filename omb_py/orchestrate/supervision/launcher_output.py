@@ -1,4 +1,4 @@
-"""What launchers print about the end of a process, and what that hints at: pure functions over text."""
+"""Parsers for what launchers print about the end of a process, and the advice that follows from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omb_py.orchestrate.supervision.rank_state import RankState
 
 
 def how_ended(status: int) -> str:
-    """An exit status as subprocess gives it, in words: negative is a signal."""
+    """An exit status in words, as subprocess gives it: a negative one is a signal."""
     return f"was killed by signal {_signal(-status)}" if status < 0 else f"ended with exit status {status}"
 
 
@@ -24,14 +24,14 @@ def _signal(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a launcher printed about the end of one process."""
+    """The end of one process, as a launcher printed it."""
 
     pid: int | None
     rank: int | None
     signal: int | None
     status: int | None
     first: bool = False
-    """This launcher names the process that died first; others name one that they may have ended themselves."""
+    """True when this launcher names the process that died first. Others may name one that they ended themselves."""
 
     @property
     def how(self) -> str:
@@ -40,7 +40,7 @@ class Report:
 
 
 _FIRST = 2
-"""So many of the patterns below are of a launcher that names the first to die."""
+"""Number of leading patterns in :data:`_REPORTS` whose launcher names the first process to die."""
 _REPORTS = (
     # Open MPI
     (
@@ -68,8 +68,8 @@ _WORDS = {
 
 
 def reports(output: str) -> list[Report]:
-    """What the launchers' last words tell about processes, in the order of :data:`_REPORTS`."""
-    found = []
+    """Reports about processes in a launcher's output, in the order of :data:`_REPORTS`."""
+    matches = []
     for index, (pattern, flags) in enumerate(_REPORTS):
         for match in re.finditer(pattern, output, flags):
             part = {name: value for name, value in match.groupdict().items() if value is not None}
@@ -83,8 +83,8 @@ def reports(output: str) -> list[Report]:
             if "word" in part:
                 number = int(_WORDS[part["word"]])
             report = Report(_optional(part.get("pid")), _optional(part.get("rank")), number, status, index < _FIRST)
-            found.append(report)
-    return found
+            matches.append(report)
+    return matches
 
 
 def _optional(text: str | None) -> int | None:
@@ -92,7 +92,7 @@ def _optional(text: str | None) -> int | None:
 
 
 def about(state: RankState, output: str) -> Report | None:
-    """What the launcher's output tells about this rank's process."""
+    """The report about a rank's process; None when the launcher printed none."""
     for report in reports(output):
         if report.pid == state.pid if report.pid is not None else report.rank == state.number:
             return report
@@ -100,19 +100,19 @@ def about(state: RankState, output: str) -> Report | None:
 
 
 def cause(state: RankState, output: str) -> str:
-    """How a rank died as far as the launcher's output tells; may be empty."""
+    """How a rank died, by the launcher's output; empty when that is not known."""
     report = about(state, output)
     return report.how if report else ""
 
 
 def only_cause(output: str) -> str:
-    """How a process died where the launcher tells it of one alone, which need not be the one that died first."""
-    found = reports(output)
-    return found[0].how if len(found) == 1 else ""
+    """How a process died when the launcher reports a single one, which need not be the one that died first."""
+    matches = reports(output)
+    return matches[0].how if len(matches) == 1 else ""
 
 
-def told(output: str) -> str:
-    """What the launcher reports of a process that never reported here; may be empty."""
+def first_report(output: str) -> str:
+    """The launcher's first report in words, for a process that never connected; may be empty."""
     for report in reports(output):
         who = f"rank {report.rank}" if report.rank is not None else f"process {report.pid}"
         return f"{who}: {report.how}"
@@ -127,14 +127,14 @@ _BOILERPLATE = re.compile(
 )
 
 
-def said(lines: Sequence[str], count: int = 2) -> str:
-    """The last lines that tell something, without the frames that launchers put around them."""
+def last_words(lines: Sequence[str], count: int = 2) -> str:
+    """The last `count` lines that carry information, without the frames that launchers print around them."""
     telling = [line for line in lines if re.search(r"\w", line) and not _BOILERPLATE.search(line)]
     return "; ".join(list(dict.fromkeys(telling))[-count:])
 
 
 def advice(why: str, host: str) -> str:
-    """What to do about a cause of death."""
+    """Advice to the user for a cause of death."""
     if "SIGKILL" in why:
         return f"killed from outside, or short of memory: see dmesg on {host}"
     if any(name in why for name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE")):

@@ -1,4 +1,4 @@
-"""The launcher's process: started so that it dies with its parent, its output kept, ended politely and then surely."""
+"""The launcher's process. It dies with its parent, its output is kept, and it is asked to end before it is killed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from omb_py.orchestrate.supervision import processes
 from omb_py.orchestrate.supervision.wire import Output
 
 _POLITE_S = 0.4
-"""How long a launcher may take to end its ranks after SIGTERM."""
+"""Seconds that a launcher has to end its ranks after SIGTERM."""
 _CERTAIN_S = 1.0
+"""Seconds that killing all remaining processes may take."""
 
 
 def _with_parent(parent: int) -> Callable[[], None]:
-    """For ``Popen(preexec_fn=...)``: the child does not outlive this process."""
+    """A function for ``Popen(preexec_fn=...)``, by which the child does not outlive this process."""
 
     def follow() -> None:
         if not die_with_parent(parent):
@@ -34,9 +35,9 @@ class Child:
     Args:
         command: its command line.
         environ: its whole environment.
-        output: where what it prints is kept.
-        selector: told of its output and its end.
-        ended: called when it has ended, if the kernel can tell (else poll :attr:`status`).
+        output: record of what it prints.
+        selector: event loop, with which its output and its end are registered.
+        ended: called when it has ended, if the kernel has pidfd_open (else poll :attr:`status`).
 
     Raises:
         EnvironmentProblem: it cannot be started.
@@ -81,7 +82,7 @@ class Child:
             self._selector.unregister(self._pipe)
 
     def read(self, most: int = 1 << 24) -> bool:
-        """Keep what is in the pipe, up to `most` bytes. False at its end."""
+        """Record what is in the pipe, up to `most` bytes. Returns False at its end."""
         try:
             while most > 0:
                 chunk = os.read(self._pipe, 1 << 16)
@@ -89,7 +90,7 @@ class Child:
                     return False
                 self._output.add(chunk)
                 most -= len(chunk)
-        except OSError:  # nothing there now, or closed already
+        except OSError:  # the pipe is empty now, or closed already
             pass
         return True
 
@@ -105,7 +106,7 @@ class Child:
             self._handle = None
 
     def stop(self, token: str, known: Sequence[processes.Process]) -> list[processes.Process]:
-        """End the launcher and all that holds the token, at the latest after some 1.5 seconds.
+        """End the launcher and all processes that hold the token, after some 1.5 seconds at the latest.
 
         Returns:
             Processes that could not be killed.

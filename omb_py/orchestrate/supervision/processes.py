@@ -1,7 +1,7 @@
 """Processes of a launch: which are alive, and how each is ended for certain.
 
-A process is named by its number and its start time, so that a number that was used again is never signalled.
-Processes that a launch started are found by the token in their environment, which they inherit whatever the
+A process is named by its number and its start time, so that a number that is used again is never signalled.
+The processes of a launch are recognised by the token in their environment, which they inherit whatever the
 launcher does to process groups and sessions (MPICH and Open MPI give every rank its own).
 """
 
@@ -23,22 +23,22 @@ Process: TypeAlias = tuple[int, int]
 
 
 def identify(pid: int) -> Process | None:
-    """The process that has this number now; None when there is none, or only its zombie."""
+    """The process that has this number now; None when there is none or only a zombie."""
     ticks = start_ticks(pid)
     return None if ticks is None else (pid, ticks)
 
 
 def alive(process: Process) -> bool:
-    """True while exactly this process runs or is stopped; a zombie is dead."""
+    """Whether exactly this process runs or is stopped. A zombie is dead."""
     return start_ticks(process[0]) == process[1]
 
 
 def kill(process: Process, signal_number: int = signal.SIGKILL) -> None:
-    """Signal exactly this process; nothing when it is gone or not ours to signal."""
+    """Signal exactly this process. Does nothing when it is gone or not ours to signal."""
     with contextlib.suppress(OSError):
         handle = os.pidfd_open(process[0])
         try:
-            # The handle holds the process fast, so the check and the signal speak of the same one.
+            # The handle refers to one process for good, so the check and the signal are about the same one.
             if alive(process):
                 signal.pidfd_send_signal(handle, signal_number)
         finally:
@@ -46,9 +46,9 @@ def kill(process: Process, signal_number: int = signal.SIGKILL) -> None:
 
 
 def holders(token: str) -> list[Process]:
-    """Every process, but this one, that has the token in the environment it was started with."""
+    """Every other process that was started with the token in its environment."""
     needle = f"{TOKEN_VARIABLE}={token}".encode()
-    found = []
+    matches = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
@@ -60,12 +60,12 @@ def holders(token: str) -> list[Process]:
             continue
         process = identify(int(name))
         if process is not None:
-            found.append(process)
-    return found
+            matches.append(process)
+    return matches
 
 
 def gone(processes: Iterable[Process], within: float) -> bool:
-    """Wait until none of the processes is alive; False when `within` seconds did not suffice."""
+    """Wait until none of the processes is alive. Returns False when one still is after `within` seconds."""
     deadline = time.monotonic() + within
     left = list(processes)
     while left := [process for process in left if alive(process)]:
@@ -76,20 +76,20 @@ def gone(processes: Iterable[Process], within: float) -> bool:
 
 
 def end(token: str, known: Iterable[Process], within: float) -> list[Process]:
-    """Kill the known processes and all that hold the token, until none is left.
+    """Kill the known processes and all that hold the token, repeatedly until none is left.
 
     Args:
         token: the launch's secret.
-        known: processes to kill besides.
+        known: further processes to kill.
         within: seconds after which to give up.
 
     Returns:
-        What is still alive (a process in an uninterruptible system call, for instance).
+        Processes that are still alive, such as one in an uninterruptible system call.
     """
     deadline = time.monotonic() + within
     known = set(known)
     while True:
-        # Look again after a clean round: a process may have forked between being listed and being killed.
+        # List again after each round: a process may have forked between being listed and being killed.
         left = {process for process in known if alive(process)} | set(holders(token))
         if not left:
             return []

@@ -1,4 +1,4 @@
-"""What the supervisor knows of each rank, and how it speaks of them."""
+"""The supervisor's knowledge of each rank, and the words for it in messages."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from omb_py.engine.rank.link import Message
 
 PHASES = ("start", "validate", "loop", "write", "done")
-"""In the order in which a cell passes through them."""
+"""Phases of a cell, in order."""
 _NAMED_AT_MOST = 4
 
 
 @dataclass(slots=True)
 class RankState:
-    """What is known of one rank process. Times are seconds on the supervisor's clock."""
+    """Knowledge of one rank process. Times are seconds on the supervisor's clock."""
 
     host: str
     pid: int
     ticks: int | None
     env_rank: int | None
     seen: float
-    """When it last sent anything."""
+    """Time of its last message."""
     rank: int | None = None
     size: int | None = None
     beat: Message | None = None
@@ -30,21 +30,18 @@ class RankState:
 
     @property
     def number(self) -> int | None:
-        """The rank in the joined world, or what the launcher's variables announced."""
+        """The rank in the joined world; before it has joined, the one from the launcher's variables."""
         return self.env_rank if self.rank is None else self.rank
 
     @property
     def name(self) -> str:
-        """For a message: ``rank 3 on node7 (pid 1234)``."""
+        """The name in messages: ``rank 3 on node7 (pid 1234)``."""
         who = "a rank process" if self.number is None else f"rank {self.number}"
         return f"{who} on {self.host} (pid {self.pid})"
 
 
-Where = tuple[int, int, int, int]
-
-
-def position(state: RankState) -> Where:
-    """(cell, phase, iteration, step): the smaller, the further behind."""
+def position(state: RankState) -> tuple[int, int, int, int]:
+    """(cell, phase, iteration, step) of a rank. A smaller one is further behind."""
     if state.done:
         return (1 << 62, 0, 0, 0)
     if state.beat is None:
@@ -60,7 +57,7 @@ def _whole(value: object) -> int:
 
 
 def doing(state: RankState) -> str:
-    """The last that is known of what a rank did, for a message."""
+    """The last known activity of a rank, in words."""
     if state.beat is None:
         if state.rank is None:
             return "starting: it has not joined the other ranks (still in the library's start-up)"
@@ -76,7 +73,7 @@ def doing(state: RankState) -> str:
 
 
 def names(states: Sequence[RankState]) -> str:
-    """Names of a few ranks, and how many more there are."""
+    """Names of the first few ranks, and the number of the others."""
     shown = [state.name for state in sorted(states, key=_order)[:_NAMED_AT_MOST]]
     more = len(states) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
@@ -96,7 +93,7 @@ def behind(states: Iterable[RankState]) -> list[RankState]:
 
 
 def numbers(missing: Iterable[int]) -> str:
-    """Rank numbers, runs shortened.
+    """Rank numbers as text, with runs shortened.
 
     >>> numbers([0, 1, 2, 5])
     'rank 0-2, 5'

@@ -1,4 +1,4 @@
-"""Signals as events of a selector loop, so that Ctrl-C never tears a callback that writes a file."""
+"""Signals as events of a selector loop, so that Ctrl-C never interrupts a callback that writes a file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Notes that a signal came, and wakes the selector.
+    """Counts signals and wakes the selector.
 
-    A second signal raises KeyboardInterrupt at once, in case a callback is stuck; after :meth:`hold` signals only
-    count, so that cleaning up is not disturbed.
+    A second signal raises KeyboardInterrupt at once, in case a callback is stuck. After :meth:`hold` signals are only
+    counted, so that they do not interrupt the clean-up.
     """
 
     def __init__(self) -> None:
@@ -26,20 +26,20 @@ class Signals:
         self._open = True
 
     def fileno(self) -> int:
-        """Readable once a signal came."""
+        """The descriptor for a selector: readable once a signal came."""
         return self._read_end
 
     def drain(self) -> None:
-        """Empty the pipe."""
+        """Empty the pipe, so that the selector waits again."""
         with contextlib.suppress(BlockingIOError):
             os.read(self._read_end, 64)
 
     def hold(self) -> None:
-        """From now on only count."""
+        """Only count signals from now on."""
         self._held = True
 
     def close(self) -> None:
-        """Close the pipe."""
+        """Close the pipe; does nothing the second time."""
         if self._open:
             self._open = False
             os.close(self._read_end)
@@ -47,7 +47,7 @@ class Signals:
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[None]:
-        """Catch the signals for a while. Does nothing outside the main thread, where Python cannot."""
+        """Catch the signals within a ``with`` block. Does nothing outside the main thread, where Python cannot."""
         before = {}
         if threading.current_thread() is threading.main_thread():
             for number in CAUGHT:

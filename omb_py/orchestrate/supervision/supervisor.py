@@ -1,4 +1,4 @@
-"""The parent of a launch: starts the ranks, hears from them, names what goes wrong, and leaves no process behind.
+"""The parent of a launch: it starts the ranks, receives their messages, reports failures, and leaves no process behind.
 
 One thread, one selector.  Ranks report over TCP (``engine.rank.link``); a rank whose connection closes exits, so
 closing them ends ranks on every node, also those that are blocked in a communication call.
@@ -35,17 +35,18 @@ from omb_py.orchestrate.supervision.signals import Signals
 from omb_py.orchestrate.supervision.wire import Connection, Garbage, Output
 
 _TICK_S = 0.25
+"""Seconds after which the loop checks for failures when nothing happens."""
 _GRACE_S = 0.4
-"""How long the last words of dying processes are waited for before a failure is put into words."""
+"""Seconds to wait for the last output of dying processes before a failure is reported."""
 _REPORT_S = 1.6
-"""So much longer where a launcher of ours will tell how a rank ended, and a busy machine lets it wait."""
+"""Further seconds to wait for the launcher's report of how a rank ended, which takes longer on a busy machine."""
 _FINISH_S = 10.0
-"""How long ranks may take to leave the library once all cells are done."""
+"""Seconds that ranks have to finalise the library once all cells are done."""
 _STRANGER_S = 5.0
-"""How long a connection may stay silent before it has said the token."""
+"""Seconds that a connection has to send the token."""
 _LAST_LINES = 12
 _TOGETHER_S = 0.002
-"""Connections that close within this time may have closed in any order."""
+"""Connections that close within so many seconds may have closed in any order."""
 
 
 def _nothing(message: Message) -> None:
@@ -54,13 +55,13 @@ def _nothing(message: Message) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """Callbacks for what ranks send; each gets the message. They run in the supervisor's thread."""
+    """Callbacks for the messages of ranks. They run in the supervisor's thread."""
 
     launch: Callable[[Message], None] = _nothing
     cell: Callable[[Message], None] = _nothing
     note: Callable[[Message], None] = _nothing
     beat: Callable[[Message], None] = _nothing
-    """Heartbeats, for a progress display; with ``rank`` added."""
+    """For heartbeats, with ``rank`` added; for a progress display."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +69,18 @@ class Outcome:
     """A launch whose ranks all finished."""
 
     output: str
-    """What launcher and ranks printed; the middle of very long output is left out."""
+    """Output of launcher and ranks, without the middle where it is very long."""
     status: int | None
     """The launcher's exit status; None without a launcher, or where it had to be killed."""
     hosts: tuple[str, ...]
     """Host of each rank."""
     notes: tuple[str, ...]
-    """Sentences for the user: what was odd although all cells are done."""
+    """Sentences for the user about oddities, although all cells are done."""
 
 
 @dataclass(slots=True)
 class Trouble:
-    """Something went wrong; a moment later, when last words have come in, it is put into words."""
+    """A failure that was noticed. It is reported a moment later, when the last output has arrived."""
 
     kind: Literal["lost", "launcher", "worlds"]
     until: float
@@ -89,7 +90,7 @@ class Trouble:
 
 
 def beat_interval(ranks: int, timeout: float) -> float:
-    """Seconds between heartbeats: often enough for the timeout, and at most some 500 a second for the parent.
+    """Seconds between heartbeats of a rank: often enough for the timeout, and at most some 500 a second at the parent.
 
     >>> beat_interval(4, 60.0), beat_interval(1000, 60.0)
     (1.0, 2.0)
@@ -98,21 +99,21 @@ def beat_interval(ranks: int, timeout: float) -> float:
 
 
 class Supervisor:
-    """One launch. Make it, give :meth:`environment` to whatever starts the ranks, then :meth:`run` it once.
+    """Supervises one launch. Give :meth:`environment` to whatever starts the ranks, then call :meth:`run` once.
 
     Args:
-        spec: what each rank gets as answer to its hello; ``beat_s`` and ``follow_launcher`` are added.
-        ranks: how many rank processes will come.
+        spec: answer to the hello of each rank; ``beat_s`` and ``follow_launcher`` are added.
+        ranks: number of rank processes.
         timeout: seconds without progress, or without all ranks present, after which the launch has failed.
         command: the launcher's command line; None when something else starts the ranks.
         environ: environment of the command, without the two control variables.
-        handlers: callbacks.
+        handlers: callbacks for messages.
         local: all ranks run on this machine; else the socket listens on every interface.
-        hosts: where ranks will run, to find this machine's address on the way there.
+        hosts: hosts of the ranks, to find this machine's address on the route to them.
         launcher: the launcher's name, for messages.
 
     Raises:
-        EnvironmentProblem: fewer files may be open than ranks will connect.
+        EnvironmentProblem: the limit of open files is too low for a connection to each rank.
     """
 
     def __init__(
@@ -136,8 +137,8 @@ class Supervisor:
         self._handlers = handlers or Handlers()
         self._launcher = launcher or (os.path.basename(self._command[0]) if self._command else "the launcher")
         self._beat_s = float(spec.get("beat_s") or beat_interval(ranks, timeout))
-        ours = {"type": "spec", "beat_s": self._beat_s, "follow_launcher": self._command is not None}
-        self._spec = wire.encode({**spec, **ours})
+        fields = {"type": "spec", "beat_s": self._beat_s, "follow_launcher": self._command is not None}
+        self._spec = wire.encode({**spec, **fields})
         self._states: dict[Connection, RankState] = {}
         self._strangers: dict[Connection, float] = {}
         self._child: Child | None = None
@@ -149,7 +150,7 @@ class Supervisor:
         self._notes: list[str] = []
         self._segments: set[str] = set()
         self._meeting = b""
-        """Where the ranks meet, once one has said it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
+        """The message of the rank at whose address the others meet (:meth:`omb_py.engine.rank.link.Link.meet`)."""
         self._server = wire.listen(local)
         self.address = wire.addresses(self._server, local, hosts)
         self._selector = selectors.DefaultSelector()
@@ -161,11 +162,11 @@ class Supervisor:
 
     @property
     def output(self) -> str:
-        """What launcher and ranks have printed so far."""
+        """Output of launcher and ranks so far."""
         return self._output.text()
 
     def close(self) -> None:
-        """Give up the socket of a supervisor that is not run. :meth:`run` does this itself."""
+        """Close the socket of a supervisor that is not run. :meth:`run` does this itself."""
         self._server.close()
         self._selector.close()
         self._signals.close()
@@ -174,10 +175,10 @@ class Supervisor:
         """Supervise until all ranks are done. On return, and on every error, no process of the launch is left.
 
         Raises:
-            LaunchFailed: a rank or the launcher died, hung, or never joined; says which, where, and what to do.
-                NotBegun where no rank began and the launch may succeed when made again.
-                Its notes (PEP 678) hold the last lines of the launch's output.
-            UsageError, EnvironmentProblem: a rank refused, with its words.
+            LaunchFailed: a rank or the launcher died, hung, or never joined. The text says which, where, and what to
+                do; the notes (PEP 678) hold the last lines of output.
+            NotBegun: no rank began, and another attempt may succeed.
+            UsageError, EnvironmentProblem: a rank refused; the text is the rank's.
             Interrupted: SIGINT, SIGTERM or SIGHUP.
         """
         try:
@@ -256,7 +257,7 @@ class Supervisor:
             return
         if self._trouble is None:
             self._begin("lost")
-        # Later losses are mostly the launcher's cleaning up after the first.
+        # Later losses are mostly the launcher cleaning up after the first one.
         if self._trouble is not None and time.monotonic() - self._trouble.since < _TOGETHER_S:
             self._trouble.first.append(state)
 
@@ -294,7 +295,7 @@ class Supervisor:
 
     def _hand_on(self, kind: str, message: Message) -> None:
         if self._trouble is not None and self._trouble.kind == "worlds":
-            return  # a one-rank world's cells are no measurement of what was asked
+            return  # cells of a world of another size are not what the user asked for
         handlers = {"launch": self._handlers.launch, "cell": self._handlers.cell, "note": self._handlers.note}
         handlers.get(kind, _nothing)(message)
 
@@ -329,7 +330,7 @@ class Supervisor:
         for connection in self._states:
             self._send(connection, line)
 
-    # what can be wrong
+    # failures
 
     def _begin(self, kind: Literal["lost", "launcher", "worlds"]) -> None:
         self._trouble = Trouble(kind, self._clock + _GRACE_S)
@@ -358,11 +359,11 @@ class Supervisor:
                 raise LaunchFailed(failure_messages.absent(states, self.ranks, self.timeout, self.address, lines))
             return
         stopped = self._clock - self._moved >= self.timeout
-        # A rank may go silent while others, which do not need it now, still move.
+        # A rank may be silent for longer while others, which do not wait for it, still make progress.
         patience = max(3 * self._beat_s, 2 * _TICK_S) if stopped else self.timeout
-        dumb = [s for s in states if s.beat and not s.done and self._clock - s.seen >= patience]
-        if dumb:
-            raise LaunchFailed(failure_messages.silent(dumb, self._clock))
+        silent = [state for state in states if state.beat and not state.done and self._clock - state.seen >= patience]
+        if silent:
+            raise LaunchFailed(failure_messages.silent(silent, self._clock))
         if stopped:
             raise LaunchFailed(failure_messages.stuck(states, self.timeout))
 
@@ -388,7 +389,7 @@ class Supervisor:
         raise LaunchFailed(failure_messages.died(trouble.first, states, self.ranks, self.output))
 
     def _take_in(self) -> None:
-        """Take in all that has arrived, so that no finished cell and no last word is lost."""
+        """Read all that has arrived, so that no finished cell and no last line is lost."""
         for connection in self._states:
             if not connection.closed:
                 with contextlib.suppress(Garbage):
@@ -404,7 +405,7 @@ class Supervisor:
             return False
         late = [state for state in self._states.values() if not state.lost]
         if self._child is None:
-            # Ranks of a foreign launcher go on by themselves once each has been told.
+            # Ranks of a foreign launcher end by themselves once each has the exit message.
             gone = not any(connection.waiting for connection in self._states)
         else:
             gone = self._child.status is not None
@@ -424,7 +425,7 @@ class Supervisor:
         return Outcome(self.output, status, tuple(state.host for state in ordered), tuple(self._notes))
 
     def _give_up(self, problem: BaseException) -> None:
-        """Take in what has arrived, tell all ranks to end with the problem's exit code, and end what is left."""
+        """Read what has arrived, send all ranks the problem's exit code, and end the remaining processes."""
         try:
             if isinstance(problem, (OmbError, KeyboardInterrupt)):  # else a handler failed: call none again
                 self._take_in()
@@ -442,7 +443,8 @@ class Supervisor:
     def _stop(self, failed: bool) -> None:
         for connection in (*self._states, *self._strangers):
             connection.close()
-        known = [(s.pid, s.ticks) for s in self._states.values() if self._is_here(s) and s.ticks is not None]
+        local = (state for state in self._states.values() if self._is_here(state))
+        known = [(state.pid, state.ticks) for state in local if state.ticks is not None]
         left: list[processes.Process] = []
         if self._child is not None:
             left = self._child.stop(self.token, known)
@@ -455,5 +457,5 @@ class Supervisor:
 
     @staticmethod
     def _is_here(state: RankState) -> bool:
-        """The process that reported is one of this machine: number and start time agree."""
+        """Whether a rank's process runs, or ran, on this machine: host name and start time agree."""
         return state.host == socket.gethostname() and start_ticks(state.pid) in (state.ticks, None)

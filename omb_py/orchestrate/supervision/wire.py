@@ -1,4 +1,4 @@
-"""Byte work of supervision: the listening socket, framed connections, and the bounded record of child output."""
+"""Sockets and bytes of supervision: the listening socket, framed connections, and a bounded record of output."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import Any
 from omb_py.engine.rank.link import Message
 
 _FIRST_LINE_LIMIT = 4096
-"""Bytes that a stranger may send before it has said the token."""
+"""Bytes that a peer may send before it has sent the token."""
 
 _SIOCGIFADDR = 0x8915
+"""Linux: ioctl that gives the IPv4 address of an interface (netdevice(7))."""
 
 
 class Garbage(Exception):
-    """The peer does not speak the protocol."""
+    """The peer does not follow the protocol."""
 
 
 def listen(local: bool) -> socket.socket:
@@ -37,43 +38,43 @@ def _everywhere() -> socket.socket:
 
 
 def addresses(server: socket.socket, local: bool, hosts: Sequence[str] = ()) -> str:
-    """Where ranks find the socket: ``host:port``, several by commas, the most likely first."""
+    """Addresses at which ranks may reach the socket: ``host:port``, separated by commas, the most likely first."""
     port = server.getsockname()[1]
     if local:
         return f"127.0.0.1:{port}"
-    names: dict[str, None] = {}
+    names: dict[str, None] = {}  # as an ordered set
     for host in hosts:
         with contextlib.suppress(OSError):
             names[_route_to(host)] = None
     names[socket.gethostname()] = None
     with contextlib.suppress(OSError):
         names[socket.gethostbyname(socket.gethostname())] = None
-    names.update(dict.fromkeys(_of_interfaces()))  # where the others cannot look up this host's name
+    names.update(dict.fromkeys(_of_interfaces()))  # for hosts that cannot look up this one's name
     names["127.0.0.1"] = None
     return ",".join(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names)
 
 
 def _route_to(host: str) -> str:
     """This machine's address on the way to `host` (connecting a datagram socket sends nothing)."""
-    family, _, _, _, place = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+    family, _, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(place)
+        probe.connect(address)
         return str(probe.getsockname()[0])
 
 
 def _of_interfaces() -> list[str]:
-    """IPv4 addresses of this machine's interfaces but loopback, as far as the kernel tells."""
-    found = []
+    """IPv4 addresses of this machine's interfaces without loopback."""
+    addresses = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             with contextlib.suppress(OSError):  # an interface without such an address
-                told = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
-                found.append(socket.inet_ntoa(told[20:24]))
-    return [address for address in found if not address.startswith("127.")]
+                reply = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                addresses.append(socket.inet_ntoa(reply[20:24]))  # ifreq: 16 bytes name, 4 family and port
+    return [address for address in addresses if not address.startswith("127.")]
 
 
 class Connection:
-    """One rank's connection, non-blocking: whole messages in, whole messages out."""
+    """One rank's connection. It is non-blocking, receives whole messages and sends whole messages."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -87,17 +88,17 @@ class Connection:
         self._out: list[memoryview] = []
 
     def fileno(self) -> int:
-        """For selectors."""
+        """The descriptor for a selector."""
         return self.socket.fileno()
 
     def receive(self, most: int = 1 << 22) -> Iterator[Message]:
-        """Messages that are here now; sets `closed` at the end of the stream.
+        """Yield the messages that have arrived. Sets `closed` at the end of the stream.
 
         Args:
             most: bytes to read in one call, so that one busy rank does not starve the others.
 
         Raises:
-            Garbage: a line is no JSON object, or a stranger talks too much.
+            Garbage: a line is no message, or a peer sends too much before its token.
         """
         while most > 0 and not self.closed:
             try:
@@ -124,7 +125,7 @@ class Connection:
             raise Garbage("too long")
 
     def send(self, line: bytes) -> None:
-        """Queue bytes and send what the kernel takes now, without waiting; call again, with nothing, for the rest."""
+        """Queue bytes and send what the kernel takes without waiting. Call again, without bytes, to send the rest."""
         if line:
             self._out.append(memoryview(line))
         try:
@@ -136,27 +137,27 @@ class Connection:
         except BlockingIOError:
             return
         except OSError:
-            # The peer is gone; reading says so in its turn.
+            # The peer is gone, which the next read shows.
             self._out.clear()
 
     @property
     def waiting(self) -> bool:
-        """Bytes are still to be sent."""
+        """Whether bytes are still to be sent."""
         return bool(self._out)
 
     def close(self) -> None:
-        """Close; the rank at the other end exits when it sees this."""
+        """Close the connection. The rank at the other end exits when it sees this."""
         self.closed = True
         self.socket.close()
 
 
 def encode(message: Message) -> bytes:
-    """A message as a line."""
+    """Encode a message as a line of JSON."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
 def decode(line: bytes) -> Message:
-    """A line as a message. Raises Garbage."""
+    """Decode a line of JSON. Raises Garbage when it is no message."""
     try:
         message: Any = json.loads(line)
     except (ValueError, RecursionError):
@@ -167,7 +168,7 @@ def decode(line: bytes) -> Message:
 
 
 class Output:
-    """What the launcher and the ranks printed: the beginning and the end of it, in bounded memory."""
+    """Record of what the launcher and the ranks printed: its beginning and its end, in bounded memory."""
 
     def __init__(self, head: int = 32_768, tail: int = 229_376) -> None:
         self._head, self._tail = bytearray(), bytearray()
@@ -175,7 +176,7 @@ class Output:
         self._left_out = 0
 
     def add(self, chunk: bytes) -> None:
-        """Append; drops from the middle what does not fit."""
+        """Append output. What does not fit is dropped from the middle."""
         head, tail = self._limits
         room = head - len(self._head)
         if room > 0:
@@ -188,11 +189,11 @@ class Output:
             self._left_out += cut
 
     def text(self) -> str:
-        """All that is kept, with a line for what was left out."""
+        """The recorded text, with a line for what was dropped."""
         gap = f"\n… {self._left_out} bytes left out …\n" if self._left_out else ""
         return self._head.decode(errors="replace") + gap + self._tail.decode(errors="replace")
 
     def last_lines(self, count: int, width: int = 300) -> list[str]:
-        """The last lines that hold words, each cut to `width` characters."""
+        """The last `count` lines that hold a letter or digit, each cut to `width` characters."""
         lines = [line.strip()[:width] for line in self.text().splitlines()]
         return [line for line in lines if any(c.isalnum() for c in line)][-count:]

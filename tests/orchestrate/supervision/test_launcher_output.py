@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.orchestrate.supervision.launcher_output import Report, advice, cause, how_ended, reports, said, told
+from omb_py.orchestrate.supervision.launcher_output import (
+    Report,
+    advice,
+    cause,
+    first_report,
+    how_ended,
+    last_words,
+    reports,
+)
 from omb_py.orchestrate.supervision.rank_state import RankState
 
 MPICH_KILLED = """
@@ -87,13 +95,13 @@ def test_a_status_in_words() -> None:
 @pytest.mark.parametrize("text", [MPICH_KILLED, OPEN_MPI_KILLED, OPEN_MPI_ENDED, INTEL_KILLED])
 def test_frames_are_left_out_of_a_quotation(text: str) -> None:
     lines = [line.strip() for line in ("ssh: no route to host\n" + text).splitlines()]
-    assert said([line for line in lines if line.strip("= ")]) == "ssh: no route to host"
+    assert last_words([line for line in lines if line.strip("= ")]) == "ssh: no route to host"
 
 
 def test_what_is_told_of_a_process_that_never_came() -> None:
-    assert told(OPEN_MPI_KILLED) == "rank 1: killed by signal 9 (SIGKILL)"
-    assert told(MPICH_KILLED) == "process 4796: killed by signal 9 (SIGKILL)"
-    assert told("") == ""
+    assert first_report(OPEN_MPI_KILLED) == "rank 1: killed by signal 9 (SIGKILL)"
+    assert first_report(MPICH_KILLED) == "process 4796: killed by signal 9 (SIGKILL)"
+    assert first_report("") == ""
 
 
 def test_torchrun_says_signals_as_negative_exit_codes() -> None:
