@@ -1,1 +1,1 @@
-"""Runs from request to exit code: launches are made, rows are kept and printed."""
+"""Runs from request to exit code: launches are started, rows are stored and printed."""

@@ -1,4 +1,4 @@
-"""The parent's side of a launch: every finished cell goes to the journal first, then on the screen."""
+"""The parent's side of a launch: it writes every finished cell to the journal first, then to the screen."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import omb_py
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
@@ -28,7 +29,7 @@ from omb_py.results.store.redact import redact_words
 
 @dataclass(slots=True)
 class Run:
-    """One invocation: what its launches share."""
+    """State of one run that its launches share."""
 
     run_id: str
     seed: int
@@ -38,20 +39,20 @@ class Run:
     files: list[Path] = field(default_factory=list)
     cells: int = 0
     finished: dict[int, set[int]] = field(default_factory=dict)
-    """Number of each launch whose ranks began -> which of its cells are done."""
+    """Index of each launch whose ranks began -> indexes of its finished cells."""
     failed: bool = False
-    """A row did not validate."""
+    """Whether a row did not validate."""
     wrong: set[int] = field(default_factory=set)
-    """Sweeps that a row which did not validate has ended."""
+    """Sweeps that ended at a row that did not validate."""
     lacking: dict[tuple[int, int], str] = field(default_factory=dict)
-    """(number of the launch, sweep) that the ranks' library cannot do -> why."""
+    """(index of the launch, sweep) that the ranks' library cannot run -> the reason."""
     broken: bool = False
-    """Results cannot be kept any more."""
+    """Whether storing results has failed."""
     note: Callable[[str], None] = lambda text: None
     on_round: Callable[[Mapping[str, Any], Sequence[str]], None] = lambda message, hosts: None
-    """Told every finished round of pairs (``as_round``), and the hosts of all ranks."""
+    """Called with every finished round of pairs (``as_round``) and the hosts of all ranks."""
     later: list[str] = field(default_factory=list)
-    """Notes that wait until the results are printed."""
+    """Notes to show after the results."""
     last: LastRanks = field(default_factory=LastRanks)
     """How often each rank was the last to finish."""
     where: Where = HERE
@@ -59,7 +60,7 @@ class Run:
 
 
 class Collector:
-    """Takes the messages of one launch."""
+    """Handles the messages of one launch."""
 
     def __init__(self, run: Run, plan: LaunchPlan, launcher: Mapping[str, Any]) -> None:
         self.run, self.plan, self.launcher = run, plan, launcher
@@ -71,7 +72,7 @@ class Collector:
         self.drift = Drift()
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """What rank 0 says of the launch: once before the first cell, once more after the last."""
+        """Take the facts of the launch, which rank 0 sends before the first cell and again after the last."""
         self.provenance = {
             "run": {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)},
             "launch": {
@@ -103,7 +104,7 @@ class Collector:
                 self.journal.provenance(self.provenance)
 
     def cell(self, message: Mapping[str, Any]) -> None:
-        """A finished cell: kept, then shown."""
+        """Store a finished cell, then print it."""
         assert self.identity is not None, "rank 0 sends its facts before its cells"
         if "pairs" in message:
             self._round(message)
@@ -136,7 +137,7 @@ class Collector:
         self._overlap_of(row)
 
     def _round(self, message: Mapping[str, Any]) -> None:
-        """A finished round of pairs: a row a pair, all kept at once, then handed on."""
+        """Store a finished round of pairs, a row for each pair, then pass it to :attr:`Run.on_round`."""
         assert self.identity is not None
         if self.journal is not None:
             with self._keeping():
@@ -147,7 +148,7 @@ class Collector:
             self.run.finished[self.plan.index].add(int(message["index"]))
 
     def _skew_of(self, row: Mapping[str, Any]) -> None:
-        """Once a launch: with what spread the ranks leave the synchronisation that the samples contain."""
+        """Note the synchronisation skew, which limits what short medians mean, and rounds that it voided."""
         kind = row["process_sync"] if row["process_sync"] != "none" else "barrier"
         text = (
             f"{kind}: the last rank leaves {row['skew_us']:.2f} us after the first (median); "
@@ -160,7 +161,7 @@ class Collector:
             self.run.later.append(f"{row['size_bytes']} B: {late:.0f} rounds began late on some rank and were dropped")
 
     def _overlap_of(self, row: Mapping[str, Any]) -> None:
-        """Once a benchmark: why nothing was hidden, which is common and no fault of the measurement."""
+        """Note, once for each benchmark, why the overlap is 0: that is common and no fault of the measurement."""
         if row["metrics"].get("overlap_pct") != 0 or row["family"] == "workload":
             return
         tests = int((row["parameters"] or {}).get("tests", 0))
@@ -169,11 +170,11 @@ class Collector:
             f"{row['benchmark']}: overlap 0 %: the communication took as long as without computing, as where a library "
             f"makes progress inside its calls only: try {more}, or the library's own progress thread"
         )
-        if not any(said.startswith(f"{row['benchmark']}: overlap") for said in self.run.later):
+        if not any(note.startswith(f"{row['benchmark']}: overlap") for note in self.run.later):
             self.run.later.append(text)
 
     def close(self) -> None:
-        """Turn what was journaled into the launch's Parquet file. Raises EnvironmentProblem; the journal stays."""
+        """Turn the journal into the launch's Parquet file. Raises EnvironmentProblem, and then the journal stays."""
         if self.drift.number:
             self.run.note(self.drift.line())
         if self.journal is not None:
@@ -185,6 +186,7 @@ class Collector:
 
     @contextlib.contextmanager
     def _keeping(self) -> Iterator[None]:
+        """Mark the run as broken when the block cannot store results."""
         try:
             yield
         except EnvironmentProblem:
@@ -193,14 +195,12 @@ class Collector:
 
 
 def now() -> str:
-    """The time as ISO 8601 in UTC."""
+    """The time as ISO 8601 text in UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def tool_facts() -> dict[str, Any]:
     """Version of omb-py, its command line, and the revision when it runs from a checkout."""
-    import omb_py
-
     root = Path(omb_py.__file__).resolve().parent.parent
     facts: dict[str, Any] = {
         "version": omb_py.__version__,
@@ -209,14 +209,14 @@ def tool_facts() -> dict[str, Any]:
     }
     if (root / ".git").exists():
         try:
-            told = subprocess.run(
+            process = subprocess.run(
                 ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
                 capture_output=True,
                 text=True,
                 timeout=5,
                 check=False,
             )
-            facts["revision"] = told.stdout.strip() or None
+            facts["revision"] = process.stdout.strip() or None
         except (OSError, subprocess.TimeoutExpired):
             facts["revision"] = None
     return facts

@@ -18,7 +18,7 @@ from omb_py.orchestrate.running.suite_run import begin, code_of, known_progress,
 
 
 def main() -> int:
-    """Supervise ranks that somebody else started; returns the run's exit code."""
+    """Supervise ranks that a foreign launcher started. Returns the run's exit code."""
     job: Job = pickle.load(sys.stdin.buffer)
     descriptor = int(os.environ.pop(ADDRESS_FD))
     try:

@@ -13,28 +13,32 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from omb_py.backends.registry import find
 from omb_py.engine.program.benchmark import Needs
 from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.engine.rank.lifetime import let_rank_0_speak
+from omb_py.engine.rank.link import Link
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.running.rank_process import measure_on
 from omb_py.orchestrate.running.run import RunOutcome, new_run, settings_of, unjoined
 
 ADDRESS_FD = "OMB_PY_ADDRESS_FD"
+"""Environment variable with the descriptor to which the collector writes its address and token."""
 
 
 def run_joined(
     checked: Sequence[CheckedRequest], joined: Joined, skips: Sequence[Skip] = (), resume: str | None = None
 ) -> RunOutcome:
-    """Be one rank of a foreign launcher's job. Raises OmbError on rank 0; the others leave quietly with its code.
+    """Run as one rank of a foreign launcher's job. Rank 0 raises OmbError; the others exit quietly with its code.
 
     Args:
         checked: one request, or those of a suite.
-        joined: the place that the launcher gave to this process.
-        skips: what cannot be measured here.
-        resume: of a suite: the run that goes on.
+        joined: rank and size that the launcher gave to this process.
+        skips: parts that cannot be measured here.
+        resume: run of a suite to resume: its id, or ``last``.
     """
     try:
         for request in (each.request for each in checked):
@@ -56,8 +60,8 @@ def run_joined(
 
 
 def _fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:
-    """The largest launch that this job can be, and why it cannot be the others: what a start fixes is fixed."""
-    chosen = max(launches, key=lambda launch: len(launch.cells))  # of equal ones the first
+    """Choose the largest launch, and give a skip for each other one: the job starts its processes only once."""
+    chosen = max(launches, key=lambda launch: len(launch.cells))  # max takes the first of equal ones
     skips = []
     for launch in launches:
         kind = _kind(launch)
@@ -72,16 +76,16 @@ def _fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:
 
 
 def _kind(launch: LaunchPlan) -> str:
-    """What is fixed when the processes of a launch start, in words."""
+    """The properties that are fixed when the processes of a launch start, in words."""
     usual = asdict(Needs())
-    more = [f", {name} {value}" for name, value in asdict(launch.needs).items() if value != usual[name]]
-    level = f"{launch.backend} at thread level {launch.thread_level}"
-    return level + "".join(text for text in more if not text.startswith(", thread_level "))
+    needs = {name: value for name, value in asdict(launch.needs).items() if name != "thread_level"}
+    more = [f", {name} {value}" for name, value in needs.items() if value != usual[name]]
+    return f"{launch.backend} at thread level {launch.thread_level}" + "".join(more)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the collector process is told."""
+    """The task of the collector process, which reads it pickled from stdin."""
 
     launch: LaunchPlan
     launcher: str
@@ -92,10 +96,10 @@ class Job:
 
 
 class CollectorProcess:
-    """The process that rank 0 starts, before it initialises MPI."""
+    """The collector, which rank 0 starts before it initialises MPI."""
 
     def __init__(self, job: Job) -> None:
-        # checks the store here, where the error can still be shown
+        # check the store here, where rank 0 can still raise the error
         run = new_run(job.launch.requests[0], [job.launch])
         self.run_id = run.run_id
         requests = tuple(replace(request, seed=run.seed) for request in job.launch.requests)
@@ -116,27 +120,23 @@ class CollectorProcess:
             self.address, self.token = [*pipe.readline().split(), "", ""][:2]
 
     def stop(self) -> None:
-        """The ranks never joined: nothing will come."""
+        """End the collector of ranks that never joined."""
         self._child.kill()
         self._child.wait()
 
     def wait(self) -> int:
-        """Exit code of the run."""
+        """Wait for the collector. Returns the exit code of the run."""
         return self._child.wait()
 
 
 def _join(joined: Joined, job: Job) -> RunOutcome:
-    from omb_py.backends.registry import find
-    from omb_py.engine.rank.link import Link
-    from omb_py.orchestrate.running.rank_process import measure_on
-
     launch = job.launch
     collector: CollectorProcess | None = None
     problem: OmbError | None = None
     if joined.rank == 0:
         try:
             collector = CollectorProcess(job)
-        except OmbError as error:  # the other ranks wait in the library: they hear of it below
+        except OmbError as error:  # the other ranks wait in the library, and get the code below
             problem = error
     try:
         settings = settings_of(launch.requests[0], launch.backend)
@@ -147,10 +147,10 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
         if collector is not None:
             collector.stop()
         raise
-    said = ("", "", problem.exit_code) if problem else None
+    message = ("", "", problem.exit_code) if problem else None
     if collector is not None:
-        said = (collector.address, collector.token, OK if collector.address else collector.wait())
-    address, token, code = session.share(said)
+        message = (collector.address, collector.token, OK if collector.address else collector.wait())
+    address, token, code = session.share(message)
     if not address:
         session.close()
         if problem is not None:

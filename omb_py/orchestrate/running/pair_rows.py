@@ -1,4 +1,4 @@
-"""From a finished round of pairs to rows of the store: one a pair, as if its two ranks had been measured alone."""
+"""From a finished round of pairs to rows of the store: one row for each pair, as if it had been measured alone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from omb_py.orchestrate.running.rows import Identity, decode, make_row
 def pair_rows(identity: Identity, message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of a round.
 
-    ``hosts`` are the two of the pair; ``parameters`` say ``pair`` (the rank that sends first, the one that answers),
-    ``pass``, ``round``, ``rounds`` (parallel or serial), ``direction`` and ``of_ranks``, how many the launch has.
+    ``hosts`` are the two hosts of the pair. ``parameters`` hold ``pair`` (the rank that sends first, then the one that
+    answers), ``pass``, ``round``, ``rounds`` (parallel or serial), ``direction`` and ``of_ranks``, the launch's size.
     """
     schedule, hosts = parse_schedule(message["cell"]["pairs"]), identity.facts["hosts"]
     rows = []
@@ -45,7 +45,7 @@ def pair_rows(identity: Identity, message: Mapping[str, Any]) -> list[dict[str, 
                 "direction": schedule.direction,
                 "of_ranks": str(len(schedule.ranks) or len(hosts)),
             },
-            # pairs that are measured at once share the network
+            # pairs that are measured at once share the network, so their rows compare with rows of that kind only
             "program_hash": f"{message['program_hash']}:{schedule.kind}",
         }
         rows.append(make_row(replace(identity, facts=facts), own))

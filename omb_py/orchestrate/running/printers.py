@@ -18,13 +18,13 @@ Row = Mapping[str, Any]
 
 
 class Printer(Protocol):
-    """Where finished rows are shown."""
+    """Shows finished rows."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """A cell of a request is finished (and already in the journal)."""
+        """Show the row of a finished cell, which is already in the journal."""
 
     def close(self) -> None:
-        """No row will follow."""
+        """Finish the output: no row will follow."""
 
 
 @dataclass(slots=True)
@@ -34,22 +34,22 @@ class Kept:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Keep all but the samples."""
+        """Keep the row without its samples."""
         self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"})
 
     def close(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: no output is pending."""
 
 
 class Osu:
-    """OMB's text, each row as soon as it is there; a new header for each type, request and launch."""
+    """OMB's text. Each row is printed at once; each type, request and launch gets a header of its own."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self._last: tuple[Any, ...] | None = None
         self._windows: Windows | None = None
         self._rows: list[Row] = []
-        """Of the table that is being printed."""
+        """The rows of the table that is being printed."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, after its header if it is the first of a table."""
@@ -85,7 +85,7 @@ class Osu:
             self._print(text.failure(row, f"omb-py {row['benchmark']}"))
 
     def close(self) -> None:
-        """What OMB says after the last row of a benchmark; the second table of a sweep over windows."""
+        """Print what OMB prints after the last row of a benchmark, or the second table of a sweep over windows."""
         from omb_py.results.formats.osu import closing, text_of
 
         if self._windows is not None:
@@ -105,7 +105,7 @@ class Osu:
 
 
 class NcclTests:
-    """The text of nccl-tests: a line when both its halves are there. Refuses rows that were measured otherwise."""
+    """The text of nccl-tests: a line when both its halves are there. Raises on rows that were measured otherwise."""
 
     def __init__(self) -> None:
         self._rows: list[Row] = []
@@ -113,7 +113,7 @@ class NcclTests:
         self._begun = False
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Keep what was measured out of place; print it with what was measured in place."""
+        """Keep the out-of-place row, and print it together with the in-place row."""
         from omb_py.results.formats.nccl_tests import check, header, line
 
         check(row)
@@ -138,7 +138,7 @@ class NcclTests:
             self._waiting = None
 
     def close(self) -> None:
-        """The last line and the sums."""
+        """Print the last line and the sums."""
         from omb_py.results.formats.nccl_tests import footer
 
         self._flush()
@@ -148,12 +148,12 @@ class NcclTests:
         self._rows.clear()
 
 
-def _same(one: Row, other: Row) -> bool:
-    return all(one[name] == other[name] for name in ("launch_id", "benchmark", "binding", "dtype", "size_bytes"))
+def _same(row: Row, other: Row) -> bool:
+    return all(row[name] == other[name] for name in ("launch_id", "benchmark", "binding", "dtype", "size_bytes"))
 
 
 class AtEnd:
-    """Table, CSV or JSON: printed when all rows are there."""
+    """Table, CSV or JSON, printed when all rows are there."""
 
     def __init__(self, form: str) -> None:
         self.form = form
@@ -164,8 +164,8 @@ class AtEnd:
         self.rows.append(row)
 
     def close(self) -> None:
-        """Print what was kept, also after an interruption."""
-        from omb_py.results.formats import tables as export
+        """Print the kept rows, also after an interruption."""
+        from omb_py.results.formats.tables import to_csv, to_json
 
         if self.form == "table":
             from rich.text import Text
@@ -185,31 +185,31 @@ class AtEnd:
                 for text in sentences(rows):
                     console.print(Text(text))
             return
-        sys.stdout.write(export.to_csv(self.rows) if self.form == "csv" else export.to_json(self.rows))
+        sys.stdout.write(to_csv(self.rows) if self.form == "csv" else to_json(self.rows))
         sys.stdout.flush()
 
 
 class Horovod:
-    """Trainings as Horovod's synthetic benchmark prints them."""
+    """The text of Horovod's synthetic benchmark for trainings."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Print a training, which is whole."""
+        """Print the whole text of a training."""
         from omb_py.results.formats.horovod import horovod_text
 
         sys.stdout.write(horovod_text(row))
         sys.stdout.flush()
 
     def close(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: no output is pending."""
 
 
 class Drawn:
-    """Another printer, and below what it prints the curve of each benchmark."""
+    """Another printer, with the curve of each benchmark below its output."""
 
     def __init__(self, printer: Printer) -> None:
         self.printer = printer
         self.rows: dict[str, list[Row]] = {}
-        """By benchmark."""
+        """Benchmark -> its rows."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, and keep it for the curve."""
@@ -217,7 +217,7 @@ class Drawn:
         self.rows.setdefault(row["benchmark"], []).append(row)
 
     def close(self) -> None:
-        """Draw what was kept."""
+        """Draw the kept rows."""
         from omb_py.dashboards.terminal.plot import curve
 
         self.printer.close()
@@ -227,10 +227,10 @@ class Drawn:
 
 
 class Pictured(Drawn):
-    """Another printer, and the curves of each benchmark as files in this folder."""
+    """Another printer, with the curves of each benchmark as files in the current folder."""
 
     def __init__(self, printer: Printer, form: str) -> None:
-        """Raises EnvironmentProblem where nothing can draw: that is said before anything is measured."""
+        """Check that pictures can be drawn before anything is measured. Raises EnvironmentProblem."""
         from omb_py.dashboards.report.html_page import plotly_script
         from omb_py.dashboards.report.image_export import browser
 
@@ -240,7 +240,7 @@ class Pictured(Drawn):
         plotly_script()
 
     def close(self) -> None:
-        """Draw what was kept."""
+        """Draw the kept rows."""
         from omb_py.dashboards.report.image_export import save, views_of
 
         self.printer.close()
@@ -253,17 +253,17 @@ class Pictured(Drawn):
 
 
 class Silent:
-    """For the Python API: nothing is shown."""
+    """A printer for the Python API, which shows nothing."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def printer_of(request: Request, tables: int) -> Printer:
-    """The printer of a request; OMB's text gives way to a table when backends or bindings stand side by side."""
+    """The printer of a request. A table replaces OMB's text when backends, bindings or devices stand side by side."""
     if request.format == "none":
         return Silent()
     printer = _printer(request, tables)

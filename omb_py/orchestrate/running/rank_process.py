@@ -1,4 +1,7 @@
-"""A rank process: join, measure the cells of a launch, stream what is finished. Loads no analysis package."""
+"""A rank process: it joins the others, measures the cells of a launch and streams their results.
+
+It loads no analysis package. Imports stand in functions, so that a rank connects to its parent before it loads NumPy.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
 CHECKING = 3
-"""Validation makes what must be there, its inverse and a mask, each as large as a buffer."""
+"""Buffers that validation adds: the expected content, its inverse and a mask."""
 
 
 if TYPE_CHECKING:
@@ -28,11 +31,11 @@ class Channel(Protocol):
     """Where a rank's messages go: a link to the parent, or a function in the same process."""
 
     def send(self, type: str, **fields: Any) -> None:
-        """Send one message."""
+        """Send one message of this type."""
 
 
 class Position:
-    """What this rank is doing, as its watchdog reports it."""
+    """The current activity of this rank, which heartbeats report."""
 
     def __init__(self) -> None:
         self.phase, self.cell, self.label = "start", -1, ""
@@ -55,12 +58,22 @@ class Position:
 
 
 def encode(values: Any) -> dict[str, str]:
-    """An array as base64 of little-endian float64."""
+    """Encode an array as base64 of little-endian float64."""
     return {"f8": base64.b64encode(values.astype("<f8").tobytes()).decode()}
 
 
 def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
-    """Measure the cells of a launch in order; the process with rank 0 streams each one when it is done."""
+    """Measure the cells of a launch in order. The process with rank 0 streams each one when it is done.
+
+    Args:
+        session: the joined ranks.
+        spec: the launch, as :func:`omb_py.orchestrate.running.run.spec_of` gives it.
+        channel: where messages go.
+        position: kept up to date for heartbeats.
+
+    Raises:
+        OmbError: the ranks cannot measure these cells, or one of them failed; on every rank alike.
+    """
     from omb_py.engine.measuring.host_memory import settle_heap
     from omb_py.engine.measuring.measure import measure, messages, worlds_of
     from omb_py.engine.measuring.pairs import as_round, measure_pairs
@@ -88,9 +101,11 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
             channel.send("note", text=device_map(facts["devices"]))
         if session.device_note:
             channel.send("note", text=session.device_note)
-    over = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
-    number = int(bool(over))
-    sweeps = [list(g) for _, g in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))]
+    deadline = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
+    number = int(bool(deadline))  # of the pass of a soak; 0 without one
+    sweeps = [
+        list(group) for _, group in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))
+    ]
     if len(sweeps) > 1:
         sweeps = _possible(session, sweeps, channel)
     while True:
@@ -100,13 +115,13 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
             for index, cell in sweep:
                 position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
-                def phase(what: str) -> None:
-                    position.phase = what
+                def phase(name: str) -> None:
+                    position.phase = name
 
                 if cell.pairs:
-                    for done in measure_pairs(session, benchmark, cell, phase):
+                    for pair_round in measure_pairs(session, benchmark, cell, phase):
                         if root:
-                            channel.send("cell", index=index, skew_us=skews["barrier"], **as_round(done, encode))
+                            channel.send("cell", index=index, skew_us=skews["barrier"], **as_round(pair_round, encode))
                     position.phase = "start"
                     continue
                 measured = measure(session, benchmark, cell, phase, log)
@@ -115,9 +130,9 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
                         channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
                 position.phase = "start"
                 if session.share(measured.validated) is False:
-                    over = 0.0  # as OMB: a size that fails ends the sweep, and a soak with it
+                    deadline = 0.0  # as in OMB, a size that fails ends the sweep, and a soak with it
                     break
-        if session.share(time.monotonic() >= over):
+        if session.share(time.monotonic() >= deadline):
             break
         number += 1
     position.phase = "done"
@@ -125,7 +140,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
 
 
 def _with_faults(session: Session, text: str | None) -> Callable[[Benchmark], Benchmark]:
-    """What a benchmark becomes with the faults that a test asked for; slowdowns go into what the session loads."""
+    """A function that adds the faults that a test asked for to a benchmark. Slowdowns go into the session instead."""
     if not text:
         return lambda benchmark: benchmark
     from omb_py.testing.faults import inject
@@ -134,7 +149,7 @@ def _with_faults(session: Session, text: str | None) -> Callable[[Benchmark], Be
 
 
 def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[Sweep]:
-    """Of several sweeps those that the library can do; of each other one the parent is told why not."""
+    """The sweeps that the library can run. For each other one the parent gets the reason."""
     from omb_py.engine.measuring.measure import worlds_of
     from omb_py.suites.registry import find
 
@@ -143,8 +158,9 @@ def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[S
         programs = (find(c.benchmark).program(world, c) for c in cells for world in worlds_of(session).values())
         return session.lacks(programs)
 
-    told = session.gather([lacking(sweep) for sweep in sweeps])
-    reasons = session.share([next(filter(None, each), "") for each in zip(*told, strict=True)] if told else None)
+    gathered = session.gather([lacking(sweep) for sweep in sweeps])
+    first = [next(filter(None, by_rank), "") for by_rank in zip(*gathered, strict=True)] if gathered else None
+    reasons = session.share(first)
     for sweep, why in zip(sweeps, reasons, strict=True):
         if why and 0 in session.local:
             channel.send("cell", indexes=[index for index, _ in sweep], lacking=why)
@@ -152,7 +168,7 @@ def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[S
 
 
 def arranged(benchmark: Benchmark) -> Benchmark:
-    """The benchmark whose program is changed as its cells say: other memory each time, another synchronisation."""
+    """The benchmark with the cache rotation, synchronisation and timing that its cells ask for."""
     from omb_py.backends.registry import capabilities
     from omb_py.engine.measuring.async_timing import Multiplicity, with_timing
     from omb_py.engine.measuring.cache_rotation import with_cache
@@ -176,11 +192,11 @@ def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> No
     kinds: dict[str, dict[str, int]] = {}
     ours: dict[str, set[str]] = {}
     for name in dict.fromkeys(cell.benchmark for cell in cells):  # in one order on all ranks
-        mine = [cell for cell in cells if cell.benchmark == name]
+        same = [cell for cell in cells if cell.benchmark == name]
         for world in worlds.values():
-            allocated = set(buffers_needed(arranged(find(name)), mine, world, ours=True))
-            for buffer, nbytes in buffers_needed(arranged(find(name)), mine, world).items():
-                for cell in mine:
+            allocated = set(buffers_needed(arranged(find(name)), same, world, ours=True))
+            for buffer, nbytes in buffers_needed(arranged(find(name)), same, world).items():
+                for cell in same:
                     sizes = kinds.setdefault(cell.buffer, {})
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)
                     ours.setdefault(cell.buffer, set()).update(allocated)
@@ -211,17 +227,17 @@ def _shortest(parts: list[tuple[int, int, int, str]]) -> str:
 
 
 def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What was provided, and facts of each rank and node; complete where rank 0 is."""
+    """Facts of the library, of each rank and of each node. They are complete in the process with rank 0."""
     from omb_py.engine.rank.system_info import node_facts, rank_facts, software
     from omb_py.results.store.redact import allowed_environment, redact_text
 
     hosts = list(session.hosts)
-    mine = [rank_facts(rank, hosts[:rank].count(hosts[rank])) for rank in session.local]
+    ranks = [rank_facts(rank, hosts[:rank].count(hosts[rank])) for rank in session.local]
     first = [rank for rank in session.local if hosts.index(hosts[rank]) == rank]
     nodes = [node_facts()] if first else []
-    for node in nodes:  # people pass secrets there, as they do in variables
+    for node in nodes:  # kernel parameters may hold secrets, as variables may
         node["kernel_command_line"] = redact_text(node["kernel_command_line"] or "")
-    gathered = session.gather((mine, nodes))
+    gathered = session.gather((ranks, nodes))
     return {
         "ranks": session.size,
         "hosts": hosts,
@@ -240,17 +256,17 @@ def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def device_map(places: list[Mapping[str, Any]]) -> str:
-    """Which device each rank uses, in one line."""
-    # ranks that each see others number theirs alike
-    told = len({(place["host"], place["device"]) for place in places})
-    alike = told < len({(place["host"], place["identity"]) for place in places})
+    """The device of each rank, in one line."""
+    # ranks that each see a device of their own all call it by the same number, so its identity is added
+    numbers = len({(place["host"], place["device"]) for place in places})
+    alike = numbers < len({(place["host"], place["identity"]) for place in places})
     parts = [f"{p['rank']} → {p['host']} {p['device']}{' ' + str(p['identity']) if alike else ''}" for p in places]
     names = dict.fromkeys(str(place["name"]) for place in places)
     return f"rank → device: {', '.join(parts)} ({', '.join(names)})"
 
 
 def _late_facts(session: Session, facts: dict[str, Any], skew: float | None, channel: Channel) -> None:
-    """The list of loaded libraries, read after the last measurement because it takes a while."""
+    """Send the facts with the list of loaded libraries. It is read after the last cell, because that takes a while."""
     from omb_py.engine.rank.system_info import loaded_libraries
 
     if 0 in session.local:
@@ -258,30 +274,31 @@ def _late_facts(session: Session, facts: dict[str, Any], skew: float | None, cha
 
 
 def serve(link: Any) -> int:
-    """The life of a rank process that omb-py started; returns its exit code."""
-    from omb_py.backends.registry import find
+    """Measure as a rank process that omb-py started. Returns the exit code."""
 
-    spec = link.hello()
-    position = Position()
-    link.watch(position)
-    return _measured(link, spec, position, lambda: find(spec["backend"]).connect({**spec, "meet": link.meet}))
+    def connect(spec: Mapping[str, Any]) -> Session:
+        from omb_py.backends.registry import find
+
+        return find(spec["backend"]).connect({**spec, "meet": link.meet})
+
+    return _measure(link, connect)
 
 
 def measure_on(link: Any, session: Session) -> int:
-    """The same for a process that a foreign launcher started and that has joined its world already."""
+    """Measure in a process that a foreign launcher started, and that has joined its world. Returns the exit code."""
+    return _measure(link, lambda spec: session)
+
+
+def _measure(link: Any, connect: Callable[[Mapping[str, Any]], Session]) -> int:
     spec = link.hello()
     position = Position()
     link.watch(position)
-    return _measured(link, spec, position, lambda: session)
-
-
-def _measured(link: Any, spec: Mapping[str, Any], position: Position, connect: Callable[[], Session]) -> int:
     try:
-        session = connect()
+        session = connect(spec)
         position.session = session
         link.joined(min(session.local), session.size)
         if session.size != spec["ranks"]:
-            return int(link.done())  # the parent says what is wrong
+            return int(link.done())  # the parent reports the failure
         run_cells(session, spec, link, position)
         code = int(link.done())
         session.close()
@@ -295,7 +312,7 @@ def _measured(link: Any, spec: Mapping[str, Any], position: Position, connect: C
             traceback.print_exc()
         link.send("error", code=EnvironmentProblem.exit_code, text=_explain(error, position))
     link.done()
-    # MPI may be in any state now: leave without its finalisation, the parent ends the others
+    # MPI may be in any state now, so it is not finalised; the parent ends the other ranks
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(EnvironmentProblem.exit_code)
@@ -311,7 +328,7 @@ def _explain(error: Exception, position: Position) -> str:
 
 
 def main() -> int:
-    """Entry of a rank process that omb-py started."""
+    """Entry point of a rank process that omb-py started. Returns the exit code."""
     from omb_py.engine.rank.link import Link, LinkRefused
 
     try:
@@ -324,8 +341,6 @@ def main() -> int:
         return UsageError.exit_code
     return serve(link)
 
-
-Handler = Callable[[dict[str, Any]], None]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,7 +1,7 @@
-"""Going on with a suite that was killed: which of its cells are in the store already.
+"""Resuming a suite: which of its cells are in the store already.
 
-Every row of a suite carries the suite's name and hash and its cell's key as tags. A key is made from all that decides
-what is measured, so a cell whose options have changed since is measured again.
+Every row of a suite has the suite's name and hash and its cell's key as tags. A key is made from everything that
+decides what is measured, so a cell whose options have changed is measured again.
 """
 
 from __future__ import annotations
@@ -19,55 +19,55 @@ from omb_py.results.store.keys import digest
 
 SUITE_TAG, HASH_TAG, CELL_TAG = "suite", "suite_hash", "suite_cell"
 ACCEPTED = "accept_phase"
-"""Tag of the rows of ``omb-py accept``, which has its own way to go on."""
+"""Tag of the rows of ``omb-py accept``, which resumes in its own way."""
 NEWEST = "last"
-"""Instead of a run's id: the newest run of the same suite, or a new one where there is none."""
+"""Stands for a run's id: the newest run of the same suite, or a new one where there is none."""
 _SETTINGS_KEY = "nccl"
-"""What a cell's settings are called in the keys of stored runs: only NCCL had some when the first ones were made."""
+"""Name of a cell's settings in the keys of stored runs: only NCCL had settings when the first ones were made."""
 _COLUMNS = ("run_id", "launch_index", "started_at", "validated", "tags")
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a run has in the store."""
+    """Progress of a run, by its rows in the store."""
 
     run_id: str
     done: frozenset[str]
-    """Keys of its cells."""
+    """Keys of the cells that have rows."""
     wrong: frozenset[str]
-    """Those of them that did not validate."""
+    """Keys of the cells that did not validate."""
     launches: int
-    """Number of the next launch."""
+    """Index of the next launch."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run that is to go on, as the store has it."""
+    """A run to resume, with its rows from the store."""
 
     run_id: str
     rows: list[dict[str, Any]]
-    """In the order of their launches."""
+    """The rows, in the order of their launches."""
 
     @property
     def next_launch(self) -> int:
-        """Number of the next launch."""
+        """Index of the next launch."""
         return 1 + max(int(row["launch_index"]) for row in self.rows)
 
 
 def suite_tags(part: Part) -> dict[str, str]:
-    """The tags that all rows of a suite have."""
+    """Tags of all rows of a suite."""
     return {SUITE_TAG: part.suite, HASH_TAG: part.digest}
 
 
 def cell_key(launch: LaunchPlan, cell: Cell) -> str:
-    """What a cell is called within its run: equal for the same cell of the same turn, in whichever launch."""
+    """The key of a cell within its run: the same cell of the same repetition has the same key in any launch."""
     facts = {**asdict(cell), "sweep": None}
     facts[_SETTINGS_KEY] = facts.pop("settings")
     return digest([facts, asdict(launch.needs), launch.ranks, launch.turn])[:12]
 
 
 def progress(store: Path, part: Part, which: str) -> Progress | None:
-    """What is stored of the run `which`; None for :data:`NEWEST` where the store has no run of this suite.
+    """The progress of the run `which`; None for :data:`NEWEST` where the store has no run of this suite.
 
     Raises:
         UsageError: as :func:`stored_run`.
@@ -83,21 +83,21 @@ def progress(store: Path, part: Part, which: str) -> Progress | None:
 def stored_run(
     store: Path, part: Part, which: str, *, accepting: bool, columns: Sequence[str] = ()
 ) -> StoredRun | None:
-    """The run of a suite that is to go on, journals of the dead recovered.
+    """Find the run of a suite to resume, after recovering the journals of processes that died.
 
     Args:
-        store: the folder.
-        part: of the suite.
-        which: an id, its beginning, or :data:`NEWEST`.
-        accepting: ``omb-py accept`` goes on; else ``omb-py run``. Neither goes on with a run of the other.
-        columns: further columns of the rows.
+        store: folder of the store.
+        part: any part of the suite.
+        which: a run's id, the beginning of one, or :data:`NEWEST`.
+        accepting: True for ``omb-py accept``, False for ``omb-py run``; neither resumes a run of the other.
+        columns: further columns to read.
 
     Returns:
-        None for :data:`NEWEST` where there is none.
+        None for :data:`NEWEST` where the store has no such run.
 
     Raises:
-        UsageError: there is no such run, it is of another suite or of another version of it, the other command began
-            it, or it is still running.
+        UsageError: there is no such run, it belongs to another suite or version, the other command began it, or it is
+            still running.
     """
     from omb_py.results.store.read import load_table, to_rows
     from omb_py.results.store.recovery import recover
@@ -107,29 +107,29 @@ def stored_run(
         if which == NEWEST:
             return None
         raise UsageError(f"no run {which!r}: there is no store at {str(store)!r}")
-    alive = [one.launch_id for one in recover(store) if one.state == "running"]
+    alive = [journal.launch_id for journal in recover(store) if journal.state == "running"]
     wanted: dict[str, Any] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=_ignore).run_id}
     rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, **wanted))
     of_suite = [row for row in rows if suite_tags(part).items() <= dict(row["tags"] or {}).items()]
     if not of_suite and which != NEWEST:
         raise UsageError(_of_another(wanted["run_id"], part, rows))
-    mine = [row for row in of_suite if (ACCEPTED in dict(row["tags"])) is accepting]
-    if not mine and which == NEWEST:
+    candidates = [row for row in of_suite if (ACCEPTED in dict(row["tags"])) is accepting]
+    if not candidates and which == NEWEST:
         return None
-    if not mine:
+    if not candidates:
         begun, command = ("was not begun", "run") if accepting else ("was begun", "accept")
         raise UsageError(f"run {which} {begun} by omb-py accept: omb-py {command} --resume goes on with it")
-    run_id = str(max(mine, key=lambda row: (row["started_at"], row["run_id"]))["run_id"])
+    run_id = str(max(candidates, key=lambda row: (row["started_at"], row["run_id"]))["run_id"])
     if any(launch.startswith(f"{run_id}-") for launch in alive):
         raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")
-    every = list(dict.fromkeys((*_COLUMNS, *columns)))
-    rows = to_rows(load_table(store, columns=every, on_skip=_ignore, run_id=run_id))
+    wanted_columns = list(dict.fromkeys((*_COLUMNS, *columns)))
+    rows = to_rows(load_table(store, columns=wanted_columns, on_skip=_ignore, run_id=run_id))
     rows.sort(key=lambda row: int(row["launch_index"]))
     return StoredRun(run_id, rows)
 
 
 def remaining(launches: Sequence[LaunchPlan], known: Progress) -> list[LaunchPlan]:
-    """The launches that are left to make, numbered after those in the store."""
+    """The launches with the cells that are not in the store. Their indexes follow those of the stored launches."""
     ended = {cell.sweep for launch in launches for cell in launch.cells if cell_key(launch, cell) in known.wrong}
     left: list[LaunchPlan] = []
     for launch in launches:
@@ -140,7 +140,7 @@ def remaining(launches: Sequence[LaunchPlan], known: Progress) -> list[LaunchPla
 
 
 def key_of(row: Mapping[str, Any]) -> str:
-    """The key of a row's cell (:func:`cell_key`)."""
+    """The key of a row's cell, see :func:`cell_key`."""
     return str(dict(row["tags"])[CELL_TAG])
 
 
@@ -152,4 +152,4 @@ def _of_another(run_id: str, part: Part, rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _ignore(path: Path, why: str) -> None:
-    """Nothing."""
+    """Ignore a file that cannot be read."""

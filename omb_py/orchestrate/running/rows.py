@@ -30,7 +30,7 @@ SYNC_LIMIT = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What all rows of a launch share."""
+    """Fields that all rows of a launch share."""
 
     run_id: str
     launch_id: str
@@ -42,12 +42,12 @@ class Identity:
 
 
 def decode(value: Mapping[str, str]) -> NDArray[np.float64]:
-    """An array from base64 of little-endian float64."""
+    """Decode an array from base64 of little-endian float64."""
     return np.frombuffer(base64.b64decode(value["f8"]), "<f8")
 
 
 def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the store: one cell of one launch (columns: docs/store.md)."""
+    """Make the row of one cell of one launch. Its columns are in docs/store.md; times are in µs."""
     cell, facts = message["cell"], identity.facts
     benchmark = find(cell["benchmark"])
     metric, ranks = benchmark.metric, int(facts["ranks"])
@@ -81,7 +81,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         family=benchmark.family,
         backend=cell["backend"],
         binding=cell["binding"],
-        **{k: marks.get(k, facts[k]) for k in _VERSIONS},
+        **{name: marks.get(name, facts[name]) for name in _VERSIONS},
         device=cell["device"],
         device_name=facts.get("device_name") or None,
         buffer="device" if cell["device"] != "cpu" and cell["buffer"] == "numpy" else cell["buffer"],
@@ -129,7 +129,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         text_dialect=TEXT_DIALECT,
         tags=dict(identity.tags),
         hosts=hosts,
-        parameters=_parameters(benchmark, cell) | _pass(message) | _said(marks),
+        parameters=_parameters(benchmark, cell, message),
         **statistics,
     )
     row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
@@ -137,30 +137,20 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _timing(cell: Mapping[str, Any]) -> str:
-    """What a sample is. A call that is waited for at once is timed as a blocking call is."""
+    """The definition of a sample. A call that is waited for at once is timed like a blocking call."""
     if cell["timing"] in ("", "isolated"):
         return "global_span" if cell["process_sync"] == "roundtime" else "local_max"
     return str(cell["timing"])
 
 
 _APART = ("ranks_per_device", "staging", "placement", "filler", "side")
-"""Marks of a row that make it another measurement, beside those of its backend's own option."""
+"""Marks that make a row incomparable to others, besides those of its backend's own option."""
 _VERSIONS = ("library", "binding_version", "library_version")
-"""Of a binding or training that brings its own library: marks that replace the launch's."""
-
-
-def _said(marks: Mapping[str, str]) -> dict[str, str]:
-    """Marks that have no column."""
-    return {name: value for name, value in marks.items() if name not in _VERSIONS}
-
-
-def _pass(message: Mapping[str, Any]) -> dict[str, str]:
-    """Of a soak the number of the pass."""
-    return {PASS: str(message["number"])} if message.get("number") else {}
+"""Marks that replace the launch's versions, for a binding or training that has a library of its own."""
 
 
 def _version(row: Mapping[str, Any], program_hash: str) -> str:
-    """Of the program, and of the kind of objects, which the program does not hold."""
+    """The version of the program for the comparability key: its hash, and the marks that the hash does not cover."""
     parameters = row["parameters"]
     kind = (parameters["object"], parameters["out_of_band"]) if row["buffer"] == OBJECT else ()
     option = capabilities(row["backend"]).option
@@ -169,8 +159,8 @@ def _version(row: Mapping[str, Any], program_hash: str) -> str:
     return ":".join((program_hash, *kind, *apart))
 
 
-def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]:
-    """Options that the benchmark takes and that have no column."""
+def _parameters(benchmark: Benchmark, cell: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, str]:
+    """Options and marks that have no column, and the number of the pass of a soak."""
     out = parameters(benchmark, cell)
     if cell["buffer"] == OBJECT:
         out |= {"object": cell["object_kind"], "out_of_band": str(cell["out_of_band"])}
@@ -178,11 +168,14 @@ def _parameters(benchmark: Benchmark, cell: Mapping[str, Any]) -> dict[str, str]
         out["session"] = "True"
     if "root" in benchmark.options and cell["root"] < 0:
         out["root"] = "rotate"
-    return out
+    if message.get("number"):
+        out[PASS] = str(message["number"])
+    marks = message.get("marks", {})
+    return out | {name: value for name, value in marks.items() if name not in _VERSIONS}
 
 
 def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None) -> dict[str, float]:
-    """Everything that the benchmark's text needs besides value and samples: means of the other laps, bytes moved."""
+    """Values that the benchmark's text needs besides its samples: means of the other laps in µs, bytes moved."""
     laps: Mapping[str, list[float]] = message["laps"]
     out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
     if "enqueue" in out and "synchronise" in out:

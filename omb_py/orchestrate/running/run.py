@@ -1,4 +1,4 @@
-"""A measuring run from request to exit code: plan, start (or join) each launch, keep what is finished."""
+"""A run from request to exit code: plan it, start or join each launch, store what is finished."""
 
 from __future__ import annotations
 
@@ -12,40 +12,44 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from omb_py.backends.registry import capabilities, capabilities_of, in_process
+from omb_py.backends.registry import capabilities, capabilities_of, find, in_process
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
+from omb_py.engine.rank.link import LocalLink
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun, OmbError
 from omb_py.options.request import Request
 from omb_py.orchestrate.launching.allocation import allocation, ranks_for
+from omb_py.orchestrate.launching.launchers import command_for, context_of
 from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.validation import HOST_MEMORY
 from omb_py.orchestrate.running.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.running.printers import printer_of
+from omb_py.orchestrate.running.rank_process import Position, run_cells
+from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from omb_py.results.store.write import check_writable
 
 ATTEMPTS = 3
-"""Launches of which none began (:class:`omb_py.errors.NotBegun`) before the failure is the user's."""
+"""Attempts at a launch that does not begin (:class:`omb_py.errors.NotBegun`) before the error is raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended."""
+    """The end of a run."""
 
     code: int
     run_id: str
     root: bool = True
-    """False on the ranks of a foreign launcher that hold no results."""
+    """False on the ranks of a foreign launcher other than rank 0, which hold no results."""
 
 
 def execute(checked: CheckedRequest) -> int:
-    """Run a request; returns the exit code. Raises OmbError."""
+    """Run a request. Returns the exit code; raises OmbError."""
     return run_checked(checked).code
 
 
 def execute_run(request: Request) -> RunOutcome:
-    """Check and run a request. Raises OmbError, but in a foreign launcher only on rank 0."""
+    """Check and run a request. Raises OmbError; inside a foreign launcher only rank 0 does."""
     joined = joined_environment(os.environ)
     try:
         checked = narrowed(request, capabilities_of(request.backends))
@@ -58,15 +62,15 @@ def execute_run(request: Request) -> RunOutcome:
 
 
 def _joins(request: Request) -> bool:
-    """Whether a launcher around us has started the ranks of this request."""
+    """Whether the processes of a launcher around us are to be the ranks of this request."""
     return request.launcher in ("auto", "none") and not in_process(request.backends)
 
 
 def run_checked(checked: CheckedRequest) -> RunOutcome:
-    """Run a request. Raises OmbError; what was finished before is kept in the store or its journal."""
+    """Run a request. Raises OmbError; cells that were finished before stay in the store or its journal."""
     joined = joined_environment(os.environ)
     if joined is not None and _joins(checked.asked):
-        from omb_py.orchestrate.running.joined_run import run_joined
+        from omb_py.orchestrate.running.joined_run import run_joined  # which imports this module
 
         return run_joined([checked], joined, checked.skips)
     checked = reachable(checked)
@@ -94,7 +98,7 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
             except EnvironmentProblem as problem:
                 if run.broken or launch.index in run.finished or len(request.sides) == 1:
                     raise
-                # its ranks never began: the others can still be measured
+                # ranks of this backend never began, but the other backends can still be measured
                 refused[side] = problem
                 run.note(f"skipped: {' on '.join(side) if len(request.devices) > 1 else launch.backend}: {problem}")
             if run.failed:
@@ -107,27 +111,27 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
 
 
 def drawn_seed() -> int:
-    """The seed of a run that is given none."""
+    """A random seed, for a run without ``--seed``."""
     return random.SystemRandom().randrange(1 << 31)
 
 
 def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None) -> Run:
-    """Check that results can be kept, and give the run its id and seed. Raises EnvironmentProblem."""
+    """Create a run with its id and seed. Raises EnvironmentProblem when its results cannot be stored."""
     if request.store is not None:
         check_writable(request.store)
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     seed = request.seed if request.seed is not None else drawn_seed()
     sides: dict[str, set[tuple[str, str, str]]] = {}
     for cell in (cell for launch in plans for cell in launch.cells):
         sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding, cell.device))
     tables = max(map(len, sides.values()), default=1)
     note = _quiet if request.quiet else _to_stderr
-    run_id = run_id or f"{stamp}-{secrets.token_hex(3)}"
+    run_id = run_id or f"{started}-{secrets.token_hex(3)}"
     return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note)
 
 
 def finish(run: Run) -> None:
-    """Print what was kept back, and say where the rows are."""
+    """Finish the output, then show the notes that waited for it and the files with the rows."""
     try:
         run.printer.close()
     finally:
@@ -138,7 +142,7 @@ def finish(run: Run) -> None:
 
 
 def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
-    """What every rank is told."""
+    """The description of a launch that every rank gets."""
     request = run.request
     return {
         "backend": launch.backend,
@@ -162,13 +166,13 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
 
 
 def settings_of(request: Request, backend: str) -> str:
-    """The text of a backend's own option, where it holds for the whole run; else its cells have it."""
+    """The text of a backend's own option where it holds for the whole run; empty where cells hold it."""
     option = capabilities(backend).option
     return request.settings.get(backend, "") if option and option.run_wide else ""
 
 
 def start(run: Run, launch: LaunchPlan) -> None:
-    """Make a launch and keep what it measures. Raises OmbError; the cells that were finished are stored."""
+    """Run a launch and store its rows. Raises OmbError; cells that were finished before are stored."""
     if in_process([launch.backend]):
         _run_here(run, launch)
     else:
@@ -177,8 +181,6 @@ def start(run: Run, launch: LaunchPlan) -> None:
 
 def _start(run: Run, launch: LaunchPlan) -> None:
     """Start the ranks of a launch with a launcher and supervise them."""
-    from omb_py.orchestrate.launching.launchers import command_for, context_of
-
     request, offer = run.request, capabilities(launch.backend)
     command = command_for(
         request.launcher,
@@ -224,9 +226,18 @@ def supervise(
     launcher: str = "",
     announce: Callable[[str, str], None] | None = None,
 ) -> None:
-    """Supervise a launch to its end; the cells that were finished are stored in every case. Raises OmbError."""
-    from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
+    """Supervise a launch to its end. Raises OmbError; cells that were finished are stored in every case.
 
+    Args:
+        collector: handles the messages.
+        spec: as :func:`spec_of` gives it.
+        words: command line of the launcher; None where a foreign launcher has started the ranks.
+        environ: environment of the command; None for our own.
+        local: whether all ranks run on this machine.
+        hosts: hosts of the ranks.
+        launcher: name of the launcher, for messages.
+        announce: called with address and token of the supervisor before it runs.
+    """
     run = collector.run
     handlers = Handlers(
         launch=lambda message: collector.facts(message["facts"]),
@@ -258,10 +269,6 @@ def supervise(
 
 def _run_here(run: Run, launch: LaunchPlan) -> None:
     """Run a launch whose ranks all live in this process."""
-    from omb_py.backends.registry import find as find_backend
-    from omb_py.engine.rank.link import LocalLink
-    from omb_py.orchestrate.running.rank_process import Position, run_cells
-
     spec = spec_of(run, launch)
     collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts})
 
@@ -272,7 +279,7 @@ def _run_here(run: Run, launch: LaunchPlan) -> None:
             collector.cell(message)
         return None
 
-    session = find_backend(launch.backend).connect(spec)
+    session = find(launch.backend).connect(spec)
     try:
         run_cells(session, spec, LocalLink(handle), Position())
     finally:
@@ -281,7 +288,7 @@ def _run_here(run: Run, launch: LaunchPlan) -> None:
 
 
 def words(launch: LaunchPlan) -> str:
-    """A launch in words: ``mpi, native binding, 2 ranks``."""
+    """A launch in words, such as ``mpi, native binding, 2 ranks``."""
     bindings = sorted({cell.binding for cell in launch.cells})
     where = "" if launch.needs.device == HOST_MEMORY else f" on {launch.needs.device}"
     return f"{launch.backend}{where}, {', '.join(bindings)} binding, {launch.ranks} ranks"
@@ -292,11 +299,11 @@ def _to_stderr(text: str) -> None:
 
 
 def _quiet(text: str) -> None:
-    """Nothing."""
+    """Show no note."""
 
 
 def unjoined(joined: Joined, size: int) -> EnvironmentProblem:
-    """The error of processes that a launcher started together but that see worlds of their own."""
+    """The error for processes that a launcher started together but that do not see one world."""
     return EnvironmentProblem(
         f"ranks did not join one world: {joined.launcher} started {joined.size} processes, but each MPI world has "
         f"{size}: the launcher and the MPI library of mpi4py do not belong together (omb-py doctor shows both)"

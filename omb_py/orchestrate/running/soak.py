@@ -1,4 +1,4 @@
-"""A soak (``--repeat-for``): passes over the same cells in one launch, and how far each has drifted from the first."""
+"""A soak (``--repeat-for``): passes over the same cells in one launch, and their drift from the first pass."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ Row = Mapping[str, Any]
 PASS = "pass"
 """Key of `parameters`: the number of the pass, from 1."""
 _NAMED = 8
+"""Cells that a line names at most."""
 
 
 def pass_of(row: Row) -> int:
@@ -21,16 +22,16 @@ def _cell_of(row: Row) -> tuple[Any, ...]:
 
 
 class Drift:
-    """Takes rows as they come; says a line when a pass is over."""
+    """Takes rows one by one, and gives a line of text at the end of each pass."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[Any, ...], float] = {}
         self._now: dict[tuple[Any, ...], float] = {}
         self.number = 0
-        """The pass that rows belong to now."""
+        """Number of the current pass; 0 outside a soak."""
 
     def add(self, row: Row) -> str:
-        """Note a row's median. Returns the line of the pass before when this row begins another, else nothing."""
+        """Add a row. Returns the line of the pass before when the row begins another pass, else an empty text."""
         number = pass_of(row)
         if not number:
             return ""
@@ -43,7 +44,7 @@ class Drift:
         return line
 
     def line(self) -> str:
-        """The drift of each cell's median against the first pass; of many cells the largest drifts."""
+        """The drift of each cell's median against the first pass, in words; of many cells, the largest drifts."""
         shares = [
             (cell, 100 * (median / self._first[cell] - 1))
             for cell, median in self._now.items()

@@ -1,4 +1,4 @@
-"""Collects from the rows of a run how often each rank was the last, and says it where it is not chance."""
+"""Counts in the rows of a run how often each rank finished last, and reports ranks where that is not chance."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 
 from omb_py.suites.registry import find
 
-_SAID = 3
+_NAMED = 3
+"""Ranks that a sentence names at most."""
 
 
 @dataclass(slots=True)
 class LastRanks:
-    """Of every collective in which all ranks do the same: a root is late by the nature of its operation."""
+    """Counts of collectives without a root, because a root is late by the nature of its operation."""
 
     cells: dict[tuple[str, tuple[str, ...]], list[tuple[list[float], float]]] = field(default_factory=dict)
-    """(benchmark, hosts of the ranks) -> (shares by rank, effective samples) of each cell."""
+    """(benchmark, host of each rank) -> (share of calls in which each rank is last, effective samples) by cell."""
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take in a row."""
+        """Add a row."""
         benchmark = find(row["benchmark"])
-        # a guideline has roots on either side, and shares of one side only
+        # a guideline may have a root on either side, and its shares are those of one side only
         apart = benchmark.rooted or benchmark.once or benchmark.family in ("pt2pt", "guideline")
         if benchmark.timed != "all" or apart:
             return
@@ -33,15 +34,15 @@ class LastRanks:
         """A sentence for each benchmark in which some rank is the last too often."""
         from omb_py.results.analysis.stragglers import Last, stragglers
 
-        told = []
+        sentences = []
         for (name, hosts), cells in self.cells.items():
-            found = stragglers([Last(shares, trials) for shares, trials in cells])
-            if not found:
+            late = stragglers([Last(shares, trials) for shares, trials in cells])
+            if not late:
                 continue
-            who = ", ".join(f"rank {one.rank} ({hosts[one.rank]}) in {one.share:.0%}" for one in found[:_SAID])
-            told.append(
-                f"{name}: the last to finish is not chance: {who} of the calls, where {found[0].chance:.0%} would be "
+            who = ", ".join(f"rank {last.rank} ({hosts[last.rank]}) in {last.share:.0%}" for last in late[:_NAMED])
+            sentences.append(
+                f"{name}: the last to finish is not chance: {who} of the calls, where {late[0].chance:.0%} would be "
                 f"usual ({len(cells)} {'cell' if len(cells) == 1 else 'cells'}): a slow rank, a shared core, or the "
                 "shape of the algorithm"
             )
-        return told
+        return sentences

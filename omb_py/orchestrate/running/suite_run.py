@@ -1,4 +1,4 @@
-"""Running a suite: launch after launch; what cannot be measured here is left out with its reason, the rest goes on."""
+"""Running a suite, launch after launch. A part that cannot be measured here is skipped with its reason."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from omb_py.errors import (
 )
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.allocation import allocation
+from omb_py.orchestrate.launching.core_binding import processors
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.joined_run import run_joined
 from omb_py.orchestrate.running.resume import Progress, progress, remaining
 from omb_py.orchestrate.running.run import finish, new_run, start, words
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 
 
 def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
-    """How many ranks a suite has, by ``-n``, the launcher around us, the batch job, or the cores of this machine.
+    """The number of ranks of a suite, by ``-n``, the launcher around us, the batch job, or the cores of this machine.
 
     Raises UsageError when ``-n`` contradicts the launcher.
     """
@@ -43,33 +45,29 @@ def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ra
         return Ranks(joined.size, joined.size, given=True, only=True)
     if given is not None:
         return Ranks(given, given, given=True)
-    told = next((int(environ[name]) for name in TASKS if environ.get(name, "").isdigit()), None)
-    if (found := allocation(environ)) is not None:
-        told = found.ranks
-    if told is None:
-        from omb_py.orchestrate.launching.core_binding import processors
-
-        told = len(processors().cores)
-    return Ranks(DEFAULT_RANKS, max(DEFAULT_RANKS, told))
+    most = next((int(environ[name]) for name in TASKS if environ.get(name, "").isdigit()), None)
+    if (job := allocation(environ)) is not None:
+        most = job.ranks
+    if most is None:
+        most = len(processors().cores)
+    return Ranks(DEFAULT_RANKS, max(DEFAULT_RANKS, most))
 
 
 def run_suite(expanded: Expanded, resume: str | None = None) -> int:
-    """Measure the requests of a suite; returns the exit code.
+    """Measure the requests of a suite. Returns the exit code.
 
     Args:
         expanded: the suite (:func:`omb_py.orchestrate.suites.expand.expand`).
-        resume: a run's id or ``last``: go on with that run.
+        resume: run to resume: its id, or ``last``.
 
     Raises:
         UsageError: `resume` is no run of this suite.
-        EnvironmentProblem: nothing can be measured here; results cannot be stored.
-        Interrupted: SIGINT, SIGTERM or SIGHUP; what was finished is stored.
+        EnvironmentProblem: nothing can be measured here, or results cannot be stored.
+        Interrupted: SIGINT, SIGTERM or SIGHUP; finished cells are stored.
     """
     requests, skips = expanded.requests, list(expanded.skips)
     joined = joined_environment(os.environ)
     if requests and joined is not None and _joins(requests):
-        from omb_py.orchestrate.running.joined_run import run_joined
-
         return run_joined(expanded.checked, joined, skips, resume).code
     launches = plan_all(expanded.checked)
     known = known_progress(requests, resume)
@@ -93,7 +91,7 @@ def _joins(requests: Sequence[Request]) -> bool:
 
 
 def known_progress(requests: Sequence[Request], resume: str | None) -> Progress | None:
-    """What is stored of the run that is to go on; None for a new one. Raises UsageError."""
+    """The progress of the run to resume; None for a new one. Raises UsageError."""
     if resume is None or not requests:
         return None
     request = requests[0]
@@ -109,18 +107,18 @@ def begin(
     known: Progress | None,
     run_id: str | None = None,
 ) -> Run:
-    """The run, or the one that is resumed. Raises EnvironmentProblem when results cannot be kept."""
+    """Begin a run, or the one that is resumed. Raises EnvironmentProblem when results cannot be stored."""
     log = next((request.validation_log for request in requests if request.validation_log), None)
     run = new_run(replace(requests[0], validation_log=log), launches, known.run_id if known else run_id)
     if known is not None:
         run.failed = bool(known.wrong)
-        cells, missing = (sum(len(launch.cells) for launch in each) for each in (launches, left))
+        cells, missing = (sum(len(launch.cells) for launch in plans) for plans in (launches, left))
         run.note(f"run {known.run_id} goes on: {cells - missing} of {cells} cells are in the store, {missing} are left")
     return run
 
 
 def code_of(run: Run, skips: Sequence[Skip], known: Progress | None) -> int:
-    """Exit code of a suite that has come to its end. Raises EnvironmentProblem when nothing could be measured."""
+    """Exit code of a suite that has ended. Raises EnvironmentProblem when nothing could be measured."""
     if run.failed:
         return NEGATIVE
     if skips and not run.cells and not (known and known.done):
@@ -129,22 +127,32 @@ def code_of(run: Run, skips: Sequence[Skip], known: Progress | None) -> int:
 
 
 def say_skipped(skips: Sequence[Skip]) -> None:
-    """The summary at the end, on stderr also with --quiet: what was not measured, and why."""
+    """Print which parts were skipped or failed, with the reasons; on stderr, also with --quiet."""
     reasons: dict[tuple[bool, str], dict[str, None]] = {}
     for skip in skips:
         reasons.setdefault((skip.failed, skip.reason), {})[skip.what] = None
-    for (failed, reason), what in reasons.items():
+    for (failed, reason), names in reasons.items():
         word = "failed" if failed else "skipped"
-        print(f"omb-py: {word}: {', '.join(what)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
+        print(f"omb-py: {word}: {', '.join(names)}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
 def make_launches(
     run: Run, launches: Sequence[LaunchPlan], skips: list[Skip], tell: Callable[[list[Skip]], None] | None = None
 ) -> int:
-    """Make the launches; one that fails is made again without the sweep that it failed in.
+    """Run the launches. One that fails is run again without the sweep in which it failed.
 
-    What was given up is added to `skips`, and told at once. Returns the largest number of a launch that was made or
-    tried. Raises Interrupted, and what keeps results from being stored.
+    Args:
+        run: the run.
+        launches: its launches.
+        skips: sweeps that are given up are added here.
+        tell: called at once with the sweeps that are given up.
+
+    Returns:
+        The largest index of a launch that was run or tried.
+
+    Raises:
+        Interrupted: SIGINT, SIGTERM or SIGHUP.
+        OmbError: results cannot be stored.
     """
     queue = deque(launches)
     number = max((launch.index for launch in launches), default=0)
@@ -175,14 +183,14 @@ def make_launches(
 
 
 def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPlan], list[Skip]]:
-    """What is left to measure when a launch has failed, and what is given up."""
+    """The launches that are left when a launch has failed, and the sweeps that are given up."""
     done = run.finished.get(launch.index)
-    left = [c for i, c in enumerate(launch.cells) if i not in (done or ()) and c.sweep not in run.wrong]
+    left = _left(launch, run)
     first, *others = dict.fromkeys(cell.sweep for cell in left) or (None,)
     if first is None:
         return [], [Skip(f"launch {launch.index + 1}", str(error), failed=True)]
     if done is None and isinstance(error, UsageError) and others:
-        # refused before it began, such as for want of memory: which sweep it was shows when each is alone
+        # refused before it began, for want of memory for instance: sweeps run alone show which one it was
         return [_part(launch, left, {sweep}) for sweep in (first, *others)], []
     if done is None:
         return [], [Skip(sweep_name(launch, sweep), str(error)) for sweep in (first, *others)]
@@ -192,15 +200,21 @@ def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPla
 
 def lacking(run: Run, launch: LaunchPlan) -> list[Skip]:
     """The sweeps of a launch that the ranks' library could not do."""
-    mine = {sweep: why for (index, sweep), why in run.lacking.items() if index == launch.index}
-    return [Skip(sweep_name(launch, sweep), why) for sweep, why in mine.items()]
+    return [
+        Skip(sweep_name(launch, sweep), why) for (index, sweep), why in run.lacking.items() if index == launch.index
+    ]
 
 
 def unmeasured(launch: LaunchPlan, run: Run, reason: str) -> list[Skip]:
     """The sweeps of a launch that were not measured to their end."""
+    sweeps = dict.fromkeys(cell.sweep for cell in _left(launch, run))
+    return [Skip(sweep_name(launch, sweep), reason) for sweep in sweeps]
+
+
+def _left(launch: LaunchPlan, run: Run) -> list[Cell]:
     done = run.finished.get(launch.index, ())
-    left = (c.sweep for i, c in enumerate(launch.cells) if i not in done and c.sweep not in run.wrong)
-    return [Skip(sweep_name(launch, sweep), reason) for sweep in dict.fromkeys(left)]
+    cells = (cell for index, cell in enumerate(launch.cells) if index not in done)
+    return [cell for cell in cells if cell.sweep not in run.wrong]
 
 
 def _part(launch: LaunchPlan, cells: Sequence[Cell], sweeps: set[int]) -> LaunchPlan:
@@ -208,18 +222,18 @@ def _part(launch: LaunchPlan, cells: Sequence[Cell], sweeps: set[int]) -> Launch
 
 
 def sweep_name(launch: LaunchPlan, sweep: int) -> str:
-    """A sweep in words, no two of a suite alike: ``allreduce (ranks: 4)``."""
+    """The name of a sweep, which is unique in its suite: ``allreduce (ranks: 4)``."""
     request = launch.requests[sweep]
-    told = differences(request)
+    options = differences(request)
     others = [differences(other) for other in launch.requests if other.benchmark == request.benchmark]
-    if others.count(told) > 1:
-        told = differences(request, whole=True)
-    text = ", ".join(f"{key}: {value}" for key, value in told.items())
+    if others.count(options) > 1:
+        options = differences(request, whole=True)
+    text = ", ".join(f"{key}: {value}" for key, value in options.items())
     return f"{request.benchmark} ({text})" if text else request.benchmark
 
 
 def differences(request: Request, whole: bool = False) -> Mapping[str, str]:
-    """The options that tell a request from the suite's others for its benchmark; whole: those that tables show, too."""
+    """The options that distinguish a request from the suite's others; `whole` adds those that tables show."""
     if request.part is None:
         return {}
     return {**request.part.varies, **(request.part.varies_too if whole else {})}

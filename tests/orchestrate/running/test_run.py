@@ -235,7 +235,7 @@ def test_a_launcher_that_stumbles_is_started_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     launcher = Stumbling(tmp_path, times)
-    monkeypatch.setattr("omb_py.orchestrate.launching.launchers.command_for", launcher.command)
+    monkeypatch.setattr("omb_py.orchestrate.running.run.command_for", launcher.command)
     with pytest.raises(LaunchFailed, match=last):
         execute(Request("latency", backends=("mpi",), ranks=2, store=None))
     assert launcher.tried == tried
