@@ -72,7 +72,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
         position: kept up to date for heartbeats.
 
     Raises:
-        OmbError: the ranks cannot measure these cells, or one of them failed; on every rank alike.
+        OmbError: the ranks cannot measure these cells.
     """
     from omb_py.engine.measuring.host_memory import settle_heap
     from omb_py.engine.measuring.measure import measure, messages, worlds_of

@@ -122,8 +122,8 @@ def stored_run(
     run_id = str(max(candidates, key=lambda row: (row["started_at"], row["run_id"]))["run_id"])
     if any(launch.startswith(f"{run_id}-") for launch in alive):
         raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")
-    wanted_columns = list(dict.fromkeys((*_COLUMNS, *columns)))
-    rows = to_rows(load_table(store, columns=wanted_columns, on_skip=_ignore, run_id=run_id))
+    both = list(dict.fromkeys((*_COLUMNS, *columns)))
+    rows = to_rows(load_table(store, columns=both, on_skip=_ignore, run_id=run_id))
     rows.sort(key=lambda row: int(row["launch_index"]))
     return StoredRun(run_id, rows)
 
