@@ -1,4 +1,4 @@
-"""What a backend gives to the engine: a session, and a runner for each cell.
+"""The interface of a backend to the engine: a session, and a runner for each cell.
 
 A session holds one or more *local* ranks: one in a real process, all of them in the simulation. Everything here
 is called between timed loops, never inside one.
@@ -23,7 +23,7 @@ class Runner(Protocol):
 
     @property
     def marks(self) -> Mapping[str, str]:
-        """How it was measured, stored with the row: ``staging``, ``timing_mode``, ``library_version``, …"""
+        """Remarks on the measurement, stored with the row: ``staging``, ``timing_mode``, ``library_version``, …"""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         """The bytes of a buffer of a local rank, writable."""
@@ -34,7 +34,7 @@ class Runner(Protocol):
         Args:
             stage: index into the program's stages.
             first: number of the first iteration; chooses the variant.
-            iterations: how many.
+            iterations: their number.
 
         Returns:
             For each local rank nanoseconds, shape (iterations, number of laps).
@@ -53,8 +53,8 @@ class Runner(Protocol):
         """Too many rounds began late: announce them further ahead (``--process-sync roundtime``)."""
 
     def notes(self) -> Mapping[str, float]:
-        """Further numbers about the cell, for ``metrics``: ``topology_us``, what making the graph
-        took; ``win_create_us``, the window."""
+        """Further numbers about the cell, for ``metrics``: ``topology_us`` and ``win_create_us``, the times in µs that
+        it took to make the graph and the window."""
 
     def close(self) -> None:
         """Free what the cell needed."""
@@ -72,19 +72,19 @@ class Session(Protocol):
     library: str
     library_version: str
     library_string: str
-    """What the library says of itself; empty where it says nothing."""
+    """The library's own version text; empty where it has none."""
     binding_version: str
     thread_level: str
-    """What the library provided."""
+    """The thread level that the library provided."""
 
     started: Mapping[str, Mapping[int, float]]
-    """What starting took: ``init``, ``hello`` -> local rank -> µs. Missing where the backend does not know."""
+    """Start-up times: ``init``, ``hello`` -> local rank -> µs. Missing where the backend does not know."""
 
     places: Sequence[Mapping[str, Any]]
-    """Which device each rank has, where buffers are on devices: rank, host, device, identity, name."""
+    """The device of each rank, where buffers are on devices: rank, host, device, identity, name."""
     device_name: str
     device_note: str
-    """What a user should know of the way to the device."""
+    """A note for the user on how the bytes reach the device."""
 
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
         """Raises EnvironmentProblem, on every rank alike, for what the library lacks; before anything is allocated."""
@@ -108,7 +108,7 @@ class Session(Protocol):
         """Wait for all ranks asleep, where waiting long would take a core from other ranks."""
 
     def guard(self) -> AbstractContextManager[None]:
-        """Around calls of the library: a rank that has lost a peer waits, so that the peer's error is shown."""
+        """A context for calls of the library: a rank that has lost a peer waits, so that the peer's error is shown."""
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Element-wise maximum over processes, on all of them."""
@@ -126,7 +126,7 @@ class Session(Protocol):
         """(iteration, step) now being run, for the watchdog; called from another thread."""
 
     def doing(self, step: int) -> str:
-        """What a step of the running program does, in words."""
+        """The text of a step of the running program."""
 
     def watch(self, runner: Any) -> None:
         """Ask `runner` for ``position()`` and ``labels``, where no program of steps is loaded."""
@@ -167,7 +167,7 @@ class BaseSession:
     places: Sequence[Mapping[str, Any]] = ()
     device_name = device_note = ""
     _runner: Any = None
-    """Where this process is, for the watchdog."""
+    """The runner that the watchdog asks for the position."""
 
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
         """Nothing is known to be missing."""
@@ -214,7 +214,7 @@ class BaseSession:
         return self._runner.position() if self._runner else (0, 0)
 
     def doing(self, step: int) -> str:
-        """What a step of the running program does, in words."""
+        """The text of a step of the running program."""
         labels = self._runner.labels if self._runner else ()
         return labels[step] if step < len(labels) else ""
 

@@ -1,1 +1,1 @@
-"""What exists for tests alone: faults that ``--inject`` plants, and the device ``sim``. Both are left out of help."""
+"""Parts that only tests use: faults that ``--inject`` plants, and the device ``sim``. Both are left out of help."""

@@ -31,9 +31,9 @@ class Fault:
     size: int | None = None
     """Message size at which it happens; ``None``: at every size."""
     nanoseconds: int = 0
-    """Of ``busy``: how long an iteration waits inside its timed part."""
+    """For ``busy``: the time in ns that an iteration waits inside its timed part."""
     every: int = 1
-    """Of ``busy``: one iteration in so many waits."""
+    """For ``busy``: one iteration in `every` waits."""
 
 
 def inject(session: Any, text: str) -> Callable[[Benchmark], Benchmark]:

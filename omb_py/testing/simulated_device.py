@@ -24,12 +24,12 @@ from omb_py.engine.native.matmul import multiply_at
 from omb_py.errors import EnvironmentProblem
 
 DEVICES_VARIABLE: Final = "OMB_PY_SIM_DEVICES"
-"""How many a machine has; 8 where it is not set."""
+"""Variable with the number of devices of a machine; 8 where it is not set."""
 DELAY_VARIABLE: Final = "OMB_PY_SIM_DELAY_US"
-"""How long an idle stream waits before it begins; 200 where it is not set."""
+"""Variable with the time in µs that an idle stream waits before it begins; 200 where it is not set."""
 MEMORY_BYTES: Final = 1 << 30
 GATE_S: Final = 3.0
-"""How long a stream may be held back."""
+"""Seconds for which a stream may be held back."""
 ATTACH: Final = "omb_py_attach_device"
 """A library with this symbol is given the address of ``launch_host``, where it enqueues its work, and that of
 ``retain(stream, function, argument)``: where the stream is captured, 1, and the function is called once neither the
@@ -61,9 +61,9 @@ class Stream:
 
     def __init__(self, delay_s: float) -> None:
         self.captured: Captured | None = None
-        """What is being recorded instead of run."""
+        """The work that is being recorded instead of run."""
         self.error = ""
-        """The first thing that went wrong, kept as a GPU keeps its errors."""
+        """The first error; it stays, as it does on a GPU."""
         self._delay_s = delay_s
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
@@ -160,7 +160,9 @@ class SimulatedDevice:
             record=self._record,
             begin_capture=self._begin_capture,
             end_capture=self._end_capture,
-            instantiate=lambda where, graph, flags: self._held(self._executables, where, _of(self._graphs, graph)),
+            instantiate=lambda where, graph, flags: self._add_handle(
+                self._executables, where, _of(self._graphs, graph)
+            ),
             launch=lambda executable, stream: self._at(stream).put(*_of(self._executables, executable).jobs),
             destroy_graph=lambda graph: _of(self._graphs, graph, pop=True).drop(),
             destroy_executable=lambda executable: _of(self._executables, executable, pop=True).drop(),
@@ -239,7 +241,7 @@ class SimulatedDevice:
         self._callbacks.call(name, self.kind, operands)
 
     def error_text(self, code: int) -> str:
-        """What went wrong last."""
+        """The text of the last error."""
         return self._callbacks.last_error
 
     def attach(self, library: Any) -> None:
@@ -252,7 +254,7 @@ class SimulatedDevice:
         for stream in self._streams:
             stream.close()
 
-    # what the functions do
+    # the functions that loops call
 
     def _at(self, stream: int) -> Stream:
         if not 1 <= stream <= len(self._streams):
@@ -265,19 +267,19 @@ class SimulatedDevice:
     def _fill(self, to: int, value: int, nbytes: int, stream: int) -> None:
         self._at(stream).put(lambda: ctypes.memset(to, value, nbytes))
 
-    def _prefetch(self, there: int, nbytes: int, where: int, stream: int) -> None:
+    def _prefetch(self, address: int, nbytes: int, where: int, stream: int) -> None:
         """While pages travel nobody can read them: whoever does not wait finds other bytes."""
-        if there not in self.resides:
+        if address not in self.resides:
             raise ValueError("only managed memory can be brought elsewhere")
         kept = ctypes.create_string_buffer(nbytes)
 
         def leave() -> None:
-            ctypes.memmove(kept, there, nbytes)
-            ctypes.memset(there, 0xA5, nbytes)
+            ctypes.memmove(kept, address, nbytes)
+            ctypes.memset(address, 0xA5, nbytes)
 
         def arrive() -> None:
-            ctypes.memmove(there, kept, nbytes)
-            self.resides[there] = where
+            ctypes.memmove(address, kept, nbytes)
+            self.resides[address] = where
 
         leave()
         self._at(stream).put(arrive)
@@ -302,12 +304,12 @@ class SimulatedDevice:
         if captured is None:
             raise RuntimeError("the stream is not captured")
         self._at(stream).captured = None
-        self._held(self._graphs, where, captured)
+        self._add_handle(self._graphs, where, captured)
 
-    def _held(self, held: dict[int, Captured], where: int, captured: Captured) -> None:
-        """A further handle of captured work."""
+    def _add_handle(self, handles: dict[int, Captured], where: int, captured: Captured) -> None:
+        """Store a new handle of captured work at the address `where`."""
         self._last_handle += 1
-        held[self._last_handle] = captured
+        handles[self._last_handle] = captured
         captured.handles += 1
         _store(where, self._last_handle)
 
@@ -334,11 +336,11 @@ class SimulatedDevice:
         self._at(stream).put(wait)
 
 
-def _of(held: dict[int, Captured], handle: int, pop: bool = False) -> Captured:
+def _of(handles: dict[int, Captured], handle: int, pop: bool = False) -> Captured:
     """The captured work of a handle. Raises ValueError where it is not one, or not any more."""
-    if handle not in held:
+    if handle not in handles:
         raise ValueError(f"no graph {handle}: it was destroyed, or never made")
-    return held.pop(handle) if pop else held[handle]
+    return handles.pop(handle) if pop else handles[handle]
 
 
 def _store(address: int, value: int, kind: Any = ctypes.c_int64) -> None:

@@ -1,6 +1,6 @@
-"""Where buffers live: one small interface over host memory and NVIDIA and AMD GPUs.
+"""Devices on which buffers live: one small interface over host memory and NVIDIA and AMD GPUs.
 
-Streams, events and graphs are handles (int64), and what a loop does with them are C functions at addresses
+Streams, events and graphs are handles (int64), and the operations of a loop on them are C functions at addresses
 (:meth:`Device.function`), so that generated code calls them as it calls the communication library.
 """
 
@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol
 
 from omb_py.engine.program.language import Step
+from omb_py.errors import EnvironmentProblem
 
 GPU_KINDS: Final = ("cuda", "rocm")
 KINDS: Final = ("cpu", *GPU_KINDS)
@@ -46,11 +47,11 @@ FUNCTIONS: Final[Mapping[str, str]] = {
 }
 """Name -> operands. Each returns 0, or an error code of the device's own library.
 
-``prefetch`` brings managed memory to device `where`, or to the host (-1); ``spin`` computes on the device for so long;
-``matmul`` multiplies a matrix (rows, side) by one of (side, side), all float32.
+``prefetch`` brings managed memory to device `where`, or to the host (-1); ``spin`` computes on the device for `ns`
+nanoseconds; ``matmul`` multiplies a matrix (rows, side) by one of (side, side), all float32.
 """
 OTHER_STREAM: Final = -1
-"""In a step's operand `stream`: not the stream of this rank but a second one."""
+"""Value of a step's operand `stream` for the second stream of this rank."""
 
 SYNCHRONISES: Final[Mapping[str, str]] = {
     "result": "a call is done before its sample ends",
@@ -111,7 +112,7 @@ class Device(Protocol):
         """Clock rates in kHz, by name; empty where they are not known."""
 
     def identity(self) -> str:
-        """What tells it from every other device of its machine: a PCI address, or a number."""
+        """A text that no other device of its machine has: a PCI address, or a number."""
 
     def function(self, name: str) -> int:
         """Address of one of :data:`FUNCTIONS`. Raises EnvironmentProblem when this device's library lacks it."""
@@ -120,7 +121,7 @@ class Device(Protocol):
         """Call one of :data:`FUNCTIONS`. Raises EnvironmentProblem when it fails."""
 
     def error_text(self, code: int) -> str:
-        """What a return code means."""
+        """The meaning of a return code."""
 
     def attach(self, library: Any) -> None:
         """Introduce a communication library (a ctypes.CDLL) that will enqueue work here."""
@@ -147,8 +148,6 @@ def open_device(kind: str, rank: int) -> Device:
 
 def chosen(rank: int, count: int, kind: str) -> int:
     """Number of the device of a local rank. Raises EnvironmentProblem (see :func:`open_device`)."""
-    from omb_py.errors import EnvironmentProblem
-
     if count < 1:
         raise EnvironmentProblem(f"--device {kind}: no such device is visible to local rank {rank}: use --device cpu")
     return rank % count

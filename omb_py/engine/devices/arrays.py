@@ -60,8 +60,8 @@ def array(kind: str, device: Device, nbytes: int) -> Any:
 
     Args:
         kind: one of :data:`omb_py.engine.program.buffers.ON_DEVICE`.
-        device: where.
-        nbytes: how large, at least 1.
+        device: the device that holds it.
+        nbytes: its size in bytes, at least 1.
 
     Raises:
         EnvironmentProblem: the package is missing, does not know the device, or there is not enough memory.
@@ -69,8 +69,8 @@ def array(kind: str, device: Device, nbytes: int) -> Any:
     if device.kind == SIMULATED:
         return PlainArray(device.allocate(nbytes), nbytes)
     try:
-        made = _MAKERS[kind](nbytes, device.index)
-        address_of(made)
+        memory = _MAKERS[kind](nbytes, device.index)
+        address_of(memory)
     except ImportError as error:
         raise EnvironmentProblem(f"--buffer {kind} needs a package ({error}): {_PIP[kind]}") from None
     except Exception as error:  # each package has classes of its own
@@ -78,19 +78,19 @@ def array(kind: str, device: Device, nbytes: int) -> Any:
             f"--buffer {kind}: no {nbytes} B on {device.name} ({type(error).__name__}: {error}): "
             f"a smaller -m, or {_PIP[kind]}"
         ) from None
-    return made
+    return memory
 
 
-def address_of(made: Any) -> int:
-    """Where an array starts on its device."""
-    return int(made.__cuda_array_interface__["data"][0])
+def address_of(owner: Any) -> int:
+    """Address at which an array starts on its device."""
+    return int(owner.__cuda_array_interface__["data"][0])
 
 
-def part(made: Any, start: int, stop: int, dtype: str) -> Any:
+def part(owner: Any, start: int, stop: int, dtype: str) -> Any:
     """The bytes `start` to `stop` of an array of bytes, as elements of one of NumPy's types: what a program passes."""
-    if isinstance(made, PlainArray):
-        return PlainArray(address_of(made) + start, stop - start, dtype)
-    cut = made[start:stop]
+    if isinstance(owner, PlainArray):
+        return PlainArray(address_of(owner) + start, stop - start, dtype)
+    cut = owner[start:stop]
     if hasattr(cut, "data_ptr"):  # a tensor
         return cut.view(getattr(import_module("torch"), dtype))
     return cut.view(np.dtype(dtype))

@@ -1,4 +1,4 @@
-"""What a session holds for buffers on a device, and how steps of the device are done, for either kind of loop."""
+"""A session's buffers on a device, and the steps of the device for either kind of loop."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Results = Mapping[tuple[str, str], float]
 
 
 class HereMemory(HostMemory):
-    """Of a rank whose end of a mixed placement is the host: nothing has to be brought anywhere."""
+    """Memory of a rank whose end of a mixed placement is the host: nothing is copied to a device."""
 
     def hand_over(self) -> None:
-        """It is there."""
+        """Do nothing: the bytes are where they are used."""
 
     def close(self) -> None:
-        """Left to Python."""
+        """Do nothing: Python frees the memory."""
 
 
 class DeviceBuffers:
@@ -54,9 +54,9 @@ class DeviceBuffers:
         self.direct = direct or place == HOST
         self._kinds: dict[str, Any] = {}
         self.memory = self._of("")
-        """What holds the buffers that were reserved last."""
+        """The memory that holds the buffers that were reserved last."""
         self.stage = HostMemory("numpy")
-        """Of staged communication what the library reads and writes."""
+        """Host memory that the library reads and writes when communication is staged."""
         self._other = 0
 
     @property
@@ -68,8 +68,10 @@ class DeviceBuffers:
         """The memory of a kind of arrays, or of none."""
         kind = kind if kind in ON_DEVICE else ""
         if kind not in self._kinds:
-            here = self.place == HOST
-            self._kinds[kind] = HereMemory("numpy") if here else DeviceMemory(self.device, is_managed(self.place), kind)
+            on_host = self.place == HOST
+            self._kinds[kind] = (
+                HereMemory("numpy") if on_host else DeviceMemory(self.device, is_managed(self.place), kind)
+            )
         return self._kinds[kind]
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
@@ -84,12 +86,12 @@ class DeviceBuffers:
         """The program as it is done with these buffers. Raises EnvironmentProblem for what has no such form."""
         if program.window is not None:
             raise EnvironmentProblem("one-sided benchmarks have no buffers on a device: use --device cpu")
-        made = program if self.direct else staged(program, world)
-        made = made if self.place == HOST else spoiled(made)
-        return settled(on_device(made, filler), self.placement, self.place, self.device.index)
+        form = program if self.direct else staged(program, world)
+        form = form if self.place == HOST else spoiled(form)
+        return settled(on_device(form, filler), self.placement, self.place, self.device.index)
 
     def marks(self, staging: str, cell: Cell) -> dict[str, str]:
-        """What is to be said of the rows of these buffers: travel, place, what computes, who shares."""
+        """Marks for the rows of these buffers: staging, placement, filler, ranks that share the device."""
         more = {
             "placement": self.placement,
             "filler": "" if cell.filler == "cpu" else cell.filler,
@@ -142,7 +144,7 @@ class DeviceBuffers:
 
 
 class Resolver:
-    """For generated code: steps of the device by the device's functions, the others by the library's resolver."""
+    """Resolves steps for generated code: a step of the device by the device's function, others by the library."""
 
     def __init__(self, buffers: DeviceBuffers, library: Resolve, results: Results) -> None:
         self.buffers, self.library, self.results = buffers, library, results
@@ -155,7 +157,7 @@ class Resolver:
 
 
 class Renderer:
-    """The same for a flat loop: one statement for each step."""
+    """Renders steps for a flat loop: a step of the device by the device's function, others by the library."""
 
     def __init__(self, buffers: DeviceBuffers, library: Render, results: Results) -> None:
         self.buffers, self.library, self.results = buffers, library, results
@@ -178,14 +180,14 @@ def _source(arg: Arg, k: str) -> str:
 
 
 class OnDevice(CellRunner):
-    """What a runner does for buffers on a device: the bytes that a check sees are their mirrors."""
+    """A runner for buffers on a device: the bytes that a check sees are their mirrors on the host."""
 
     buffers: DeviceBuffers
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         """The bytes of a buffer on the host, until the next run."""
-        found: NDArray[np.uint8] = self.buffers.memory.view(buffer, self._nbytes[buffer])
-        return found
+        mirror: NDArray[np.uint8] = self.buffers.memory.view(buffer, self._nbytes[buffer])
+        return mirror
 
     def ready(self) -> None:
         """Bring to the device what a check wrote."""

@@ -42,7 +42,7 @@ class CpuDevice:
         return int(memory.ctypes.data)
 
     def allocate_managed(self, nbytes: int) -> int:
-        """The same."""
+        """Memory of the host: it needs no moving."""
         return self.allocate(nbytes)
 
     def free(self, address: int) -> None:
@@ -86,7 +86,7 @@ class CpuDevice:
         self._callbacks.call(name, self.kind, operands)
 
     def error_text(self, code: int) -> str:
-        """What went wrong last."""
+        """The text of the last error."""
         return self._callbacks.last_error
 
     def attach(self, library: Any) -> None:

@@ -41,7 +41,6 @@ def _body(nodes: Body, filler: str) -> Body:
 
 
 def _multiplies(node: Node) -> bool:
-    """Whether a node is nothing but matrix products."""
     if isinstance(node, Repeat):
         return bool(node.body) and all(map(_multiplies, node.body))
     return isinstance(node, Step) and node.op == MATMUL

@@ -18,7 +18,7 @@ from omb_py.errors import EnvironmentProblem
 
 SPIN: Final = "spin"
 OWN: Final = (SPIN, MATMUL)
-"""The functions that are none of the driver's: a kernel of ours, and CuPy's product (cuBLAS, hipBLAS)."""
+"""Functions that the driver does not have: a kernel of ours, and CuPy's product (cuBLAS, hipBLAS)."""
 LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "cuda": ("libcuda.so.1",),
     "rocm": ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"),
@@ -154,9 +154,9 @@ class Gpu:
         properties = self._runtime.getDeviceProperties(index)
         name = properties["name"]
         self.name = name.decode() if isinstance(name, bytes) else str(name)
-        known = kind == "cuda" and "major" in properties
-        self.capability = (int(properties["major"]), int(properties["minor"])) if known else None
-        """Compute capability; None of other makers."""
+        nvidia = kind == "cuda" and "major" in properties
+        self.capability = (int(properties["major"]), int(properties["minor"])) if nvidia else None
+        """Compute capability; None for GPUs of other makers."""
         self._streams: list[int] = []
         self._events: list[int] = []
         self.stream = self.new_stream()
@@ -205,13 +205,13 @@ class Gpu:
 
     def clocks(self) -> Mapping[str, int]:
         """Clock rates in kHz."""
-        found = {}
+        rates = {}
         for name, number in _CLOCKS[self.kind].items():
             try:
-                found[name] = int(self._runtime.deviceGetAttribute(number, self.index))
+                rates[name] = int(self._runtime.deviceGetAttribute(number, self.index))
             except Exception:  # newer drivers drop attributes
                 continue
-        return found
+        return rates
 
     def identity(self) -> str:
         """The PCI address."""
@@ -224,7 +224,7 @@ class Gpu:
         return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
 
     def _own(self, name: str) -> Callbacks:
-        """What computes, as a function that generated code can call; made when first asked for."""
+        """The callback of one of :data:`OWN`, which generated code can call; made when first asked for."""
         if name not in self._callbacks:
             self._callbacks[name] = Callbacks(**{name: {SPIN: self._spinner, MATMUL: self._multiplier}[name]()})
         return self._callbacks[name]
@@ -247,8 +247,8 @@ class Gpu:
 
         @cache
         def matrix(address: int, rows: int, side: int) -> Any:
-            whole = cupy.cuda.UnownedMemory(address, 4 * rows * side, None, self.index)
-            return cupy.ndarray((rows, side), cupy.float32, cupy.cuda.MemoryPointer(whole, 0))
+            memory = cupy.cuda.UnownedMemory(address, 4 * rows * side, None, self.index)
+            return cupy.ndarray((rows, side), cupy.float32, cupy.cuda.MemoryPointer(memory, 0))
 
         def matmul(left: int, right: int, out: int, rows: int, side: int, stream: int) -> None:
             with cupy.cuda.ExternalStream(stream, self.index):

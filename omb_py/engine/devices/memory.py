@@ -1,4 +1,4 @@
-"""Named buffers on a device, each with a mirror on the host: what a check writes and reads.
+"""Named buffers on a device, each with a mirror on the host, which checks write and read.
 
 Whoever asks for a mirror owns the bytes until the next run: :meth:`DeviceMemory.view` brings the device's bytes to the
 host, :meth:`DeviceMemory.hand_over` takes what was handed out back to the device.
@@ -29,22 +29,23 @@ class DeviceMemory:
         self._owners: dict[str, Any] = {}
         """The arrays that hold the buffers, where they are arrays."""
         self.host = HostMemory("numpy")
-        """The mirrors; of staged communication the memory that the library sees."""
+        """The mirrors; when communication is staged, the memory that the library sees."""
         self._places: dict[str, tuple[int, int]] = {}
-        self._held: dict[str, int] = {}
+        self._lent: dict[str, int] = {}
+        """Bytes of each mirror that have been handed out since the last :meth:`hand_over`."""
 
     def reserve(self, name: str, nbytes: int) -> None:
         """Make buffer `name` at least `nbytes` large, filled with ones (sends) or zeros."""
         nbytes = max(1, nbytes)
         if name in self._places:
-            address, there = self._places[name]
-            if there >= nbytes:
+            address, size = self._places[name]
+            if size >= nbytes:
                 return
             self._synchronise("free")
             self._free(name, address)
         self.host.reserve(name, nbytes)
         self._places[name] = self._allocate(name, nbytes), nbytes
-        self._held[name] = nbytes
+        self._lent[name] = nbytes
         self.hand_over()
 
     def _allocate(self, name: str, nbytes: int) -> int:
@@ -59,35 +60,35 @@ class DeviceMemory:
             self.device.free(address)
 
     def address(self, name: str) -> int:
-        """Where the buffer starts on the device."""
+        """Address at which the buffer starts on the device."""
         return self._places[name][0]
 
     def owner(self, name: str) -> Any:
-        """The array of bytes that the user's program would hold, or that shows what is of no package."""
-        made = self._owners.get(name)
-        return PlainArray(*self._places[name]) if made is None else made  # an array has no truth value
+        """The array of bytes that the user's program would hold; a :class:`PlainArray` for memory of no package."""
+        owner = self._owners.get(name)
+        return PlainArray(*self._places[name]) if owner is None else owner  # an array has no truth value
 
     def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
         """The first `nbytes` bytes, on the host and writable until the next :meth:`hand_over`."""
-        whole = self.host.view(name, nbytes)
-        held = self._held.get(name, 0)
-        if held < nbytes:
-            missing = whole[held:]
+        mirror = self.host.view(name, nbytes)
+        fresh = self._lent.get(name, 0)
+        if fresh < nbytes:
+            missing = mirror[fresh:]
             self.device.call(
-                "copy_out", missing.ctypes.data, self.address(name) + held, missing.nbytes, self.device.stream
+                "copy_out", missing.ctypes.data, self.address(name) + fresh, missing.nbytes, self.device.stream
             )
             self._synchronise("read")
-            self._held[name] = nbytes
-        return whole
+            self._lent[name] = nbytes
+        return mirror
 
     def hand_over(self) -> None:
         """Bring to the device what was handed out; afterwards the device's bytes count."""
-        for name, nbytes in self._held.items():
+        for name, nbytes in self._lent.items():
             mirror = self.host.address(name)
             self.device.call("copy_in", self.address(name), mirror, nbytes, self.device.stream)
-        if self._held:
+        if self._lent:
             self._synchronise("handed over")
-        self._held.clear()
+        self._lent.clear()
 
     def _synchronise(self, why: str) -> None:
         """Wait for the stream; `why` is one of :data:`omb_py.engine.devices.SYNCHRONISES`."""

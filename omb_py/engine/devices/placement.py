@@ -1,4 +1,4 @@
-"""Where the two ends of a benchmark have their buffers: OMB's words ``H D M MD MH``."""
+"""Places of the buffers at the two ends of a benchmark: OMB's words ``H D M MD MH``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from omb_py.errors import EnvironmentProblem
 HOST, DEVICE, MANAGED, MANAGED_ON_DEVICE, MANAGED_ON_HOST = PLACES = ("H", "D", "M", "MD", "MH")
 """Host; device; managed memory, wherever it is; the same, brought to the device or to the host before each call."""
 TO_HOST: Final = -1
-"""As cuMemPrefetchAsync and hipMemPrefetchAsync number the host among devices."""
+"""Number of the host among devices, for cuMemPrefetchAsync and hipMemPrefetchAsync."""
 
 
 def is_managed(place: str) -> bool:
-    """Whether memory belongs to host and device both."""
+    """Whether host and device both use the memory at a place."""
     return place.startswith(MANAGED)
 
 

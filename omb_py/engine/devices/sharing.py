@@ -1,4 +1,4 @@
-"""Which rank has which device, and whether several have the same one: decided when all have said what they opened.
+"""The device of each rank, and the check that no two share one, once all have opened theirs.
 
 A count of visible devices does not tell: launchers may show each rank others (``srun --gpus-per-task=1``).
 """
@@ -18,14 +18,14 @@ def places_of(plane: Plane, device: Device, share: bool) -> list[dict[str, Any]]
     """The devices of all ranks, by rank; called by all ranks together.
 
     Args:
-        plane: how the ranks agree: a session does.
+        plane: lets the ranks agree; a session is one.
         device: of this rank.
         share: several ranks may use one device.
 
     Raises:
         EnvironmentProblem: on every rank alike, when several have the same one and `share` is off.
     """
-    mine = {
+    place = {
         "rank": plane.rank,
         "host": socket.gethostname(),
         "device": f"{device.kind}:{device.index}",
@@ -33,7 +33,7 @@ def places_of(plane: Plane, device: Device, share: bool) -> list[dict[str, Any]]
         "identity": device.identity(),
         "clocks_khz": dict(device.clocks()),
     }
-    places: list[dict[str, Any]] = plane.share(plane.gather(mine))
+    places: list[dict[str, Any]] = plane.share(plane.gather(place))
     if not share:
         refuse_sharing(places)
     return places
@@ -50,17 +50,16 @@ def refuse_sharing(places: Sequence[Mapping[str, Any]]) -> None:
     if len(shared) == 1:
         return
     host, ranks = shared[0]["host"], ", ".join(str(place["rank"]) for place in shared)
-    there = len({place["identity"] for place in places if place["host"] == host})
+    units = len({place["identity"] for place in places if place["host"] == host})
     raise EnvironmentProblem(
         f"ranks {ranks} would share {shared[0]['device']} ({shared[0]['name']}) of {host}, where "
-        f"{sum(place['host'] == host for place in places)} ranks have {there}: as many ranks on each machine as there "
+        f"{sum(place['host'] == host for place in places)} ranks have {units}: as many ranks on each machine as there "
         "are devices for them, or --share-device to let ranks share one (rows are labelled)"
     )
 
 
 def _by_device(places: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The places of each device."""
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_device: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for place in places:
-        found.setdefault((str(place["host"]), str(place["identity"])), []).append(place)
-    return list(found.values())
+        by_device.setdefault((str(place["host"]), str(place["identity"])), []).append(place)
+    return list(by_device.values())

@@ -50,13 +50,13 @@ def _body(nodes: Body, world: World) -> Body:
         if before:
             out += (*before, synchronise("copied out"))
         out.append(node)
-        done = _slots(node)
+        finished = _slots(node)
         if _posts(node):
-            posted.append((done, after))
+            posted.append((finished, after))
             continue
-        # sends may be waited for before receives: what is copied in is what this wait is about
-        ready = [(slots, copies) for slots, copies in posted if slots <= done]
-        posted = [one for one in posted if one not in ready]
+        # sends may be waited for before receives: copy in only what this wait completes
+        ready = [(slots, copies) for slots, copies in posted if slots <= finished]
+        posted = [entry for entry in posted if entry not in ready]
         after = [*(copy for _, copies in ready for copy in copies), *after]
         if after:
             out += (*after, synchronise("copied in"))
@@ -82,18 +82,18 @@ def _spoiled(nodes: Body) -> Body:
 
 def _slots(node: Node) -> set[int]:
     """The request slots that a node begins or waits for."""
-    found: set[int] = set()
+    slots: set[int] = set()
     for step, k in walk((node,)):
         for operand in step.operands.values() if isinstance(step, Step) else ():
             if isinstance(operand, Request):
-                found.add(operand.index + k * operand.stride)
+                slots.add(operand.index + k * operand.stride)
             elif isinstance(operand, Requests):
-                found |= set(range(operand.first, operand.first + operand.count))
-    return found
+                slots |= set(range(operand.first, operand.first + operand.count))
+    return slots
 
 
 def _posts(node: Node) -> bool:
-    """Whether a node only begins what a later one waits for."""
+    """Whether a node only begins an operation, for which a later node waits."""
     if isinstance(node, Repeat):
         return all(_posts(inner) for inner in node.body)
     return isinstance(node, Step) and "request" in node.operands and node.op not in ("wait", "test")

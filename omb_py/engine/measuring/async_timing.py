@@ -1,4 +1,4 @@
-"""What is timed where calls return before they are done (``--timing``), as a transformation of a collective's program.
+"""Modes of ``--timing``, for calls that return before they are done, as a transformation of a collective's program.
 
 ``isolated``: each call is waited for, as OMB's xccl benchmarks do; the sample is the time to enqueue and to
 synchronise.  ``pipelined``: a batch of calls is enqueued and then waited for, as nccl-tests do; the sample is the
@@ -36,9 +36,9 @@ from omb_py.errors import UsageError
 
 MODES: Final = ("isolated", "pipelined", "graph", "event", "spin-gated")
 BATCHED: Final = frozenset({"pipelined", "graph", "spin-gated"})
-"""Those of which a sample holds several calls."""
+"""Modes in which a sample holds several calls."""
 BATCH: Final = 20
-"""Calls of a sample, as nccl-tests have by default."""
+"""Calls of a sample: the default of nccl-tests."""
 ENQUEUE, SYNCHRONISE, TIME = "enqueue", "synchronise", "time"
 """Laps: until the calls have returned, and from there until all is done; their sum."""
 SLOTS: Final = 4
@@ -47,29 +47,29 @@ START_EVENT, STOP_EVENT, GRAPH, EXECUTABLE = range(SLOTS)
 GATE: Final = "gate"
 """The buffer with the word that holds a stream back."""
 LANES: Final = "lanes"
-"""Operand of a step in a repeat: pass k is on the communicator and the stream number k, of so many."""
+"""Operand of a step in a repeat: the number of lanes. Pass k uses the communicator and the stream number k."""
 TURN_BYTES: Final = 64 << 20
 """The calls of a batch use other memory in turn as long as all of it is no larger."""
 _ALIGNED: Final = 512
 _ENQUEUED = Step("enqueued", {})
-"""Where a wait stood that is left to the synchronise at the end."""
+"""Placeholder of a wait: the synchronise at the end does its work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Multiplicity:
-    """How many equal calls a sample makes at once, by the settings of a backend."""
+    """Number of equal calls that a sample makes at once, from the settings of a backend."""
 
     communicators: int = 1
-    """On so many communicators and streams."""
+    """Communicators, each with a stream of its own, that the calls are spread over."""
     aggregate: int = 1
-    """In one group of calls."""
+    """Calls in one group (``ncclGroupStart`` … ``ncclGroupEnd``)."""
     flag: str = ""
-    """The option that says so, for error texts."""
+    """The option that sets the two, for error texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A body of a blocking collective: what stands before the clock starts, what is timed, what follows."""
+    """A body of a blocking collective, cut at its laps: before the clock starts, the timed call, after it."""
 
     before: Body
     call: Body
@@ -84,7 +84,7 @@ def split(nodes: Body) -> Parts | None:
     if nodes[laps[0] + 1 : laps[1]] == (Step("barrier", {}),):
         return None  # its own synchronise is a part of it
     if any(isinstance(node, Step) and node.op in COMMUNICATORS for node in nodes):
-        return None  # these are done when they return
+        return None  # they are done when they return, so there is nothing to wait for
     waits = {"wait", "waitall"}
     call = tuple(
         _ENQUEUED if isinstance(node, Step) and node.op in waits else node for node in nodes[laps[0] + 1 : laps[1]]
@@ -93,7 +93,7 @@ def split(nodes: Body) -> Parts | None:
 
 
 def copies_of(buffers: tuple[Buffer, ...], call: Body, batch: int) -> int:
-    """How many parts of its buffers a batch uses in turn: a divisor of `batch`."""
+    """Number of parts of its buffers that a batch uses in turn: a divisor of `batch`."""
     regions = [value for node, _ in walk(call) if isinstance(node, Step) for value in node.operands.values()]
     if any(isinstance(value, Blocks) for value in regions) or any(isinstance(node, Repeat) for node in call):
         return 1
@@ -130,7 +130,8 @@ def _strided(node: Node, pitch: Mapping[str, int], **more: int) -> Node:
 def multiplied(buffers: tuple[Buffer, ...], call: Body, many: Multiplicity) -> tuple[tuple[Buffer, ...], Body]:
     """The buffers and nodes of a call that is made several times at once: in a group, or on several communicators.
 
-    Raises UsageError for a call of which the parts cannot stand beside each other.
+    Raises:
+        UsageError: the parts of the call cannot run beside each other.
     """
     times = many.aggregate * many.communicators
     if times == 1:
@@ -229,7 +230,7 @@ def timed(program: Program, cell: Cell, many: Multiplicity) -> Program:
 
 
 def captured(stage: Stage) -> Stage:
-    """Of a lowered stage: the work between ``Lap()`` and the lap ``enqueue`` recorded in the setup, and launched."""
+    """The lowered stage, its work between ``Lap()`` and the lap ``enqueue`` captured in the setup, then launched."""
     (body,) = stage.variants
     start, stop = body.index(Lap()), body.index(Lap(ENQUEUE))
     setup = (
@@ -261,8 +262,8 @@ def with_timing(benchmark: Benchmark, multiplicity: Callable[[Cell], Multiplicit
     original, metric = benchmark.program, benchmark.metric
 
     def program(world: World, cell: Cell) -> Program:
-        made = original(world, cell)
-        return timed(made, cell, multiplicity(cell)) if cell.timing else made
+        built = original(world, cell)
+        return timed(built, cell, multiplicity(cell)) if cell.timing else built
 
     def parts_of(cell: Cell) -> int:
         calls = multiplicity(cell).aggregate * (cell.batch if cell.timing in BATCHED else 1)

@@ -26,7 +26,7 @@ UNKNOWN_CACHE_BYTES: Final = 64 << 20
 MOST_BYTES: Final = 1 << 30
 """The copies span no more than this, however large the caches of a machine are."""
 CACHE_BYTES: Final = "OMB_PY_CACHE_BYTES"
-"""This variable, where it is set, says how large the last-level cache is: for machines that tell a wrong size."""
+"""Environment variable that overrides the size of the last-level cache, for machines that report a wrong one."""
 _SYSFS: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
@@ -38,25 +38,25 @@ def last_level_cache(folder: Path = _SYSFS) -> int:
     Raises:
         UsageError: the variable holds no number of bytes.
     """
-    if given := os.environ.get(CACHE_BYTES):
-        if not (given.isascii() and given.isdigit() and int(given)):
-            raise UsageError(f"{CACHE_BYTES} is the size of the last-level cache in bytes, as 33554432, not {given!r}")
-        return int(given)
-    found = {}
+    if value := os.environ.get(CACHE_BYTES):
+        if not (value.isascii() and value.isdigit() and int(value)):
+            raise UsageError(f"{CACHE_BYTES} is the size of the last-level cache in bytes, as 33554432, not {value!r}")
+        return int(value)
+    sizes = {}
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     for index in sorted(folder.glob("index*")):
         try:
             level, size = int((index / "level").read_text()), (index / "size").read_text().strip()
             if (index / "type").read_text().strip() != "Instruction":
-                found[level] = int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
+                sizes[level] = int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
         except (OSError, ValueError, IndexError):
             continue
-    return found[max(found)] if found else UNKNOWN_CACHE_BYTES
+    return sizes[max(sizes)] if sizes else UNKNOWN_CACHE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How many copies there are, and how far those of a buffer lie apart."""
+    """Number of copies, and the distance in bytes between the copies of each buffer."""
 
     copies: int
     pitch: Mapping[str, int]
@@ -84,7 +84,7 @@ def _lines(nbytes: int) -> int:
 def rotated(program: Program, cache: int, most: int) -> Program:
     """The program whose iteration i uses copy ``i % copies`` of every buffer. Raises UsageError."""
     check_rotatable(program)
-    # a product's matrices are what its computing is about, not what travels
+    # a product's matrices are computed with, not sent: they stay where they are
     plan = layout(tuple(b for b in program.buffers if b.name not in MATRICES), cache, most)
     if plan.copies == 1:
         return program
@@ -134,9 +134,9 @@ def with_cache(benchmark: Benchmark) -> Benchmark:
     original = benchmark.program
 
     def program(world: World, cell: Cell) -> Program:
-        made = original(world, cell)
+        built = original(world, cell)
         if cell.cache != "rotate":
-            return made
-        return rotated(made, last_level_cache(), MOST_COPIES.get(cell.binding, MOST_COPIES["mpi4py"]))
+            return built
+        return rotated(built, last_level_cache(), MOST_COPIES.get(cell.binding, MOST_COPIES["mpi4py"]))
 
     return replace(benchmark, program=program)

@@ -1,4 +1,4 @@
-"""Host memory of a rank: what the user's program would hold (an array, a bytearray, a tensor), kept between sizes."""
+"""Host memory of a rank: the objects that a user's program would hold (array, bytearray, …), kept between sizes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class HostMemory:
         self._owners[name], self._views[name] = owner, view
 
     def _allocate(self, nbytes: int) -> tuple[Any, NDArray[np.uint8]]:
-        """What the program holds, and the same memory as bytes."""
+        """(the object that the program holds, a view of the same memory as bytes)."""
         if self.kind in ("bytearray", "array"):
             plain = bytearray(nbytes) if self.kind == "bytearray" else array("B", bytes(1)) * nbytes
             return plain, np.frombuffer(plain, np.uint8)
@@ -75,12 +75,12 @@ class HostMemory:
 
     def lend(self, name: str, view: NDArray[np.uint8]) -> HostMemory:
         """These buffers, and one more (or instead) that somebody else has allocated, not kept for the next size."""
-        other = HostMemory(self.kind)
-        other._owners, other._views = {**self._owners, name: view}, {**self._views, name: view}
-        return other
+        extended = HostMemory(self.kind)
+        extended._owners, extended._views = {**self._owners, name: view}, {**self._views, name: view}
+        return extended
 
     def address(self, name: str) -> int:
-        """Where the buffer starts."""
+        """Address at which the buffer starts."""
         return int(self._views[name].ctypes.data)
 
 

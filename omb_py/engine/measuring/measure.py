@@ -31,7 +31,7 @@ SIDE = "side"
 LATE = "late"
 """The slot in which a rank notes by how many ns it missed the start of a round (`--process-sync roundtime`)."""
 MOST_LATE = 0.05
-"""Where more of the rounds begin late, they are announced further ahead."""
+"""Share of late rounds above which rounds are announced further ahead."""
 MOST_TRIES = 20
 AFTER_CHECKPOINT = 5
 """Iterations dropped after each checkpoint: the ranks were apart, and caches held other data."""
@@ -55,13 +55,13 @@ class Measured:
     elapsed_s: float = 0.0
     bytes_moved: int | None = None
     extra: dict[str, float] = field(default_factory=dict)
-    """What else rank 0 noted (:meth:`omb_py.engine.session.Runner.notes`)."""
+    """Further figures that rank 0 noted (:meth:`omb_py.engine.session.Runner.notes`)."""
     marks: dict[str, str] = field(default_factory=dict)
-    """How the runner did it, in words, for the row's `parameters`: whether through the host, on a shared device …"""
+    """Remarks of the runner for the row's `parameters`: through the host, on a shared device, …"""
 
 
 Phase = Callable[[str], None]
-"""Told what is being done, for the watchdog: validate, loop (warm-ups have negative numbers), write."""
+"""Reports the current phase to the watchdog: validate, loop (warm-ups have negative numbers), write."""
 
 
 def worlds_of(session: Session) -> dict[int, World]:
@@ -70,7 +70,7 @@ def worlds_of(session: Session) -> dict[int, World]:
 
 
 def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
-    """Hash of what the first two ranks and the last one do: the version of the benchmark."""
+    """The version of the benchmark: a hash of the programs of the first two ranks and the last one."""
     cell = replace(cell, cache="hot")  # how many copies there are depends on the machine; the row says `rotate`
     ranks = sorted({0, 1 % session.size, session.size - 1})
     return program_hash(*(benchmark.program(World(r, session.size, session.hosts), cell) for r in ranks))
@@ -109,7 +109,7 @@ class Sampler:
         self._pieces: list[dict[int, NDArray[np.int64]]] = []
 
     def warm(self, iterations: int) -> None:
-        """Let the next run begin with so many warm-ups. They are numbered up to -1: 0 is the first that counts."""
+        """Let the next run begin with `iterations` warm-ups. They are numbered up to -1: 0 is the first that counts."""
         self.done -= iterations
         self._drop += iterations
 
@@ -121,18 +121,18 @@ class Sampler:
         """
         drop += self._drop
         self._drop = 0
-        wanted, tries = iterations, 0
+        missing, tries = iterations, 0
         while True:
-            samples = self.runner.run(self.stage, self.done, drop + wanted)
-            self.done += drop + wanted
+            samples = self.runner.run(self.stage, self.done, drop + missing)
+            self.done += drop + missing
             pieces = {rank: kept[drop:] for rank, kept in samples.items()}
             if self._late is not None:
-                pieces = self._in_time(pieces, wanted)
+                pieces = self._in_time(pieces, missing)
             kept = len(next(iter(pieces.values())))
             self._pieces.append(pieces)
             self.kept += kept
-            wanted, tries, drop = wanted - kept, tries + 1, AFTER_CHECKPOINT
-            if wanted <= 0:
+            missing, tries, drop = missing - kept, tries + 1, AFTER_CHECKPOINT
+            if missing <= 0:
                 return
             if tries >= MOST_TRIES:
                 raise EnvironmentProblem(
@@ -141,10 +141,10 @@ class Sampler:
                 )
 
     def _in_time(self, pieces: dict[int, NDArray[np.int64]], rounds: int) -> dict[int, NDArray[np.int64]]:
-        """The rounds to which no rank came late, without the column that says so."""
+        """The rounds to which no rank came late, without the column of the lateness."""
         assert self._late is not None
-        mine = np.max([piece[:, self._late] for piece in pieces.values()], axis=0).astype(np.float64)
-        valid = self.session.maximum(mine) <= 0
+        lateness = np.max([piece[:, self._late] for piece in pieces.values()], axis=0).astype(np.float64)
+        valid = self.session.maximum(lateness) <= 0
         late = rounds - int(valid.sum())
         self.voided += late
         if late > rounds * MOST_LATE:
@@ -204,19 +204,19 @@ def measure(
     checker = Checker(cell, worlds, programs, log) if wrong is not None else None
     runner = session.load(cell, programs)
     result = Measured(cell, 0, "", version_of(benchmark, cell, session), wrong_bytes=wrong)
-    # the first timed rank reads every clock that is reported; others may read fewer
+    # the first timed rank reads every clock that is reported; other ranks may read fewer
     first = benchmark.timed_ranks(session.size, session.hosts)[0]
     stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
-    known: dict[tuple[str, str], float] = {}
+    results: dict[tuple[str, str], float] = {}
     voided = 0
     for number, stage in enumerate(stages):
-        runner.enter(number, known)
+        runner.enter(number, results)
         if checker:
             checker.fill(runner, number, TIMED_LOOP)
         sampler = Sampler(session, benchmark, cell, runner, number, stage.laps, number + 1 == len(stages))
         sampler.warm(cell.warmup)
         phase("loop")
-        gc.disable()
+        gc.disable()  # a collection inside the loop would show as an outlier
         session.barrier()
         try:
             stop = _loop(session, cell, sampler, benchmark.fewest)
@@ -225,14 +225,14 @@ def measure(
         phase("write")
         runner.leave(number)
         if checker:
-            session.barrier()  # what others put into this rank's memory is there when they have left, too
+            session.barrier()  # peers may write into this rank's memory until they have left the stage
             known_after = checker.repeatable(number)
             wrong_here = checker.wrong(runner, number, TIMED_LOOP, sampler.done - 1) if known_after else 0
             late = session.total(np.array([float(wrong_here)]))
             result.wrong_bytes = (result.wrong_bytes or 0) + int(late[0])
         _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
         if number + 1 < len(stages):
-            known.update(
+            results.update(
                 {(stage.name, lap): float(mean) for lap, mean in zip(sampler.laps, sampler.means_ns(), strict=True)}
             )
         result.iterations, result.stop_reason = sampler.kept, stop
@@ -263,13 +263,13 @@ def _noted(session: Session, benchmark: Benchmark, cell: Cell) -> Measured:
     name = benchmark.metric.lap
     if name not in session.started:
         raise EnvironmentProblem(f"{benchmark.name}: backend {session.backend} does not know how long its start took")
-    mine = list(session.started[name].items())
+    startups = list(session.started[name].items())
     result = Measured(cell, 1, "fixed", version_of(benchmark, cell, session))
-    times = np.array([us for _, us in mine])
+    times = np.array([us for _, us in startups])
     slowest = session.maximum(np.array([times.max()]))
     average = session.total(np.array([times.sum()])) / session.size
     result.series[name] = {"max": slowest, "avg": average}
-    everyone = sorted(part for parts in session.gather(mine) for part in parts)
+    everyone = sorted(part for parts in session.gather(startups) for part in parts)
     result.laps[name] = [us for _, us in everyone]
     result.slowest_rank_share = [float(us >= slowest[0]) for _, us in everyone]
     return result
@@ -298,29 +298,29 @@ def _reduce(session: Session, sampler: Sampler, stage: str, result: Measured) ->
     """The two series of each column, the ranks' means, and how often each rank was the slowest."""
     slowest, average, local = sampler.slowest(), sampler.average(), sampler.local()
     share = (local[:, :, sampler.primary] >= slowest[:, sampler.primary]).mean(axis=1)
-    mine = list(zip(sampler.timed, local.mean(axis=1).tolist(), share.tolist(), strict=True))
-    everyone: list[tuple[int, list[float], float]] = sorted(part for parts in session.gather(mine) for part in parts)
+    means = list(zip(sampler.timed, local.mean(axis=1).tolist(), share.tolist(), strict=True))
+    everyone: list[tuple[int, list[float], float]] = sorted(part for parts in session.gather(means) for part in parts)
     for column, lap in enumerate(sampler.columns):
         name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
         result.series[name] = {"max": slowest[:, column], "avg": average[:, column]}
-        result.laps[name] = [means[column] for _, means, _ in everyone]
+        result.laps[name] = [of_rank[column] for _, of_rank, _ in everyone]
     result.slowest_rank_share = [part for _, _, part in everyone]
 
 
 def messages(measured: Measured, benchmark: Benchmark, encode: Callable[[Floats], Any]) -> Iterator[Mapping[str, Any]]:
     """The messages of a finished cell: one, or one for each lap that is a sample of its own (:attr:`Metric.apart`)."""
-    whole = as_message(measured, encode)
+    message = as_message(measured, encode)
     for lap in benchmark.metric.apart:
         primary = lap == benchmark.metric.lap
         yield {
-            **whole,
-            "series": {lap: whole["series"][lap]},
-            "laps": {lap: whole["laps"][lap]},
+            **message,
+            "series": {lap: message["series"][lap]},
+            "laps": {lap: message["laps"][lap]},
             "slowest_rank_share": measured.slowest_rank_share if primary else None,
             "marks": {**measured.marks, SIDE: lap, "guideline": benchmark.summary},
         }
     if not benchmark.metric.apart:
-        yield whole
+        yield message
 
 
 def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[str, Any]:
@@ -346,7 +346,7 @@ def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[s
 def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World, ours: bool = False) -> dict[str, int]:
     """Largest size of each buffer over the cells of a sweep, in bytes, validation included.
 
-    With `ours` without those that the library allocates.
+    With `ours`, buffers that the library allocates are left out.
     """
     needed: dict[str, int] = {}
     for cell in cells:

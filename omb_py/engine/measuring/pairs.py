@@ -21,18 +21,18 @@ from omb_py.engine.program.pair_schedule import Pair, parse_schedule
 from omb_py.engine.session import Session
 
 IDLE = Program((), (Stage(((),)),))
-"""What a rank without a partner does."""
+"""The program of a rank without a partner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was measured at once; complete on the process that holds rank 0."""
+    """The pairs that were measured at once; complete on the process that holds rank 0."""
 
     cell: Cell
     number: int
-    """Of the round."""
+    """Number of the round."""
     last: bool
-    """The cell is done with it."""
+    """The cell is complete with this round."""
     samples: Mapping[Pair, NDArray[np.float32]]
     """Microseconds by iteration for each pair (who sends first, who answers), as its first rank timed them."""
     program_hash: str
@@ -75,6 +75,7 @@ def measure_pairs(
     ends = [benchmark.program(World(rank, 2), cell) for rank in (0, 1)]
     version = program_hash(*ends)
     moved = benchmark.metric.bytes_of(cell, 2) if benchmark.metric.bytes_of else None
+    # a round is handed on when the next one is known to exist, since only the last is marked
     waiting: tuple[int, list[Pair], Mapping[Pair, NDArray[np.float32]]] | None = None
     for number, pairs in parse_schedule(cell.pairs).rounds(session.size):
         if waiting is not None:
@@ -89,42 +90,42 @@ def _measure(
 ) -> Mapping[Pair, NDArray[np.float32]]:
     """The samples of pairs that are measured at once, where rank 0 is."""
     place = {rank: (pair, end) for pair in pairs for end, rank in enumerate(pair)}
-    mine = {rank: place[rank] for rank in session.local if rank in place}
+    ends_here = {rank: place[rank] for rank in session.local if rank in place}
     programs = {rank: IDLE for rank in session.local}
-    programs |= {rank: between(ends[end], pair) for rank, (pair, end) in mine.items()}
-    runner = session.load(cell, programs) if mine else None
+    programs |= {rank: between(ends[end], pair) for rank, (pair, end) in ends_here.items()}
+    runner = session.load(cell, programs) if ends_here else None
     if runner is not None:
         runner.enter(0, {})
     phase("loop")
     session.barrier()
-    found: dict[Pair, NDArray[np.float32]] = {}
+    samples_here: dict[Pair, NDArray[np.float32]] = {}
     if runner is not None:
         gc.disable()
         try:
             laps = runner.run(0, -cell.warmup, cell.warmup + cell.iterations)
         finally:
             gc.enable()
-        for rank, (pair, end) in mine.items():
+        for rank, (pair, end) in ends_here.items():
             if end == 0:
                 times = laps[rank][cell.warmup :, 0] / (1000.0 * benchmark.metric.parts_of(cell))
-                found[pair] = times.astype(np.float32)
+                samples_here[pair] = times.astype(np.float32)
     phase("write")
     if runner is not None:
         runner.leave(0)
         runner.close()
     session.rest()
-    return {pair: samples for part in session.gather(found) for pair, samples in part.items()}
+    return {pair: samples for part in session.gather(samples_here) for pair, samples in part.items()}
 
 
-def as_round(done: Round, encode: Callable[[Any], Any]) -> Mapping[str, Any]:
+def as_round(finished: Round, encode: Callable[[Any], Any]) -> Mapping[str, Any]:
     """A round as the JSON message that is streamed to the parent; `samples` has a row of iterations for each pair."""
-    pairs = sorted(done.samples)
+    pairs = sorted(finished.samples)
     return {
-        "cell": asdict(done.cell),
-        "round": done.number,
-        "last": done.last,
+        "cell": asdict(finished.cell),
+        "round": finished.number,
+        "last": finished.last,
         "pairs": [list(pair) for pair in pairs],
-        "samples": encode(np.array([done.samples[pair] for pair in pairs], np.float64)),
-        "program_hash": done.program_hash,
-        "bytes_moved": done.bytes_moved,
+        "samples": encode(np.array([finished.samples[pair] for pair in pairs], np.float64)),
+        "program_hash": finished.program_hash,
+        "bytes_moved": finished.bytes_moved,
     }

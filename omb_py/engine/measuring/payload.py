@@ -1,4 +1,4 @@
-"""What every buffer must hold: known payloads for each step, so that every byte can be checked on every rank.
+"""Known payloads for each step, so that every byte of every buffer can be checked on every rank.
 
 A payload varies with iteration, slot of the window, sender, receiver and position.  Copies carry bytes; reductions
 carry small integers that stay exact in their type, and whose reduction over any number of ranks is known in closed
@@ -38,31 +38,31 @@ _NOTHING: Final[Mapping[int, Step]] = MappingProxyType({})
 
 @lru_cache(maxsize=8)
 def mask(dtype: str, nbytes: int) -> NDArray[np.bool_] | None:
-    """Which of `nbytes` bytes of messages of a type travel; None: all."""
+    """A mask of the bytes that travel in `nbytes` bytes of messages of a type; None: all travel."""
     kind = derived(dtype)
     if kind is None or kind.travels == kind.extent:
         return None
-    item, one = DTYPES[kind.base].itemsize, np.zeros(kind.extent, bool)
-    rows = one[: kind.times * kind.span * item].reshape(kind.times, kind.span * item)
+    item, travels = DTYPES[kind.base].itemsize, np.zeros(kind.extent, bool)
+    rows = travels[: kind.times * kind.span * item].reshape(kind.times, kind.span * item)
     for place, length in kind.pieces:
         rows[:, place * item : (place + length) * item] = True
-    return np.tile(one, nbytes // kind.extent)
+    return np.tile(travels, nbytes // kind.extent)
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """What a message of a derived type leaves: its payload where bytes travel, in the gaps the opposite of it."""
+    """The received bytes of a message of a derived type: the payload where bytes travel, its complement in the gaps."""
 
     make: Make
     where: NDArray[np.bool_]
 
     def __call__(self) -> Bytes:
-        """What must be there."""
+        """The bytes that must be there afterwards."""
         content = self.make()
         return np.where(self.where, content, ~content)
 
     def before(self) -> Bytes:
-        """What is there before: nothing is right, but the gaps stay as they are."""
+        """The bytes to put there before: wrong where bytes travel; in the gaps as they must stay."""
         return ~self.make()
 
 
@@ -72,7 +72,7 @@ def mix(*key: int) -> int:
 
 
 _CHUNK = 1 << 20
-"""Elements of a reduction made at a time: NumPy looks them up through indices of eight bytes."""
+"""Elements of a reduction that are made at a time: NumPy's look-up needs an index of eight bytes for each."""
 
 
 @lru_cache(maxsize=8)
@@ -123,8 +123,8 @@ def fp8_values(dtype: str) -> NDArray[np.float32]:
 def from_numbers(numbers: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Numbers as elements of a type.
 
-    bfloat16 is the upper half of a float32; integers up to 256 are exact in it. Of fp8 only numbers that it has, not
-    negative.
+    bfloat16 is the upper half of a float32; integers up to 256 are exact in it. For fp8 the numbers must be values of
+    the type, not negative.
     """
     if dtype in FP8:
         finite = fp8_values(dtype)[: 0x7F if dtype == "float8e4m3" else 0x7C]
@@ -143,7 +143,7 @@ def to_numbers(elements: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 def modulus(dtype: str, ranks: int) -> int:
-    """How many values a reduction's payload takes: as many as keep a sum over the ranks exact, 2 to 97."""
+    """Number of values in a reduction's payload: as many as keep a sum over the ranks exact, 2 to 97."""
     parts = 2 if DTYPES[dtype].kind == "complex" else 1  # the imaginary part is twice the real one
     return max(2, min(_PLACES, DTYPES[dtype].exact // parts // max(1, ranks)))
 
@@ -155,7 +155,7 @@ _NEUTRAL: Final = {"prod": 1, "land": 1, "lor": 0, "band": -1, "bor": 0, SPARSE:
 
 
 def _scheme(op: str, dtype: str, ranks: int) -> tuple[str, int]:
-    """How a reduction's payload is made, and how many places differ.
+    """(operation by which a reduction's payload is made, number of places that differ).
 
     A sum over more ranks than a type of floats counts to has one summand at each place.
     """
@@ -168,7 +168,7 @@ def _scheme(op: str, dtype: str, ranks: int) -> tuple[str, int]:
 
 
 def _decisive(place: NDArray[np.int64], op: str) -> NDArray[np.int64]:
-    """What the one rank that decides holds, by place."""
+    """The values of the deciding rank, by place."""
     match op:
         case "prod":
             return 2 + place % 2
@@ -187,29 +187,29 @@ def _complex(table: NDArray[np.int64], dtype: str) -> NDArray[Any]:
 
 
 def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int) -> Bytes:
-    """What `rank` puts into a reduction of `count` elements."""
+    """The bytes that `rank` puts into a reduction of `count` elements."""
     op, m = _scheme(op, dtype, ranks)
     place = np.arange(m)
     if op in _NEUTRAL:
-        mine = (place + mix(*key)) % ranks == rank
-        table = np.where(mine, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
+        decides = (place + mix(*key)) % ranks == rank
+        table = np.where(decides, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
     else:
-        held = (place + mix(rank, *key)) % m
-        table = _complex(held % 2 if op == "lxor" else held, dtype)
+        values = (place + mix(rank, *key)) % m
+        table = _complex(values % 2 if op == "lxor" else values, dtype)
     return _spread(table, dtype, count)
 
 
 def reduced(count: int, dtype: str, op: str, ranks: int, *key: int, first: int | None = None) -> Bytes:
-    """What a reduction over all `ranks` must give, or over the `first` of them, one or more."""
+    """The bytes that a reduction over all `ranks` must give, or over the `first` of them, one or more."""
     op, m = _scheme(op, dtype, ranks)
     place, some = np.arange(m), ranks if first is None else first
     if op in _NEUTRAL:
-        there = (place + mix(*key)) % ranks < some
-        table = np.where(there, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
+        decides = (place + mix(*key)) % ranks < some
+        table = np.where(decides, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
     else:
-        held = (place[:, None] + np.array([mix(r, *key) % m for r in range(some)])[None, :]) % m
+        values = (place[:, None] + np.array([mix(r, *key) % m for r in range(some)])[None, :]) % m
         combine = {"sum": np.add, "min": np.minimum, "max": np.maximum, "bxor": np.bitwise_xor}
-        table = (held % 2).sum(axis=1) % 2 if op == "lxor" else _complex(combine[op].reduce(held, axis=1), dtype)
+        table = (values % 2).sum(axis=1) % 2 if op == "lxor" else _complex(combine[op].reduce(values, axis=1), dtype)
     # beyond the exact range (int8 on more than 63 ranks) integers wrap as the libraries' do
     return _spread(table, dtype, count)
 
@@ -229,12 +229,12 @@ def _part_of_reduced(start: int, elements: int, count: int, dtype: str, op: str,
 
 def _edges(peers: Sequence[int], data: Region | Blocks) -> Iterator[tuple[int, int, Region]]:
     """(peer, how many edges to it came before, its block) for each edge of a vector or neighborhood collective."""
-    seen: Counter[int] = Counter()
-    each = data.nbytes // max(1, len(peers))
+    edges_to: Counter[int] = Counter()
+    size = data.nbytes // max(1, len(peers))
     for j, peer in enumerate(peers):
-        block = data.block(j) if isinstance(data, Blocks) else Region(data.buffer, data.offset + j * each, each)
-        yield peer, seen[peer], block
-        seen[peer] += 1
+        block = data.block(j) if isinstance(data, Blocks) else Region(data.buffer, data.offset + j * size, size)
+        yield peer, edges_to[peer], block
+        edges_to[peer] += 1
 
 
 _ONE_SIDED: Final = 1 << 20
@@ -258,18 +258,18 @@ def _window_parts(
     if op == "compare_and_swap":
         old, new = (partial(pattern, nbytes, *key, swapped) for swapped in (0, 1))
         equal = iteration % 2 == 0
-        other = partial(_unlike, nbytes, *key, 0)
+        unequal = partial(_unlike, nbytes, *key, 0)
         parts = {
             "window": (old, new if equal else old),
             "send": (new, None),
             "recv": (None, old),
-            "compare": (old if equal else other, None),
+            "compare": (old if equal else unequal, None),
         }
     elif op in ADDING:
         count, dtype, reduction = nbytes // DTYPES[step["dtype"]].itemsize, step["dtype"], step["op"]
-        held, given = (partial(contribution, count, dtype, reduction, 2, who, *key) for who in (0, 1))
+        target_values, origin_values = (partial(contribution, count, dtype, reduction, 2, who, *key) for who in (0, 1))
         total = partial(reduced, count, dtype, reduction, 2, *key)
-        parts = {"window": (held, total), "send": (given, None), "recv": (None, held)}
+        parts = {"window": (target_values, total), "send": (origin_values, None), "recv": (None, target_values)}
     else:
         moved = partial(pattern, nbytes, *key)
         parts = {"window": (moved if op.endswith("get") else None, moved), "send": (moved, None), "recv": (None, moved)}
@@ -287,7 +287,7 @@ def _zeros(nbytes: int) -> Bytes:
 
 
 def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
-    """What a step reads on this rank: (region, maker of the bytes to put there before the iteration)."""
+    """The inputs of a step on this rank: (region, maker of the bytes to put there before the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
     if op == "zero":
         yield step["send"], partial(_zeros, step["send"].nbytes)
@@ -321,7 +321,7 @@ _PERSONAL = ("alltoallv", "alltoallw", "neighbor_alltoall", "neighbor_alltoallv"
 
 
 def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
-    """What a step leaves on this rank: (region, maker of the bytes that must be there after the iteration)."""
+    """The outputs of a step on this rank: (region, maker of the bytes that must be there after the iteration)."""
     me, n, op = world.rank, world.size, base(step.op)
     if "window" in step.operands:
         for place, _, after in _window_parts(step, k, world, iteration):
@@ -377,7 +377,7 @@ def expectations(nodes: Body, world: World, iteration: int, known: Mapping[int, 
         nodes: the body.
         world: the place of the rank.
         iteration: its number, part of every payload.
-        known: what starting each persistent request does (:func:`omb_py.engine.program.language.templates`).
+        known: the step that each persistent request starts (:func:`omb_py.engine.program.language.templates`).
     """
     before: dict[Region, Make] = {}
     after: dict[Region, Make] = {}
@@ -393,7 +393,7 @@ def expectations(nodes: Body, world: World, iteration: int, known: Mapping[int, 
 
 
 def _laid(step: Step, part: Part, world: World) -> Part:
-    """A part of a step's outputs, of which only a layout travels. A broadcast's root keeps what it had."""
+    """A part of a step's outputs with the gaps of its datatype. The root of a broadcast keeps its own bytes."""
     region, make = part
     kind = str(step.operands.get("dtype", ""))
     where = mask(kind, region.nbytes) if "@" in kind else None
@@ -403,9 +403,9 @@ def _laid(step: Step, part: Part, world: World) -> Part:
 
 
 def repeatable(nodes: Body, known: Mapping[int, Step] = _NOTHING) -> bool:
-    """Whether a second iteration finds its inputs as the first did.
+    """Whether a second iteration finds the same inputs as the first.
 
-    Not when a reduction or exchange is in place, nor when a window is added to.
+    It does not when a reduction or exchange is in place, nor when an operation adds to a window.
     """
     for node, _ in walk(nodes):
         if isinstance(node, Step):

@@ -1,4 +1,4 @@
-"""What keeps the ranks together between iterations (``--process-sync``), as a transformation of any program.
+"""Synchronisation of the ranks between iterations (``--process-sync``), as a transformation of any program.
 
 ``barrier``: the library's own, which the benchmark's program has already.  ``dissemination``: a barrier made of
 zero-byte messages, the same for every library: in round k rank r tells rank r + 2^k and hears of rank r - 2^k.
@@ -52,12 +52,12 @@ def dissemination(world: World, request: Request) -> Body:
 
 
 def common_start(world: World) -> Body:
-    """All ranks have come; rank 0 announces a moment; all wait for it, and the clock of the laps starts there."""
-    whole = Region(START, 0, START_BYTES)
+    """After a barrier rank 0 announces a moment; all wait for it, and the clock of the laps starts there."""
+    round_start = Region(START, 0, START_BYTES)
     moment = Region(START, 0, 8)
-    announce = (Step("announce", {"recv": whole}),) if world.rank == 0 else ()
+    announce = (Step("announce", {"recv": round_start}),) if world.rank == 0 else ()
     tell = Step("tell", {"buf": moment, "root": 0, "dtype": "char"})
-    return (steps.barrier(), *announce, tell, Until(whole))
+    return (steps.barrier(), *announce, tell, Until(round_start))
 
 
 def _begun_together(body: Body, start: Body) -> Body:
@@ -76,7 +76,7 @@ def synchronised(program: Program, world: World, kind: str) -> Program:
         start = common_start(world)
         bodies = [tuple(_begun_together(body, start) for body in stage.variants) for stage in program.stages]
     stages: tuple[Stage, ...] = tuple(
-        replace(stage, variants=made) for stage, made in zip(program.stages, bodies, strict=True)
+        replace(stage, variants=variants) for stage, variants in zip(program.stages, bodies, strict=True)
     )
     return Program((*program.buffers, Buffer(START, START_BYTES)), stages)
 
@@ -93,7 +93,7 @@ def skew_program(world: World, kind: str) -> tuple[Program, Cell]:
     """A program that only synchronises and then reads the clock; and a cell for it."""
     cell = Cell("skew", "", "native", 0, process_sync=kind)
     before: Body = (Lap(),) if kind == "roundtime" else (steps.barrier(),) if kind in ("barrier", "none") else ()
-    made = synchronised(Program((), (Stage((before,)),)), world, kind)
-    stage = made.stages[0]
+    program = synchronised(Program((), (Stage((before,)),)), world, kind)
+    stage = program.stages[0]
     exits = tuple((*body, Stamp("exit")) for body in stage.variants)
-    return Program(made.buffers, (replace(stage, variants=exits),)), cell
+    return Program(program.buffers, (replace(stage, variants=exits),)), cell

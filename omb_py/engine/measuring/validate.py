@@ -29,16 +29,16 @@ class Log:
     def write(self, world: World, cell: Cell, iteration: int, actual: Bytes, expected: Bytes) -> None:
         """Append the wrong elements of a region."""
         kind = DTYPES[cell.dtype]
-        whole = actual.nbytes % kind.itemsize == 0  # a reply of one byte is no element
-        got, want = (part.view(kind.numpy if whole else "uint8") for part in (actual, expected))
+        whole_elements = actual.nbytes % kind.itemsize == 0  # a reply of one byte is no element
+        received, wanted = (part.view(kind.numpy if whole_elements else "uint8") for part in (actual, expected))
         # bytes, not values: payloads of copies may be NaN, which is unlike itself
-        wrong = (actual != expected).reshape(len(got), -1).any(axis=1)
+        wrong = (actual != expected).reshape(len(received), -1).any(axis=1)
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / f"log-{world.rank}.log").open("a") as out:
             out.write(f"Size: {cell.size}, Iteration:{iteration}, Datatype: {kind.mpi}\n")
             out.write(f"{'Position':<10}{'Expected':>18}{'Actual':>18}\n")
             for position in np.flatnonzero(wrong):
-                out.write(f"{position:<10}{want[position]!s:>18}{got[position]!s:>18}\n")
+                out.write(f"{position:<10}{wanted[position]!s:>18}{received[position]!s:>18}\n")
 
 
 class Checker:
@@ -48,12 +48,12 @@ class Checker:
         self.cell, self.worlds, self.programs, self.log = cell, worlds, programs, log
 
     def _parts(self, rank: int, stage: int, iteration: int, last: int) -> Expected:
-        what = self.programs[rank].stages[stage]
-        if what.check is not None:
-            reads, leaves = (expectations(nodes, self.worlds[rank], iteration) for nodes in what.check)
+        program_stage = self.programs[rank].stages[stage]
+        if program_stage.check is not None:
+            reads, leaves = (expectations(nodes, self.worlds[rank], iteration) for nodes in program_stage.check)
             return reads[0], leaves[1]
-        variants = what.variants or ((),)
-        return expectations(variants[last % len(variants)], self.worlds[rank], iteration, templates(what))
+        variants = program_stage.variants or ((),)
+        return expectations(variants[last % len(variants)], self.worlds[rank], iteration, templates(program_stage))
 
     def fill(self, runner: Runner, stage: int, iteration: int) -> None:
         """Spoil what will be received, then put the payload of `iteration` where it is sent from.
@@ -64,21 +64,21 @@ class Checker:
         timed = iteration == TIMED_LOOP
         for rank in self.worlds:
             copies = self.programs[rank].stages[stage].copies
-            which = slice(None) if timed else slice(iteration % copies, iteration % copies + 1)
+            rows = slice(None) if timed else slice(iteration % copies, iteration % copies + 1)
             parts = [self._parts(rank, stage, iteration, turn) for turn in (range(variants) if timed else (iteration,))]
             for region, expected in (part for _, after in parts for part in after):
                 spoiled = expected.before() if isinstance(expected, Laid) else ~expected()
-                _copies(runner, rank, region, copies)[which] = spoiled
+                _copies(runner, rank, region, copies)[rows] = spoiled
             for region, content in (part for before, _ in parts for part in before):
-                _copies(runner, rank, region, copies)[which] = content()
+                _copies(runner, rank, region, copies)[rows] = content()
 
     def repeatable(self, stage: int) -> bool:
-        """Whether what must be there after the timed loop is known (``repeatable``)."""
+        """Whether the content of the buffers after the timed loop is known (``repeatable``)."""
         stages = (program.stages[stage] for program in self.programs.values())
         return all(repeatable(variant, templates(s)) for s in stages for variant in s.variants)
 
     def wrong(self, runner: Runner, stage: int, iteration: int, last: int | None = None) -> int:
-        """How many received bytes differ from what must be there.
+        """Number of received bytes that differ from the expected ones.
 
         Args:
             runner: where the buffers are.
@@ -100,10 +100,10 @@ class Checker:
 
 
 def _copies(runner: Runner, rank: int, region: Region, copies: int) -> Bytes:
-    """A region in every copy of its buffer, one row a copy; one that does not turn is the same in all."""
-    whole = runner.memory(rank, region.buffer)[region.offset :]
+    """A region in every copy of its buffer, one row a copy; a region that does not turn is the same in all rows."""
+    start = runner.memory(rank, region.buffer)[region.offset :]
     shape = (copies, region.nbytes)
-    return np.lib.stride_tricks.as_strided(whole, shape, (region.turn, 1))
+    return np.lib.stride_tricks.as_strided(start, shape, (region.turn, 1))
 
 
 def checkable(benchmark: Benchmark) -> bool:
@@ -114,20 +114,20 @@ def checkable(benchmark: Benchmark) -> bool:
 def validate(
     session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None = None
 ) -> int:
-    """Run the body of every stage with distinct buffers and return the wrong bytes of all ranks.
+    """Run the body of every stage with distinct buffers and return the number of wrong bytes of all ranks.
 
-    ``ITERATIONS`` times, and each variant at least once.
+    A body runs ``ITERATIONS`` times, and each of its variants at least once.
     """
     apart = replace(cell, distinct=True)
     programs = {rank: benchmark.program(world, apart) for rank, world in worlds.items()}
     checker = Checker(apart, worlds, programs, log)
     runner = session.load(apart, programs)
     stages = next(iter(programs.values())).stages
-    # what computes as long as an earlier stage took computes for a moment here
-    known = {(stage.name, lap): _MOMENT_NS for stage in stages for lap in stage.laps}
+    # a step that computes as long as an earlier stage took computes for a moment here
+    results = {(stage.name, lap): _MOMENT_NS for stage in stages for lap in stage.laps}
     wrong = 0
     for number, stage in enumerate(stages):
-        runner.enter(number, known)
+        runner.enter(number, results)
         for iteration in range(max(ITERATIONS, len(stage.variants))):
             checker.fill(runner, number, iteration)
             session.barrier()

@@ -21,7 +21,7 @@ from omb_py.engine.native import opcodes as R
 from omb_py.engine.native import round_time
 
 Shape = tuple[tuple[tuple[int, ...], ...], ...]
-"""Of each variant its rows, of each row what the code depends on."""
+"""For each variant, the row fields that generated code depends on; the cache key."""
 
 _HELPERS = """
 define private i64 @now(ptr %clock, i64 %id) {
@@ -83,7 +83,7 @@ _STRIDE, _TURN = 1, 2
 
 
 def shape_of(table: Sequence[Sequence[int]], bounds: Sequence[int]) -> Shape:
-    """What the code of a table depends on."""
+    """The fields of a table's rows on which its code depends."""
     variants = []
     for start, stop in zip(bounds[::2], bounds[1::2], strict=True):
         variants.append(tuple(_row_shape(table[number]) for number in range(start, stop)))
@@ -223,13 +223,13 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
 def _turn(w: Writer, shape: Shape) -> None:
     """The copy of the buffers that this iteration uses: its number modulo theirs, never negative."""
     rows = [row for variant in shape for row in variant]
-    kinds = [row[3:] if row[0] in _CALLS else row[2:] if row[0] == R.FLIP else () for row in rows]
-    row = next((number for number, of in enumerate(kinds) if any(kind & _TURN for kind in of)), None)
+    kinds_of_row = [row[3:] if row[0] in _CALLS else row[2:] if row[0] == R.FLIP else () for row in rows]
+    row = next((number for number, kinds in enumerate(kinds_of_row) if any(kind & _TURN for kind in kinds)), None)
     if row is None:
         return
     copies = w.cell(row, R.COPIES)
-    rest = w.let(f"srem i64 %number, {copies}")
-    lifted = w.let(f"add i64 {rest}, {copies}")
+    remainder = w.let(f"srem i64 %number, {copies}")
+    lifted = w.let(f"add i64 {remainder}, {copies}")
     w.put(f"%copy = srem i64 {lifted}, {copies}")
 
 
@@ -238,15 +238,15 @@ def _choose(w: Writer, variants: int) -> None:
     if variants == 1:
         w.put("br label %variant0")
         return
-    rest = w.let(f"srem i64 %number, {variants}")
-    lifted = w.let(f"add i64 {rest}, {variants}")
+    remainder = w.let(f"srem i64 %number, {variants}")
+    lifted = w.let(f"add i64 {remainder}, {variants}")
     chosen = w.let(f"srem i64 {lifted}, {variants}")
     cases = " ".join(f"i64 {n}, label %variant{n}" for n in range(1, variants))
     w.put(f"switch i64 {chosen}, label %variant0 [ {cases} ]")
 
 
 def _failures(w: Writer) -> None:
-    """Where a call goes that did not return 0."""
+    """The block to which every call branches that did not return 0."""
     if not w.fails:
         return
     w.start("fail")
@@ -279,19 +279,19 @@ def _lap(w: Writer, slot: int, seconds: bool) -> None:
 
 
 def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
-    """The rows of a variant."""
+    """Write the rows of a variant."""
     passes: list[tuple[str, str, int, str, int]] = []  # of each open repeat: its k, block, line, k outside, row
     k = "0"
-    for offset, (op, step, *rest) in enumerate(variant):
+    for offset, (op, step, *details) in enumerate(variant):
         row = first_row + offset
         if op == R.CALL:
-            _call(w, row, step, rest, k)
+            _call(w, row, step, details, k)
         elif op == R.MATMUL:
-            _multiply(w, row, step, rest, k)
+            _multiply(w, row, step, details, k)
         elif op == R.LAP:
-            _lap(w, rest[0], seconds)
+            _lap(w, details[0], seconds)
         elif op == R.STAMP:
-            at = w.slot(rest[0])
+            at = w.slot(details[0])
             w.put(f"store i64 {w.now()}, ptr {at}")
         elif op == R.REPEAT:
             outside, block = w.block, w.label()
@@ -314,13 +314,13 @@ def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, secon
             w.watch(step)
             w.put(f"call void @spin(ptr %clock, i64 %id, i64 {w.cell(row, R.FN)}, ptr %work)")
         elif op == R.FLIP:
-            _flip(w, row, bool(rest and rest[0]))
+            _flip(w, row, bool(details and details[0]))
         elif op == R.GATE:
             _gate(w, row, step)
         elif op == R.ANNOUNCE:
             round_time.announce(w, row, seconds)
         elif op == R.UNTIL:
-            round_time.until(w, row, rest[0], seconds)
+            round_time.until(w, row, details[0], seconds)
         else:
             raise ValueError(f"row {row} has no op-code of ours: {op}")
 
@@ -373,9 +373,9 @@ def _operands(w: Writer, row: int, kinds: list[int], k: str) -> list[str]:
 
 
 def _flip(w: Writer, row: int, turns: bool) -> None:
-    """Invert the byte at an address, in one iteration or in all: how a fault is injected into real data."""
-    wanted = w.cell(row, R.ARITY)
-    always, now = w.let(f"icmp slt i64 {wanted}, 0"), w.let(f"icmp eq i64 {wanted}, %number")
+    """Invert the byte at an address, in one iteration or in all: this injects a fault into real data."""
+    iteration = w.cell(row, R.ARITY)
+    always, now = w.let(f"icmp slt i64 {iteration}, 0"), w.let(f"icmp eq i64 {iteration}, %number")
     strike, strikes, after = w.let(f"or i1 {always}, {now}"), w.label(), w.label()
     w.put(f"br i1 {strike}, label %{strikes}, label %{after}")
     w.start(strikes)
@@ -393,9 +393,9 @@ def _gate(w: Writer, row: int, step: int) -> None:
     """Wait until a word that another thread changes is large enough."""
     w.watch(step)
     at = w.let(f"inttoptr i64 {w.cell(row, R.FN)} to ptr")
-    wanted, look, after = w.cell(row, R.ARITY), w.label(), w.label()
+    threshold, look, after = w.cell(row, R.ARITY), w.label(), w.label()
     w.put(f"br label %{look}")
     w.start(look)
-    seen = w.let(f"load atomic i64, ptr {at} acquire, align 8")
-    w.put(f"br i1 {w.let(f'icmp slt i64 {seen}, {wanted}')}, label %{look}, label %{after}")
+    value = w.let(f"load atomic i64, ptr {at} acquire, align 8")
+    w.put(f"br i1 {w.let(f'icmp slt i64 {value}, {threshold}')}, label %{look}, label %{after}")
     w.start(after)

@@ -1,4 +1,4 @@
-"""Matrix products between calls: how each kind of loop does the step ``matmul``, and what it counts as.
+"""Matrix products between calls: the step ``matmul`` for each kind of loop, and its floating point operations.
 
 All is float32 and done by the rank's own BLAS: NumPy's, which the native binding calls by its address, or PyTorch's
 where that does the calls or holds the buffers.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # each kind of loop has one of the two
     from omb_py.engine.python_loop.loop import Names
 
 OPERANDS: Final = ("left", "right", "out")
-"""Of a step ``matmul``, as they lie in the buffers :data:`~omb_py.engine.program.steps.MATRICES`."""
+"""Operands of a step ``matmul``, in the order of the buffers :data:`~omb_py.engine.program.steps.MATRICES`."""
 _CORE: Final = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
 _SGEMM: Final = ("scipy_cblas_sgemm64_", "scipy_cblas_sgemm", "cblas_sgemm64_", "cblas_sgemm")
 """Names of one function: of the OpenBLAS in NumPy's wheels, of older ones, of everybody else's BLAS."""
@@ -40,7 +40,7 @@ def flop(step: Step) -> int:
 
 
 def flop_of(program: Program) -> int:
-    """Those of an iteration of a program's stages."""
+    """Floating point operations of one iteration of each of a program's stages."""
     if not any(buffer.name in MATRICES for buffer in program.buffers):
         return 0
     nodes = (node for stage in program.stages for node, _ in walk(stage.variants[0]))
@@ -51,11 +51,11 @@ def fill(memory: Any, step: Step) -> None:
     """Put 1/1024, 2/1024, … 1021/1024 again and again into what a step multiplies, unless it is there."""
     for name in OPERANDS[:2]:
         region: Region = step[name]
-        whole = memory.view(region.buffer, region.nbytes).view(np.float32)
-        if whole[-1] == 0:  # new memory holds zeros
-            even = len(whole) // len(_NUMBERS) * len(_NUMBERS)
-            whole[:even].reshape(-1, len(_NUMBERS))[:] = _NUMBERS
-            whole[even:] = _NUMBERS[: len(whole) - even]
+        elements = memory.view(region.buffer, region.nbytes).view(np.float32)
+        if elements[-1] == 0:  # new memory holds zeros
+            even = len(elements) // len(_NUMBERS) * len(_NUMBERS)
+            elements[:even].reshape(-1, len(_NUMBERS))[:] = _NUMBERS
+            elements[even:] = _NUMBERS[: len(elements) - even]
 
 
 def matrices(step: Step, buffers: Mapping[str, NDArray[np.uint8]]) -> list[Floats]:
@@ -118,7 +118,7 @@ def sgemm() -> int:
 
 def call(step: Step, memory: Any) -> Call:
     """For generated code: the call of BLAS, whose operands are rows, side and the addresses of the three matrices."""
-    from omb_py.engine.native.opcodes import MATMUL as BY_BLAS
+    from omb_py.engine.native.opcodes import MATMUL as BY_BLAS  # only the native binding needs these two
     from omb_py.engine.native.translate import Arg, Call
 
     fill(memory, step)
@@ -128,8 +128,8 @@ def call(step: Step, memory: Any) -> Call:
 
 def multiply_at(left: int, right: int, out: int, rows: int, side: int) -> None:
     """The product of matrices at addresses of host memory."""
-    one, other, result = (
+    left_matrix, right_matrix, product = (
         np.ctypeslib.as_array((ctypes.c_float * (n * side)).from_address(address)).reshape(n, side)
         for address, n in ((left, rows), (right, side), (out, rows))
     )
-    np.matmul(one, other, out=result)
+    np.matmul(left_matrix, right_matrix, out=product)

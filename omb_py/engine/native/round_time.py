@@ -25,7 +25,7 @@ def _word(w: Writer, row: int, number: int, kind: str) -> str:
 
 
 def announce(w: Writer, row: int, seconds: bool) -> None:
-    """Rank 0: the next round starts so and so far ahead of now."""
+    """Rank 0 announces the next start time: now plus the lead."""
     moment = w.let(f"add i64 {_reading(w, seconds)}, {_word(w, row, 4, 'i64')}")
     w.put(f"store i64 {moment}, ptr {_word(w, row, 0, 'ptr')}")
 
@@ -48,7 +48,7 @@ def until(w: Writer, row: int, slot: int, seconds: bool) -> None:
     w.put(f"br i1 {early}, label %{look}, label %{after}")
     w.start(after)
     if seconds:
-        whole = w.let(f"sitofp i64 {local} to double")
-        w.put(f"store double {w.let(f'fdiv double {whole}, 1.0e9')}, ptr %last")
+        start_ns = w.let(f"sitofp i64 {local} to double")
+        w.put(f"store double {w.let(f'fdiv double {start_ns}, 1.0e9')}, ptr %last")
     else:
         w.put(f"store i64 {local}, ptr %last")

@@ -44,13 +44,13 @@ class Gate:
         self._missing = 0
 
     def close(self, expected: int) -> None:
-        """Before a run of so many threads."""
+        """Close the gate for a run of `expected` threads."""
         self._missing = expected
         self.word[0] = 0
         self._open.clear()
 
     def arrive(self) -> None:
-        """A thread is there."""
+        """Note that a thread has come; the last one opens the gate."""
         with self._lock:
             self._missing -= 1
             if self._missing == 0:
@@ -95,14 +95,14 @@ class Crew:
         threads = len(self._works)
         shares = {t: share(first, iterations, threads, t) for t in range(threads)}
         active = [t for t in shares if shares[t][1]]
-        done: SimpleQueue[tuple[int, Samples | BaseException]] = SimpleQueue()
+        results: SimpleQueue[tuple[int, Samples | BaseException]] = SimpleQueue()
         self._gate.close(len(active))
         self._running = set(active)
         for t in active:
-            threading.Thread(target=self._one, args=(t, *shares[t], done), name=f"omb-{t}", daemon=True).start()
+            threading.Thread(target=self._one, args=(t, *shares[t], results), name=f"omb-{t}", daemon=True).start()
         out = np.zeros((iterations, laps), np.int64)
         for _ in active:
-            t, result = done.get()
+            t, result = results.get()
             if isinstance(result, BaseException):
                 raise result
             self._running.discard(t)
@@ -110,16 +110,16 @@ class Crew:
         return out
 
     def _one(
-        self, thread: int, first: int, iterations: int, done: SimpleQueue[tuple[int, Samples | BaseException]]
+        self, thread: int, first: int, iterations: int, results: SimpleQueue[tuple[int, Samples | BaseException]]
     ) -> None:
         from omb_py.engine.session import StepFailed
 
         try:
-            done.put((thread, self._works[thread].run(first, iterations)))
+            results.put((thread, self._works[thread].run(first, iterations)))
         except StepFailed as error:
-            done.put((thread, StepFailed(error.step + self._offsets[thread], error.code, error.text)))
+            results.put((thread, StepFailed(error.step + self._offsets[thread], error.code, error.text)))
         except BaseException as error:  # the rank's own thread must hear of everything
-            done.put((thread, error))
+            results.put((thread, error))
 
     def position(self) -> tuple[int, int]:
         """(iteration, step) of the thread that is furthest behind and not done."""

@@ -41,7 +41,7 @@ class Call:
 
 
 Resolve = Callable[[Step], Call]
-"""How a library does a step."""
+"""Gives the library's call for a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ def assemble(
 
     Args:
         stage: what to translate.
-        resolve: how the library does a step.
-        address: where the byte lies that a ``flip`` step inverts.
+        resolve: gives the library's call for a step.
+        address: gives the address of the byte that a ``flip`` step inverts.
         results: mean nanoseconds of laps of earlier stages, for ``Result`` operands.
         gate: address of a word that must be 1 before an iteration begins; 0: none.
     """
@@ -158,7 +158,7 @@ def assemble(
 @cache
 def compiler() -> Any:
     """LLVM for this processor: a function from a shape to the address of its code, which stays for good."""
-    import llvmlite.binding as llvm
+    import llvmlite.binding as llvm  # heavy, and only the native binding needs it
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

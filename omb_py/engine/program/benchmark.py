@@ -1,4 +1,4 @@
-"""What a benchmark declares besides its program: sizes, counts, rank rule, metric, needs."""
+"""The declaration of a benchmark besides its program: sizes, counts, rank rule, metric, needs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class World:
 
 
 def halves(ranks: int) -> tuple[str, ...]:
-    """Hosts of ranks of which nothing is known: two nodes with half the ranks each."""
+    """Assumed hosts, where nothing is known of them: two nodes with half the ranks each."""
     return tuple("first" if rank < ranks // 2 else "second" for rank in range(ranks))
 
 
@@ -62,12 +62,12 @@ class Cell:
     device: str = "cpu"
     buffer: str = "numpy"
     object_kind: str = "bytes"
-    """Of buffer ``object``: one of :data:`omb_py.engine.program.buffers.OBJECTS`."""
+    """The kind of Python object for buffer ``object``: one of :data:`omb_py.engine.program.buffers.OBJECTS`."""
     out_of_band: bool = False
     """Large buffers inside an object are not pickled but sent beside it (mpi4py.util.pkl5)."""
     op: str = "sum"
     root: int = 0
-    """Of a collective with a root; -1: another one in every iteration."""
+    """Root of a collective; -1: another one in every iteration."""
     in_place: bool = False
     """MPI_IN_PLACE."""
     tests: int = 0
@@ -75,14 +75,14 @@ class Cell:
     imbalance: float = 0.0
     """Blocks of a vector collective differ by up to this part of the size."""
     traffic: str = ""
-    """What each rank sends to each other (``options.traffic``); empty: all the same, or as `imbalance` says."""
+    """Bytes that each rank sends to each other (``options.traffic``); empty: all equal, or as `imbalance` says."""
     neighborhood: str = "cart:1:1"
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
     workload: str = ""
     """``NAME:KEY=VALUE,…`` of a workload (docs/workloads)."""
     window: int = 64
     vary_window: bool = False
-    """One of a sweep over windows as well as sizes (``-V``)."""
+    """The cell belongs to a sweep over windows as well as sizes (``-V``)."""
     print_rate: int = 1
     """Whether OMB's text has the column Messages/s."""
     buffer_num: str = "single"
@@ -95,14 +95,14 @@ class Cell:
     process_counts: str = "2:2"
     """Children that sleep beside rank 0 : beside rank 1."""
     window_kind: str = "allocate"
-    """How the window of a one-sided benchmark is made (:data:`omb_py.engine.program.rma.WINDOWS`)."""
+    """Kind of window of a one-sided benchmark (:data:`omb_py.engine.program.rma.WINDOWS`)."""
     sync: str = "flush"
-    """What completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
+    """Synchronisation that completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
     session: bool = False
-    """MPI began with a session, and the communicator comes from it (``-I``)."""
+    """MPI is started with a session, and the communicator comes from it (``-I``)."""
     process_sync: str = "barrier"
     timing: str = ""
-    """What is timed where calls return before they are done (``engine.measuring.async_timing``); empty: calls block."""
+    """Timing of calls that return before they are done (``engine.measuring.async_timing``); empty: calls block."""
     batch: int = 1
     """Calls that a sample times together."""
     settings: str = ""
@@ -112,7 +112,7 @@ class Cell:
     placement: str = ""
     """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
     filler: str = "cpu"
-    """What computes beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
+    """Computation beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
     cache: str = "hot"
     """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.measuring.cache_rotation`)."""
     iterations: int = 1000
@@ -128,7 +128,7 @@ class Cell:
     pairs: str = ""
     """Measured between every pair of ranks: a schedule (``engine.program.pair_schedule``); empty: by ranks 0 and 1."""
     sweep: int = 0
-    """Which request of the run this cell is of: a size that fails ends its sweep, not those of others."""
+    """Number of this cell's request in the run: a size that fails ends its own sweep, not the other ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class RankRule:
-    """Which rank counts a benchmark admits."""
+    """The rank counts that a benchmark admits."""
 
     text: str
     admits: Callable[[int], bool]
@@ -167,7 +167,7 @@ class RankRule:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """How samples become the printed number.
+    """The rule by which samples become the printed number.
 
     A *sample* is a lap divided by `parts`.  ``us``: the value is the mean of the timed ranks' mean samples.
     ``MB/s``: the value is ``bytes_of(cell, ranks) / 1e6`` per mean sample in seconds.
@@ -175,7 +175,7 @@ class Metric:
 
     unit: Literal["us", "MB/s"]
     formula: str
-    """For a reader: how the printed number is made from the laps."""
+    """For a reader: the formula of the printed number from the laps."""
     parts: int = 1
     parts_by: Callable[[Cell], int] | None = None
     """`parts`, where it depends on the options."""
@@ -193,13 +193,13 @@ class Metric:
     """Laps that are samples of their own: each becomes a row, marked with its name as `side`."""
 
     def parts_of(self, cell: Cell) -> int:
-        """What a lap of a cell is divided by."""
+        """The number by which a lap of a cell is divided."""
         return self.parts_by(cell) if self.parts_by else self.parts
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What is fixed when a process starts. Cells are grouped into launches by equal needs."""
+    """Properties that are fixed when a process starts. Cells are grouped into launches by equal needs."""
 
     thread_level: Literal["single", "funneled", "serialized", "multiple"] = "funneled"
     fork: bool = False
@@ -211,7 +211,7 @@ class Needs:
     share_device: bool = False
     """Several ranks may use one device."""
     placement: str = ""
-    """Of a launch on devices: where each end has its buffers (``Cell.placement``)."""
+    """Place of the buffers at each end, in a launch on devices (``Cell.placement``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class Benchmark:
     counts: Counts
     ranks: RankRule
     timed: Timed
-    """Whose samples count."""
+    """The ranks whose samples count."""
     dtype: str
     options: frozenset[str]
     """Options that mean something here: ``type op window validation full`` …"""
@@ -239,7 +239,7 @@ class Benchmark:
     """One rank is special: `Cell.root` means something."""
     needs: Needs = Needs()
     once: bool = False
-    """One sample a launch: what the session noted under the benchmark's name when it began."""
+    """There is one sample a launch: the time that the session noted under the benchmark's name when it began."""
     unit_of: Callable[[Cell], int] | None = None
     """Elements that a message must have at least; None: one."""
     zero_size: bool = False
@@ -249,9 +249,9 @@ class Benchmark:
     defaults: tuple[tuple[str, Any], ...] = ()
     """Fields of a cell that have another default here, as C OMB has it."""
     refuses: Callable[[Cell], str] | None = None
-    """Why a combination of options means nothing here, with what to do; empty where it does."""
+    """Gives the reason why a combination of options is refused, with the remedy; empty when it is accepted."""
     fits: Callable[[Cell, int], None] | None = None
-    """Raises UsageError where a cell's options do not go with so many ranks."""
+    """Raises UsageError where a cell's options do not fit the number of ranks."""
     fewest: int = 100
     """Iterations before which a loop does not stop early."""
     runs: Callable[[Session, Cell, Callable[[str], None]], Measured] | None = None
@@ -279,7 +279,7 @@ class Benchmark:
 
     @property
     def timed_words(self) -> str:
-        """Whose samples count, in words."""
+        """The ranks whose samples count, in words."""
         words = {"all": "every rank", "first half": "the first half of the ranks", "rank 0": "rank 0"}
         return words.get(self.timed, f"the ranks of the {self.timed}")
 

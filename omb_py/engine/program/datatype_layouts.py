@@ -18,7 +18,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Blocks, Body, Node, Program, Region, Repeat, Stage, Step
 
 Pieces = tuple[tuple[int, int], ...]
-"""(displacement, length) of what travels."""
+"""(displacement, length) of each piece that travels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Derived:
     base: str
     """Name of the type of its elements."""
     pieces: Pieces
-    """Of one repetition, in elements."""
+    """Pieces of one repetition, in elements."""
     span: int
     """Elements from one repetition to the next."""
     times: int
@@ -42,14 +42,14 @@ class Derived:
 
 
 def pieces_of(layout: str) -> tuple[Pieces, int]:
-    """(what travels, span) of one repetition of a layout, in elements."""
-    kind, _, rest = layout.partition(":")
+    """(pieces that travel, span) of one repetition of a layout, in elements."""
+    kind, _, parameters = layout.partition(":")
     if kind == "cont":
         return ((0, 1),), 1
     if kind == "vect":
-        stride, block = (int(word) for word in rest.split(":"))
+        stride, block = (int(word) for word in parameters.split(":"))
         return ((0, block),), stride
-    words = (word.split("+") for word in rest.split(","))
+    words = (word.split("+") for word in parameters.split(","))
     pieces = tuple((int(place), int(length)) for place, length in words)
     return pieces, max(place + length for place, length in pieces)
 
@@ -57,10 +57,10 @@ def pieces_of(layout: str) -> tuple[Pieces, int]:
 @lru_cache(maxsize=256)
 def derived(name: str) -> Derived | None:
     """The derived type that a step names; None for a plain one."""
-    base, at, rest = name.partition("@")
+    base, at, suffix = name.partition("@")
     if not at:
         return None
-    layout, _, extent = rest.rpartition("@")
+    layout, _, extent = suffix.rpartition("@")
     pieces, span = pieces_of(layout)
     return Derived(base, pieces, span, int(extent) // DTYPES[base].itemsize // span, int(extent))
 
@@ -87,12 +87,12 @@ def laid_out(benchmark: Benchmark) -> Benchmark:
     original: Callable[[World, Cell], Program] = benchmark.program
 
     def program(world: World, cell: Cell) -> Program:
-        made = original(world, cell)
+        built = original(world, cell)
         extent = cell.size - cell.size % DTYPES[cell.dtype].itemsize
         if not cell.ddt or not extent:
-            return made
+            return built
         name = f"{cell.dtype}@{cell.ddt}@{extent}"
-        return replace(made, stages=tuple(_stage(stage, cell.dtype, name) for stage in made.stages))
+        return replace(built, stages=tuple(_stage(stage, cell.dtype, name) for stage in built.stages))
 
     return replace(benchmark, program=program)
 

@@ -21,20 +21,20 @@ def on(call: Step, group: Group) -> Step:
 
 def group_of(step: Step) -> Group:
     """The ranks of a step's communicator, in its order; empty: all."""
-    found = step.operands.get(GROUP)
-    return found if isinstance(found, tuple) else ()
+    group = step.operands.get(GROUP)
+    return group if isinstance(group, tuple) else ()
 
 
 def groups_of(program: Program) -> list[Group]:
     """Every group of a program, in an order that is the same on all ranks: so they can be made one after the other."""
-    found = {
+    groups = {
         group_of(node)
         for stage in program.stages
         for part in parts(stage)
         for node, _ in walk(part)
         if isinstance(node, Step)
     }
-    return sorted(found - {()})
+    return sorted(groups - {()})
 
 
 def place_in(step: Step, world: World) -> World:

@@ -1,4 +1,4 @@
-"""The step language: what a benchmark does on one rank, as data.
+"""The step language: the actions of a benchmark on one rank, as data.
 
 A :class:`Program` is an ordered list of :class:`Stage`; a stage has a setup, a body that is run once an
 iteration, and a teardown.  A body is made of steps, laps (readings of the clock) and repeats.  The same program
@@ -50,13 +50,13 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Bytes of a buffer for each peer: block j is ``sizes[j]`` bytes from ``offsets[j]`` on. Of vector collectives."""
+    """Bytes of a buffer for each peer: block j is ``sizes[j]`` bytes from ``offsets[j]`` on. For vector collectives."""
 
     buffer: str
     sizes: tuple[int, ...]
     offsets: tuple[int, ...]
     turn: int = 0
-    """As of a :class:`Region`."""
+    """The same as that of a :class:`Region`."""
 
     @property
     def nbytes(self) -> int:
@@ -199,8 +199,8 @@ class Stage:
     copies: int = 1
     """Copies of each buffer that iterations use in turn (:mod:`omb_py.engine.measuring.cache_rotation`)."""
     check: tuple[Body, Body] | None = None
-    """Where the steps of the body do not each leave what they would by themselves, since one takes what another left:
-    the steps whose inputs are put, and those whose outputs must be there afterwards."""
+    """For a body whose steps use each other's results: the steps whose inputs the check provides, and the steps whose
+    outputs must be there afterwards. None: every step of the body is checked by itself."""
 
     @property
     def laps(self) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What one rank does for one cell."""
+    """The actions of one rank for one cell."""
 
     buffers: tuple[Buffer, ...]
     stages: tuple[Stage, ...]
@@ -237,7 +237,7 @@ def body(*nodes: Node) -> tuple[Body, ...]:
 
 
 def each_body(program: Program, change: Callable[[Body], Body]) -> Program:
-    """The program with every variant of its stages changed; what is set up and torn down stays."""
+    """The program with every variant of its stages changed; setups and teardowns stay."""
     stages = (replace(stage, variants=tuple(map(change, stage.variants))) for stage in program.stages)
     return replace(program, stages=tuple(stages))
 
@@ -253,7 +253,7 @@ def walk(nodes: Body, k: int = 0) -> Iterator[tuple[Node, int]]:
 
 
 def request_count(program: Program) -> int:
-    """How many request slots a program needs."""
+    """Number of request slots that a program needs."""
     needed = 0
     for stage in program.stages:
         for part in (*stage.variants, stage.setup, stage.teardown):
@@ -280,7 +280,7 @@ def edges_of(program: Program) -> Edges | None:
 
 def templates(stage: Stage) -> dict[int, Step]:
     """Request slot -> the non-blocking step that starting it performs, from the ``…_init`` steps of the setup."""
-    found: dict[int, Step] = {}
+    steps: dict[int, Step] = {}
     for node, k in walk(stage.setup):
         if isinstance(node, Step) and node.op.endswith("_init"):
             operands = {
@@ -288,12 +288,12 @@ def templates(stage: Stage) -> dict[int, Step]:
             }
             request = node["request"]
             slot = request.index + k * request.stride
-            found[slot] = Step(f"i{node.op.removesuffix('_init')}", {**operands, "request": Request(slot)})
-    return found
+            steps[slot] = Step(f"i{node.op.removesuffix('_init')}", {**operands, "request": Request(slot)})
+    return steps
 
 
 def started(step: Step, known: Mapping[int, Step]) -> tuple[Step, ...]:
-    """What a step does: itself, or the operations that a ``start`` or ``startall`` begins (of :func:`templates`)."""
+    """The step itself, or the operations that a ``start`` or ``startall`` begins (from :func:`templates`)."""
     if step.op == "start":
         return (known[step["request"].index],)
     if step.op == "startall":
@@ -310,11 +310,11 @@ def canonical(value: Any) -> Any:
     if isinstance(value, Host):
         return {"Host": value.name}
     if is_dataclass(value) and not isinstance(value, type):
-        said = {f.name: getattr(value, f.name) for f in fields(value)}
+        values = {f.name: getattr(value, f.name) for f in fields(value)}
         defaults = {f.name: f.default for f in fields(value) if f.default is not MISSING}
         return {
             type(value).__name__: {
-                name: canonical(item) for name, item in said.items() if name not in defaults or item != defaults[name]
+                name: canonical(item) for name, item in values.items() if name not in defaults or item != defaults[name]
             }
         }
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Who meets whom: all pairs of some ranks in rounds of disjoint pairs (the circle method). Pure."""
+"""Schedules of all pairs of some ranks in rounds of disjoint pairs (the circle method). Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Pair = tuple[int, int]
 KINDS = ("parallel", "serial")
 """All pairs of a round at once, or one pair at a time."""
 DIRECTIONS = ("forward", "back")
-"""Who plays rank 0 of a pair: the one with the smaller number, or the other."""
+"""Direction of a pair: the rank with the smaller number plays rank 0, or the other one does."""
 
 
 def circle(count: int) -> Iterator[list[Pair]]:
-    """Every pair of ``range(count)`` once, in rounds in which nobody stands twice.
+    """Every pair of ``range(count)`` once, in rounds in which no member occurs twice.
 
     One stays where it is, the others move on by one place around a circle, and those that face each other meet: with an
     even number n - 1 rounds of n / 2 pairs, with an odd one n rounds of (n - 1) / 2, in each of which another one rests
@@ -30,10 +30,10 @@ def circle(count: int) -> Iterator[list[Pair]]:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Which pairs are measured, in which order; as text it is a part of a cell."""
+    """The pairs to measure, and their order; as text it is a part of a cell."""
 
     seed: int = 0
-    """Of the order: other rounds for every seed, so that nobody always meets while the same others do."""
+    """Seed of the order: it changes the rounds, so that a pair does not always run beside the same other pairs."""
     kind: str = "parallel"
     direction: str = "forward"
     ranks: tuple[int, ...] = ()

@@ -43,11 +43,11 @@ _MAKE: Final[Mapping[str, Callable[[Bytes, str], Any]]] = {
     "dataclass": lambda data, dtype: [Record(*pair) for pair in data.view(np.int64).reshape(-1, 2).tolist()],
 }
 _UNMAKE: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "bytes": lambda found: np.frombuffer(found, np.uint8),
-    "ndarray": lambda found: found,
-    "list": lambda found: np.array(found, np.int64),
-    "dict": lambda found: np.array([found[f"key{k}"] for k in range(len(found))], np.int64),
-    "dataclass": lambda found: np.array([(r.first, r.second) for r in found], np.int64),
+    "bytes": lambda value: np.frombuffer(value, np.uint8),
+    "ndarray": lambda value: value,
+    "list": lambda value: np.array(value, np.int64),
+    "dict": lambda value: np.array([value[f"key{k}"] for k in range(len(value))], np.int64),
+    "dataclass": lambda value: np.array([(r.first, r.second) for r in value], np.int64),
 }
 
 
@@ -59,9 +59,9 @@ def make(kind: str, data: Bytes, dtype: str) -> Any:
     return _MAKE[kind](data, dtype)
 
 
-def payload_of(kind: str, found: Any) -> Bytes | None:
+def payload_of(kind: str, value: Any) -> Bytes | None:
     """The bytes of an object's payload; None when it is no object of this kind."""
     try:
-        return np.ascontiguousarray(_UNMAKE[kind](found)).reshape(-1).view(np.uint8)
+        return np.ascontiguousarray(_UNMAKE[kind](value)).reshape(-1).view(np.uint8)
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         return None

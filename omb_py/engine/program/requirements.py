@@ -1,4 +1,4 @@
-"""What a benchmark needs of a communicator, and whether it has it: thread level, nodes, types."""
+"""Checks that a communicator has the properties that a benchmark needs: thread level, nodes, types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEVELS = ("single", "funneled", "serialized", "multiple")
 
 
 def enough(level: str, needed: str) -> bool:
-    """Whether a thread level is at least another."""
+    """Whether thread level `level` is at least `needed`."""
     return LEVELS.index(level) >= LEVELS.index(needed)
 
 
@@ -31,14 +31,14 @@ def check_needs(benchmark: Benchmark, session: Session) -> None:
         counts: dict[str, int] = {}
         for host in session.hosts:
             counts[host] = counts.get(host, 0) + 1
-        there = ", ".join(f"{count} on {host}" for host, count in counts.items())
+        placed = ", ".join(f"{count} on {host}" for host, count in counts.items())
         raise EnvironmentProblem(
-            f"{benchmark.name} needs {benchmark.ranks.text}, but here are {there}: name more nodes with --hosts A,B"
+            f"{benchmark.name} needs {benchmark.ranks.text}, but here are {placed}: name more nodes with --hosts A,B"
         )
 
 
 def types_of(program: Program) -> list[str]:
     """The element types of a program's steps, in the order of their names."""
     nodes = (node for stage in program.stages for part in parts(stage) for node, _ in walk(part))
-    found = {node.operands.get("dtype") for node in nodes if isinstance(node, Step)}
-    return sorted(str(name) for name in found if name)
+    dtypes = {node.operands.get("dtype") for node in nodes if isinstance(node, Step)}
+    return sorted(str(name) for name in dtypes if name)

@@ -34,7 +34,7 @@ ACTIVE: Final = frozenset({"pscw", "fence"})
 EXPOSED: Final = "exposed"
 """The step that only says what a peer does to this rank's window."""
 ADDING: Final = frozenset({"accumulate", "get_accumulate", "fetch_and_op"})
-"""Operations that find another window content each time."""
+"""Operations that find a different content of the window each time."""
 OPERATIONS: Final = frozenset({"put", "get", "rput", "rget", "compare_and_swap"}) | ADDING
 SYNCHRONISATIONS: Final = tuple(
     (
@@ -80,7 +80,7 @@ def get_accumulate(send: Region, recv: Region, place: Region, target: int, dtype
 
 
 def fetch_and_op(send: Region, recv: Region, place: Region, target: int, dtype: str, op: str) -> Step:
-    """As :func:`get_accumulate`, of one element."""
+    """Do :func:`get_accumulate` for one element."""
     return Step("fetch_and_op", get_accumulate(send, recv, place, target, dtype, op).operands)
 
 
@@ -91,7 +91,7 @@ def compare_and_swap(send: Region, compare: Region, recv: Region, place: Region,
 
 
 def exposed(call: Step, origin: int) -> Step:
-    """That rank `origin` does `call` to this rank's window: for the check, no call is made."""
+    """Note for the check that rank `origin` does `call` to this rank's window; no call is made."""
     kept = {name: value for name, value in call.operands.items() if name in ("window", "dtype", "op")}
     return Step(EXPOSED, {"call": call.op, **kept, "peer": origin})
 
@@ -102,7 +102,7 @@ def win_lock(target: int, exclusive: bool = False) -> Step:
 
 
 def win_unlock(target: int) -> Step:
-    """Close it: all is complete on both sides."""
+    """Close the epoch to rank `target`: all is complete on both sides."""
     return Step("win_unlock", {"peer": target})
 
 
@@ -112,7 +112,7 @@ def win_lock_all() -> Step:
 
 
 def win_unlock_all() -> Step:
-    """Close it."""
+    """Close the epoch to all ranks."""
     return Step("win_unlock_all", {})
 
 

@@ -11,9 +11,9 @@ from omb_py.engine.program.steps import base
 
 
 def describe(step: Step) -> str:
-    """What a step does, in a few words.
+    """The text of a step, in a few words.
 
-    >>> from omb_py.engine import steps
+    >>> from omb_py.engine.program import steps
     >>> describe(steps.recv(Region("recv", 0, 8), 0, "char"))
     'recv 8 B from 0'
     """
@@ -36,7 +36,7 @@ def among(group: Sequence[int]) -> str:
 
 
 def describe_cell(cell: Cell) -> str:
-    """What a cell is called in messages: ``allreduce 8 B``, or ``barrier`` where there is no size."""
+    """Name of a cell in messages: ``allreduce 8 B``, or ``barrier`` where there is no size."""
     return f"{cell.benchmark} {cell.size} B" if cell.size else cell.benchmark
 
 
@@ -55,7 +55,7 @@ def parts(stage: Stage) -> tuple[Body, ...]:
 
 
 def count_steps(nodes: Body) -> int:
-    """How many step numbers a body takes."""
+    """Number of step numbers that a body takes."""
     return sum(1 for _ in _steps(nodes))
 
 

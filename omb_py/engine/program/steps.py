@@ -18,7 +18,7 @@ NEIGHBORHOOD: Final = tuple(f"neighbor_{op}" for op in _OVER_EDGES)
 """The same over the edges of a graph."""
 REDUCTIONS: Final = frozenset({"reduce", "allreduce", "reduce_scatter", "reduce_scatter_block"})
 PREFIXES: Final = ("scan", "exscan")
-"""Reductions over the ranks up to each: of guidelines alone."""
+"""Reductions over the ranks up to each; only guidelines use them."""
 
 
 COMMUNICATORS: Final = ("comm_dup", "comm_split", "comm_create", "comm_free")
@@ -152,7 +152,7 @@ def alltoallv(send: Blocks, recv: Blocks, dtype: str) -> Step:
 
 
 def alltoallw(send: Blocks, recv: Blocks, dtype: str) -> Step:
-    """As :func:`alltoallv`, with a datatype for each block (here all the same) and displacements in bytes."""
+    """Do :func:`alltoallv` with a datatype for each block (here all the same) and displacements in bytes."""
     return Step("alltoallw", {"send": send, "recv": recv, "dtype": dtype})
 
 
@@ -165,7 +165,7 @@ def neighbor(op: str, send: Region | Blocks, recv: Region | Blocks, dtype: str, 
     Args:
         send: one block for all (allgather), else block j for rank ``targets[j]``.
         recv: block j comes from rank ``sources[j]``.
-        sources: ranks with an edge to this one. A rank may stand there twice.
+        sources: ranks with an edge to this one. A rank may be listed twice.
         targets: ranks with an edge from this one.
     """
     operands: dict[str, Operand] = {"send": send, "recv": recv, "dtype": dtype, "sources": sources, "targets": targets}
@@ -249,7 +249,7 @@ def compute(nanoseconds: int | Result) -> Step:
 
 MATMUL: Final = "matmul"
 MATRICES: Final = ("activations", "weights", "products")
-"""Buffers of :func:`matmul`: what is multiplied, by what, and the result."""
+"""Buffers of :func:`matmul`: left matrix, right matrix, product."""
 _FLOAT_BYTES: Final = 4
 
 
@@ -261,7 +261,7 @@ def matmul(rows: int, side: int) -> Step:
 
 
 def zero(buf: Region) -> Step:
-    """What a mock-up finds cleared: of :attr:`omb_py.engine.program.language.Stage.check` alone, nothing is done."""
+    """Zeros in `buf`, which a mock-up expects: for :attr:`omb_py.engine.program.language.Stage.check`, not run."""
     return Step("zero", {"send": buf})
 
 

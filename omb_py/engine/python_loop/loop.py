@@ -44,8 +44,8 @@ class Names:
 
     def bind(self, value: Any, prefix: str = "v") -> str:
         """A name for `value`; the same object gets the same name."""
-        for name, known in self.values.items():
-            if known is value:
+        for name, bound in self.values.items():
+            if bound is value:
                 return name
         name = f"{prefix}_{len(self.values)}"  # the loop's own names have no underscore
         self.values[name] = value
@@ -67,7 +67,7 @@ def index_of(request: Request, k: str) -> str:
 
 
 class Objects:
-    """What a program passes for regions: the same object every time, one for each pass or copy where they move.
+    """The objects that a program passes for regions: always the same, one for each pass or copy where they move.
 
     Args:
         nbytes: bytes of each buffer.
@@ -84,22 +84,22 @@ class Objects:
         if key not in self._made:
             copies = [region.copy(c) for c in range(self.copies)] if region.turn else [region]
             if isinstance(region, Region) and region.stride:
-                one = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
-                passes = (one - region.offset - region.nbytes) // region.stride + 1
-                made = [[make(copy.at(number)) for number in range(passes)] for copy in copies]
+                buffer_bytes = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
+                passes = (buffer_bytes - region.offset - region.nbytes) // region.stride + 1
+                objects = [[make(copy.at(number)) for number in range(passes)] for copy in copies]
             else:
-                made = [make(copy) for copy in copies]
-            self._made[key] = made if region.turn else made[0]
+                objects = [make(copy) for copy in copies]
+            self._made[key] = objects if region.turn else objects[0]
         suffix = f"[{k}]" if k and strided else "[0]" if strided else ""
         return names.bind(self._made[key], "b") + ("[c]" if region.turn else "") + suffix
 
 
-def flip_in(step: Step, names: Names, whole: NDArray[np.uint8]) -> str:
-    """The source of a ``flip`` in the buffer `whole`."""
+def flip_in(step: Step, names: Names, buffer: NDArray[np.uint8]) -> str:
+    """The source of a ``flip`` in `buffer`."""
     region: Region = step["recv"]
     place = f"{region.offset} + c * {region.turn}" if region.turn else str(region.offset)
     when = "True" if step["iteration"] < 0 else f"i == {step['iteration']}"
-    return f"if {when}: {names.bind(whole)}[{place}] ^= 255"
+    return f"if {when}: {names.bind(buffer)}[{place}] ^= 255"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +224,8 @@ def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str]
     # names become locals of an enclosing function: faster to read than globals
     parameters = ", ".join(namespace)
     wrapped = f"def make({parameters}):\n" + "".join(f"    {text}\n" for text in work.lines) + "    return loop\n"
-    made: dict[str, Any] = {}
-    exec(compile(wrapped, FILENAME, "exec"), made)
-    function = made["make"](**namespace)
+    module: dict[str, Any] = {}
+    exec(compile(wrapped, FILENAME, "exec"), module)
+    function = module["make"](**namespace)
     lines = {line + 1: step for line, step in work.step_of_line.items()}
     return Loop(source, function, stage.laps, tuple(work.labels), lines)

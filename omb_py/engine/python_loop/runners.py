@@ -1,4 +1,4 @@
-"""What runners of real processes share: buffers, setup and teardown, and the flat Python loop of a binding."""
+"""Common part of the runners of real processes: buffers, setup, teardown, and the flat Python loop of a binding."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CellRunner(BaseRunner, ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """New request slots for a stage."""
+        """Make new request slots for a stage."""
 
     @abstractmethod
     def once(self, stage: Stage) -> None:
@@ -44,12 +44,12 @@ class CellRunner(BaseRunner, ABC):
 
     @abstractmethod
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
-        """Make what runs the body."""
+        """Make the code that runs the body."""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         """The bytes of a buffer."""
-        found: NDArray[np.uint8] = self.memory_.view(buffer, self._nbytes[buffer])
-        return found
+        content: NDArray[np.uint8] = self.memory_.view(buffer, self._nbytes[buffer])
+        return content
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
         """Run the setup, then translate the body."""
@@ -90,7 +90,7 @@ class FlatRunner(CellRunner):
         """Run a loop in this thread. Raises StepFailed."""
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
-        """How steps become source; `results` of earlier stages."""
+        """The function that turns steps into source; `results` are those of earlier stages."""
         return self.renderer
 
     def once(self, stage: Stage) -> None:

