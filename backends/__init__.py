@@ -1,1 +1,1 @@
-"""What can move bytes: one module a library family, found through :mod:`omb_py.backends.registry`."""
+"""Backends, which move bytes: one package a library family, found through :mod:`omb_py.backends.registry`."""

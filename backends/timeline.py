@@ -1,6 +1,6 @@
-"""What the calls of ranks take when each has a known time: the simulation of ``mock``, with times for a machine.
+"""Simulated time of the calls of ranks, when the time of each is known: ``mock``'s simulation with a machine's times.
 
-A collective ends so long after its last member has come. A message is under way when both its ends have come; a rank
+A collective ends its time after the last member has come. A message is under way when both its ends have come; a rank
 has one port out and one port in, through which the messages of a call go one after the other, both ways at once.
 """
 
@@ -30,7 +30,7 @@ class Collective:
     """A call that its members make together."""
 
     row: str
-    """Under which name its time is counted."""
+    """Name under which its time is counted."""
     us: float
     members: tuple[int, ...] = ()
     """Empty: all ranks."""
@@ -71,7 +71,7 @@ class _OnePort(Events):
 
 
 def spent_us(calls: Sequence[Sequence[Collective | Exchange]]) -> list[dict[str, float]]:
-    """For each rank the µs in the calls of each row, with the waiting for others.
+    """The time in µs that each rank spends in the calls of each row, with the waiting for others.
 
     Args:
         calls: of each rank, in order.

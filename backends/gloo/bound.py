@@ -1,4 +1,4 @@
-"""How the torch binding does each step: the call of torch.distributed that a Python program would write."""
+"""The torch binding: each step as the call of torch.distributed that a Python program would write."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
 
 def torch_dtype(name: str) -> torch.dtype:
     """The element type of a tensor; a char is an int8."""
-    found: torch.dtype = getattr(torch, "int8" if name == "char" else name)
-    return found
+    dtype: torch.dtype = getattr(torch, "int8" if name == "char" else name)
+    return dtype
 
 
 def function_of(op: str) -> Any:
@@ -103,7 +103,7 @@ class Renderer:
         return f"{before}{name}({', '.join(words)})"
 
     def arguments(self, step: Step, op: str, names: Names, k: str) -> tuple[list[str], str]:
-        """Positional arguments up to the group; and what must be done before, where the call is in place alone."""
+        """Positional arguments up to the group; and the copy before a call that has its in-place form alone."""
         root: int = step.operands.get("root", -1)  # type: ignore[assignment]
         group = group_of(step)
         if group and root >= 0:
@@ -114,9 +114,9 @@ class Renderer:
         if op == "bcast":
             return [self.tensor(step, "buf", names, k), str(root)], ""
         if op in ("allreduce", "reduce"):
-            mine = "recv" if op == "allreduce" or root == self.world.rank else "send"
-            tensor, before = self.tensor(step, mine, names, k), ""
-            if mine == "recv" and "in_place" not in step.operands:
+            operand = "recv" if op == "allreduce" or root == self.world.rank else "send"
+            tensor, before = self.tensor(step, operand, names, k), ""
+            if operand == "recv" and "in_place" not in step.operands:
                 before = f"{tensor}.copy_({self.tensor(step, 'send', names, k)}); "
             return [tensor, *([str(root)] if op == "reduce" else []), *reduction], before
         send, recv = self.tensor(step, "send", names, k), self.tensor(step, "recv", names, k)
@@ -154,10 +154,10 @@ class Renderer:
     def _tensor(self, region: Region | Blocks, dtype: str) -> torch.Tensor:
         start = region.offset if isinstance(region, Region) else min(region.offsets, default=0)
         if self.memory.kind == "torch":
-            whole = self.memory.owner(region.buffer)
+            buffer = self.memory.owner(region.buffer)
         else:
-            whole = torch.from_numpy(self.memory.view(region.buffer, self.nbytes[region.buffer]))
-        part: torch.Tensor = whole[start : start + region.nbytes].view(torch_dtype(dtype))
+            buffer = torch.from_numpy(self.memory.view(region.buffer, self.nbytes[region.buffer]))
+        part: torch.Tensor = buffer[start : start + region.nbytes].view(torch_dtype(dtype))
         return part
 
     def _blocks(self, region: Region, dtype: str, counts: tuple[int, ...]) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""What Gloo can do and what it lacks, as data: nothing here loads PyTorch."""
+"""The capabilities of Gloo, as data: nothing here loads PyTorch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BINDING: Final = "torch"
 BUFFERS: Final = ("numpy", "torch")
 """A tensor lies in an array of NumPy (``torch.from_numpy``) or in memory of its own."""
 TYPES: Final = ("char", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
-"""Of the other types it says ``Invalid scalar type``. A char is an int8."""
+"""Gloo refuses all other types (``Invalid scalar type``). A char is an int8."""
 OPS: Final = ("sum", "prod", "min", "max", "band", "bor", "bxor")
 IN_PLACE_ALONE: Final = frozenset({"allreduce", "reduce"})
 """torch.distributed has no other form of these: the tensor is replaced by the result."""
@@ -37,7 +37,7 @@ _INSTEAD: Final = "use --backend mpi"
 
 
 def inspect(declared: Capabilities) -> Capabilities:
-    """Is PyTorch there? Its metadata says so; whether it was built with Gloo shows when ranks start."""
+    """Look for PyTorch by its metadata; whether it was built with Gloo shows when ranks start."""
     from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
 
     from omb_py.engine.devices.gpu import no_gpu

@@ -26,7 +26,7 @@ from omb_py.engine.python_loop.loop import Render
 from omb_py.errors import EnvironmentProblem
 
 POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
-"""Of CUDA tensors over Gloo torch.distributed has collectives only."""
+"""Steps that torch.distributed does not have for CUDA tensors over Gloo: it has collectives only."""
 _WITHOUT: Final = frozenset({"barrier", "test", "compute", "matmul", "flip", "spin", "synchronise"})
 """Steps behind which nothing is left on the stream."""
 
@@ -37,9 +37,9 @@ def check_torch(device: Device) -> None:
         return
     built = {"cuda": torch.version.cuda, "rocm": torch.version.hip}[device.kind]
     if not built or not torch.cuda.is_available():
-        which = f"is built for {'CUDA ' + built if device.kind == 'cuda' else 'HIP ' + built}" if built else "is not"
+        build = f"is built for {'CUDA ' + built if device.kind == 'cuda' else 'HIP ' + built}" if built else "is not"
         raise EnvironmentProblem(
-            f"--device {device.kind}: this PyTorch ({torch.__version__}, which {which}) sees no such GPU: pip install "
+            f"--device {device.kind}: this PyTorch ({torch.__version__}, which {build}) sees no such GPU: pip install "
             f"torch=={torch.__version__.partition('+')[0]} with the GPU's libraries (pytorch.org says from where), or "
             "--device cpu"
         )
@@ -79,7 +79,7 @@ def _waited(nodes: Body) -> Body:
 
 
 class OnGpu:
-    """Device memory as tensors, without a copy; what a renderer of ``backends.gloo.bound`` asks of a memory."""
+    """Device memory as tensors, without a copy: the memory for a renderer of ``backends.gloo.bound``."""
 
     kind = "torch"
 
@@ -88,8 +88,8 @@ class OnGpu:
 
     def owner(self, name: str) -> torch.Tensor:
         """The tensor of a buffer's bytes."""
-        whole = PlainArray(self.memory.address(name), self.nbytes[name])
-        return torch.as_tensor(whole, device=f"cuda:{self.memory.device.index}")
+        content = PlainArray(self.memory.address(name), self.nbytes[name])
+        return torch.as_tensor(content, device=f"cuda:{self.memory.device.index}")
 
 
 class GlooDeviceRunner(OnDevice, GlooRunner):
@@ -107,5 +107,5 @@ class GlooDeviceRunner(OnDevice, GlooRunner):
             super().__init__(session, buffers.prepared(program, world, cell.filler), buffers.seen)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
-        """How steps become source."""
+        """The function that turns steps into source."""
         return Renderer(self.buffers, self.renderer, results)

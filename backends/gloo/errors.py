@@ -1,4 +1,4 @@
-"""What Gloo's errors mean for a run: a lost peer is somebody else's end, which the supervisor names better."""
+"""The meaning of Gloo's errors: a lost peer is another rank's end, which the supervisor names better."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from typing import Final
 
 PATIENCE_S: Final = 10.0
-"""Longer than the supervisor takes to hear of a rank's end and to end the others."""
+"""Seconds to wait: longer than the supervisor takes to hear of a rank's end and to end the others."""
 _LOST: Final = re.compile(
     r"by peer|[Cc]onnection (re|ab|closed)|pair closure|[Bb]roken pipe|[Ss]ocket (closed|timeout)"
 )
 
 
 def is_lost_peer(error: BaseException) -> bool:
-    """Does an error of Gloo or its store say that another rank has gone?"""
+    """Whether an error of Gloo or its store says that another rank has gone."""
     return bool(_LOST.search(str(error)))
 
 

@@ -1,4 +1,4 @@
-"""How the ranks of Gloo find each other: a TCP store, and where its address comes from.
+"""Rendezvous of the ranks of Gloo: a TCP store, and the source of its address.
 
 In this order: the line to the supervisor, where omb-py started the ranks; ``MASTER_ADDR`` and ``MASTER_PORT``, which
 torchrun sets; the MPI world of the mpiexec or srun around us, which carries the address and is then left.
@@ -19,9 +19,9 @@ from omb_py.errors import EnvironmentProblem
 Meet = Callable[[int | None], tuple[str, int]]
 """Rank 0 gives the port of its store; all get host and port (:meth:`omb_py.engine.rank.link.Link.meet`)."""
 JOINING: Final = timedelta(minutes=5)
-"""How long a rank waits for the others at the store. A supervised launch ends earlier, by ``--timeout``."""
+"""Time that a rank waits for the others at the store. A supervised launch ends earlier, by ``--timeout``."""
 WORKING: Final = timedelta(days=7)
-"""Of the operations themselves: what hangs is found by the supervisor, and a slow step is no error."""
+"""Time limit of an operation: the supervisor finds ranks that hang, and a slow step is no error."""
 
 
 def place(environ: Mapping[str, str], ranks: int) -> tuple[int, int]:
@@ -79,6 +79,6 @@ def _by_mpi(port: int | None) -> tuple[str, int]:
         )
     names = comm.allgather(socket.gethostname())
     host = "127.0.0.1" if len(set(names)) == 1 else names[0]
-    found: tuple[str, int] = comm.bcast((host, port))
+    address: tuple[str, int] = comm.bcast((host, port))
     mpi.Finalize()
-    return found
+    return address

@@ -75,10 +75,10 @@ class GlooSession(BaseSession):
         """Process groups of some ranks, made when a program needs them."""
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
         self.buffers: Any = self._on(device, placement, share) if device else None
-        """Of a launch on a device its buffers."""
+        """The buffers of a launch on a device; None on the host."""
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
-        """What holds buffers on a device, and the map of the devices of all ranks."""
+        """The buffers on a device. Learns the devices of all ranks, too."""
         from omb_py.backends.gloo.devices import check_torch
         from omb_py.engine.devices.buffers import DeviceBuffers
         from omb_py.engine.devices.placement import place_of_rank
@@ -129,13 +129,13 @@ class GlooSession(BaseSession):
             self._runner = GlooRunner(self, program, self._memory[cell.buffer])
         return self._runner
 
-    def _make_groups(self, mine: list[Group]) -> None:
+    def _make_groups(self, own: list[Group]) -> None:
         """Process groups of some ranks: torch.distributed wants all ranks to make each, in one order.
 
         Its way for the members alone hangs where groups overlap.
         """
-        wanted: list[Group] = self.share(sorted({group for groups in self.gather(mine) for group in groups}))
-        for group in wanted:
+        all_groups: list[Group] = self.share(sorted({group for groups in self.gather(own) for group in groups}))
+        for group in all_groups:
             if group not in self.groups:
                 self.groups[group] = self.dist.new_group(list(group), timeout=WORKING)
 
@@ -149,7 +149,7 @@ class GlooSession(BaseSession):
             self.dist.barrier(self.comm.group)
 
     def guard(self) -> AbstractContextManager[None]:
-        """Where a peer was lost, wait until this rank is ended."""
+        """A context in which a rank that has lost a peer waits until it is ended."""
         return peers_speak_first()
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -195,7 +195,7 @@ class Traffic:
         self.group = dist.new_group(timeout=WORKING)
 
     def reduced(self, values: NDArray[np.float64], op: Any) -> NDArray[np.float64]:
-        """Element-wise over ranks."""
+        """Reduce `values` element-wise over ranks."""
         result = np.array(values)
         if result.size:
             with peers_speak_first():
@@ -204,10 +204,10 @@ class Traffic:
 
     def gather(self, value: Any) -> list[Any] | None:
         """One object of each rank on rank 0, None elsewhere."""
-        found = [None] * self.dist.get_world_size() if self.rank == 0 else None
+        objects = [None] * self.dist.get_world_size() if self.rank == 0 else None
         with peers_speak_first():
-            self.dist.gather_object(value, found, 0, self.group)
-        return found
+            self.dist.gather_object(value, objects, 0, self.group)
+        return objects
 
     def bcast(self, value: Any) -> Any:
         """Rank 0's object."""

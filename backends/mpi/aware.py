@@ -31,18 +31,18 @@ _OF_LAUNCHERS: Final = re.compile(r"^(PMI|OMPI_|PRTE_|SLURM_|HYDRA_|MPI_LOCAL|MP
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What is known of one kind of device."""
+    """The support of an MPI library for one kind of device."""
 
     aware: bool
     how: str
-    """Who said so."""
+    """The source of the answer."""
     reason: str = ""
-    """Why not."""
+    """The reason why it does not take them."""
     fix: str = ""
 
 
 def fix_for(vendor: str, device: str) -> str:
-    """What makes a library of this vendor take buffers of a device, in its own words."""
+    """The remedy by which a library of this vendor takes buffers of a device, in its own terms."""
     with_ = {"cuda": "--with-cuda", "rocm": "--with-rocm" if vendor == OPEN_MPI else "--with-hip"}.get(device, "")
     words = {
         OPEN_MPI: f"an Open MPI configured {with_} --with-ucx (the PyPI wheel is not), run with OMPI_MCA_pml=ucx",
@@ -55,7 +55,7 @@ def fix_for(vendor: str, device: str) -> str:
 
 
 def declared(mpi: Any, vendor: str, device: str, environ: Mapping[str, str] = os.environ) -> Support:
-    """What user, library and variables say, without touching device memory.
+    """The answer of user, library and variables, without touching device memory.
 
     Args:
         mpi: mpi4py's MPI module, initialised.
@@ -93,12 +93,12 @@ def _alloc_kinds(mpi: Any) -> list[str]:
 
 
 def _query(mpi: Any, device: str) -> bool | None:
-    """What the library's own function says; None where it has none."""
+    """The answer of the library's own function; None where it has none."""
     library = ctypes.CDLL(mpi.__file__)
     if hasattr(library, "MPIX_GPU_query_support"):
-        said = ctypes.c_int(0)
-        if library.MPIX_GPU_query_support(_MPICH_KINDS[device], ctypes.byref(said)) == 0:
-            return bool(said.value)
+        supported = ctypes.c_int(0)
+        if library.MPIX_GPU_query_support(_MPICH_KINDS[device], ctypes.byref(supported)) == 0:
+            return bool(supported.value)
     if hasattr(library, _QUERIES[device]):
         return bool(getattr(library, _QUERIES[device])())
     return None
@@ -108,28 +108,28 @@ def confirmed(device: str, support: Support, timeout: float = _CHILD_S) -> Suppo
     """A positive answer, tried: a child process of its own world passes a message to itself in device memory."""
     if not support.aware or support.how == VARIABLE or device not in GPU_KINDS:
         return support
-    said = _child(device, "message", timeout)
-    if said.get("moved"):
+    answer = _child(device, "message", timeout)
+    if answer.get("moved"):
         return support
-    why = said.get("error") or "it did not arrive"
+    why = answer.get("error") or "it did not arrive"
     reason = f"{support.how} says yes, but a message in device memory failed in a child process ({why})"
     return Support(False, "child process", reason, support.fix)
 
 
 def report(device: str) -> Support:
-    """The same for ``doctor``: nothing of MPI is started in this process."""
-    said = _child(device, "declared", _CHILD_S)
-    if "support" not in said:
-        return Support(False, "", f"it could not be asked ({said.get('error', 'no answer')})", fix_for("", device))
-    return confirmed(device, Support(**said["support"]))
+    """The confirmed answer for ``doctor``: nothing of MPI is started in this process."""
+    answer = _child(device, "declared", _CHILD_S)
+    if "support" not in answer:
+        return Support(False, "", f"it could not be asked ({answer.get('error', 'no answer')})", fix_for("", device))
+    return confirmed(device, Support(**answer["support"]))
 
 
-def _child(device: str, what: str, timeout: float) -> dict[str, Any]:
+def _child(device: str, question: str, timeout: float) -> dict[str, Any]:
     environ = {name: value for name, value in os.environ.items() if not _OF_LAUNCHERS.match(name)}
     kept = {name: value for name, value in os.environ.items() if name.startswith(("OMPI_MCA_", "OMPI_ALLOW"))}
     try:
         child = subprocess.run(
-            [sys.executable, "-m", "omb_py.backends.mpi.aware", device, what],
+            [sys.executable, "-m", "omb_py.backends.mpi.aware", device, question],
             env={**environ, **kept},
             capture_output=True,
             text=True,
@@ -141,8 +141,8 @@ def _child(device: str, what: str, timeout: float) -> dict[str, Any]:
         return {"error": f"{type(error).__name__}"}
     for line in child.stdout.splitlines():
         if line.startswith("omb-py:"):
-            found: dict[str, Any] = json.loads(line.removeprefix("omb-py:"))
-            return found
+            answer: dict[str, Any] = json.loads(line.removeprefix("omb-py:"))
+            return answer
     ended = f"signal {-child.returncode}" if child.returncode < 0 else f"exit status {child.returncode}"
     return {"error": ended}
 
@@ -172,14 +172,14 @@ def main() -> None:
     """The child: ``python -m omb_py.backends.mpi.aware DEVICE declared|message``."""
     from omb_py.backends.mpi.start import initialise, vendor
 
-    device, what = sys.argv[1:]
+    device, question = sys.argv[1:]
     mpi, _ = initialise("single")
-    said: dict[str, Any]
-    if what == "declared":
-        said = {"support": asdict(declared(mpi, vendor(mpi)[0], device))}
+    answer: dict[str, Any]
+    if question == "declared":
+        answer = {"support": asdict(declared(mpi, vendor(mpi)[0], device))}
     else:
-        said = {"moved": _message(mpi, device)}
-    print("omb-py:" + json.dumps(said), flush=True)
+        answer = {"moved": _message(mpi, device)}
+    print("omb-py:" + json.dumps(answer), flush=True)
     mpi.Finalize()
 
 

@@ -1,4 +1,4 @@
-"""How the mpi4py binding does each step: the call a Python program would write, with bound methods."""
+"""The mpi4py binding: each step as the call that a Python program would write, with bound methods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DIVIDED: Final = frozenset(
     {"gather", "scatter", "allgather", "alltoall", "reduce_scatter_block", "neighbor_allgather", "neighbor_alltoall"}
     | {"psend", "precv"}
 )
-"""Steps of which mpi4py divides a message into blocks, one a rank or partition: a count given is one block's."""
+"""Steps whose message mpi4py divides into blocks, one a rank or partition: the count is that of one block."""
 _ARGUMENTS: Final[dict[str, str]] = {
     "send": "send peer tag",
     "recv": "recv peer tag",
@@ -68,7 +68,7 @@ class Renderer:
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
         self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
-        self.made: list[Any] = [MPI.COMM_NULL]
+        self.created: list[Any] = [MPI.COMM_NULL]
         self._buffers: dict[tuple[Region | Blocks, str, bool], Any] = {}
         self._methods: dict[tuple[int, str], Any] = {}
         self._products = Products(memory)
@@ -78,8 +78,8 @@ class Renderer:
         if step.op == "flip":
             return flip_in(step, names, self.memory.view(step["recv"].buffer, self.nbytes[step["recv"].buffer]))
         if step.op in ("announce", "until"):
-            whole = self.memory.view(step["recv"].buffer, step["recv"].nbytes)
-            integers, numbers = names.bind(whole.view(np.int64), "w"), names.bind(whole.view(np.float64), "f")
+            start = self.memory.view(step["recv"].buffer, step["recv"].nbytes)
+            integers, numbers = names.bind(start.view(np.int64), "w"), names.bind(start.view(np.float64), "f")
             if step.op == "announce":
                 return f"{integers}[0] = clock() + {integers}[4]"
             moment = f"float({integers}[0])"
@@ -118,8 +118,8 @@ class Renderer:
             if word == "target":
                 place: Region = step["window"]
                 passes = (self.nbytes[place.buffer] - place.offset) // place.stride if place.stride else 1
-                made = targets(self.window, step, datatype(step["dtype"]), passes)
-                arguments.append(names.bind(made, "t") + (f"[{k}]" if k and place.stride else ""))
+                specification = targets(self.window, step, datatype(step["dtype"]), passes)
+                arguments.append(names.bind(specification, "t") + (f"[{k}]" if k and place.stride else ""))
             elif word == "disp":
                 arguments.append(str(self.window.bases[step["peer"]] + step["window"].offset))
             elif word == "group":
@@ -150,14 +150,14 @@ class Renderer:
 
     def communicator(self, step: Step, names: Names) -> str:
         """Making a communicator, or freeing the one made last."""
-        made = f"{names.bind(self.made, 'c')}[0]"
+        latest = f"{names.bind(self.created, 'c')}[0]"
         if step.op == "comm_free":
-            return f"{made}.Free()"
+            return f"{latest}.Free()"
         comm = self.comm_of(step)
         method = names.bind(getattr(comm, step.op.removeprefix("comm_").capitalize()), step.op)
         if step.op == "comm_split":
-            return f"{made} = {method}({comm.Get_rank() % step['parts']}, {comm.Get_rank()})"
-        return f"{made} = {method}({names.bind(comm.Get_group(), 'g') if step.op == 'comm_create' else ''})"
+            return f"{latest} = {method}({comm.Get_rank() % step['parts']}, {comm.Get_rank()})"
+        return f"{latest} = {method}({names.bind(comm.Get_group(), 'g') if step.op == 'comm_create' else ''})"
 
     def slot(self, request: Request, names: Names, k: str) -> str:
         """The element of the request list."""
@@ -183,21 +183,21 @@ class Renderer:
         return str(value)
 
     def buffer(self, region: Region | Blocks, dtype: str, types: bool, named: bool = False) -> Any:
-        """What the program passes for a region; for a strided one a list, an object for each pass.
+        """The object that the program passes for a region; for a strided one a list, an object for each pass.
 
         Vector collectives get [object, counts, displacements, type]; with `types` a type for each block. With `named` a
-        message always names its type. What turns with the iteration is a list of these, one for each copy.
+        message always names its type. A region that turns with the iteration is a list of these, one for each copy.
         """
         key = (region, dtype, types or named)
         if key not in self._buffers:
             # the last copy of a buffer has no gap behind it
-            one = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
-            one -= region.offset if isinstance(region, Region) else 0
+            copy_bytes = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
+            copy_bytes -= region.offset if isinstance(region, Region) else 0
             if region.turn:
-                parts = [self.part(region.copy(c), dtype, types, one, named) for c in range(self.copies)]
+                parts = [self.part(region.copy(c), dtype, types, copy_bytes, named) for c in range(self.copies)]
                 self._buffers[key] = parts
             else:
-                self._buffers[key] = self.part(region, dtype, types, one, named)
+                self._buffers[key] = self.part(region, dtype, types, copy_bytes, named)
         return self._buffers[key]
 
     def part(self, region: Region | Blocks, dtype: str, types: bool, limit: int, named: bool) -> Any:
@@ -211,20 +211,20 @@ class Renderer:
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
         """The specification of a vector collective's buffer."""
         owner: Any = self.memory.owner(blocks.buffer)
-        whole = memoryview(owner)[: self.nbytes[blocks.buffer]] if self.memory.kind != "torch" else owner
-        return self.specified(whole, blocks, dtype, types)
+        content = memoryview(owner)[: self.nbytes[blocks.buffer]] if self.memory.kind != "torch" else owner
+        return self.specified(content, blocks, dtype, types)
 
     @staticmethod
-    def specified(whole: Any, blocks: Blocks, dtype: str, types: bool) -> list[Any]:
+    def specified(content: Any, blocks: Blocks, dtype: str, types: bool) -> list[Any]:
         """The buffer of a vector collective with its counts, displacements and types."""
         item, kind = itemsize(dtype), datatype(dtype)
         counts = [n // item for n in blocks.sizes]
         if types:
-            return [whole, counts, list(blocks.offsets), [kind] * len(counts)]
-        return [whole, counts, [n // item for n in blocks.offsets], kind]
+            return [content, counts, list(blocks.offsets), [kind] * len(counts)]
+        return [content, counts, [n // item for n in blocks.offsets], kind]
 
     def message(self, region: Region, dtype: str, named: bool = False) -> Any:
-        """What a program that holds such a buffer passes for a part of it.
+        """The object that a program with such a buffer passes for a part of it.
 
         ``numpy``: the slice itself, as elements.  ``bytearray``: a slice of its memoryview and the MPI type.
         ``array``: the array object itself with count, displacement and type, since a slice of it would be a copy; where

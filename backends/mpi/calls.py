@@ -1,4 +1,4 @@
-"""How the native binding does each step with MPI: a table of C functions and their operands by name."""
+"""The native binding's MPI calls: a table from steps to C functions and their operands by name."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NEIGHBORHOOD: Final = {
 
 def _calls() -> dict[str, tuple[str, str]]:
     """step -> (function, operands): collectives in their three forms, and the rest."""
-    found = {
+    calls = {
         "send": ("MPI_Send", "send count dtype peer tag comm"),
         "recv": ("MPI_Recv", "recv count dtype peer tag comm status"),
         "isend": ("MPI_Isend", "send count dtype peer tag comm request"),
@@ -80,13 +80,13 @@ def _calls() -> dict[str, tuple[str, str]]:
         "comm_free": ("MPI_Comm_free", "new_comm"),
         **RMA_CALLS,
     }
-    found |= {op: (f"MPI_{op.capitalize()}", "send recv count dtype op comm") for op in PREFIXES}
-    found["reduce_local"] = "MPI_Reduce_local", "send recv count dtype op"
+    calls |= {op: (f"MPI_{op.capitalize()}", "send recv count dtype op comm") for op in PREFIXES}
+    calls["reduce_local"] = "MPI_Reduce_local", "send recv count dtype op"
     for op, words in {**_COLLECTIVES, **_NEIGHBORHOOD}.items():
-        found[op] = f"MPI_{op.capitalize()}", f"{words} comm"
-        found[f"i{op}"] = f"MPI_I{op}", f"{words} comm request"
-        found[f"{op}_init"] = f"MPI_{op.capitalize()}_init", f"{words} comm info request"
-    return found
+        calls[op] = f"MPI_{op.capitalize()}", f"{words} comm"
+        calls[f"i{op}"] = f"MPI_I{op}", f"{words} comm request"
+        calls[f"{op}_init"] = f"MPI_{op.capitalize()}_init", f"{words} comm info request"
+    return calls
 
 
 CALLS: Final[dict[str, tuple[str, str]]] = _calls()
@@ -103,10 +103,10 @@ def _library() -> ctypes.CDLL:
 def address_of(function: str) -> int:
     """Address of a function of the MPI library. Raises EnvironmentProblem when this library does not have it."""
     try:
-        found = getattr(_library(), function)
+        pointer = getattr(_library(), function)
     except AttributeError:
         raise missing_in(MPI, function) from None
-    return ctypes.cast(found, ctypes.c_void_p).value or 0
+    return ctypes.cast(pointer, ctypes.c_void_p).value or 0
 
 
 class Resolver(WindowOperands):
@@ -128,7 +128,7 @@ class Resolver(WindowOperands):
         # real status storage: MPI_STATUS_IGNORE is 0 in Open MPI and 1 in MPICH
         self.statuses = np.zeros((max(1, requests), MPI._sizeof(MPI.Status)), np.uint8)
         self.flag = np.zeros(1, np.int32)
-        self.made = np.zeros(1, np.int64)  # a communicator's handle, of either width
+        self.created = np.zeros(1, np.int64)  # a communicator's handle, of either width
         self._arrays: list[NDArray[Any]] = []
         self._groups: list[MPI.Group] = []
         self._wide = False
@@ -146,7 +146,7 @@ class Resolver(WindowOperands):
         return Call(address_of(function), args)
 
     def _number_of(self, word: str) -> Callable[[Step], Arg]:
-        """How a count is passed, or an array of counts or displacements."""
+        """The function that passes a count, or an array of counts or displacements."""
 
         def passed(step: Step) -> Arg:
             numbers = _NUMBERS[word](step, self.comm_of(step))
@@ -171,7 +171,7 @@ class Resolver(WindowOperands):
         return self.region(step["recv"]).base
 
     def _send(self, step: Step) -> Arg:
-        # a scatter's root says in place of what it receives
+        # MPI_IN_PLACE replaces the receive buffer of the root of a scatter, the send buffer elsewhere
         if "in_place" in step.operands and base(step.op) not in ("scatter", "scatterv"):
             return Arg(IN_PLACE)
         return self.region(step["send"])
@@ -213,7 +213,7 @@ class Resolver(WindowOperands):
         return Arg(handle(self.comm_of(step)))
 
     def _new_comm(self, step: Step) -> Arg:
-        return Arg(int(self.made.ctypes.data))
+        return Arg(int(self.created.ctypes.data))
 
     def _color(self, step: Step) -> Arg:
         return Arg(self.comm_of(step).Get_rank() % step["parts"])
@@ -229,9 +229,9 @@ class Resolver(WindowOperands):
         return Arg(handle(MPI.INFO_NULL))
 
     def _request(self, step: Step) -> Arg:
-        wanted = step["request"]
-        start = int(self.requests.ctypes.data) + wanted.index * self.request_size
-        return Arg(start, wanted.stride * self.request_size)
+        request = step["request"]
+        start = int(self.requests.ctypes.data) + request.index * self.request_size
+        return Arg(start, request.stride * self.request_size)
 
     def _handle(self, step: Step) -> Arg:
         """A request by value: it is known only when the step runs."""
@@ -299,4 +299,4 @@ _NUMBERS: Final[dict[str, Callable[[Step, MPI.Comm], int | list[int]]]] = {
     **dict.fromkeys(("sent_bytes", "sent_aints"), lambda step, comm: list(step["send"].offsets)),
     **dict.fromkeys(("received_bytes", "received_aints"), lambda step, comm: list(step["recv"].offsets)),
 }
-"""What is passed as a count or displacement: one number, or one for each block."""
+"""Operand -> the counts or displacements to pass: one number, or one for each block."""

@@ -1,4 +1,4 @@
-"""What MPI can do. Which library it is, a child process is asked: a broken one harms nobody."""
+"""The capabilities of MPI. A child process tells which library it is, so that a broken one harms nobody."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXT_CHARACTERS = 200
 
 
 def inspect(declared: Capabilities) -> Capabilities:
-    """Which MPI library mpi4py loads here, and its mpiexec."""
+    """Fill in the MPI library that mpi4py loads here, and its mpiexec."""
     from omb_py.engine.devices.gpu import no_gpu
 
     library = mpi_library()

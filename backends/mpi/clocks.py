@@ -2,7 +2,7 @@
 
 HCA3 [Hunold and Carpen-Amarie, *Hierarchical Clock Synchronization in MPI*, IEEE CLUSTER 2018]: in round k ranks 2^k to
 2^(k+1) - 1 each learn the clock of the rank 2^k below them, which has its model already, so that ⌈log2 p⌉ rounds are
-enough. A child takes fit points by ping-pong, of each the one with the shortest round trip, and fits a line.
+enough. A child takes fit points by ping-pong, each from the one with the shortest round trip of some, and fits a line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PINGS: Final = 10
 """Ping-pongs a fit point."""
 _PAUSE_S: Final = 0.0005
 _SIGNIFICANT: Final = 3.0
-"""A slope under so many of its standard errors is taken for 0: over minutes its noise would be worse than the drift."""
+"""A slope under this number of its standard errors counts as 0: its noise over minutes would exceed the drift."""
 _TAG: Final = 11
 Clock = Callable[[], int]
 """Nanoseconds."""
@@ -48,8 +48,8 @@ def fit(local: NDArray[np.float64], offset: NDArray[np.float64]) -> Model:
     spread = float((x**2).sum())
     slope = float((x * offset).sum() / spread) if spread else 0.0
     mean = float(offset.mean())
-    left = offset - mean - slope * x
-    error = float(np.sqrt((left**2).sum() / max(1, len(x) - 2)))
+    residuals = offset - mean - slope * x
+    error = float(np.sqrt((residuals**2).sum() / max(1, len(x) - 2)))
     if not spread or abs(slope) < _SIGNIFICANT * error / spread**0.5:
         slope, mean = 0.0, float(np.median(offset))
     return Model(slope, mean, origin, error)
@@ -69,39 +69,39 @@ def synchronise(comm: Any, clock: Clock) -> Model:
 
 
 def _serve(comm: Any, child: int, clock: Clock, model: Model) -> None:
-    told = np.zeros(1, np.float64)
+    remote = np.zeros(1, np.float64)
     for _ in range(POINTS * PINGS):
-        comm.Recv(told, child, _TAG)
-        told[0] = model.common(clock())
-        comm.Send(told, child, _TAG)
+        comm.Recv(remote, child, _TAG)
+        remote[0] = model.common(clock())
+        comm.Send(remote, child, _TAG)
 
 
 def _learn(comm: Any, parent: int, clock: Clock) -> Model:
-    told = np.zeros(1, np.float64)
+    remote = np.zeros(1, np.float64)
     points = np.zeros((POINTS, 2))
     for number in range(POINTS):
         best = 1 << 62
         for _ in range(PINGS):
             began = clock()
-            comm.Send(told, parent, _TAG)
-            comm.Recv(told, parent, _TAG)
+            comm.Send(remote, parent, _TAG)
+            comm.Recv(remote, parent, _TAG)
             ended = clock()
             if ended - began < best:
                 best, middle = ended - began, (began + ended) / 2
-                points[number] = middle, told[0] - middle
+                points[number] = middle, remote[0] - middle
         time.sleep(_PAUSE_S)
     return fit(points[:, 0], points[:, 1])
 
 
 def announced_ahead(comm: Any, clock: Clock) -> int:
-    """How far ahead a start is announced, in ns: three times what a broadcast takes (ReproMPI's k = 3)."""
+    """The lead of an announced start, in ns: three times the time of a broadcast (ReproMPI's k = 3)."""
     from mpi4py import MPI
 
-    told, total, rounds = np.zeros(1, np.int64), 0, 10
+    payload, total, rounds = np.zeros(1, np.int64), 0, 10
     for _ in range(rounds):
         comm.Barrier()
         began = clock()
-        comm.Bcast(told, 0)
+        comm.Bcast(payload, 0)
         total += clock() - began
     slowest = np.array([float(total)])
     result = np.empty_like(slowest)

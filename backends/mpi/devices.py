@@ -38,8 +38,8 @@ class _OverMpi(OnDevice):
     def __init__(self, session: MpiSession, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
         self.buffers = buffers
         self.marks = buffers.marks("direct" if session.support.aware else "staged", cell)
-        made = buffers.prepared(program, World(session.rank, session.size, session.hosts), cell.filler)
-        super().__init__(session, made, buffers.seen)
+        prepared = buffers.prepared(program, World(session.rank, session.size, session.hosts), cell.filler)
+        super().__init__(session, prepared, buffers.seen)
 
 
 class ArrayRenderer(bound.Renderer):
@@ -50,11 +50,11 @@ class ArrayRenderer(bound.Renderer):
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
         """The specification of a vector collective's buffer."""
-        whole = part(self.memory.owner(blocks.buffer), 0, self.nbytes[blocks.buffer], "uint8")
-        return self.specified(whole, blocks, dtype, types)
+        content = part(self.memory.owner(blocks.buffer), 0, self.nbytes[blocks.buffer], "uint8")
+        return self.specified(content, blocks, dtype, types)
 
     def message(self, region: Region, dtype: str, named: bool = False) -> Any:
-        """What a program that holds such an array passes for a part of it."""
+        """The object that a program with such an array passes for a part of it."""
         if derived(dtype):
             raise EnvironmentProblem("binding mpi4py has no derived datatypes on a device: --binding native")
         start, stop = region.offset, region.offset + region.nbytes
@@ -81,5 +81,5 @@ class BoundDeviceRunner(_OverMpi, BoundRunner):
             self.renderer = ArrayRenderer(self.session.comm_of, self.memory_, self.program)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
-        """How steps become source."""
+        """The function that turns steps into source."""
         return Renderer(self.buffers, self.renderer, results)

@@ -45,12 +45,12 @@ class Slot:
 
     region: Region
     parts: int
-    """0: one object; else a list of so many."""
+    """0: one object; else the length of a list of objects."""
 
 
 @dataclass(slots=True)
 class Slots:
-    """What the loop of a stage sends and receives; the generated source indexes `sent` and `received`."""
+    """The objects that the loop of a stage sends and receives; the generated source indexes `sent` and `received`."""
 
     out: list[Slot] = field(default_factory=list)
     into: list[Slot] = field(default_factory=list)
@@ -106,8 +106,8 @@ class ObjectRunner(BoundRunner):
 
     def begin(self) -> None:
         """A new list of objects for a stage."""
-        made = ObjectRenderer(self.session, self.memory_, self.program, self.cell.out_of_band)
-        self.renderer, self.slots = made, made.slots
+        renderer = ObjectRenderer(self.session, self.memory_, self.program, self.cell.out_of_band)
+        self.renderer, self.slots = renderer, renderer.slots
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Make the objects, run iterations, put what was received last into the buffers."""
@@ -125,15 +125,15 @@ class ObjectRunner(BoundRunner):
         return samples
 
     def notes(self) -> Mapping[str, float]:
-        """How many bytes an object has when pickled, and how many of them go out of band."""
+        """The size in bytes of a pickled object, and the part of it that goes out of band."""
         slots = self.slots
         every = [slot for slot in (*slots.out, *slots.into) if slot.region.nbytes]
         if not every:
             return super().notes()
-        one = make(self.cell.object_kind, self._parts(every[0])[0], self.cell.dtype)
+        sample = make(self.cell.object_kind, self._parts(every[0])[0], self.cell.dtype)
         if not self.cell.out_of_band:
-            return {**super().notes(), "pickled_bytes": float(len(MPI.pickle.dumps(one)))}
-        data, buffers = pkl5.pickle.dumps_oob(one)
+            return {**super().notes(), "pickled_bytes": float(len(MPI.pickle.dumps(sample)))}
+        data, buffers = pkl5.pickle.dumps_oob(sample)
         beside = sum(buffer.nbytes for buffer in buffers)
         sizes = {"pickled_bytes": float(len(data) + beside), "out_of_band_bytes": float(beside)}
         return {**super().notes(), **sizes}
@@ -145,12 +145,12 @@ class ObjectRunner(BoundRunner):
         """The bytes of each object of a slot."""
         return np.split(self._bytes(slot.region), slot.parts) if slot.parts else [self._bytes(slot.region)]
 
-    def _keep(self, slot: Slot, found: Any) -> None:
+    def _keep(self, slot: Slot, received: Any) -> None:
         """Bytes of what was received; where it is no object of this kind and size, the spoiled bytes stay."""
-        objects = found if slot.parts else [found]
+        objects = received if slot.parts else [received]
         if not isinstance(objects, (list, tuple)) or len(objects) != max(1, slot.parts):
             return
-        for part, one in zip(self._parts(slot), objects, strict=True):
-            payload = payload_of(self.cell.object_kind, one)
+        for part, item in zip(self._parts(slot), objects, strict=True):
+            payload = payload_of(self.cell.object_kind, item)
             if payload is not None and payload.nbytes == part.nbytes:
                 part[:] = payload

@@ -1,4 +1,4 @@
-"""How both bindings do the one-sided steps: C functions with their operands, and mpi4py's methods."""
+"""One-sided steps for both bindings: C functions with their operands, and mpi4py's methods."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ def targets(window: OpenWindow, step: Step, datatype: Any, passes: int) -> Any:
     """mpi4py's target specification [displacement, count, type]; of a strided place a list, one for each pass."""
     place: Region = step["window"]
     count, base = place.nbytes // DTYPES[step["dtype"]].itemsize, window.bases[step["peer"]]
-    made = [[base + place.at(k).offset, count, datatype] for k in range(passes if place.stride else 1)]
-    return made if place.stride else made[0]
+    specifications = [[base + place.at(k).offset, count, datatype] for k in range(passes if place.stride else 1)]
+    return specifications if place.stride else specifications[0]

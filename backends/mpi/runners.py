@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MpiRunner(CellRunner):
-    """What both bindings share: the program's window, and what the mpi backend knows of a cell."""
+    """Common part of both bindings: the program's window, and the times of making graph and window."""
 
     def __init__(self, session: MpiSession, program: Program, memory: Any) -> None:
         self.window = self._open(session, program, memory)
@@ -32,17 +32,17 @@ class MpiRunner(CellRunner):
     @staticmethod
     def _open(session: MpiSession, program: Program, memory: Any) -> OpenWindow | None:
         """The program's window, made by all ranks together."""
-        what = program.window
-        if what is None:
+        window = program.window
+        if window is None:
             return None
         from omb_py.backends.mpi.windows import OpenWindow
 
-        check_hosts(what, session.hosts)
-        nbytes = next(b.nbytes for b in program.buffers if b.name == what.buffer)
-        return OpenWindow(what, nbytes, memory, session.world)
+        check_hosts(window, session.hosts)
+        nbytes = next(b.nbytes for b in program.buffers if b.name == window.buffer)
+        return OpenWindow(window, nbytes, memory, session.world)
 
     def notes(self) -> Mapping[str, float]:
-        """How long making the graph or the window took, where there is one."""
+        """Times in µs of making the graph and the window, where there is one."""
         edges = edges_of(self.program)
         graph = {"topology_us": self.session.topology_us[edges]} if edges is not None else {}
         return graph | ({"win_create_us": self.window.create_us} if self.window else {})

@@ -65,15 +65,15 @@ class MpiSession(BaseSession):
         self._memory: dict[str, HostMemory] = {}
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
         self.buffers: Any = self._on(device, placement, share) if device else None
-        """Of a launch on a device its buffers."""
+        """The buffers of a launch on a device; None on the host."""
         self._machine: Any = None
         self._graphs: dict[Edges, Any] = {}
         self._groups: dict[Group, Any] = {}
         self.topology_us: dict[Edges, float] = {}
-        """How long this rank took to make the communicator of a graph."""
+        """Time in µs that this rank took to make the communicator of a graph."""
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
-        """What holds buffers on a device, and the map of the devices of all ranks."""
+        """The buffers on a device. Learns the devices of all ranks, too."""
         from omb_py.backends.mpi.aware import confirmed, declared
         from omb_py.engine.devices.buffers import DeviceBuffers
         from omb_py.engine.devices.placement import place_of_rank
@@ -107,7 +107,7 @@ class MpiSession(BaseSession):
 
     @property
     def machine(self) -> Any:
-        """What runs native programs, loaded when first used."""
+        """The machine that runs native programs, loaded when first used."""
         if self._machine is None:
             from omb_py.backends.mpi.calls import address_of
             from omb_py.engine.native.translate import Machine
@@ -130,7 +130,7 @@ class MpiSession(BaseSession):
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
         for group in groups_of(program):
-            self._made(group)
+            self._group_comm(group)
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers if not b.library})
         if self.buffers:
             from omb_py.backends.mpi.devices import BoundDeviceRunner, DeviceRunner
@@ -163,7 +163,7 @@ class MpiSession(BaseSession):
         """The communicator of a step: the world, that of its group, or for neighborhood collectives of their graph."""
         group = group_of(step)
         if group:
-            return self._made(group)
+            return self._group_comm(group)
         edges = step.edges
         if edges is None:
             return self.world
@@ -173,7 +173,7 @@ class MpiSession(BaseSession):
             self.topology_us[edges] = (time.perf_counter_ns() - began) / 1000
         return self._graphs[edges]
 
-    def _made(self, group: Group) -> Any:
+    def _group_comm(self, group: Group) -> Any:
         """The communicator of some ranks, which make it together."""
         if group not in self._groups:
             some = self.world.Get_group().Incl(group)
@@ -186,7 +186,7 @@ class MpiSession(BaseSession):
         self.comm.Barrier()
 
     def rest(self) -> None:
-        """As :meth:`barrier`, but sleeping: for ranks that have long to wait and would take a core from the others."""
+        """Wait for all ranks asleep: ranks that wait long would otherwise take a core from the others."""
         request = self.comm.Ibarrier()
         while not request.Test():
             time.sleep(_NAP_S)
@@ -219,8 +219,8 @@ class MpiSession(BaseSession):
 
     def close(self) -> None:
         """Finalise MPI, if this session initialised it or not: nothing may follow."""
-        for made in (*self._graphs.values(), *self._groups.values()):
-            made.Free()
+        for comm in (*self._graphs.values(), *self._groups.values()):
+            comm.Free()
         self.comm.Free()
         if self.buffers:
             self.buffers.close()

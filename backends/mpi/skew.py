@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -34,16 +35,14 @@ def measured_skew(session: Any, kind: str) -> float:
     gathered = session.comm.gather((corrected, late))
     if gathered is None:
         return 0.0
-    exits = np.array([one for one, _ in gathered])
-    in_time = ~np.array([one for _, one in gathered]).any(axis=0)
+    exits = np.array([times for times, _ in gathered])
+    in_time = ~np.array([missed for _, missed in gathered]).any(axis=0)
     exits = exits[:, in_time] if in_time.any() else exits
     return float(np.median(exits.max(axis=0) - exits.min(axis=0))) / 1000
 
 
 def clock_offset(session: Any) -> int:
     """This rank's clock minus rank 0's, in ns; 0 on rank 0's host."""
-    import time
-
     comm, offset = session.comm, 0
     for rank in range(1, session.size):
         if session.hosts[rank] == session.hosts[0]:
@@ -57,8 +56,8 @@ def clock_offset(session: Any) -> int:
             for _ in range(PING_PONGS):
                 start = time.monotonic_ns()
                 comm.send(None, 0, tag=7)
-                there = comm.recv(source=0, tag=7)
+                remote = comm.recv(source=0, tag=7)
                 stop = time.monotonic_ns()
                 if stop - start < best:
-                    best, offset = stop - start, (start + stop) // 2 - there
+                    best, offset = stop - start, (start + stop) // 2 - remote
     return offset

@@ -1,4 +1,4 @@
-"""How a process begins with MPI, and what the library is called."""
+"""Initialisation of MPI in a process, and the library's name and version."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def allow_forks() -> None:
 
 
 def missing_in(mpi: Any, function: str) -> EnvironmentProblem:
-    """What to say of a function that the library does not have."""
+    """The error for a function that the library does not have."""
     name, version = vendor(mpi)
     if function.endswith("_c"):
         return EnvironmentProblem(

@@ -33,8 +33,8 @@ def datatype(name: str) -> MPI.Datatype:
         return _derived_datatype(layout)
     kind = DTYPES[name]
     if not kind.mpi.startswith("MPIX_"):
-        found: MPI.Datatype = getattr(MPI, kind.mpi.removeprefix("MPI_"))
-        return found
+        predefined: MPI.Datatype = getattr(MPI, kind.mpi.removeprefix("MPI_"))
+        return predefined
     library, version = vendor(MPI)
     handle = 0
     if library == "MPICH" and int(version.split(".")[0]) >= _MPICH_SINCE:
@@ -55,14 +55,14 @@ def _derived_datatype(kind: Derived) -> MPI.Datatype:
     """A committed type; kept, as the next size's or type's program may name it again."""
     base, item = datatype(kind.base), DTYPES[kind.base].itemsize
     if kind.pieces == ((0, kind.span),):
-        made = base.Create_contiguous(kind.times * kind.span)
+        combined = base.Create_contiguous(kind.times * kind.span)
     elif len(kind.pieces) == 1 and kind.pieces[0][0] == 0:
-        made = base.Create_vector(kind.times, kind.pieces[0][1], kind.span)
+        combined = base.Create_vector(kind.times, kind.pieces[0][1], kind.span)
     else:
         places, lengths = ([piece[j] for piece in kind.pieces] for j in (0, 1))
-        one = base.Create_indexed(lengths, places).Create_resized(0, kind.span * item)
-        made = one.Create_contiguous(kind.times)
-    return made.Create_resized(0, kind.extent).Commit()
+        repetition = base.Create_indexed(lengths, places).Create_resized(0, kind.span * item)
+        combined = repetition.Create_contiguous(kind.times)
+    return combined.Create_resized(0, kind.extent).Commit()
 
 
 def _address(symbol: str) -> int:

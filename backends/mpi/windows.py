@@ -20,7 +20,7 @@ class OpenWindow:
     """A window over all ranks of a communicator. Collective, as :meth:`close` is.
 
     Args:
-        what: kind and buffer.
+        window: kind and buffer.
         nbytes: size of the buffer, the same on every rank.
         memory: the rank's other buffers, and this one where it is ours.
         comm: the ranks.
@@ -29,27 +29,27 @@ class OpenWindow:
         EnvironmentProblem: the library cannot make such a window.
     """
 
-    def __init__(self, what: Window, nbytes: int, memory: HostMemory, comm: MPI.Intracomm) -> None:
-        self.comm, self.kind = comm, what.kind
+    def __init__(self, window: Window, nbytes: int, memory: HostMemory, comm: MPI.Intracomm) -> None:
+        self.comm, self.kind = comm, window.kind
         comm.Barrier()
         began = time.perf_counter_ns()
         try:
-            self.win, self._attached = _make(what, nbytes, memory, comm)
+            self.win, self._attached = _make(window, nbytes, memory, comm)
         except (MPI.Exception, NotImplementedError) as error:
             name, version = vendor(MPI)
             raise EnvironmentProblem(
-                f"-w {what.kind}: {WINDOWS[what.kind]} failed in {name} {version}: {error}: use another window kind"
+                f"-w {window.kind}: {WINDOWS[window.kind]} failed in {name} {version}: {error}: use another window kind"
             ) from error
         self.create_us = (time.perf_counter_ns() - began) / 1000
-        """How long making it took, with attaching its memory."""
+        """Time in µs of making it and attaching its memory."""
         self.memory = memory
-        if what.kind in OF_THE_LIBRARY:
-            whole: Any = self.win.tomemory()
-            lent = np.frombuffer(whole, np.uint8)[:nbytes]
+        if window.kind in OF_THE_LIBRARY:
+            memory_of_library: Any = self.win.tomemory()
+            lent = np.frombuffer(memory_of_library, np.uint8)[:nbytes]
             lent[:] = 0
-            self.memory = memory.lend(what.buffer, lent)
-        here = MPI.Get_address(self._attached) if self._attached is not None else 0
-        self.bases: list[int] = comm.allgather(here)
+            self.memory = memory.lend(window.buffer, lent)
+        base = MPI.Get_address(self._attached) if self._attached is not None else 0
+        self.bases: list[int] = comm.allgather(base)
         """Displacement of the buffer's first byte in each rank's window: its address, where it was attached."""
         self._groups: dict[int, MPI.Group] = {}
 
@@ -73,22 +73,22 @@ class OpenWindow:
 
 
 def _make(
-    what: Window, nbytes: int, memory: HostMemory, comm: MPI.Intracomm
+    window: Window, nbytes: int, memory: HostMemory, comm: MPI.Intracomm
 ) -> tuple[MPI.Win, NDArray[np.uint8] | None]:
     """The window, and the memory that was attached to it."""
-    match what.kind:
+    match window.kind:
         case "allocate":
             return MPI.Win.Allocate(nbytes, 1, comm=comm), None
         case "shared":
             return MPI.Win.Allocate_shared(nbytes, 1, comm=comm), None
         case "dynamic":
-            win, attached = MPI.Win.Create_dynamic(comm=comm), memory.view(what.buffer, nbytes)
+            win, attached = MPI.Win.Create_dynamic(comm=comm), memory.view(window.buffer, nbytes)
             win.Attach(attached)
             return win, attached
-    return MPI.Win.Create(memory.view(what.buffer, nbytes), 1, comm=comm), None
+    return MPI.Win.Create(memory.view(window.buffer, nbytes), 1, comm=comm), None
 
 
-def handle(thing: Any) -> int:
+def handle(mpi_object: Any) -> int:
     """An MPI handle as the int64 that carries it: a pointer (Open MPI) or a C int (MPICH, Intel MPI)."""
-    value = int(MPI._handleof(thing))
+    value = int(MPI._handleof(mpi_object))
     return value - (1 << 64) if value >= 1 << 63 else value

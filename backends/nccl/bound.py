@@ -1,4 +1,4 @@
-"""A cell of the nccl backend as a flat Python loop: what the Python bindings share."""
+"""A cell of the nccl backend as a flat Python loop: the common part of the Python bindings."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def failed(code: int) -> None:
 
 
 class Binding(ABC):
-    """A communicator that a Python package has made, and how its calls are written."""
+    """A communicator that a Python package has made, and the renderer of its calls."""
 
     name: str
     version: str
-    """Of the package."""
+    """Version of the package."""
     library_version: str
-    """Of the NCCL that it has loaded."""
+    """Version of the NCCL that it has loaded."""
 
     def has(self, op: str) -> bool:
         """Whether a step is one call, where another version or binding needs several."""
@@ -48,7 +48,7 @@ class Binding(ABC):
 
     @abstractmethod
     def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
-        """What renders the steps of a cell."""
+        """The renderer of the steps of a cell."""
 
     def async_error(self) -> tuple[int, str] | None:
         """The error that an operation met after its call had returned."""

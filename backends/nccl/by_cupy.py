@@ -53,7 +53,7 @@ class CupyBinding(Binding):
         self.library_version = ".".join(map(str, version_of(int(self.nccl.get_version()))))
 
     def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
-        """What renders the steps of a cell."""
+        """The renderer of the steps of a cell."""
         return CupyStatements(session, program, resolver, self)
 
     def async_error(self) -> tuple[int, str] | None:

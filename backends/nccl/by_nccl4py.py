@@ -52,9 +52,11 @@ class Nccl4pyBinding(Binding):
         self._cupy: Any = import_module("cupy")
         unique = session.share(bytes(self.core.get_unique_id()) if session.rank == 0 else None)
         try:
-            made = self.core.UniqueId.from_bytes(unique)
+            unique_id = self.core.UniqueId.from_bytes(unique)
             with environment_of(settings):
-                self.comm = self.core.Communicator.init(session.size, session.rank, made, config=self.config(settings))
+                self.comm = self.core.Communicator.init(
+                    session.size, session.rank, unique_id, config=self.config(settings)
+                )
         except Exception as error:  # of its bindings' own class
             raise EnvironmentProblem(f"Communicator.init failed: {error}: NCCL_DEBUG=WARN says more") from None
         self.version = f"nccl4py {self.core.__version__}"
@@ -63,11 +65,11 @@ class Nccl4pyBinding(Binding):
 
     def config(self, settings: Settings) -> Any:
         """The communicator's configuration; None where NCCL's own holds."""
-        given: dict[str, Any] = {"min_ctas": settings.min_ctas, "max_ctas": settings.max_ctas}
+        values: dict[str, Any] = {"min_ctas": settings.min_ctas, "max_ctas": settings.max_ctas}
         if settings.cta_policy:
-            given["cta_policy"] = self.core.CTAPolicy(POLICIES.index(settings.cta_policy))
-        given = {name: value for name, value in given.items() if value or name == "cta_policy"}
-        return self.core.NCCLConfig(**given) if given else None
+            values["cta_policy"] = self.core.CTAPolicy(POLICIES.index(settings.cta_policy))
+        values = {name: value for name, value in values.items() if value or name == "cta_policy"}
+        return self.core.NCCLConfig(**values) if values else None
 
     def has(self, op: str) -> bool:
         """alltoall, gather and scatter, where the library is new enough."""
@@ -75,7 +77,7 @@ class Nccl4pyBinding(Binding):
         return op in NEWER and number >= NEWER_SINCE and hasattr(self.comm, METHODS[op][0])
 
     def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
-        """What renders the steps of a cell."""
+        """The renderer of the steps of a cell."""
         return Nccl4pyStatements(session, program, resolver, self)
 
     def array(self, address: int, nbytes: int, dtype: str, owner: object) -> Any:

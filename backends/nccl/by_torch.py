@@ -24,6 +24,7 @@ from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
 from omb_py.backends.nccl.options import changed
 from omb_py.engine.devices import SIMULATED
+from omb_py.engine.devices.arrays import PlainArray
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.language import Blocks, Body, Node, Program, Region, Repeat, Stage, Step, walk
 from omb_py.engine.python_loop.loop import Names
@@ -39,7 +40,7 @@ ONE_CALL = frozenset({"alltoall", "alltoallv", "gather", "scatter", "reduce_scat
 
 
 LIBRARIES = ("libtorch_cuda.so", "libtorch_hip.so")
-"""Those of PyTorch that call NCCL or RCCL: what they depend on is what they call."""
+"""PyTorch's libraries that call NCCL or RCCL: they call the one that they depend on."""
 
 
 class TorchBinding(Binding):
@@ -49,9 +50,9 @@ class TorchBinding(Binding):
 
     def __init__(self, session: NcclSession, settings: Settings) -> None:
         simulated = session.device.kind == SIMULATED
-        if simulated and (given := changed(settings)):
+        if simulated and (settings_changed := changed(settings)):
             raise EnvironmentProblem(
-                f"binding torch is Gloo on the simulated device, which takes no {', '.join(given)}"
+                f"binding torch is Gloo on the simulated device, which takes no {', '.join(settings_changed)}"
             )
         if not simulated and not dist.is_nccl_available():
             raise EnvironmentProblem("binding torch: this PyTorch was built without NCCL: --binding native")
@@ -85,7 +86,7 @@ class TorchBinding(Binding):
         return op in ONE_CALL
 
     def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
-        """What renders the steps of a cell."""
+        """The renderer of the steps of a cell."""
         return TorchStatements(session, program, resolver)
 
     def abort(self) -> None:
@@ -98,7 +99,7 @@ class TorchBinding(Binding):
 
 
 def loaded_version() -> str:
-    """Of the NCCL that PyTorch calls here. Its own word is of the NCCL that it was built with, and may be another."""
+    """Version of the NCCL that PyTorch calls here. PyTorch itself gives that of its build, which may be another."""
     for name in LIBRARIES:
         number = ctypes.c_int()
         try:
@@ -110,15 +111,15 @@ def loaded_version() -> str:
 
 
 def options(settings: Settings) -> dict[str, Any]:
-    """What ``init_process_group`` is given for settings of NCCL's own."""
+    """Arguments of ``init_process_group`` for settings of NCCL's own."""
     if not settings.min_ctas and not settings.max_ctas:
         return {}
-    made = dist.ProcessGroupNCCL.Options()
+    group_options = dist.ProcessGroupNCCL.Options()
     if settings.min_ctas:
-        made.config.min_ctas = settings.min_ctas
+        group_options.config.min_ctas = settings.min_ctas
     if settings.max_ctas:
-        made.config.max_ctas = settings.max_ctas
-    return {"pg_options": made}
+        group_options.config.max_ctas = settings.max_ctas
+    return {"pg_options": group_options}
 
 
 class _Tensors(Renderer):
@@ -130,27 +131,14 @@ class _Tensors(Renderer):
 
     def _tensor(self, region: Region | Blocks, dtype: str) -> torch.Tensor:
         start = region.offset if isinstance(region, Region) else min(region.offsets, default=0)
-        whole = tensor_at(self.session.memory.address(region.buffer) + start, region.nbytes, self.session.device)
-        return whole.view(torch_dtype(dtype))
-
-
-class _Memory:
-    """Device memory as ``torch.as_tensor`` takes it."""
-
-    def __init__(self, address: int, nbytes: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (address, False),
-            "version": 3,
-            "strides": None,
-        }
+        content = tensor_at(self.session.memory.address(region.buffer) + start, region.nbytes, self.session.device)
+        return content.view(torch_dtype(dtype))
 
 
 def tensor_at(address: int, nbytes: int, device: Any) -> torch.Tensor:
     """Bytes of a device's memory as a tensor of uint8, not copied."""
     if device.kind != SIMULATED:
-        return torch.as_tensor(_Memory(address, nbytes), device=torch.device("cuda", device.index))
+        return torch.as_tensor(PlainArray(address, nbytes), device=torch.device("cuda", device.index))
     if not nbytes:
         return torch.empty(0, dtype=torch.uint8)
     return torch.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), dtype=torch.uint8)
@@ -217,8 +205,8 @@ class TorchStatements(Statements):
                 else:
                     batch.append(dist.P2POp(dist.isend if sends else dist.irecv, tensor, step["peer"]))
             lists.append([batch, list(zip(parts[False], parts[True], strict=True))])
-        made = names.bind(lists, "g") + ("[c]" if copies > 1 else "[0]")
-        return f"{names.bind(exchange, 'exchange')}(*{made})"
+        arguments = names.bind(lists, "g") + ("[c]" if copies > 1 else "[0]")
+        return f"{names.bind(exchange, 'exchange')}(*{arguments})"
 
 
 def exchange(batch: list[Any], own: list[tuple[torch.Tensor, torch.Tensor]]) -> None:

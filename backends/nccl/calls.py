@@ -1,4 +1,4 @@
-"""How the native binding does each step with NCCL: its C functions, the device's, and their operands by name."""
+"""The native binding's NCCL calls: steps to C functions of NCCL and the device, and their operands by name."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ BY_VARIABLE: Final = CONFIGURED | {"reduce_scatter"}
 def check_types(step: Step, library: Library, device: Device) -> None:
     """Raises EnvironmentProblem when the library has no such element type or reduction, or the GPU lacks it."""
     dtype, op = str(step.operands.get("dtype", "char")), str(step.operands.get("op", "sum"))
-    what = f"{library.name} {library.version_text}"
+    library_name = f"{library.name} {library.version_text}"
     if dtype not in TYPES or library.version < TYPES_SINCE.get(dtype, (0, 0, 0)):
-        there = [name for name in TYPES if library.version >= TYPES_SINCE.get(name, (0, 0, 0))]
+        available = [name for name in TYPES if library.version >= TYPES_SINCE.get(name, (0, 0, 0))]
         newer = f" (it came with {'.'.join(map(str, TYPES_SINCE[dtype][:2]))})" if dtype in TYPES_SINCE else ""
-        raise EnvironmentProblem(f"{what} has no type {dtype}{newer}: -T with one of {', '.join(there)}")
+        raise EnvironmentProblem(f"{library_name} has no type {dtype}{newer}: -T with one of {', '.join(available)}")
     capability = getattr(device, "capability", None)
     if dtype in FP8 and base(step.op) in REDUCTIONS and capability is not None and capability < FP8_REDUCES_SINCE:
         raise EnvironmentProblem(
@@ -86,7 +86,7 @@ def check_types(step: Step, library: Library, device: Device) -> None:
             f"{dtype} from 9.0 on: -T bfloat16, or another GPU"
         )
     if op not in OPS:
-        raise EnvironmentProblem(f"{what} has no reduction {op}: --op with one of {', '.join(OPS)}")
+        raise EnvironmentProblem(f"{library_name} has no reduction {op}: --op with one of {', '.join(OPS)}")
 
 
 def check_algorithm(benchmark: str, ops: Collection[str], by_call: bool) -> None:

@@ -1,4 +1,4 @@
-"""Which code issues NCCL's calls, and what each of them lacks, as data: nothing here loads a package."""
+"""The capabilities of NCCL, and of each binding that issues its calls, as data: nothing here loads a package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "cupy": FP8,
     "nccl4py": ("bfloat16", *FP8),
 }
-"""Of torch: its NCCL takes no such tensors, or reduces them in some releases only; nccl4py's arrays are CuPy's."""
+"""Binding -> types that it lacks. Torch's NCCL reduces its types in some releases only; nccl4py has CuPy's arrays."""
 _BY_VARIABLE: Final = ("algorithm", "protocol", "log")
 """Settings that NCCL reads from variables, whoever makes the communicator."""
 _SETTINGS: Final[Mapping[str, frozenset[str]]] = {
@@ -100,13 +100,13 @@ def refuses(benchmark: Benchmark, cell: Cell) -> str:
 
 
 def multiplicity(text: str) -> Multiplicity:
-    """How many calls a sample makes at once."""
+    """The number of calls that a sample makes at once."""
     settings = settings_of(text)
     return Multiplicity(settings.communicators, settings.aggregate, "--nccl")
 
 
 def inspect(declared: Capabilities) -> Capabilities:
-    """Which library is here, found without loading it into this process."""
+    """Fill in the library of this machine, without loading it into this process."""
     from omb_py.backends.nccl.library import report
 
     return report(declared)

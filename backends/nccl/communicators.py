@@ -39,16 +39,16 @@ CHOOSING: Final = ("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL")
 
 def check(settings: Settings, library: Library) -> None:
     """Raises EnvironmentProblem for what this version of the library cannot do."""
-    for wanted, since, what in (
+    for requested, since, feature in (
         (settings.registration == "register", REGISTER_SINCE, "ncclCommRegister"),
         (settings.registration == "window", WINDOW_SINCE, "ncclCommWindowRegister"),
         (settings.min_ctas or settings.max_ctas, CONFIG_SINCE, "minCTAs and maxCTAs"),
         (settings.cta_policy, POLICY_SINCE, "CTAPolicy"),
     ):
-        if wanted and (library.version < since or (what.startswith("nccl") and not library.has(what))):
+        if requested and (library.version < since or (feature.startswith("nccl") and not library.has(feature))):
             number = ".".join(map(str, since[:2]))
             raise EnvironmentProblem(
-                f"{library.name} {library.version_text} has no {what}, which came with {number}: "
+                f"{library.name} {library.version_text} has no {feature}, which came with {number}: "
                 "a newer version, or leave it out of --nccl"
             )
     for key, variable in _ABOVE.items():
@@ -79,15 +79,15 @@ class Communicators:
     needs them (:meth:`make`).
 
     Args:
-        session: whose ranks, library and device.
-        settings: how they are made.
+        session: gives ranks, library and device.
+        settings: those of the communicators.
     """
 
     def __init__(self, session: NcclSession, settings: Settings | None = None) -> None:
         self.settings = settings = settings or Settings()
         self.library, self.device, self._session = session.nccl, session.device, session
         self.config: CollectiveConfig | None = None
-        """Of each call, where the library takes one."""
+        """Configuration of each call, where the library takes one."""
         self.handles = np.zeros(0, np.int64)
         self.streams = np.zeros(0, np.int64)
         self._creator: Any = None
@@ -109,9 +109,9 @@ class Communicators:
         if by_call:
             self.config = collective_config(settings.algorithm)
         with environment_of(replace(settings, algorithm="") if by_call else settings):
-            made = [self.created() for _ in range(settings.communicators)]
-        streams = [self.device.stream, *(self.device.new_stream() for _ in made[1:])]
-        self.streams, self.handles = np.array(streams, np.int64), np.array(made, np.int64)
+            comms = [self.created() for _ in range(settings.communicators)]
+        streams = [self.device.stream, *(self.device.new_stream() for _ in comms[1:])]
+        self.streams, self.handles = np.array(streams, np.int64), np.array(comms, np.int64)
         self.memory.reserve(SCRATCH, 1)
 
     def created(self) -> int:
@@ -195,7 +195,7 @@ class _NcclMemory:
         return self._library.mem_alloc(nbytes)
 
     def free(self, address: int) -> None:
-        """Give it back."""
+        """Free such memory."""
         self._library.mem_free(address)
 
     def __getattr__(self, name: str) -> Any:
@@ -213,7 +213,7 @@ class RegisteredMemory(DeviceMemory):
         """Handles of the registrations of each buffer, one a communicator."""
 
     def reserve(self, name: str, nbytes: int) -> None:
-        """As of every device memory; called by all ranks together, and none gives memory back that is registered."""
+        """Make buffer `name` at least `nbytes` large; all ranks call it together, since they register it together."""
         nbytes = int(self._session.maximum(np.array([float(max(1, nbytes))]))[0])
         if name in self._places and self._places[name][1] >= nbytes:
             return

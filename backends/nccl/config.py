@@ -11,7 +11,7 @@ MAGIC: Final = 0xCAFEBEEF
 UNDEFINED: Final = -(2**31)
 """``NCCL_CONFIG_UNDEF_INT``."""
 PER_CALL_SINCE: Final = (2, 32, 0)
-"""Of the layout below; the calls are a release older."""
+"""First version with the layout of :class:`CollectiveConfig`; the calls are a release older."""
 _SELECTED: Final = {"collnetdirect": "collnet_direct", "collnetchain": "collnet_chain", "nvls": "nvls_"}
 """Words of NCCL_ALGO -> names of a call's configuration, where they differ: these are beginnings, as of NVLS_SIMPLE."""
 _INT, _TEXT = ctypes.c_int, ctypes.c_char_p
@@ -68,28 +68,28 @@ class CollectiveConfig(ctypes.Structure):
     )
 
 
-def _blank(made: ctypes.Structure, version: int) -> None:
-    for field in type(made)._fields_:
+def _blank(config: ctypes.Structure, version: int) -> None:
+    for field in type(config)._fields_:
         if field[1] is _INT:
-            setattr(made, field[0], UNDEFINED)
-    for name, value in (("size", ctypes.sizeof(made)), ("magic", MAGIC), ("version", version)):
-        setattr(made, name, value)
+            setattr(config, field[0], UNDEFINED)
+    for name, value in (("size", ctypes.sizeof(config)), ("magic", MAGIC), ("version", version)):
+        setattr(config, name, value)
 
 
 def communicator_config(settings: Settings) -> ctypes.Structure | None:
     """The configuration of a communicator; None where NCCL's own holds."""
     if not (settings.cta_policy or settings.min_ctas or settings.max_ctas):
         return None
-    made: Config217 | Config227 = Config227() if settings.cta_policy else Config217()
-    _blank(made, 22700 if settings.cta_policy else 21700)
+    config: Config217 | Config227 = Config227() if settings.cta_policy else Config217()
+    _blank(config, 22700 if settings.cta_policy else 21700)
     if settings.cta_policy:
-        made.CTAPolicy = POLICIES.index(settings.cta_policy)
-    made.minCTAs, made.maxCTAs = settings.min_ctas or UNDEFINED, settings.max_ctas or UNDEFINED
-    return made
+        config.CTAPolicy = POLICIES.index(settings.cta_policy)
+    config.minCTAs, config.maxCTAs = settings.min_ctas or UNDEFINED, settings.max_ctas or UNDEFINED
+    return config
 
 
 def selection(algorithms: str) -> str:
-    """What ``algSelection`` is for algorithms as ``--nccl`` names them.
+    """The ``algSelection`` for algorithms as ``--nccl`` names them.
 
     ``,`` is OR there, ``+`` AND, and ``^`` is for the name behind it alone.
 
@@ -102,7 +102,7 @@ def selection(algorithms: str) -> str:
 
 def collective_config(algorithms: str) -> CollectiveConfig:
     """The configuration of a call that may use these algorithms only."""
-    made = CollectiveConfig()
-    _blank(made, 23200)
-    made.algSelection, made.forceAlgSelection = selection(algorithms).encode(), 1
-    return made
+    config = CollectiveConfig()
+    _blank(config, 23200)
+    config.algSelection, config.forceAlgSelection = selection(algorithms).encode(), 1
+    return config

@@ -1,4 +1,4 @@
-"""Which NCCL or RCCL library is here, what it has, and its functions through ctypes."""
+"""The NCCL or RCCL library of this machine: its functions through ctypes, and what it lacks."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import Any, Final
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.nccl.capabilities import BINDINGS, missing
 from omb_py.engine.devices import SIMULATED
+from omb_py.engine.devices.gpu import no_gpu
 from omb_py.errors import EnvironmentProblem
 
 VARIABLE: Final = "OMB_PY_NCCL"
@@ -34,16 +35,16 @@ ID_BYTES: Final = 128
 SHARED_GPU_SINCE: Final = (2, 30, 0)
 _ASK = """
 import ctypes, json, sys
-said = {}
+answer = {}
 try:
     library = ctypes.CDLL(sys.argv[1])
     number = ctypes.c_int()
     library.ncclGetVersion(ctypes.byref(number))
-    said["version"] = number.value
-    said["has"] = [name for name in sys.argv[2:] if hasattr(library, name)]
+    answer["version"] = number.value
+    answer["has"] = [name for name in sys.argv[2:] if hasattr(library, name)]
 except BaseException as error:
-    said["error"] = f"{type(error).__name__}: {error}"
-print("omb-py:" + json.dumps(said))
+    answer["error"] = f"{type(error).__name__}: {error}"
+print("omb-py:" + json.dumps(answer))
 """
 OPTIONAL: Final = tuple(
     (
@@ -55,15 +56,15 @@ OPTIONAL: Final = tuple(
 
 
 _BANNER: Final = re.compile(rb"NCCL version [0-9.]+[^+\x00]{0,16}\+cuda([0-9]+)\.([0-9]+)")
-"""What NVIDIA's builds say of themselves."""
+"""The text in NVIDIA's builds that names their version and CUDA."""
 
 
 def built_for(path: str) -> tuple[int, int] | None:
     """(major, minor) of the CUDA that a library file was built for; None where it does not say."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            found = _BANNER.search(content)
-            return (int(found[1]), int(found[2])) if found else None
+            match = _BANNER.search(content)
+            return (int(match[1]), int(match[2])) if match else None
     except (OSError, ValueError):  # no such file, or an empty one
         return None
 
@@ -112,18 +113,18 @@ def version_of(code: int) -> tuple[int, int, int]:
 
 
 def candidates(device: str, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Where the library of a device may be: what the variable names, the wheel's, the system's."""
+    """Paths where the library of a device may be: the variable's, or the wheel's and then the system's."""
     if environ.get(VARIABLE):
         return [environ[VARIABLE]]
-    found = []
+    paths = []
     if device == "cuda":
         try:
             wheel = find_spec("nvidia.nccl")
         except ModuleNotFoundError:
             wheel = None
         for folder in (wheel.submodule_search_locations or ()) if wheel else ():
-            found += [str(path) for path in sorted(Path(folder, "lib").glob("libnccl.so*"))]
-    return [*found, *NAMES[device]]
+            paths += [str(path) for path in sorted(Path(folder, "lib").glob("libnccl.so*"))]
+    return [*paths, *NAMES[device]]
 
 
 def load(device: str) -> Library:
@@ -186,34 +187,34 @@ class Library:
         return ctypes.cast(getattr(self.handle, function), ctypes.c_void_p).value or 0
 
     def error_text(self, code: int, comm: int | None = None) -> str:
-        """What a code means, and the library's own last error."""
+        """The meaning of a code, and the library's own last error."""
         text = (self.handle.ncclGetErrorString(code) or b"unknown").decode(errors="replace")
         last = (self._last(comm) or b"").decode(errors="replace").strip() if self._last else ""
         return f"{self.name}: {text}" + (f": {last}" if last else "")
 
     def unique_id(self) -> bytes:
         """A new id of a communicator. Raises EnvironmentProblem."""
-        made = UniqueId()
-        self._check("ncclGetUniqueId", self.handle.ncclGetUniqueId(ctypes.byref(made)))
-        return bytes(made)
+        unique_id = UniqueId()
+        self._check("ncclGetUniqueId", self.handle.ncclGetUniqueId(ctypes.byref(unique_id)))
+        return bytes(unique_id)
 
     def init_rank(self, size: int, unique_id: bytes, rank: int, config: ctypes.Structure | None = None) -> int:
         """Make the communicator, together with all other ranks. Raises EnvironmentProblem."""
         comm = ctypes.c_void_p()
-        made = UniqueId.from_buffer_copy(unique_id)
+        identity = UniqueId.from_buffer_copy(unique_id)
         if config is None:
-            self._check("ncclCommInitRank", self.handle.ncclCommInitRank(ctypes.byref(comm), size, made, rank))
+            self._check("ncclCommInitRank", self.handle.ncclCommInitRank(ctypes.byref(comm), size, identity, rank))
             return comm.value or 0
         function = self.handle.ncclCommInitRankConfig
         function.argtypes = [*self.handle.ncclCommInitRank.argtypes, ctypes.c_void_p]
-        self._check("ncclCommInitRankConfig", function(ctypes.byref(comm), size, made, rank, ctypes.byref(config)))
+        self._check("ncclCommInitRankConfig", function(ctypes.byref(comm), size, identity, rank, ctypes.byref(config)))
         return comm.value or 0
 
     def mem_alloc(self, nbytes: int) -> int:
         """Memory that can be registered. Raises EnvironmentProblem."""
-        made = ctypes.c_void_p()
-        self._check("ncclMemAlloc", self.handle.ncclMemAlloc(ctypes.byref(made), ctypes.c_size_t(nbytes)))
-        return made.value or 0
+        pointer = ctypes.c_void_p()
+        self._check("ncclMemAlloc", self.handle.ncclMemAlloc(ctypes.byref(pointer), ctypes.c_size_t(nbytes)))
+        return pointer.value or 0
 
     def mem_free(self, address: int) -> None:
         """Give back what :meth:`mem_alloc` gave."""
@@ -229,11 +230,11 @@ class Library:
             EnvironmentProblem: the library refused.
         """
         name = "ncclCommRegister" if flags is None else "ncclCommWindowRegister"
-        made = ctypes.c_void_p()
-        words = [ctypes.c_void_p(comm), ctypes.c_void_p(address), ctypes.c_size_t(nbytes), ctypes.byref(made)]
+        registration = ctypes.c_void_p()
+        words = [ctypes.c_void_p(comm), ctypes.c_void_p(address), ctypes.c_size_t(nbytes), ctypes.byref(registration)]
         words += [] if flags is None else [ctypes.c_int(flags)]
         self._check(name, getattr(self.handle, name)(*words))
-        return made.value or 0
+        return registration.value or 0
 
     def deregister(self, comm: int, handle: int, window: bool) -> None:
         """Undo :meth:`register`."""
@@ -243,8 +244,8 @@ class Library:
     def async_error(self, comm: int) -> int:
         """The error that an operation met after its call had returned; 0: none."""
         code = ctypes.c_int()
-        asked = int(self.handle.ncclCommGetAsyncError(comm, ctypes.byref(code)))
-        return asked or (0 if code.value == IN_PROGRESS else code.value)
+        failure = int(self.handle.ncclCommGetAsyncError(comm, ctypes.byref(code)))
+        return failure or (0 if code.value == IN_PROGRESS else code.value)
 
     def abort(self, comm: int) -> None:
         """End everything that still runs on a communicator, and free it."""
@@ -261,7 +262,7 @@ class Library:
 
 @cache
 def asked(path: str) -> Mapping[str, Any]:
-    """What a child process finds in a library: ``version`` and ``has``, or ``error``."""
+    """The facts that a child process finds in a library: ``version`` and ``has``, or ``error``."""
     try:
         child = subprocess.run(
             [sys.executable, "-c", _ASK, path, *OPTIONAL],
@@ -275,28 +276,28 @@ def asked(path: str) -> Mapping[str, Any]:
         return {"error": str(error)}
     for line in child.stdout.splitlines():
         if line.startswith("omb-py:"):
-            said: dict[str, Any] = json.loads(line.removeprefix("omb-py:"))
-            return said
+            answer: dict[str, Any] = json.loads(line.removeprefix("omb-py:"))
+            return answer
     return {"error": f"the process that asked it ended with {child.returncode}"}
 
 
 def report(declared: Capabilities) -> Capabilities:
-    """What NCCL can do here. A child process loads the library, so a broken one harms nobody."""
+    """The capabilities of NCCL here. A child process loads the library, so a broken one harms nobody."""
     devices, reasons, facts, version, name = {"cpu": "NCCL moves device memory: --device cuda"}, [], {}, "", ""
     for device in ("cuda", "rocm"):
         for path in candidates(device):
-            said = asked(path)
-            if "error" not in said:
+            answer = asked(path)
+            if "error" not in answer:
                 break
-            reasons.append(str(said["error"]))
+            reasons.append(str(answer["error"]))
         else:
             devices[device] = f"no {'NCCL' if device == 'cuda' else 'RCCL'} library ({reasons[-1]})"
             continue
-        devices[device] = _no_gpu(device)
-        number = version_of(said["version"])
+        devices[device] = no_gpu(device)
+        number = version_of(answer["version"])
         version, name = version or ".".join(map(str, number)), name or ("RCCL" if device == "rocm" else "NCCL")
         facts[f"library for {device}"] = path
-        facts[f"lacks for {device}"] = ", ".join(f for f in OPTIONAL if f not in said["has"]) or "nothing"
+        facts[f"lacks for {device}"] = ", ".join(f for f in OPTIONAL if f not in answer["has"]) or "nothing"
     usable = any(devices[device] == "" for device in ("cuda", "rocm"))
     reason = "" if usable else devices["cuda"] or devices["rocm"]
     fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"
@@ -311,13 +312,3 @@ def report(declared: Capabilities) -> Capabilities:
         devices=devices,
         facts=facts,
     )
-
-
-def _no_gpu(device: str) -> str:
-    """Why no GPU of a kind can be used; empty where it can."""
-    from omb_py.engine.devices.gpu import count_gpus
-
-    try:
-        return "" if count_gpus(device) else f"no {device} GPU is visible"
-    except EnvironmentProblem as problem:
-        return str(problem)

@@ -16,7 +16,7 @@ _BARRIER: Final = ("AllReduce", "1")
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """What must be in the environment before NCCL is first called."""
+    """Variables that must be in the environment before NCCL is first called."""
     return {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "TUNING", "NCCL_DEBUG_FILE": str(folder / "nccl.%h.%p.log")}
 
 
@@ -29,30 +29,30 @@ class TuningLog:
         self._read = 0
 
     def new(self) -> str:
-        """What was written since the last call."""
+        """The text that was written since the last call."""
         text = "".join(path.read_text(errors="replace") for path in sorted(Path(self._folder.name).glob("*.log")))
         new, self._read = text[self._read :], len(text)
         return new
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the log."""
         self._folder.cleanup()
 
 
 def chosen(text: str) -> dict[str, str]:
-    """What most calls in a part of the log used, as marks of a row; empty where it names none.
+    """The choices of most calls in a part of the log, as marks of a row; empty where it names none.
 
     The one-byte reductions that stand for barriers do not count while there are others.
 
     >>> chosen("NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}")["algorithm_used"]
     'RING'
     """
-    found = Counter(_LINE.findall(text))
-    others = {line: count for line, count in found.items() if line[:2] != _BARRIER} or dict(found)
-    if not others:
+    lines = Counter(_LINE.findall(text))
+    counted = {line: count for line, count in lines.items() if line[:2] != _BARRIER} or dict(lines)
+    if not counted:
         return {}
     used = Counter[tuple[str, ...]]()
-    for (_, _, *how), count in others.items():
+    for (_, _, *how), count in counted.items():
         used[tuple(how)] += count
     (algorithm, protocol, low, high), _ = used.most_common(1)[0]
     marks = {"algorithm_used": algorithm, "protocol_used": protocol, "channels_used": f"{low}..{high}"}

@@ -1,4 +1,4 @@
-"""A benchmark's program in NCCL's terms: what has no call of its own becomes a group of sends and receives.
+"""A benchmark's program in NCCL's terms: a step without a call of its own becomes a group of sends and receives.
 
 NCCL's calls return when they are enqueued.  So a synchronise is put before every lap that ends a timing, before
 whatever waits, and at the end of a body; except before the lap ``enqueue``, which is about the call alone.
@@ -30,7 +30,7 @@ _OTHERWISE = frozenset({"begin_capture", "end_capture", "instantiate", "spin", "
 """Steps of the device that leave nothing on the stream of the calls."""
 
 Has = Callable[[str], bool]
-"""Whether a step that not all have is one call: alltoall, gather, scatter; in torch also alltoallv, reduce_scatter."""
+"""Whether a binding has one call for a step: alltoall, gather, scatter; in torch also alltoallv, reduce_scatter."""
 
 
 class Lowering:
@@ -45,12 +45,12 @@ class Lowering:
         self._lanes = 1
         """Streams on which the same is done at once."""
         self._blocking = False
-        """And a lap must not end before it is done: it stands for a blocking call."""
+        """The enqueued work stands for a blocking call: a lap must not end before it is done."""
 
     def body(self, nodes: Body) -> Body:
         """A body, which ends synchronised."""
-        made = self._nodes(nodes, grouped=False)
-        return (*made, *self._synchronised("body"))
+        lowered_nodes = self._nodes(nodes, grouped=False)
+        return (*lowered_nodes, *self._synchronised("body"))
 
     def _synchronised(self, why: str) -> tuple[Node, ...]:
         pending = self._pending
@@ -153,8 +153,8 @@ def _blocks(where: Region | Blocks, ranks: int) -> list[Region]:
     """The block of each rank, empty ones too."""
     if isinstance(where, Blocks):
         return [where.block(rank) for rank in range(ranks)]
-    each = where.nbytes // ranks
-    return [replace(where, offset=where.offset + rank * each, nbytes=each) for rank in range(ranks)]
+    size = where.nbytes // ranks
+    return [replace(where, offset=where.offset + rank * size, nbytes=size) for rank in range(ranks)]
 
 
 def _sends(parts: list[Region], step: Step) -> list[Step]:
@@ -170,26 +170,26 @@ def _exchange(step: Step, world: World) -> list[Step]:
 
 
 def _to_root(step: Step, world: World) -> list[Step]:
-    here = "in_place" in step.operands
-    out = [] if here else [steps.send(step["send"], step["root"], step["dtype"])]
+    in_place = "in_place" in step.operands
+    out = [] if in_place else [steps.send(step["send"], step["root"], step["dtype"])]
     back = _receives(_blocks(step["recv"], world.size), step) if world.rank == step["root"] else []
-    return [*out, *(part for part in back if not (here and part["peer"] == world.rank))]
+    return [*out, *(part for part in back if not (in_place and part["peer"] == world.rank))]
 
 
 def _from_root(step: Step, world: World) -> list[Step]:
-    here = "in_place" in step.operands
+    in_place = "in_place" in step.operands
     out = _sends(_blocks(step["send"], world.size), step) if world.rank == step["root"] else []
-    back = [] if here else [steps.recv(step["recv"], step["root"], step["dtype"])]
-    return [*(part for part in out if not (here and part["peer"] == world.rank)), *back]
+    back = [] if in_place else [steps.recv(step["recv"], step["root"], step["dtype"])]
+    return [*(part for part in out if not (in_place and part["peer"] == world.rank)), *back]
 
 
 def _to_all(step: Step, world: World) -> list[Step]:
-    here = "in_place" in step.operands
+    in_place = "in_place" in step.operands
     both = [
         *_sends([step["send"]] * world.size, step),
         *_receives(_blocks(step["recv"], world.size), step),
     ]
-    return [part for part in both if not (here and part["peer"] == world.rank)]
+    return [part for part in both if not (in_place and part["peer"] == world.rank)]
 
 
 def _reduce_each(step: Step, world: World) -> list[Step]:

@@ -16,7 +16,7 @@ from omb_py.options.values import parse_whole, parse_word
 
 REGISTRATIONS: Final = ("none", "register", "window")
 POLICIES: Final = ("default", "efficiency", "zero")
-"""By their number, ``NCCL_CTA_POLICY_…``."""
+"""Policies in the order of their numbers, ``NCCL_CTA_POLICY_…``."""
 PROTOCOLS: Final = ("ll", "ll128", "simple")
 LOGS: Final = ("off", "tuning")
 ALGORITHMS: Final = ("ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
@@ -26,7 +26,7 @@ MOST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What ``--nccl`` may say, with what holds where it says nothing."""
+    """The settings of ``--nccl``, with their defaults."""
 
     registration: str = "none"
     """``register``: buffers of ncclMemAlloc, ncclCommRegister; ``window``: ncclCommWindowRegister, symmetric."""
@@ -38,7 +38,7 @@ class Settings:
     algorithm: str = ""
     """One or several, with ``+``, after ``^`` all but these: for each call where NCCL has that, else by NCCL_ALGO."""
     protocol: str = ""
-    """By NCCL_PROTO."""
+    """Protocol, set by NCCL_PROTO."""
     communicators: int = 1
     """The same call on so many communicators and streams at once."""
     aggregate: int = 1
@@ -47,8 +47,8 @@ class Settings:
     """``tuning``: NCCL writes the algorithm of every call into a log, which is read."""
 
 
-def _word(what: str, choices: tuple[str, ...]) -> Key:
-    return Key(partial(parse_word, words=choices, error=f"unknown {what} {{text!r}} in --nccl: {{nearest}}"))
+def _word(setting: str, choices: tuple[str, ...]) -> Key:
+    return Key(partial(parse_word, words=choices, error=f"unknown {setting} {{text!r}} in --nccl: {{nearest}}"))
 
 
 def _number(name: str) -> Key:
@@ -100,7 +100,7 @@ def settings_of(text: str) -> Settings:
 
 
 def changed(settings: Settings) -> dict[str, str]:
-    """Key -> value of what is not as usual."""
+    """Key -> value of the settings that differ from their defaults."""
     return {f.name: str(v) for f in fields(settings) if (v := getattr(settings, f.name)) != f.default}
 
 

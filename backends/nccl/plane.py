@@ -1,4 +1,4 @@
-"""How NCCL's ranks find each other: over MPI where an MPI launcher has started them, else over TCP."""
+"""Control plane of NCCL's ranks: over MPI where an MPI launcher has started them, else over TCP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cell of the nccl backend, ready to run: what all bindings share, and generated code."""
+"""A cell of the nccl backend, ready to run: the common part of all bindings, and generated code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Runner(ABC):
     Args:
         session: whose device and memory it uses.
         program: a lowered one.
-        marks: what else is to be said of the row.
+        marks: those of the row.
         comms: native communicators and their buffers; None: those made as usual.
     """
 
@@ -66,13 +66,13 @@ class Runner(ABC):
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
         """Run the setup, then translate the body."""
-        what = self.program.stages[stage]
-        self._events = uses_events(what)
+        program_stage = self.program.stages[stage]
+        self._events = uses_events(program_stage)
         if self._events:
             self._handles[:2] = self.session.events()
-        self._once(Stage((what.setup,)))
-        self._stage = what
-        self.translate(what, results)
+        self._once(Stage((program_stage.setup,)))
+        self._stage = program_stage
+        self.translate(program_stage, results)
         self.labels = self.table.labels
 
     def leave(self, stage: int) -> None:
@@ -107,7 +107,7 @@ class Runner(ABC):
         return {self.session.rank: np.concatenate(parts) if parts else np.zeros((0, len(self.table.laps)), np.int64)}
 
     def device_error(self, code: int) -> str:
-        """What a code of the device's library means."""
+        """The meaning of a code of the device's library."""
         return f"{self.session.device.name}: {self.session.device.error_text(code)}"
 
     def later(self) -> None:  # noqa: B027
@@ -123,7 +123,7 @@ class Runner(ABC):
 
     @property
     def marks(self) -> dict[str, str]:
-        """What else is to be said of the row, with what NCCL's log says of the calls of this cell."""
+        """The marks of the row, with the choices that NCCL's log reports for the calls of this cell."""
         return {**self._marks, **self.session.tuning()}
 
 

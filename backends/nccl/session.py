@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from omb_py.engine.devices.memory import DeviceMemory
 
 SHARED_CTAS: Final = 2
-"""Of a communicator whose ranks share a GPU: the kernels of all of them must run at once."""
+"""CTAs of a communicator whose ranks share a GPU: the kernels of all of them must run at once."""
 LOOK_S: Final = 0.2
-"""How often the library is asked for errors that came after a call had returned."""
+"""Seconds between two looks for errors that came after a call had returned."""
 
 
 class NcclSession(BaseSession):
@@ -67,7 +67,7 @@ class NcclSession(BaseSession):
         self.size, self.rank = self._plane.size, self._plane.rank
         self.local: tuple[int, ...] = (self.rank,)
         self.places = places_of(self, self.device, bool(spec.get("share_device")))
-        """Which device each rank has."""
+        """The device of each rank."""
         self.hosts: tuple[str, ...] = tuple(str(place["host"]) for place in self.places)
         self.device_name: str = self.device.name
         self.ranks_per_device = crowd(self.places)
@@ -91,7 +91,7 @@ class NcclSession(BaseSession):
         self._watch.start()
 
     def limited(self, settings: Settings) -> Settings:
-        """How a communicator is made: with few CTAs where ranks share a GPU and nothing is said of them."""
+        """The settings of a communicator: with few CTAs where ranks share a GPU and no setting limits them."""
         switched = self.device.kind == "cuda" and self.nccl.version >= SHARED_GPU_SINCE
         if self.ranks_per_device == 1 or not switched or settings.max_ctas:
             return settings
@@ -114,7 +114,7 @@ class NcclSession(BaseSession):
                 raise EnvironmentProblem(why)
             if cell.binding == "torch" and cell.timing == "graph":
                 raise EnvironmentProblem("binding torch has no --timing graph here: --binding native")
-        self._in_use = list({id(one): one for one in map(self._communicators, cells)}.values())
+        self._in_use = list({id(comms): comms for comms in map(self._communicators, cells)}.values())
         world = World(self.rank, self.size, self.hosts)
         for cell in cells:
             benchmark = benchmarks[cell.benchmark]
@@ -141,31 +141,31 @@ class NcclSession(BaseSession):
         if cell.binding != NATIVE:
             self._binding(cell)
             return self.native
-        wanted = of_communicator(settings_of(cell.settings))
-        if wanted not in self._native:
-            self._native[wanted] = Communicators(self, wanted)
-            self._watched.append(self._native[wanted])
+        settings = of_communicator(settings_of(cell.settings))
+        if settings not in self._native:
+            self._native[settings] = Communicators(self, settings)
+            self._watched.append(self._native[settings])
         began = time.perf_counter_ns()
-        self._native[wanted].make()
+        self._native[settings].make()
         self._started(began)
-        return self._native[wanted]
+        return self._native[settings]
 
     def _binding(self, cell: Cell) -> Binding:
         """The communicator of a cell's Python binding."""
         key = cell.binding, of_communicator(settings_of(cell.settings))
         if key not in self._bound:
             if cell.binding == "torch":  # a process has one default group: of other settings it is made anew
-                for other in [known for known in self._bound if known[0] == "torch"]:
-                    self._watched.remove(self._bound[other])
-                    self._bound.pop(other).destroy()
+                for previous in [key for key in self._bound if key[0] == "torch"]:
+                    self._watched.remove(self._bound[previous])
+                    self._bound.pop(previous).destroy()
             began = time.perf_counter_ns()
-            self._bound[key] = _made(cell.binding, self, self.limited(key[1]))
+            self._bound[key] = _make_binding(cell.binding, self, self.limited(key[1]))
             self._started(began)
             self._watched.append(self._bound[key])
         return self._bound[key]
 
     def _started(self, began: int) -> None:
-        """What it took until there was a communicator, the first one."""
+        """Note the time until the first communicator existed."""
         took = self._start_us + (time.perf_counter_ns() - began) / 1000
         self.started = self.started or {"init": {self.rank: took}}
 
@@ -191,9 +191,9 @@ class NcclSession(BaseSession):
         """Allocate, lower and translate the program of this rank."""
         program, comms = on_device(spoiled(programs[self.rank]), cell.filler), self._communicators(cell)
         self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
-        made, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
+        translated, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
         if cell.timing == "graph":
-            made = replace(made, stages=tuple(captured(stage) for stage in made.stages))
+            translated = replace(translated, stages=tuple(captured(stage) for stage in translated.stages))
         filler = {} if cell.filler == "cpu" else {"filler": cell.filler}
         marks = filler | {"timing_mode": cell.timing or "isolated", "ranks_per_device": str(self.ranks_per_device)}
         marks |= {f"nccl_{key}": value for key, value in changed(settings_of(cell.settings)).items()}
@@ -206,17 +206,17 @@ class NcclSession(BaseSession):
             marks["calls"] = "grouped ncclSend and ncclRecv"
         self.tuning()  # what was written before is about other cells
         if cell.binding == NATIVE:
-            self._runner = NcclRunner(self, made, marks, comms)
+            self._runner = NcclRunner(self, translated, marks, comms)
         else:
             from omb_py.backends.nccl.bound import BoundRunner
 
             bound = self._binding(cell)
             marks |= {"binding_version": bound.version, "library_version": bound.library_version}
-            self._runner = BoundRunner(self, made, marks, bound)
+            self._runner = BoundRunner(self, translated, marks, bound)
         return self._runner
 
     def tuning(self) -> dict[str, str]:
-        """What NCCL's log says of the calls since the last time; empty without a log."""
+        """The choices that NCCL's log reports for the calls since the last time; empty without a log."""
         return chosen(self._log.new()) if self._log else {}
 
     def events(self) -> tuple[int, int]:
@@ -234,11 +234,11 @@ class NcclSession(BaseSession):
     def _look(self) -> None:
         """Find errors that no call returns; aborting lets a synchronise that waits for a dead peer return."""
         while not self._over.wait(LOOK_S):
-            for one in tuple(self._watched):
-                met = one.async_error()
+            for watched in tuple(self._watched):
+                met = watched.async_error()
                 if met:
                     self._failed = met
-                    one.abort()
+                    watched.abort()
                     return
 
     def barrier(self) -> None:
@@ -270,15 +270,15 @@ class NcclSession(BaseSession):
         self._plane.barrier()
         self._runner = None
         if self._failed is None:
-            for one in reversed(self._watched):
-                one.destroy()
+            for watched in reversed(self._watched):
+                watched.destroy()
         if self._log:
             self._log.close()
         self.device.close()
         self._plane.close()
 
 
-def _made(binding: str, session: NcclSession, settings: Settings) -> Binding:
+def _make_binding(binding: str, session: NcclSession, settings: Settings) -> Binding:
     """The communicator of a Python binding, made by all ranks together. Raises EnvironmentProblem."""
     if binding == "cupy":
         from omb_py.backends.nccl.by_cupy import CupyBinding
@@ -305,17 +305,17 @@ def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Mapping
     these cells have counts of their own.
     """
     if version >= SHARED_GPU_SINCE:
-        wanted = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+        variables = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_NVLS_ENABLE": "0"}
         used = dict.fromkeys(str(cell.get("binding") or NATIVE) for cell in cells)
         without = [name for name in used if lacks_settings(name, f"max_ctas={SHARED_CTAS}")]
-        asked = [settings_of(cell.get("settings") or "") for cell in cells]
-        if without and any(settings.min_ctas or settings.max_ctas for settings in asked):
+        all_settings = [settings_of(cell.get("settings") or "") for cell in cells]
+        if without and any(settings.min_ctas or settings.max_ctas for settings in all_settings):
             raise EnvironmentProblem(
                 f"binding {without[0]} on a shared GPU needs NCCL_MAX_CTAS, which NCCL puts above what --nccl says of "
                 "CTAs: measure them one after the other"
             )
         if without:
-            wanted["NCCL_MAX_CTAS"] = str(SHARED_CTAS)
+            variables["NCCL_MAX_CTAS"] = str(SHARED_CTAS)
     else:
-        wanted = {"NCCL_HOSTID": f"omb-py-{rank}"}
-    return {name: os.environ.get(name, value) for name, value in wanted.items()}
+        variables = {"NCCL_HOSTID": f"omb-py-{rank}"}
+    return {name: os.environ.get(name, value) for name, value in variables.items()}

@@ -99,7 +99,7 @@ def slowed(program: Program, fault: Fault, lap: str = "") -> Program:
 
 
 def _waiting(variant: Body, wait: Step, lap: str) -> Body:
-    """With the wait before the last reading of the clock (of `lap`); a rank that reads none waits first."""
+    """Put the wait before the last reading of the clock (of `lap`); a rank that reads none waits first."""
     laps = [k for k, node in enumerate(variant) if isinstance(node, Lap) and node.name and lap in ("", node.name)]
     at = laps[-1] if laps else 0
     return (*variant[:at], wait, *variant[at:])
@@ -132,11 +132,11 @@ def with_fault(benchmark: Benchmark, fault: Fault | None) -> Benchmark:
     if fault is None:
         return benchmark
     original: Callable[[World, Cell], Program] = benchmark.program
-    wanted: Fault = fault
+    planted: Fault = fault
 
     def program(world: World, cell: Cell) -> Program:
         clean = original(world, cell)
-        hit = world.rank == wanted.rank and wanted.size in (None, cell.size)
-        return spoil(clean, wanted, world) if hit else clean
+        hit = world.rank == planted.rank and planted.size in (None, cell.size)
+        return spoil(clean, planted, world) if hit else clean
 
     return replace(benchmark, program=program)

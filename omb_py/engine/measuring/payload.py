@@ -151,7 +151,7 @@ def modulus(dtype: str, ranks: int) -> int:
 SPARSE: Final = "sum of one"
 _PLACES: Final = 97
 _NEUTRAL: Final = {"prod": 1, "land": 1, "lor": 0, "band": -1, "bor": 0, SPARSE: 0}
-"""Where one rank decides the result and the others hold what changes nothing: the result is exact in every type."""
+"""Reduction -> its neutral element. One rank decides the result, the others hold this: it is exact in every type."""
 
 
 def _scheme(op: str, dtype: str, ranks: int) -> tuple[str, int]:
@@ -370,20 +370,20 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
             yield block, partial(pattern, block.nbytes, iteration, peer, 0)
 
 
-def expectations(nodes: Body, world: World, iteration: int, known: Mapping[int, Step] = _NOTHING) -> Expected:
+def expectations(nodes: Body, world: World, iteration: int, persistent: Mapping[int, Step] = _NOTHING) -> Expected:
     """All inputs and all outputs of a body on this rank. A region that is written twice keeps its last content.
 
     Args:
         nodes: the body.
         world: the place of the rank.
         iteration: its number, part of every payload.
-        known: the step that each persistent request starts (:func:`omb_py.engine.program.language.templates`).
+        persistent: the step that each persistent request starts (:func:`omb_py.engine.program.language.templates`).
     """
     before: dict[Region, Make] = {}
     after: dict[Region, Make] = {}
     for node, k in walk(nodes):
         if isinstance(node, Step):
-            for step in started(node, known):
+            for step in started(node, persistent):
                 group, place = group_of(step), place_in(step, world)
                 # ranks count within their group: its number in the key tells what another group would send
                 number = mix(iteration, *group) if group else iteration
@@ -402,7 +402,7 @@ def _laid(step: Step, part: Part, world: World) -> Part:
     return region, Laid(make, where)
 
 
-def repeatable(nodes: Body, known: Mapping[int, Step] = _NOTHING) -> bool:
+def repeatable(nodes: Body, persistent: Mapping[int, Step] = _NOTHING) -> bool:
     """Whether a second iteration finds the same inputs as the first.
 
     It does not when a reduction or exchange is in place, nor when an operation adds to a window.
@@ -411,7 +411,7 @@ def repeatable(nodes: Body, known: Mapping[int, Step] = _NOTHING) -> bool:
         if isinstance(node, Step):
             if node.operands.get("call", node.op) in ADDING:
                 return False
-            for step in started(node, known):
+            for step in started(node, persistent):
                 if "in_place" in step.operands and base(step.op) in (*REDUCTIONS, "alltoall", *_PERSONAL):
                     return False
     return True

@@ -23,7 +23,7 @@ def _series(x: ArrayLike) -> NDArray[np.float64]:
 
 
 def autocorrelation_time(x: ArrayLike) -> float:
-    """How many successive samples carry the information of one independent sample.
+    """Number of successive samples that carry the information of one independent sample.
 
     tau = 1 + 2 * sum of rho_k, with rho_k the autocorrelation at lag k of sign(x - median); the sum ends before the
     first rho_k < 0.05, and at k = 50. At least 1.

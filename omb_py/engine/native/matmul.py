@@ -73,7 +73,7 @@ def matrices(step: Step, buffers: Mapping[str, NDArray[np.uint8]]) -> list[Float
 
 
 class Products:
-    """For a flat loop: one bound call for each shape.
+    """The products of a flat loop: one bound call for each shape.
 
     Args:
         memory: where the buffers lie.
@@ -117,7 +117,7 @@ def sgemm() -> int:
 
 
 def call(step: Step, memory: Any) -> Call:
-    """For generated code: the call of BLAS, whose operands are rows, side and the addresses of the three matrices."""
+    """The call of BLAS for generated code: its operands are rows, side and the addresses of the three matrices."""
     from omb_py.engine.native.opcodes import MATMUL as BY_BLAS  # only the native binding needs these two
     from omb_py.engine.native.translate import Arg, Call
 

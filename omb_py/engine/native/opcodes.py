@@ -38,4 +38,4 @@ ANNOUNCE: Final = 8
 UNTIL: Final = 9
 """Both: FN the address of the start (``START``); UNTIL: ARITY the slot of what was missed."""
 MATMUL: Final = 10
-"""As CALL; the function is BLAS's cblas_sgemm, the operands are those of :func:`omb_py.engine.native.matmul.call`."""
+"""A call of BLAS's cblas_sgemm; the operands are those of :func:`omb_py.engine.native.matmul.call`."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.program.language import Stage
+from omb_py.engine.session import StepFailed
 
 Samples = NDArray[np.int64]
 
@@ -83,7 +84,7 @@ class Crew:
         self._works, self._gate = works, gate
         self._running: set[int] = set()
         self.labels = tuple(f"thread {t}: {label}" for t, work in enumerate(works) for label in work.labels)
-        """What each step does; the steps of thread 0 first."""
+        """The text of each step; the steps of thread 0 come first."""
         lengths = [len(work.labels) for work in works]
         self._offsets = [sum(lengths[:t]) for t in range(len(works))]
 
@@ -112,8 +113,6 @@ class Crew:
     def _one(
         self, thread: int, first: int, iterations: int, results: SimpleQueue[tuple[int, Samples | BaseException]]
     ) -> None:
-        from omb_py.engine.session import StepFailed
-
         try:
             results.put((thread, self._works[thread].run(first, iterations)))
         except StepFailed as error:

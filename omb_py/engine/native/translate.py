@@ -53,7 +53,7 @@ class Table:
     shape: Shape
     laps: tuple[str, ...]
     labels: tuple[str, ...]
-    """What each step does, by the number that the code writes into the watched word."""
+    """The text of each step, by the number that the code writes into the watched word."""
 
 
 class Assembler:

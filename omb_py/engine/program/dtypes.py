@@ -14,7 +14,7 @@ class DType:
     """An element type."""
 
     name: str
-    """As stored: ``char int8 … complex128``."""
+    """Name as stored: ``char int8 … complex128``."""
     mpi: str
     """The MPI datatype, as printed in OMB's ``# Datatype:`` line."""
     itemsize: int
@@ -46,7 +46,7 @@ _ALL = (
 )
 """MPI has no 16-bit floats: they are there where a library adds them under a name of its own (MPIX). None has fp8."""
 FP8 = tuple(d.name for d in _ALL if d.kind == "fp8")
-"""Of eight bits: four of exponent and three of mantissa without infinities, or five and two (OCP 8-bit formats)."""
+"""Floats of 8 bits: four of exponent and three of mantissa without infinities, or five and two (OCP 8-bit formats)."""
 
 OPS = ("sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor")
 OPS_OF: Mapping[str, tuple[str, ...]] = {
@@ -60,7 +60,7 @@ OPS_OF: Mapping[str, tuple[str, ...]] = {
 DTYPES = {d.name: d for d in _ALL}
 OMB_NAMES = {"mpi_char": "char", "mpi_int": "int32", "mpi_float": "float32", "mpi_double": "float64"}
 OMB_ALL = ("char", "int32", "float32")
-"""What ``-T all`` means in OMB 7.5."""
+"""The types of ``-T all`` in OMB 7.5."""
 
 
 def parse_dtype(text: str) -> str:

@@ -292,13 +292,13 @@ def templates(stage: Stage) -> dict[int, Step]:
     return steps
 
 
-def started(step: Step, known: Mapping[int, Step]) -> tuple[Step, ...]:
+def started(step: Step, persistent: Mapping[int, Step]) -> tuple[Step, ...]:
     """The step itself, or the operations that a ``start`` or ``startall`` begins (from :func:`templates`)."""
     if step.op == "start":
-        return (known[step["request"].index],)
+        return (persistent[step["request"].index],)
     if step.op == "startall":
         first, count = step["requests"].first, step["requests"].count
-        return tuple(known[slot] for slot in range(first, first + count))
+        return tuple(persistent[slot] for slot in range(first, first + count))
     return (step,)
 
 
