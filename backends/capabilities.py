@@ -56,9 +56,9 @@ class OwnOption:
     multiplicity: Callable[[str], Multiplicity] = lambda text: Multiplicity()
     """Text -> the number of calls that a sample makes at once."""
     marks: tuple[str, ...] = ()
-    """Marks by which a runner says what is set; rows that differ in one are not comparable."""
+    """Marks that a runner sets for these settings; rows that differ in one are not comparable."""
     on_nodes: Callable[[str, int], str] = lambda text, nodes: text
-    """(text, number of nodes) -> the text that also says on how many nodes the ranks are."""
+    """(text, number of nodes of the ranks) -> the text with that number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Capabilities:
     """Environment variables that ranks on other nodes need."""
 
     asynchronous: bool = False
-    """Calls return before they are done: ``--timing`` says what is timed, and all buffers are on the device."""
+    """Calls return before they are done: ``--timing`` chooses what is timed, and all buffers are on the device."""
     in_place_bindings: frozenset[str] = frozenset()
     """Bindings whose reductions are in place alone."""
     in_place_at_rank: bool = False
@@ -146,7 +146,7 @@ class Capabilities:
 
     @property
     def available(self) -> bool:
-        """Nothing stands against using it here."""
+        """Whether it can be used here."""
         return not self.reason
 
     def here(self) -> Capabilities:

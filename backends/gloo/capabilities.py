@@ -16,7 +16,7 @@ from omb_py.engine.program.steps import base
 LIBRARY: Final = "torch gloo"
 BINDING: Final = "torch"
 BUFFERS: Final = ("numpy", "torch")
-"""A tensor lies in an array of NumPy (``torch.from_numpy``) or in memory of its own."""
+"""Memory of a tensor: an array of NumPy (``torch.from_numpy``), or PyTorch's own."""
 TYPES: Final = ("char", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 """Gloo refuses all other types (``Invalid scalar type``). A char is an int8."""
 OPS: Final = ("sum", "prod", "min", "max", "band", "bor", "bxor")

@@ -105,7 +105,7 @@ def _query(mpi: Any, device: str) -> bool | None:
 
 
 def confirmed(device: str, support: Support, timeout: float = _CHILD_S) -> Support:
-    """A positive answer, tried: a child process of its own world passes a message to itself in device memory."""
+    """Test a positive answer: a child process with its own MPI world sends itself a message in device memory."""
     if not support.aware or support.how == VARIABLE or device not in GPU_KINDS:
         return support
     answer = _child(device, "message", timeout)
@@ -125,6 +125,7 @@ def report(device: str) -> Support:
 
 
 def _child(device: str, question: str, timeout: float) -> dict[str, Any]:
+    # without the launcher's variables MPI starts the child as a world of one process
     environ = {name: value for name, value in os.environ.items() if not _OF_LAUNCHERS.match(name)}
     kept = {name: value for name, value in os.environ.items() if name.startswith(("OMPI_MCA_", "OMPI_ALLOW"))}
     try:

@@ -1,4 +1,4 @@
-"""Buffer ``object``: mpi4py's lower-case methods, which pickle what they send and make what they receive."""
+"""Buffer ``object``: mpi4py's lower-case methods, which pickle objects to send them and unpickle received ones."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class ObjectRunner(BoundRunner):
         self.renderer, self.slots = renderer, renderer.slots
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
-        """Make the objects, run iterations, put what was received last into the buffers."""
+        """Make the objects, run iterations, put the bytes of the objects received last into the buffers."""
         slots = self.slots
         for number, slot in enumerate(slots.out):
             objects = [make(self.cell.object_kind, part, self.cell.dtype) for part in self._parts(slot)]
@@ -146,7 +146,7 @@ class ObjectRunner(BoundRunner):
         return np.split(self._bytes(slot.region), slot.parts) if slot.parts else [self._bytes(slot.region)]
 
     def _keep(self, slot: Slot, received: Any) -> None:
-        """Bytes of what was received; where it is no object of this kind and size, the spoiled bytes stay."""
+        """Store the bytes of a received object; the spoiled bytes stay if its kind or size is wrong."""
         objects = received if slot.parts else [received]
         if not isinstance(objects, (list, tuple)) or len(objects) != max(1, slot.parts):
             return

@@ -160,7 +160,7 @@ class MpiSession(BaseSession):
         self.start.view(np.int64)[4] = announced_ahead(self.comm, clock)
 
     def comm_of(self, step: Step) -> Any:
-        """The communicator of a step: the world, that of its group, or for neighborhood collectives of their graph."""
+        """The communicator of a step: the world, its group's, or for a neighborhood collective the one of its graph."""
         group = group_of(step)
         if group:
             return self._group_comm(group)
@@ -169,6 +169,7 @@ class MpiSession(BaseSession):
             return self.world
         if edges not in self._graphs:
             began = time.perf_counter_ns()
+            # reorder would give ranks other numbers than those that the program names
             self._graphs[edges] = self.world.Create_dist_graph_adjacent(*edges, reorder=False)
             self.topology_us[edges] = (time.perf_counter_ns() - began) / 1000
         return self._graphs[edges]

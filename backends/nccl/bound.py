@@ -43,7 +43,7 @@ class Binding(ABC):
     """Version of the NCCL that it has loaded."""
 
     def has(self, op: str) -> bool:
-        """Whether a step is one call, where another version or binding needs several."""
+        """Whether step `op` is one call here, although another version or binding needs several."""
         return False
 
     @abstractmethod

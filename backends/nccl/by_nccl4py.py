@@ -81,7 +81,7 @@ class Nccl4pyBinding(Binding):
         return Nccl4pyStatements(session, program, resolver, self)
 
     def array(self, address: int, nbytes: int, dtype: str, owner: object) -> Any:
-        """A CuPy array over memory that is somebody else's."""
+        """A CuPy array of `dtype` over `nbytes` bytes of memory that `owner` keeps."""
         memory = self._cupy.cuda.UnownedMemory(address, max(1, nbytes), owner)
         kind = DTYPES[dtype]
         return self._cupy.ndarray((nbytes // kind.itemsize,), kind.numpy, self._cupy.cuda.MemoryPointer(memory, 0))

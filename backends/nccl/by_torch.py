@@ -187,7 +187,7 @@ class TorchStatements(Statements):
         return self.tensors(Step(step.op, plain), names, k)
 
     def _exchange(self, messages: list[Step], names: Names) -> str:
-        """A batch; what a rank sends to itself, which torch refuses, is copied. Empty messages are left out."""
+        """A batch. A rank copies its messages to itself, which torch refuses; empty messages are left out."""
         me = self.session.rank
         copies = self.tensors.copies
         lists: list[list[Any]] = []

@@ -73,7 +73,7 @@ def lacks_type(binding: str, dtype: str) -> str:
 
 
 def lacks_settings(binding: str, text: str) -> str:
-    """Why a binding does not take what ``--nccl`` says, with the bindings that do; empty when it does."""
+    """Why a binding does not take the settings of ``--nccl``, with the bindings that do; empty when it does."""
     for key in changed(settings_of(text)):
         if key not in _SETTINGS[binding]:
             able = [name for name in BINDINGS if key in _SETTINGS[name]]

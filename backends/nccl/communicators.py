@@ -34,7 +34,7 @@ POLICY_SINCE: Final = (2, 27, 0)
 _ABOVE: Final = {"min_ctas": "NCCL_MIN_CTAS", "max_ctas": "NCCL_MAX_CTAS", "cta_policy": "NCCL_CTA_POLICY"}
 """Settings of a communicator's configuration -> variables that hold instead of it."""
 CHOOSING: Final = ("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL")
-"""Variables by which NCCL leaves out what a call's configuration says of algorithms."""
+"""Variables that make NCCL ignore the algorithms of a call's configuration."""
 
 
 def check(settings: Settings, library: Library) -> None:
@@ -166,7 +166,7 @@ class Communicators:
 
 @contextmanager
 def environment_of(settings: Settings) -> Iterator[None]:
-    """Algorithm and protocol as the variables that NCCL reads when it makes a communicator, whoever asks it to."""
+    """Set algorithm and protocol in the variables that NCCL reads when any binding makes a communicator."""
     values: dict[str, str] = {}
     if settings.algorithm:
         values["NCCL_ALGO"] = settings.algorithm.replace("+", ",")

@@ -298,11 +298,13 @@ def _wants_log(spec: Mapping[str, Any]) -> bool:
 
 
 def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
-    """Variables by which NCCL lets ranks share a GPU: its own switch, or before 2.30 a machine of its own for each.
+    """Variables by which NCCL lets ranks share a GPU: its switch, or before 2.30 another host id for each rank.
 
-    Where the user has set one, that stays. Of CTAs there is one only for a binding whose communicators take no
-    configuration, for NCCL puts it above all configurations of the process. Raises EnvironmentProblem: others of
-    these cells have counts of their own.
+    A variable that the user has set stays. NCCL_MAX_CTAS is set only for a binding whose communicators take no
+    configuration, since NCCL puts it above all configurations of the process.
+
+    Raises:
+        EnvironmentProblem: such a binding runs beside cells that choose their own CTAs.
     """
     if version >= SHARED_GPU_SINCE:
         variables = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_NVLS_ENABLE": "0"}

@@ -89,7 +89,7 @@ def _busy(text: str, numbers: list[str]) -> Fault:
 
 
 def slowed(program: Program, fault: Fault, lap: str = "") -> Program:
-    """The program that is busy for a while in its timed part, in one iteration of `every`; or in that of one `lap`."""
+    """The program with a wait in its timed part, or in that of one `lap`, in one iteration of `every`."""
     stage = program.stages[0]
     wait = compute(fault.nanoseconds)
     variants = stage.variants * fault.every

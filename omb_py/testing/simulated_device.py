@@ -214,7 +214,7 @@ class SimulatedDevice:
         return len(self._events)
 
     def elapsed_ns(self, start: int, stop: int) -> int:
-        """Time between two events. Raises EnvironmentProblem when one has not happened: as a GPU says it."""
+        """Time in ns between two events. Raises EnvironmentProblem, as a GPU fails, when one has not happened."""
         first, last = self._events[start - 1], self._events[stop - 1]
         if not first or not last:
             raise EnvironmentProblem("device sim: an event is read before it has happened: a synchronise is missing")
@@ -268,7 +268,7 @@ class SimulatedDevice:
         self._at(stream).put(lambda: ctypes.memset(to, value, nbytes))
 
     def _prefetch(self, address: int, nbytes: int, where: int, stream: int) -> None:
-        """While pages travel nobody can read them: whoever does not wait finds other bytes."""
+        """Move pages; while they travel they hold other bytes, so that a reader that does not wait is found out."""
         if address not in self.resides:
             raise ValueError("only managed memory can be brought elsewhere")
         kept = ctypes.create_string_buffer(nbytes)

@@ -77,7 +77,7 @@ def synchronise(why: str) -> Step:
 
 
 class Device(Protocol):
-    """A device that this rank uses. Addresses are those of the device's memory."""
+    """A device that this rank uses. All addresses lie in the device's memory."""
 
     kind: str
     index: int

@@ -87,7 +87,7 @@ def address_of(owner: Any) -> int:
 
 
 def part(owner: Any, start: int, stop: int, dtype: str) -> Any:
-    """The bytes `start` to `stop` of an array of bytes, as elements of one of NumPy's types: what a program passes."""
+    """The bytes `start` to `stop` of an array of bytes, as elements of NumPy's type `dtype`."""
     if isinstance(owner, PlainArray):
         return PlainArray(address_of(owner) + start, stop - start, dtype)
     cut = owner[start:stop]

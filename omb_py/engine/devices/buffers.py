@@ -190,5 +190,5 @@ class OnDevice(CellRunner):
         return mirror
 
     def ready(self) -> None:
-        """Bring to the device what a check wrote."""
+        """Copy to the device the bytes that a check wrote."""
         self.buffers.memory.hand_over()

@@ -82,7 +82,7 @@ class DeviceMemory:
         return mirror
 
     def hand_over(self) -> None:
-        """Bring to the device what was handed out; afterwards the device's bytes count."""
+        """Copy the mirrors that were handed out to the device; afterwards the device's bytes count."""
         for name, nbytes in self._lent.items():
             mirror = self.host.address(name)
             self.device.call("copy_in", self.address(name), mirror, nbytes, self.device.stream)

@@ -202,7 +202,7 @@ _BODIES: Final[Mapping[str, Callable[[Parts, Body], Body]]] = {
 
 
 def timed(program: Program, cell: Cell, many: Multiplicity) -> Program:
-    """The program timed as its cell says. Raises UsageError where that mode means nothing."""
+    """The program timed by the mode of its cell. Raises UsageError where that mode means nothing."""
     parts = [split(body) for stage in program.stages for body in stage.variants]
     if len(program.stages) > 1 or any(part is None for part in parts):
         if cell.timing == "isolated" and many.communicators * many.aggregate > 1:
@@ -253,11 +253,11 @@ def _once(cell: Cell) -> Multiplicity:
 
 
 def with_timing(benchmark: Benchmark, multiplicity: Callable[[Cell], Multiplicity] = _once) -> Benchmark:
-    """The benchmark whose program is timed as its cell says; cells without a mode stay as they are.
+    """The benchmark whose program is timed by the mode of its cell; cells without a mode stay as they are.
 
     Args:
         benchmark: a declaration.
-        multiplicity: how many calls a sample of a cell makes at once, by the settings of its backend.
+        multiplicity: gives the calls that a sample of a cell makes at once, from the settings of its backend.
     """
     original, metric = benchmark.program, benchmark.metric
 

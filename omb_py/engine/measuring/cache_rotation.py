@@ -130,7 +130,7 @@ def check_rotatable(program: Program) -> None:
 
 
 def with_cache(benchmark: Benchmark) -> Benchmark:
-    """The benchmark whose program rotates where its cell says so."""
+    """The benchmark whose program rotates its buffers for cells with ``--cache rotate``."""
     original = benchmark.program
 
     def program(world: World, cell: Cell) -> Program:

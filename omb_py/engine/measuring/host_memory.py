@@ -74,7 +74,7 @@ class HostMemory:
         return self._owners[name]
 
     def lend(self, name: str, view: NDArray[np.uint8]) -> HostMemory:
-        """These buffers, and one more (or instead) that somebody else has allocated, not kept for the next size."""
+        """These buffers with `view`, memory allocated elsewhere, as buffer `name`; it is not kept for the next size."""
         extended = HostMemory(self.kind)
         extended._owners, extended._views = {**self._owners, name: view}, {**self._views, name: view}
         return extended

@@ -82,7 +82,7 @@ def synchronised(program: Program, world: World, kind: str) -> Program:
 
 
 def with_sync(benchmark: Benchmark) -> Benchmark:
-    """The benchmark whose program is synchronised as its cell says."""
+    """The benchmark whose program has the synchronisation that its cell names."""
     if "process_sync" not in benchmark.options:
         return benchmark
     original = benchmark.program

@@ -213,6 +213,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
     w.start("end")
     w.put("ret i64 0")
     _failures(w)
+    # the weights !0 make the branch to a failure unlikely, so that LLVM places it out of the way
     return (
         f"{_HELPERS}define {SIGNATURE} {{\n"
         + "\n".join(w.lines)

@@ -48,7 +48,7 @@ def flop_of(program: Program) -> int:
 
 
 def fill(memory: Any, step: Step) -> None:
-    """Put 1/1024, 2/1024, … 1021/1024 again and again into what a step multiplies, unless it is there."""
+    """Put 1/1024, 2/1024, … 1021/1024 again and again into the matrices that a step multiplies, unless they hold it."""
     for name in OPERANDS[:2]:
         region: Region = step[name]
         elements = memory.view(region.buffer, region.nbytes).view(np.float32)

@@ -36,6 +36,6 @@ FLIP: Final = 6
 GATE: Final = 7
 ANNOUNCE: Final = 8
 UNTIL: Final = 9
-"""Both: FN the address of the start (``START``); UNTIL: ARITY the slot of what was missed."""
+"""ANNOUNCE, UNTIL: FN is the address of the start (``START``); UNTIL: ARITY is the slot for the ns missed."""
 MATMUL: Final = 10
 """A call of BLAS's cblas_sgemm; the operands are those of :func:`omb_py.engine.native.matmul.call`."""

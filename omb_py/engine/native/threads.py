@@ -99,7 +99,7 @@ class Crew:
         results: SimpleQueue[tuple[int, Samples | BaseException]] = SimpleQueue()
         self._gate.close(len(active))
         self._running = set(active)
-        for t in active:
+        for t in active:  # daemons: a thread that never returns must not keep a failed rank alive
             threading.Thread(target=self._one, args=(t, *shares[t], results), name=f"omb-{t}", daemon=True).start()
         out = np.zeros((iterations, laps), np.int64)
         for _ in active:

@@ -71,7 +71,7 @@ class Cell:
     in_place: bool = False
     """MPI_IN_PLACE."""
     tests: int = 0
-    """Calls of MPI_Test while a non-blocking collective runs; the computing is cut into so many pieces."""
+    """Calls of MPI_Test while a non-blocking collective runs; the computation is cut into as many pieces."""
     imbalance: float = 0.0
     """Blocks of a vector collective differ by up to this part of the size."""
     traffic: str = ""
@@ -108,7 +108,7 @@ class Cell:
     settings: str = ""
     """Text of the backend's own option (:class:`omb_py.backends.capabilities.OwnOption`)."""
     staging: str = ""
-    """``staged``: what is on a device travels through host memory (:mod:`omb_py.engine.devices.staging`)."""
+    """``staged``: bytes on a device travel through host memory (:mod:`omb_py.engine.devices.staging`)."""
     placement: str = ""
     """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
     filler: str = "cpu"
@@ -180,7 +180,7 @@ class Metric:
     parts_by: Callable[[Cell], int] | None = None
     """`parts`, where it depends on the options."""
     lap: str = "time"
-    """The lap that is the sample, or what the sum of the laps `adds` is called."""
+    """The lap that is the sample, or the name of the sum of the laps `adds`."""
     adds: tuple[str, ...] = ()
     """Laps of the last stage that add up to the sample."""
     bytes_of: Callable[[Cell, int], int] | None = None
@@ -255,7 +255,7 @@ class Benchmark:
     fewest: int = 100
     """Iterations before which a loop does not stop early."""
     runs: Callable[[Session, Cell, Callable[[str], None]], Measured] | None = None
-    """Measures a cell by itself: no program of steps says what is called (:mod:`omb_py.suites.training`)."""
+    """Measures a cell by itself, without a program of steps (:mod:`omb_py.suites.training`)."""
 
     def cell(self, backend: str, binding: str, size: int, **more: Any) -> Cell:
         """A cell of this benchmark, with its own defaults."""

@@ -81,7 +81,7 @@ def transmitted(cell: Cell) -> int:
 
 
 def laid_out(benchmark: Benchmark) -> Benchmark:
-    """The benchmark whose programs send what `Cell.ddt` says, if it takes ``-D``."""
+    """The benchmark whose programs send messages with the layout `Cell.ddt`, if it takes ``-D``."""
     if "ddt" not in benchmark.options:
         return benchmark
     original: Callable[[World, Cell], Program] = benchmark.program

@@ -15,7 +15,7 @@ Group = tuple[int, ...]
 
 
 def on(call: Step, group: Group) -> Step:
-    """The call on a communicator of these ranks; on that of all where the group is empty."""
+    """The call on a communicator of these ranks; an empty group means the communicator of all ranks."""
     return Step(call.op, {**call.operands, GROUP: group}) if group else call
 
 

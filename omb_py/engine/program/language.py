@@ -303,7 +303,7 @@ def started(step: Step, persistent: Mapping[int, Step]) -> tuple[Step, ...]:
 
 
 def canonical(value: Any) -> Any:
-    """A JSON form of a program that depends on nothing but what it does.
+    """A JSON form of a program that depends only on the program's actions.
 
     Fields that hold their default are left out: a new field changes the hash of the programs that use it only.
     """
@@ -325,6 +325,6 @@ def canonical(value: Any) -> Any:
 
 
 def program_hash(*programs: Program) -> str:
-    """Sixteen hex digits that change when what a benchmark does changes: its version."""
+    """Sixteen hex digits that change with the actions of a benchmark: its version."""
     text = json.dumps([canonical(program) for program in programs], separators=(",", ":"), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

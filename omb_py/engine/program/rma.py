@@ -32,7 +32,7 @@ SYNCS: Final = {
 ACTIVE: Final = frozenset({"pscw", "fence"})
 """Synchronisations in which the target takes part."""
 EXPOSED: Final = "exposed"
-"""The step that only says what a peer does to this rank's window."""
+"""The step that only notes an operation of a peer on this rank's window."""
 ADDING: Final = frozenset({"accumulate", "get_accumulate", "fetch_and_op"})
 """Operations that find a different content of the window each time."""
 OPERATIONS: Final = frozenset({"put", "get", "rput", "rget", "compare_and_swap"}) | ADDING

@@ -173,7 +173,7 @@ def neighbor(op: str, send: Region | Blocks, recv: Region | Blocks, dtype: str, 
 
 
 def comm_dup() -> Step:
-    """Duplicate the communicator; the new one stands in the only slot for one."""
+    """Duplicate the communicator; the new one goes into the only slot for one."""
     return Step("comm_dup", {})
 
 
@@ -193,7 +193,7 @@ def comm_free() -> Step:
 
 
 def in_place(call: Step) -> Step:
-    """The call with MPI_IN_PLACE: its `send` (of a scatter's root: its `recv`) lies where the other region says."""
+    """The call with MPI_IN_PLACE: its `send` (`recv` at the root of a scatter) is taken from the other region."""
     return Step(call.op, {**call.operands, "in_place": 1})
 
 

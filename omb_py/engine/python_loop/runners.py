@@ -62,7 +62,7 @@ class CellRunner(BaseRunner, ABC):
         self._once(self.program.stages[stage].teardown)
 
     def _once(self, nodes: Body) -> None:
-        """Run setup or teardown: Python calls, and what stands between them through the binding."""
+        """Run setup or teardown: Python calls directly, the steps between them through the binding."""
         for is_host, part in groupby(nodes, lambda node: isinstance(node, Host)):
             if is_host:
                 for node in part:

@@ -76,7 +76,7 @@ def in_interactive_step(environ: Environment) -> bool:
 
 
 def _agrees(name: str) -> Callable[[Environment], bool]:
-    """The launcher's own rank is that of PMI: an mpiexec whose helpers it started sets another, or MPI_LOCALNRANKS."""
+    """A condition: the launcher's rank equals PMI's. An mpiexec with helpers in it sets another, or MPI_LOCALNRANKS."""
 
     def check(environ: Environment) -> bool:
         rank = environ.get(name)
@@ -250,7 +250,7 @@ def joined_environment(environ: Environment) -> Joined | None:
 
 
 def environment_rank(environ: Environment) -> tuple[int | None, int | None]:
-    """(rank, size) as the launcher's variables tell before the library starts; None where they do not."""
+    """(rank, size) from the launcher's variables, before the library starts; None where they are not set."""
     for launcher in _readable(environ):
         rank = _number(environ, launcher.rank)
         if rank is not None:
@@ -259,7 +259,7 @@ def environment_rank(environ: Environment) -> tuple[int | None, int | None]:
 
 
 def local_rank(environ: Environment) -> int:
-    """Number of this rank on its machine, as launchers tell before any library starts; 0 where none does.
+    """Number of this rank on its machine from launchers' variables, before any library starts; 0 without them.
 
     >>> local_rank({"SLURM_LOCALID": "3"})
     3
