@@ -118,7 +118,7 @@ class Resolver:
         self.rank, self.size = world.rank, world.size
         self.device: Device = comms.device
         self._other = 0
-        self._made = np.zeros(1, np.int64)
+        self._created = np.zeros(1, np.int64)
         """The communicator that a step has made."""
         self.results: Mapping[tuple[str, str], float] = {}
         """Laps of earlier stages."""
@@ -161,7 +161,7 @@ class Resolver:
         if word == "scratch":
             return Arg(self.memory.address(SCRATCH))
         if word in ("new_comm", "made"):
-            return Arg(int(self._made.ctypes.data), load=8 * (word == "made"))
+            return Arg(int(self._created.ctypes.data), load=8 * (word == "made"))
         if word == "color":
             return Arg(self.rank % int(step["parts"]))
         if word in ("comm", "stream") and LANES in step.operands:  # another one in each pass

@@ -17,10 +17,10 @@ class Callbacks:
 
     def __init__(self, **functions: Callable[..., Any]) -> None:
         self.last_error = ""
-        self._made = {}
+        self._functions = {}
         for name, function in functions.items():
             kinds = [ctypes.c_int64] * len(FUNCTIONS[name].split())
-            self._made[name] = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(self._guarded(function))
+            self._functions[name] = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(self._guarded(function))
 
     def _guarded(self, function: Callable[..., Any]) -> Callable[..., int]:
         def guarded(*operands: int) -> int:
@@ -35,12 +35,12 @@ class Callbacks:
 
     def address(self, name: str, kind: str) -> int:
         """Address of a function. Raises EnvironmentProblem when the device has none of that name."""
-        if name not in self._made:
+        if name not in self._functions:
             raise EnvironmentProblem(f"--device {kind} has no {name}: choose another --timing or --device")
-        return ctypes.cast(self._made[name], ctypes.c_void_p).value or 0
+        return ctypes.cast(self._functions[name], ctypes.c_void_p).value or 0
 
     def call(self, name: str, kind: str, operands: tuple[int, ...]) -> None:
         """Call a function. Raises EnvironmentProblem when it fails."""
         self.address(name, kind)
-        if self._made[name](*operands):
+        if self._functions[name](*operands):
             raise EnvironmentProblem(f"device {kind}: {name} failed: {self.last_error}")

@@ -82,22 +82,22 @@ class Products:
 
     def __init__(self, memory: Any, torch: bool = False) -> None:
         self._memory, self._torch = memory, torch or memory.kind == "torch"
-        self._made: dict[tuple[int, int], Any] = {}
+        self._calls: dict[tuple[int, int], Any] = {}
 
     def text(self, step: Step, names: Names) -> str:
         """The statement of a step."""
         key = step["rows"], step["side"]
-        if key not in self._made:
+        if key not in self._calls:
             fill(self._memory, step)
             bytes_of = {name: self._memory.view(step[name].buffer, step[name].nbytes) for name in OPERANDS}
             left, right, out = matrices(step, bytes_of)
             if self._torch:
                 torch = load_torch()
                 tensors = [torch.from_numpy(matrix) for matrix in (left, right, out)]
-                self._made[key] = partial(torch.mm, tensors[0], tensors[1], out=tensors[2])
+                self._calls[key] = partial(torch.mm, tensors[0], tensors[1], out=tensors[2])
             else:
-                self._made[key] = partial(np.matmul, left, right, out=out)
-        return f"{names.bind(self._made[key], MATMUL)}()"
+                self._calls[key] = partial(np.matmul, left, right, out=out)
+        return f"{names.bind(self._calls[key], MATMUL)}()"
 
 
 @cache

@@ -76,12 +76,12 @@ class Objects:
 
     def __init__(self, nbytes: Mapping[str, int], copies: int) -> None:
         self.nbytes, self.copies = nbytes, copies
-        self._made: dict[Any, Any] = {}
+        self._objects: dict[Any, Any] = {}
 
     def text(self, region: Region | Blocks, key: Any, names: Names, k: str, make: Callable[[Any], Any]) -> str:
         """The source of the object that `make` makes of a region; objects of equal `key` are made once."""
         strided = isinstance(region, Region) and region.stride
-        if key not in self._made:
+        if key not in self._objects:
             copies = [region.copy(c) for c in range(self.copies)] if region.turn else [region]
             if isinstance(region, Region) and region.stride:
                 buffer_bytes = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
@@ -89,9 +89,9 @@ class Objects:
                 objects = [[make(copy.at(number)) for number in range(passes)] for copy in copies]
             else:
                 objects = [make(copy) for copy in copies]
-            self._made[key] = objects if region.turn else objects[0]
+            self._objects[key] = objects if region.turn else objects[0]
         suffix = f"[{k}]" if k and strided else "[0]" if strided else ""
-        return names.bind(self._made[key], "b") + ("[c]" if region.turn else "") + suffix
+        return names.bind(self._objects[key], "b") + ("[c]" if region.turn else "") + suffix
 
 
 def flip_in(step: Step, names: Names, buffer: NDArray[np.uint8]) -> str:
