@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -59,8 +60,6 @@ def _leave(code: int) -> int:
 
 
 def _rank() -> int:
-    import os
-
     from omb_py.engine.rank.launcher_variables import joined_environment
 
     joined = joined_environment(os.environ)
@@ -69,7 +68,7 @@ def _rank() -> int:
 
 def _fail(text: str, code: int, debug: bool) -> int:
     if debug:
-        import traceback
+        import traceback  # not needed otherwise, and slow to import
 
         traceback.print_exc()
     line = " ".join(text.split())
@@ -86,7 +85,5 @@ def _flushed(code: int) -> int:
 
 
 def _discard_output() -> None:
-    """Whoever read our output has gone, as in ``omb-py list | head``: end quietly."""
-    import os
-
+    """Send the rest to /dev/null: who read our output has gone, as in ``omb-py list | head``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

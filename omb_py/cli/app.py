@@ -4,38 +4,60 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from omb_py import __version__
 from omb_py.cli.help import CONTEXT, ENVIRONMENT, EXIT_CODES, debug_option, write_options, write_sections
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
+from omb_py.suites import BENCHMARKS, find, names
+from omb_py.suites.registry import BROKEN
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMPLETE_VAR = "_OMB_PY_COMPLETE"
-TOOLS = {
-    "list": "what can run where, and why the rest cannot",
-    "explain": "what a benchmark does, what is timed, which formula",
-    "doctor": "what this machine can do, and why the rest cannot",
-    "run": "measure a suite of benchmarks",
-    "workloads": "what a training or inference step asks of the network: calls, formula, source",
-    "train": "real training on synthetic data with PyTorch, and what of its steps was communication",
-    "replay": "the communication of a recorded step, measured again",
-    "suite": "list, show and check suites",
-    "accept": "is this machine as good as promised? a suite with criteria, judged",
-    "compare": "is NEW slower than BASE? a verdict on two sets of launches",
-    "aa": "a library against itself: the false-alarm rate here",
-    "links": "every pair of nodes: slow links and slow nodes, found and named",
-    "guidelines": "is a collective slower than others that do the same? no reference needed",
-    "results": "list, show, import, export, recover, compact, prune and verify results",
-    "history": "a cell over time or versions: its changes, and what changed around it",
-    "model": "latency and bandwidth fitted to a curve, lower bounds, more ranks",
-    "report": "one self-contained HTML file: what is slower, what is odd, what was measured",
-    "dashboard": "the explorer in a browser, on 127.0.0.1",
-    "completion": "shell completion for bash, zsh and fish",
+
+
+class Tool(NamedTuple):
+    """Where a tool's command is made, and its line in ``omb-py --help``."""
+
+    maker: str
+    """``module:function`` in :mod:`omb_py.cli.commands`; the module is imported when the tool is asked for."""
+    summary: str
+
+
+TOOLS: Mapping[str, Tool] = {
+    "list": Tool("info:list_command", "what can run where, and why the rest cannot"),
+    "explain": Tool("info:explain_command", "what a benchmark does, what is timed, which formula"),
+    "doctor": Tool("info:doctor_command", "what this machine can do, and why the rest cannot"),
+    "run": Tool("suites:run_command", "measure a suite of benchmarks"),
+    "workloads": Tool(
+        "workloads:workloads_command", "what a training or inference step asks of the network: calls, formula, source"
+    ),
+    "train": Tool(
+        "train:train_command", "real training on synthetic data with PyTorch, and what of its steps was communication"
+    ),
+    "replay": Tool("train:replay_command", "the communication of a recorded step, measured again"),
+    "suite": Tool("suites:group", "list, show and check suites"),
+    "accept": Tool("accept:command", "is this machine as good as promised? a suite with criteria, judged"),
+    "compare": Tool("compare:command", "is NEW slower than BASE? a verdict on two sets of launches"),
+    "aa": Tool("compare:aa_command", "a library against itself: the false-alarm rate here"),
+    "links": Tool("links:command", "every pair of nodes: slow links and slow nodes, found and named"),
+    "guidelines": Tool(
+        "guidelines:command", "is a collective slower than others that do the same? no reference needed"
+    ),
+    "results": Tool("results.listing:group", "list, show, import, export, recover, compact, prune and verify results"),
+    "history": Tool("history:history_command", "a cell over time or versions: its changes, and what changed around it"),
+    "model": Tool("model:model_command", "latency and bandwidth fitted to a curve, lower bounds, more ranks"),
+    "report": Tool("report:command", "one self-contained HTML file: what is slower, what is odd, what was measured"),
+    "dashboard": Tool("dashboard:command", "the explorer in a browser, on 127.0.0.1"),
+    "completion": Tool("info:completion_command", "shell completion for bash, zsh and fish"),
 }
-"""Command -> one line; the modules are loaded only when a tool is used."""
 FAMILIES = {
     "pt2pt": "Point-to-point benchmarks",
     "collective": "Collective benchmarks",
@@ -66,31 +88,37 @@ class Root(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Benchmarks, then tools."""
-        from omb_py.suites import names
-
         return [*names(), *TOOLS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A tool or a benchmark, with or without OMB's ``osu_``; None when there is no such thing."""
         if cmd_name in TOOLS:
-            from omb_py.cli.commands import info
-
-            return info.find(cmd_name)
-        from omb_py.suites import BENCHMARKS, find, names
-        from omb_py.suites.registry import BROKEN
-
+            module, _, maker = TOOLS[cmd_name].maker.partition(":")
+            tool: click.Command = getattr(import_module(f"omb_py.cli.commands.{module}"), maker)()
+            return tool
         short = cmd_name.lower().removeprefix("osu_")
-        # the names of other packages' are looked up only where ours do not suffice
+        # Our own names are tried first: names() imports the benchmarks of other packages, and fills BROKEN.
         if short not in BENCHMARKS and short not in names() and short not in BROKEN:
             return None
-        from omb_py.cli.commands.benchmark import command
+        from omb_py.cli.commands.benchmark import command  # not needed for --help, and loads the planner
 
         return command(find(cmd_name))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name from the tables; click's own way would make every command that fits."""
+        from click.shell_completion import CompletionItem
+
+        summaries = {name: find(name).summary for name in names()}
+        summaries |= {name: tool.summary for name, tool in TOOLS.items()}
+        commands = [
+            CompletionItem(name, help=summary) for name, summary in summaries.items() if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with the nearest name in the error."""
+        """Resolve as click does, and name the nearest command in the error."""
         name = args[0]
         command = self.get_command(ctx, name)
         if command is None and not ctx.resilient_parsing:
@@ -106,8 +134,6 @@ class Root(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Commands by family."""
-        from omb_py.suites import find, names
-
         benchmarks = [find(name) for name in names()]
         for family, title in FAMILIES.items():
             of_family = [b for b in benchmarks if b.family == family]
@@ -118,7 +144,7 @@ class Root(click.Group):
                 with formatter.section(title):
                     formatter.write_dl([(b.name, b.summary) for b in of_family], col_max=14)
         with formatter.section("Tools"):
-            formatter.write_dl(list(TOOLS.items()), col_max=14)
+            formatter.write_dl([(name, tool.summary) for name, tool in TOOLS.items()], col_max=14)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Commands first, as in a manual page; then options and the rest."""

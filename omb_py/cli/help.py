@@ -9,6 +9,7 @@ import click
 
 from omb_py import errors
 from omb_py.cli.optional_values import Glued, unglue
+from omb_py.errors import UsageError, nearest
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -91,6 +92,18 @@ class Page(click.Command):
         """Options under their headings, then the sections."""
         write_options(self.get_params(ctx), ctx, formatter)
         write_sections(self.sections, formatter)
+
+
+class Verbs(click.Group):
+    """A group whose unknown verb names the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve as click does, and name the nearest verb in the error."""
+        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise UsageError(f"unknown verb {args[0]!r} of {self.name}: {nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
 
 
 def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -68,7 +68,7 @@ def write_report(
     Returns:
         The exit code.
     """
-    from omb_py.results.formats.writers import WRITERS
+    from omb_py.results.formats.writers import WRITERS  # loads rich, which --help does not need
 
     click.echo(WRITERS[form](document), nl=False)
 
@@ -99,7 +99,7 @@ def check_files(paths: Sequence[Path], endings: Collection[str]) -> None:
         if why:
             raise EnvironmentProblem(f"--output {path} cannot be written: {why}")
         if path.suffix == HTML:
-            from omb_py.dashboards.report.html_page import plotly_script
+            from omb_py.dashboards.report.html_page import plotly_script  # no other form needs it
 
             plotly_script()
 

@@ -35,6 +35,16 @@ def test_nothing_heavy_is_imported(words: tuple[str, ...]) -> None:
     assert not [name for name in loaded if name.split(".")[0] in HEAVY]
 
 
+@pytest.mark.parametrize("words", [("--help",), ("completions",)])
+def test_no_command_is_imported_before_one_is_named(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    if words == ("completions",):
+        for name, value in (("_OMB_PY_COMPLETE", "zsh_complete"), ("COMP_WORDS", "omb-py "), ("COMP_CWORD", "1")):
+            monkeypatch.setenv(name, value)
+    done = run(*words, python=("-X", "importtime"))
+    assert "guidelines" in done.stdout and "allreduce" in done.stdout
+    assert "omb_py.cli.app" in done.stderr and "omb_py.cli.commands" not in done.stderr
+
+
 def test_importing_the_command_line_does_not_import_click() -> None:
     code = "import sys, omb_py.cli; sys.exit('click' in sys.modules or 'omb_py.suites' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

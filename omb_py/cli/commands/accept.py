@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import click
 
+from omb_py.cli.app import usage_line
 from omb_py.cli.batch_option import submitting
+from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, word_after_resume
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
@@ -18,9 +21,13 @@ from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import UsageError
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.orchestrate.accept.criteria_file import key_of
+from omb_py.orchestrate.accept.session import AcceptRequest, accept, check_criteria
 from omb_py.orchestrate.running.resume import NEWEST
 from omb_py.orchestrate.suites.expand import load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
+from omb_py.results.accept.report import document_of
+from omb_py.results.store.redact import redact_words
 
 _FILES = (*ENDINGS, HTML)
 _NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
@@ -96,8 +103,6 @@ def _check(values: dict[str, Any]) -> None:
 
 def checked_suite(word: str) -> Suite:
     """A suite with criteria. Raises UsageError where it has none, or they or the other job's words are wrong."""
-    from omb_py.orchestrate.accept.session import check_criteria
-
     suite = load_suite(word)
     how, _ = check_criteria(suite)
     check_job(suite, how.background_job)
@@ -108,12 +113,8 @@ def check_job(suite: Suite, words: Sequence[str]) -> None:
     """Read the command line of an interference test's other job. Raises UsageError."""
     if not words:
         return
-    from omb_py.cli.app import usage_line
-    from omb_py.cli.commands import benchmark
-    from omb_py.orchestrate.accept.criteria_file import key_of
-
     try:
-        benchmark.request_of_line(words)
+        request_of_line(words)
     except (click.UsageError, UsageError) as error:
         told = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
         settings = suite.accept.settings if suite.accept else ()
@@ -145,8 +146,6 @@ def run_accept(
         raise UsageError(
             f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to go on with a run"
         )
-    from omb_py.orchestrate.accept.session import AcceptRequest, accept
-
     options = given(click.get_current_context())
     own = {"baseline", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
     asked = AcceptRequest(
@@ -172,10 +171,9 @@ def show(found: Any, form: str = "table", output: Sequence[Path] = (), strict: b
         output: files, each of a form by its ending.
         strict: MARGINAL is not good enough.
     """
-    from omb_py.results.accept.report import document_of
 
     def page() -> str:
-        from omb_py.dashboards.report.acceptance import acceptance_page
+        from omb_py.dashboards.report.acceptance import acceptance_page  # only an .html file needs the figures
 
         return acceptance_page(found)
 
@@ -184,8 +182,4 @@ def show(found: Any, form: str = "table", output: Sequence[Path] = (), strict: b
 
 def _words() -> list[str]:
     """The command line, as it may be shown."""
-    import shlex
-
-    from omb_py.results.store.redact import redact_words
-
     return [shlex.quote(text) for text in redact_words(sys.argv[1:])]

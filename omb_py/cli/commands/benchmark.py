@@ -126,7 +126,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
         if rank_0_speaks():
             return error.exit_code
         raise
-    from omb_py.orchestrate.running.run import execute
+    from omb_py.orchestrate.running.run import execute  # loads numpy: not for --help and refused options
 
     try:
         return execute(checked)

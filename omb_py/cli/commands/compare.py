@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from omb_py.cli.commands.benchmark import request_of_line
+from omb_py.cli.commands.suites import expanded_suite, run_command
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
 from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
@@ -14,7 +16,16 @@ from omb_py.cli.param_types import Parsed, whole
 from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.values import parse_fraction
+from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
+from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
+from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
 from omb_py.orchestrate.planning.plan import CheckedRequest, check
+from omb_py.orchestrate.running.suite_run import say_skipped
+from omb_py.results.compare.false_alarm_rate import keep, site_rate
+from omb_py.results.compare.match import SIDES
+from omb_py.results.compare.report import document_of, exit_code, headline
+from omb_py.suites import names
+from omb_py.suites.shipped import shipped
 
 _CODES = (
     *EXIT_CODES[:1],
@@ -177,8 +188,6 @@ def run_compare(
     **given: Any,
 ) -> int:
     """Compare."""
-    from omb_py.orchestrate.compare.side_environments import parse_sides
-
     sides = parse_sides(envs, modules, sets, options)
     check_files(given["output"], ENDINGS)
     differ = any(spec.words() for spec in sides.values())
@@ -187,10 +196,6 @@ def run_compare(
 
 
 def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
-    from omb_py.orchestrate.compare.session import SideRun, compare
-    from omb_py.orchestrate.compare.side_environments import where_of
-    from omb_py.results.compare.match import SIDES
-
     if not words:
         raise UsageError(
             "which benchmark is to be measured? as omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2"
@@ -214,8 +219,6 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
 
 
 def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
-    from omb_py.orchestrate.compare.stored import compare_stored
-
     unknown = next((w for w in words if w.startswith("-")), None)
     if unknown is not None:
         own = [name for param in click.get_current_context().command.params for name in param.opts]
@@ -226,10 +229,6 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
 
 def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
     """Compare with itself."""
-    from omb_py.orchestrate.compare.session import against_itself
-    from omb_py.results.compare.false_alarm_rate import keep
-    from omb_py.results.compare.report import exit_code, headline
-
     check_files(given["output"], ENDINGS)
     if not words:
         raise UsageError("which benchmark? as omb-py aa allreduce -n 2")
@@ -248,28 +247,19 @@ def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
 
 
 def _is_benchmark(name: str) -> bool:
-    from omb_py.suites import names
-
     return name.lower().removeprefix("osu_") in names()
 
 
 def _rules(given: dict[str, Any], rounds: int | None = None) -> Any:
-    from omb_py.orchestrate.compare.stored import declared_rules
-
     return declared_rules(given["delta"], given["tail_delta"], given["rounds"] if rounds is None else rounds)
 
 
 def _is_suite(word: str) -> bool:
     """A suite that comes with omb-py, or a file; a word with a slash and another ending is a store."""
-    from omb_py.suites.shipped import shipped
-
     return word in shipped() or word.endswith(".toml")
 
 
 def _unknown(word: str) -> str:
-    from omb_py.suites import names
-    from omb_py.suites.shipped import shipped
-
     return f"unknown benchmark {word!r}: {nearest(word, [*names(), *shipped()])}"
 
 
@@ -288,9 +278,6 @@ _STORED = "a comparison stores its launches, so that it can be looked at again: 
 
 
 def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
-    from omb_py.cli.commands.suites import expanded_suite, run_command
-    from omb_py.orchestrate.running.suite_run import say_skipped
-
     with run_command().make_context("run", list(words), parent=click.get_current_context()) as ctx:
         values = dict(ctx.params)
         if values["no_store"]:
@@ -305,16 +292,10 @@ def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
 
 
 def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
-    from omb_py.cli.commands import benchmark
-
-    request = benchmark.request_of_line(words, unstored=_STORED)
-    return check(request)
+    return check(request_of_line(words, unstored=_STORED))
 
 
 def _shown(report: Any, given: dict[str, Any]) -> int:
-    from omb_py.results.compare.false_alarm_rate import keep, site_rate
-    from omb_py.results.compare.report import document_of
-
     store = given["store"] or DEFAULT_STORE
     if report.seed is not None:  # it was measured just now
         keep(report, store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import socket
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import click
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
 from omb_py.cli.param_types import Parsed, whole
+from omb_py.dashboards.explorer.app import make
+from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback, new_token
 from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
 
@@ -56,10 +60,6 @@ def command() -> click.Command:
 
 def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -> int:
     """Serve until Ctrl-C."""
-    from omb_py.dashboards.explorer.app import make
-    from omb_py.dashboards.explorer.data import Data
-    from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback, new_token
-
     if port > 65535:
         raise UsageError(f"port must be at most 65535, not {port}")
     folder = Path(place) if place else store or DEFAULT_STORE
@@ -99,9 +99,7 @@ def _check_free(bind: str, port: int) -> None:
 
 def _quiet() -> None:
     """No line a request on stderr."""
-    import logging
-
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    import flask.cli
+    import flask.cli  # comes with the optional dashboard packages
 
     flask.cli.show_server_banner = lambda *words: None

@@ -16,6 +16,8 @@ from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.options.values import parse_duration, parse_fraction
 from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
+from omb_py.results.checks.guideline_report import document_of
+from omb_py.results.checks.guidelines import Rules
 from omb_py.suites.guidelines.patterns import PATTERNS
 
 _SHARED = tuple(
@@ -123,9 +125,6 @@ def run_guidelines(
     **given: Any,
 ) -> int:
     """Check, and show what was found."""
-    from omb_py.results.checks.guideline_report import document_of
-    from omb_py.results.checks.guidelines import Rules
-
     check_files(output, ENDINGS)
     request = request_of(PATTERNS[0].benchmark, given)
     request = replace(request, sizes=request.sizes or DEFAULT_SIZES, launches=launches)

@@ -11,9 +11,17 @@ import click
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
 from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
+from omb_py.dashboards.terminal.history_text import environment_lines, history_table
 from omb_py.errors import OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.options.values import parse_fraction, parse_size, parse_tags
+from omb_py.options.values import parse_fraction, parse_size
+from omb_py.results.analysis import series
+from omb_py.results.analysis.history import as_json, history
+from omb_py.results.formats.writers.terminal import stdout_console
+from omb_py.results.statistics.change_points import LEAST
+from omb_py.results.statistics.launch_time import OURS
+from omb_py.results.store.provenance import provenance_of
 
 _SERIES = 12
 """Series that are shown at once."""
@@ -86,55 +94,6 @@ def history_command() -> click.Command:
     )
 
 
-def where_option(heading: str) -> click.Option:
-    """``--where``."""
-    return Grouped(
-        ["--where"],
-        heading=heading,
-        metavar="COLUMN=VALUE",
-        type=Parsed("filter", str),
-        multiple=True,
-        help="Only rows with this value; repeat it for several columns. (default: all)",
-    )
-
-
-def format_option() -> click.Option:
-    """``--format table|json``."""
-    return Grouped(
-        ["--format", "form"],
-        heading="Output",
-        metavar="FORM",
-        type=word("format", ("table", "json")),
-        default="table",
-        help="table or json. (default: table)",
-    )
-
-
-def filters(where: tuple[str, ...]) -> dict[str, Any]:
-    """``--where`` as filters. Raises UsageError."""
-    found: dict[str, Any] = dict(parse_tags(where))
-    if "benchmark" in found:
-        raise UsageError("the benchmark is an argument, not --where benchmark=…")
-    return found
-
-
-def benchmark_name(command: str, word: str) -> str:
-    """The name of a benchmark as stores have it. Raises UsageError on the folder of a store."""
-    from omb_py.results.store.paths import is_store
-
-    if is_store(word):
-        raise UsageError(
-            f"{word} is a folder; {command} takes a benchmark of it: omb-py {command} BENCHMARK --store {word} "
-            f"(omb-py results list --store {word})"
-        )
-    return word.lower().removeprefix("osu_")
-
-
-def skipped(path: Path, why: str) -> None:
-    """Name a file that was left out."""
-    click.echo(f"omb-py: skipped {path}: {why}", err=True)
-
-
 def run_history(
     name: str,
     size: int | None,
@@ -147,26 +106,20 @@ def run_history(
     store: Path | None,
 ) -> int:
     """Print the histories that match."""
-    from omb_py.results.analysis import series as cells
-    from omb_py.results.analysis.history import as_json, history
-    from omb_py.results.statistics.change_points import LEAST
-    from omb_py.results.statistics.launch_time import OURS
-    from omb_py.results.store.provenance import provenance_of
-
     place, name = store or DEFAULT_STORE, benchmark_name("history", name)
     wanted = filters(where)
     if size is not None and band is not None:
         raise UsageError("give -m or --band, not both")
     if size is not None:
         wanted["size_bytes"] = size
-    rows = cells.rows_of(place, name, wanted, skipped)
+    rows = series.rows_of(place, name, wanted, skipped)
     if band is not None:
-        low, high = cells.band(band)
+        low, high = series.band(band)
         kept = [row for row in rows if low <= (row["size_bytes"] or 0) <= high]
         if not kept:
             raise UsageError(f"no cell of {name} in band {band}: there are {_sizes(rows)}")
         rows = kept
-    every = cells.series(rows, band is not None)
+    every = series.series(rows, band is not None)
     enough = [one for one in every if len(one.points) >= LEAST]
     if not enough:
         most = every[0]
@@ -196,9 +149,6 @@ def run_history(
 
 
 def _print(found: list[Any]) -> None:
-    from omb_py.dashboards.terminal.history_text import environment_lines, history_table
-    from omb_py.results.formats.writers.terminal import stdout_console
-
     console = stdout_console()
     for one in found:
         console.print(history_table(one))

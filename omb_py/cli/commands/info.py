@@ -7,16 +7,23 @@ import os
 from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.commands.history import format_option
+from omb_py.cli.app import COMPLETE_VAR, ROOT
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import ranks_option, store_option
 from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.stored_cells import format_option
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import ENVIRONMENT, OK
-from omb_py.options.request import DEFAULT_STORE
+from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.options.values import parse_size
+from omb_py.orchestrate.info import catalogue, doctor
+from omb_py.orchestrate.info.explain import explain
+from omb_py.orchestrate.planning.plan import check
+from omb_py.suites import find, names
+from omb_py.suites.registry import BROKEN
 
 SHELLS = ("bash", "zsh", "fish")
 _LINES = {
@@ -24,56 +31,6 @@ _LINES = {
     "zsh": 'eval "$(omb-py completion zsh)"      in ~/.zshrc',
     "fish": "omb-py completion fish > ~/.config/fish/completions/omb-py.fish",
 }
-
-
-def find(name: str) -> click.Command:
-    """A tool by name."""
-    if name == "results":
-        from omb_py.cli.commands.results.listing import group
-
-        return group()
-    if name == "history":
-        from omb_py.cli.commands.history import history_command
-
-        return history_command()
-    if name == "model":
-        from omb_py.cli.commands.model import model_command
-
-        return model_command()
-    if name == "workloads":
-        from omb_py.cli.commands.workloads import workloads_command
-
-        return workloads_command()
-    if name in ("train", "replay"):
-        from omb_py.cli.commands import train
-
-        return train.train_command() if name == "train" else train.replay_command()
-    if name in ("run", "suite"):
-        from omb_py.cli.commands import suites
-
-        return suites.run_command() if name == "run" else suites.group()
-    if name == "accept":
-        from omb_py.cli.commands import accept
-
-        return accept.command()
-    if name in ("report", "dashboard"):
-        from omb_py.cli.commands import dashboard, report
-
-        return report.command() if name == "report" else dashboard.command()
-    if name == "links":
-        from omb_py.cli.commands import links
-
-        return links.command()
-    if name == "guidelines":
-        from omb_py.cli.commands import guidelines
-
-        return guidelines.command()
-    if name in ("compare", "aa"):
-        from omb_py.cli.commands import compare
-
-        return compare.command() if name == "compare" else compare.aa_command()
-    makers = {"list": list_command, "explain": explain_command, "doctor": doctor_command}
-    return makers.get(name, completion_command)()
 
 
 def list_command() -> click.Command:
@@ -89,12 +46,7 @@ def list_command() -> click.Command:
 
 def run_list(form: str) -> int:
     """Print the catalogue."""
-    from omb_py.orchestrate.info import catalogue
-    from omb_py.suites import find as find_benchmark
-    from omb_py.suites import names
-    from omb_py.suites.registry import BROKEN
-
-    benchmarks = [find_benchmark(name) for name in names()]
+    benchmarks = [find(name) for name in names()]
     where = catalogue.places(catalogue.inspected())
     if form == "json":
         click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), BROKEN), indent=1))
@@ -168,12 +120,7 @@ def run_explain(
     sync: str | None = None,
 ) -> int:
     """Print the explanation."""
-    from omb_py.options.request import Request
-    from omb_py.orchestrate.info.explain import explain
-    from omb_py.orchestrate.planning.plan import check
-    from omb_py.suites import find as find_benchmark
-
-    benchmark = find_benchmark(name)
+    benchmark = find(name)
     check(
         Request(
             benchmark.name,
@@ -190,8 +137,6 @@ def run_explain(
 
 
 def _benchmarks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from omb_py.suites import names
-
     return [name for name in names() if name.startswith(incomplete)]
 
 
@@ -209,8 +154,6 @@ def doctor_command() -> click.Command:
 
 def run_doctor(form: str, store: Path | None) -> int:
     """Print the report."""
-    from omb_py.orchestrate.info import catalogue, doctor
-
     found = catalogue.inspected()
     findings = doctor.report(found, catalogue.places(found), store or DEFAULT_STORE, os.environ)
     usable = doctor.exit_ok(found)
@@ -231,10 +174,6 @@ def completion_command() -> click.Command:
 
 def run_completion(shell: str) -> int:
     """Print the script."""
-    from click.shell_completion import get_completion_class
-
-    from omb_py.cli.app import COMPLETE_VAR, ROOT
-
     found = get_completion_class(shell)
     assert found is not None
     click.echo((found.source_template % found(ROOT, {}, "omb-py", COMPLETE_VAR).source_vars()).strip())

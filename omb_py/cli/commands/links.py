@@ -12,13 +12,18 @@ from typing import Any
 import click
 
 from omb_py.backends.registry import capabilities_of, default
+from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import measuring_options, ranks_option
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.dashboards.terminal.heat_map import heat_map
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.options.request import Request
 from omb_py.options.values import parse_size
+from omb_py.orchestrate.checks.links import Design, placed, sweep
+from omb_py.results.checks.links_report import document_of, matrix
+from omb_py.suites import find
 
 _FORMS = ("table", "json")
 _FILES = (HTML, ".json")
@@ -53,8 +58,6 @@ def command() -> click.Command:
 
 
 def _own() -> list[click.Parameter]:
-    from omb_py.orchestrate.checks.links import Design
-
     heading, usual = "What is measured", Design()
     size = Parsed("size", parse_size)
     return [
@@ -143,8 +146,6 @@ def _own() -> list[click.Parameter]:
 
 
 def _as_benchmarks() -> list[click.Parameter]:
-    from omb_py.suites import find
-
     return [param for param in measuring_options(find("latency")) if param.name in _SHARED]
 
 
@@ -162,10 +163,6 @@ def _output() -> list[click.Parameter]:
 
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
     """Measure, judge, print."""
-    from omb_py.dashboards.terminal.heat_map import heat_map
-    from omb_py.orchestrate.checks.links import Design, sweep
-    from omb_py.results.checks.links_report import document_of, matrix
-
     check_files(output, _FILES)
     names = ("small", "large", "iterations", "windows", "window", "passes", "rounds")
     design = Design(**{name: given.pop(name) for name in names})
@@ -177,16 +174,13 @@ def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any
 
 
 def _request(given: dict[str, Any]) -> Request:
-    from omb_py.cli.commands.benchmark import request_of
-    from omb_py.orchestrate.checks.links import placed
-    from omb_py.suites import find
-
     per_node, binding = given.pop("per_node"), given.pop("binding")
     values = {**given, "backends": (given.pop("backend"),), "bindings": (binding,) if binding else ()}
     return placed(request_of(find("latency"), values), per_node, os.environ)
 
 
 def _html(found: Any, document: Any) -> str:
+    # Only an .html file needs the figures.
     from omb_py.dashboards.report.build import Report
     from omb_py.dashboards.report.html_page import page
     from omb_py.dashboards.views.links import sweep_view

@@ -8,12 +8,15 @@ from typing import Any
 
 import click
 
-from omb_py.cli.commands.history import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
 from omb_py.cli.param_types import whole
+from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
+from omb_py.dashboards.terminal.model_text import cells_table, scaled_table, segments_table
 from omb_py.errors import OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.results.analysis import cost_model, series
+from omb_py.results.formats.writers.terminal import stdout_console
 
 _MODELS = 8
 """Models that are shown at once."""
@@ -58,8 +61,6 @@ def model_command() -> click.Command:
 
 def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, store: Path | None) -> int:
     """Print the models that match, or predictions."""
-    from omb_py.results.analysis import cost_model, series
-
     place, name = store or DEFAULT_STORE, benchmark_name("model", name)
     rows = series.rows_of(place, name, filters(where), skipped)
     if ranks is not None:
@@ -85,8 +86,6 @@ def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, s
 
 
 def _predictions(rows: list[dict[str, Any]], ranks: int, form: str, command: str) -> int:
-    from omb_py.results.analysis import cost_model
-
     try:
         found = cost_model.scaled(rows, ranks)
     except UsageError as error:
@@ -95,17 +94,12 @@ def _predictions(rows: list[dict[str, Any]], ranks: int, form: str, command: str
     if form == "json":
         click.echo(json.dumps([cost_model.scaled_as_json(one) for one in found], indent=1))
         return OK
-    from omb_py.dashboards.terminal.model_text import scaled_table
-    from omb_py.results.formats.writers.terminal import stdout_console
-
     for one in found[:_MODELS]:
         stdout_console().print(scaled_table(one, ranks))
     return OK
 
 
 def _messages(store: Path) -> list[dict[str, Any]]:
-    from omb_py.results.analysis import series
-
     try:
         return series.rows_of(store, "latency", {}, lambda path, why: None)
     except UsageError:
@@ -113,9 +107,6 @@ def _messages(store: Path) -> list[dict[str, Any]]:
 
 
 def _print(found: list[Any]) -> None:
-    from omb_py.dashboards.terminal.model_text import cells_table, segments_table
-    from omb_py.results.formats.writers.terminal import stdout_console
-
     console = stdout_console()
     for one in found:
         console.print(segments_table(one))

@@ -10,8 +10,12 @@ from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
 from omb_py.cli.output import write_file
 from omb_py.cli.param_types import Parsed
+from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.html_page import page
 from omb_py.errors import ENVIRONMENT, OK, USAGE, UsageError
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.results.store.paths import no_store
 
 DEFAULT_OUTPUT = Path("report.html")
 
@@ -57,8 +61,6 @@ def command() -> click.Command:
 
 def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:
     """The store and the filters of a command line. Raises UsageError on two stores, and on a part of one."""
-    from omb_py.results.store.paths import no_store
-
     for word in words:
         path = Path(word)
         if path.is_file():
@@ -76,10 +78,6 @@ def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     """Write the page; 2 where nothing fits, 3 where a file could not be read."""
     given = click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
     place, filters = split(words, store if given or not any("=" not in w for w in words) else None)
-    from omb_py.dashboards.base.selection import parse
-    from omb_py.dashboards.report.build import report
-    from omb_py.dashboards.report.html_page import page
-
     found = report(place, parse(filters))
     write_file(output, page(found))
     click.echo(f"omb-py: {found.summary}: written to {output}", err=True)

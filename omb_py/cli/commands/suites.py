@@ -11,16 +11,19 @@ from click.shell_completion import CompletionItem
 
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
-from omb_py.cli.commands.results.listing import Verbs
-from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, Verbs, debug_option
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given, long_name
 from omb_py.errors import ENVIRONMENT, OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
+from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.running.resume import NEWEST
+from omb_py.orchestrate.running.suite_run import ranks_here, run_suite
 from omb_py.orchestrate.suites.expand import Expanded, expand, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
+from omb_py.suites import find, names
+from omb_py.suites.shipped import shipped
 
 _MANY = {"criterion": "criteria"}
 _DEFAULT = re.compile(r"\(default: (.*)\)$", re.S)
@@ -35,8 +38,6 @@ class SuiteName(Parsed):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Shipped names, then files."""
-        from omb_py.suites.shipped import shipped
-
         found = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
         return found or [CompletionItem(incomplete, type="file")]
 
@@ -47,8 +48,6 @@ def _suite_argument() -> click.Argument:
 
 def suite_options(of_the_line: bool) -> list[click.Parameter]:
     """Every option of every benchmark, once, none hidden that any of them takes; with those of the line, or without."""
-    from omb_py.suites import find, names
-
     found: dict[str, click.Parameter] = {}
     for name in names():
         for param in measuring_options(find(name)):
@@ -140,8 +139,6 @@ def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: in
         if rank_0_speaks():
             return error.exit_code
         raise
-    from omb_py.orchestrate.running.suite_run import run_suite
-
     try:
         return run_suite(expanded, run or resume)
     except BrokenPipeError:
@@ -150,8 +147,6 @@ def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: in
 
 def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
     """The suite, and what the command line and this place make of it."""
-    from omb_py.orchestrate.running.suite_run import ranks_here
-
     options = given(click.get_current_context())
     suite = load_suite(word)
     for name in (RANKS, "resume"):
@@ -199,8 +194,6 @@ def group() -> click.Command:
 
 def run_list() -> int:
     """Print name and description of each."""
-    from omb_py.suites.shipped import shipped
-
     suites = [load_suite(name) for name in shipped()]
     width = max(len(suite.name) for suite in suites)
     for suite in suites:
@@ -210,8 +203,7 @@ def run_list() -> int:
 
 def run_show(suite: str, ranks: int | None, **values: Any) -> int:
     """Print the suite and its launches."""
-    from omb_py.orchestrate.info.suite_show import describe_suite
-    from omb_py.orchestrate.planning.plan import plan_all
+    from omb_py.orchestrate.info.suite_show import describe_suite  # loads scipy, which measuring does not need
 
     read, expanded = expanded_suite(suite, ranks)
     click.echo(describe_suite(read, plan_all(expanded.checked), expanded.skips))
@@ -220,6 +212,7 @@ def run_show(suite: str, ranks: int | None, **values: Any) -> int:
 
 def run_check(suite: str) -> int:
     """Say that the suite is right; what is wrong is raised as an error."""
+    # accept.py imports this module, and criteria load scipy, which measuring does not need.
     from omb_py.cli.commands.accept import check_job
     from omb_py.orchestrate.accept.criteria_file import read_accepting
     from omb_py.orchestrate.accept.session import check_suite

@@ -18,6 +18,8 @@ from omb_py.options.request import HOROVOD
 from omb_py.suites import find
 from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
 from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of
+from omb_py.suites.workloads.families import parse_workload
+from omb_py.suites.workloads.traces.replay import travelling
 
 FORMS = (HOROVOD, "table", "csv", "json")
 _SHARED = tuple(
@@ -206,9 +208,6 @@ def replay_command() -> click.Command:
 
 def run_replay(trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, **given: Any) -> int:
     """Replay; the exit code."""
-    from omb_py.suites.workloads.families import parse_workload
-    from omb_py.suites.workloads.traces.replay import travelling
-
     words = {"trace": travelling(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
     if skip_unknown:
         words["unknown"] = "skip"

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.commands.history import filters, format_option, where_option
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import ranks_option, store_option
 from omb_py.cli.param_types import whole
+from omb_py.cli.stored_cells import filters, format_option, where_option
 from omb_py.errors import OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
-
-if TYPE_CHECKING:
-    from omb_py.suites.workloads.families import Workload
+from omb_py.orchestrate.workloads import describe
+from omb_py.suites.workloads.families import FAMILIES, Workload, parse_workload
 
 
 def workloads_command() -> click.Command:
@@ -83,9 +81,6 @@ def run_workloads(
     form: str,
 ) -> int:
     """Print the list, or a workload."""
-    from omb_py.orchestrate.workloads import describe
-    from omb_py.suites.workloads.families import FAMILIES, parse_workload
-
     if rank >= ranks:
         raise UsageError(f"there is no rank {rank} among {ranks}: 0 to {ranks - 1}")
     if predict and scaling:
@@ -111,7 +106,7 @@ def run_workloads(
 
 
 def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: Path, form: str) -> int:
-    from omb_py.orchestrate.workloads import prediction
+    from omb_py.orchestrate.workloads import prediction  # loads scipy: not for descriptions
     from omb_py.results.analysis import step_prediction
 
     chosen = filters(where)
@@ -140,6 +135,7 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
 
 
 def _scaling(workload: Workload, where: tuple[str, ...], store: Path, form: str) -> int:
+    # Fits load scipy, tables rich: not for descriptions.
     from omb_py.dashboards.terminal.workload_text import scaling_table
     from omb_py.orchestrate.workloads import prediction
     from omb_py.orchestrate.workloads import scaling as stepscaling

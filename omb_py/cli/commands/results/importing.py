@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,9 +15,7 @@ from omb_py.cli.param_types import Parsed
 from omb_py.errors import OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.values import parse_tags
-
-if TYPE_CHECKING:
-    from omb_py.results.importers.storing import Imported, Options
+from omb_py.results.importers.storing import Imported, Options, check_benchmark, columns_of, store_bytes
 
 STDIN = "-"
 IMPORT_HELP = (
@@ -90,8 +87,6 @@ def run_import(
     store: Path | None,
 ) -> int:
     """Import each file; a bad one does not keep the others back."""
-    from omb_py.results.importers.storing import Options, check_benchmark, columns_of
-
     try:
         assignments = parse_tags(values)
     except UsageError as error:
@@ -116,8 +111,6 @@ def run_import(
 
 def _one(source: str, store: Path, options: Options) -> str | None:
     """Import a file and say what was read; the reason when something of it was not."""
-    from omb_py.results.importers.storing import store_bytes
-
     try:
         data, modified = _content(source)
         done = store_bytes(data, "stdin" if source == STDIN else Path(source).name, modified, store, options)

@@ -12,28 +12,22 @@ import click
 
 from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, Verbs, debug_option
 from omb_py.cli.option_params import full_option, store_option, tails_option
 from omb_py.cli.output import form_option, write_file
 from omb_py.cli.param_types import Parsed
-from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
+from omb_py.cli.stored_cells import skipped
+from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.values import parse_tags
+from omb_py.orchestrate.running.printers import AtEnd
+from omb_py.results.formats.tables import export, to_osu
+from omb_py.results.store.read import load_table, to_rows
+from omb_py.results.store.recovery import recover
+from omb_py.results.store.runs import find_run, runs, show
 
 ALL = "all"
 """Instead of a run's id: every run of the store."""
-
-
-class Verbs(click.Group):
-    """A group whose unknown verb names the nearest one."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with the nearest verb in the error."""
-        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise UsageError(f"unknown verb {args[0]!r} of {self.name}: {nearest(args[0], self.commands)}")
-        return super().resolve_command(ctx, args)
 
 
 def group() -> click.Command:
@@ -125,22 +119,16 @@ def _verb(
     return Page(name, params=[*params, *more], callback=callback, help=text, sections=sections)
 
 
-def _skipped(path: Path, why: str) -> None:
-    click.echo(f"omb-py: skipped {path}: {why}", err=True)
-
-
 def run_list(form: str, store: Path | None) -> int:
     """Print one line a run."""
-    from omb_py.results.store.runs import runs
-
-    found = runs(_store(store), on_skip=_skipped)
+    found = runs(_store(store), on_skip=skipped)
     if form == "json":
         click.echo(json.dumps([asdict(run) for run in found], indent=1))
         return OK
     if not found:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
         return OK
-    from omb_py.dashboards.terminal.tables import runs_table
+    from omb_py.dashboards.terminal.tables import runs_table  # rich is slow to import, and no other verb needs it
     from omb_py.results.formats.writers.terminal import stdout_console
 
     stdout_console().print(runs_table(found))
@@ -149,16 +137,10 @@ def run_list(form: str, store: Path | None) -> int:
 
 def run_show(run: str, form: str, full: bool, percentiles: tuple[int, ...] | None, store: Path | None) -> int:
     """Print the rows of a run."""
-    from omb_py.results.store.runs import show
-
-    rows = show(_store(store), run, on_skip=_skipped)
+    rows = show(_store(store), run, on_skip=skipped)
     if form == "osu":
-        from omb_py.results.formats.tables import to_osu
-
         click.echo(to_osu(rows, percentiles or (), full), nl=False)
         return OK
-    from omb_py.orchestrate.running.printers import AtEnd
-
     printer = AtEnd(form)
     for row in rows:
         printer.row(row)
@@ -170,8 +152,6 @@ def run_export(
     runs: tuple[str, ...], form: str, output: Path | None, where: tuple[str, ...], store: Path | None
 ) -> int:
     """Write rows to stdout or a file."""
-    from omb_py.results.formats.tables import export
-
     rows = _rows(_store(store), runs, _filters(where))
     text = export(rows, form)
     if output is None:
@@ -190,21 +170,16 @@ def _filters(where: Sequence[str]) -> Mapping[str, str]:
 
 
 def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[dict[str, Any]]:
-    from omb_py.results.store.read import load_table, to_rows
-    from omb_py.results.store.runs import find_run
-
     wanted: dict[str, Any] = dict(filters)
     if which and ALL not in which:
         if "run_id" in wanted:
             raise UsageError("name runs either as arguments or with --where run_id=…, not both")
         wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None).run_id for name in which]
-    return to_rows(load_table(store, on_skip=_skipped, **wanted))
+    return to_rows(load_table(store, on_skip=skipped, **wanted))
 
 
 def run_recover(store: Path | None) -> int:
     """Recover every journal and say what became of it."""
-    from omb_py.results.store.recovery import recover
-
     place = _store(store)
     found = recover(place)
     for one in found:

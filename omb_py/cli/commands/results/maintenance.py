@@ -13,6 +13,9 @@ from omb_py.cli.param_types import Parsed
 from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.options.values import parse_age, parse_tags
+from omb_py.results.store.compaction import compact, doomed, prune
+from omb_py.results.store.integrity import BAD, verify
+from omb_py.results.store.runs import find_run
 
 
 def _older(default: str | None, text: str) -> click.Option:
@@ -68,8 +71,6 @@ def prune_params() -> Sequence[click.Parameter]:
 
 def run_compact(older: timedelta, dry_run: bool, store: Path | None) -> int:
     """Merge old launch files."""
-    from omb_py.results.store.compaction import compact
-
     place = _existing(store)
     done = compact(place, older, dry_run=dry_run, on_skip=_skipped)
     for one in done:
@@ -84,9 +85,6 @@ def run_prune(
     older: timedelta | None, tag: tuple[str, ...], runs: tuple[str, ...], yes: bool, store: Path | None
 ) -> int:
     """Remove launches, or say which."""
-    from omb_py.results.store.compaction import doomed, prune
-    from omb_py.results.store.runs import find_run
-
     place = _existing(store)
     ids = [find_run(place, name, on_skip=lambda path, why: None).run_id for name in runs]
     found = doomed(place, older_than=older, tags=parse_tags(tag), runs=ids, on_skip=_skipped)
@@ -106,8 +104,6 @@ def run_prune(
 
 def run_verify(store: Path | None) -> int:
     """Check every file."""
-    from omb_py.results.store.integrity import BAD, verify
-
     place = _existing(store)
     counted: dict[str, int] = {}
     rows = 0

@@ -1,0 +1,61 @@
+"""Options and helpers that the commands on stored cells share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.help import Grouped
+from omb_py.cli.param_types import Parsed, word
+from omb_py.errors import UsageError
+from omb_py.options.values import parse_tags
+from omb_py.results.store.paths import is_store
+
+
+def where_option(heading: str) -> click.Option:
+    """``--where``."""
+    return Grouped(
+        ["--where"],
+        heading=heading,
+        metavar="COLUMN=VALUE",
+        type=Parsed("filter", str),
+        multiple=True,
+        help="Only rows with this value; repeat it for several columns. (default: all)",
+    )
+
+
+def format_option() -> click.Option:
+    """``--format table|json``."""
+    return Grouped(
+        ["--format", "form"],
+        heading="Output",
+        metavar="FORM",
+        type=word("format", ("table", "json")),
+        default="table",
+        help="table or json. (default: table)",
+    )
+
+
+def filters(where: tuple[str, ...]) -> dict[str, Any]:
+    """The filters of ``--where``, value by column. Raises UsageError."""
+    values: dict[str, Any] = dict(parse_tags(where))
+    if "benchmark" in values:
+        raise UsageError("the benchmark is an argument, not --where benchmark=…")
+    return values
+
+
+def benchmark_name(command: str, word: str) -> str:
+    """The name of a benchmark as stores have it. Raises UsageError on the folder of a store."""
+    if is_store(word):
+        raise UsageError(
+            f"{word} is a folder; {command} takes a benchmark of it: omb-py {command} BENCHMARK --store {word} "
+            f"(omb-py results list --store {word})"
+        )
+    return word.lower().removeprefix("osu_")
+
+
+def skipped(path: Path, why: str) -> None:
+    """Say on stderr that a file of the store was left out."""
+    click.echo(f"omb-py: skipped {path}: {why}", err=True)
