@@ -46,13 +46,13 @@ def _run(words: list[str]) -> int:
         return _fail(str(error), error.exit_code, debug)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED, debug)
-    except Exception as error:  # what nobody foresaw still ends in one line
+    except Exception as error:  # a bug ends in one line too
         hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
         return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
 
 
 def _leave(code: int) -> int:
-    """Say nothing, and not before rank 0 has."""
+    """End without a message, after rank 0 has printed it."""
     from omb_py.engine.rank.lifetime import let_rank_0_speak
 
     let_rank_0_speak()
@@ -68,7 +68,7 @@ def _rank() -> int:
 
 def _fail(text: str, code: int, debug: bool) -> int:
     if debug:
-        import traceback  # not needed otherwise, and slow to import
+        import traceback  # only --debug needs it
 
         traceback.print_exc()
     line = " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The command ``omb-py`` itself: benchmarks by family, tools, and where errors become one line."""
+"""The command ``omb-py`` itself: the tables of its tools and families, and click's errors as one line."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ _BY_NAME = ("non-blocking", "persistent")
 
 
 class Root(click.Group):
-    """The group of all commands; each is made when it is asked for."""
+    """The group of all commands, each of which is made when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Benchmarks, then tools."""
+        """Names of all benchmarks, then of all tools."""
         return [*names(), *TOOLS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -133,11 +133,11 @@ class Root(click.Group):
         return command.name if command else None, command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Commands by family."""
+        """Write benchmarks by family, then the tools."""
         benchmarks = [find(name) for name in names()]
         for family, title in FAMILIES.items():
             of_family = [b for b in benchmarks if b.family == family]
-            if family in _BY_NAME:  # the same fifteen once more
+            if family in _BY_NAME:  # variants of the collectives, which need no line each
                 with formatter.section(title):
                     formatter.write_text(" ".join(b.name for b in of_family))
             elif of_family:
@@ -147,7 +147,7 @@ class Root(click.Group):
             formatter.write_dl([(name, tool.summary) for name, tool in TOOLS.items()], col_max=14)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Commands first, as in a manual page; then options and the rest."""
+        """Write commands first, as in a manual page, then options, examples, exit codes and variables."""
         self.format_commands(ctx, formatter)
         write_options(self.get_params(ctx), ctx, formatter)
         write_sections(
@@ -192,7 +192,7 @@ def invoke(words: Sequence[str]) -> int:
     """Run the command line; the exit code of what was run.
 
     Raises:
-        OmbError: what the user should read as one line.
+        OmbError: an error whose text the user should read as one line.
     """
     instruction = os.environ.get(COMPLETE_VAR)
     if instruction:
@@ -217,7 +217,7 @@ def invoke(words: Sequence[str]) -> int:
 
 
 def usage_line(error: click.UsageError, words: Sequence[str]) -> str:
-    """Click's usage error as one line with the nearest choice, or where to look."""
+    """Click's usage error as one line, with the nearest choice or the help page to read."""
     ctx = error.ctx
     path = ctx.command_path if ctx else " ".join(["omb-py", *words[:1]])
     if isinstance(error, click.NoSuchOption):

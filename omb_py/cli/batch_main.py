@@ -1,6 +1,6 @@
-"""A command line as it runs in a batch job: ``python -m omb_py.cli.batch_main FILE WORDS…``.
+"""Runs a command line inside a batch job: ``python -m omb_py.cli.batch_main FILE WORDS…``.
 
-Its exit code is left in FILE: of an array sbatch tells the highest one alone, and 1 for a job that was killed.
+Its exit code goes into FILE, because sbatch tells only the highest of an array, and 1 for a job that was killed.
 """
 
 import sys
@@ -12,7 +12,7 @@ from omb_py.errors import EnvironmentProblem
 
 
 def run(file: Path, words: list[str]) -> int:
-    """Run a command line, and leave its exit code in a file, which is not there until then."""
+    """Run a command line, then write its exit code to `file`, which does not exist before; returns the code."""
     file.unlink(missing_ok=True)
     sys.argv = ["omb-py", *words]  # what is stored and printed is what the user wrote
     code = main(words)

@@ -1,4 +1,4 @@
-"""``--submit``: the same command line as a batch job."""
+"""``--submit`` runs the same command line as a batch job."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FOLDER = Path("omb-jobs")
 
 
 def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
-    """The command with ``--submit``: with it, the rest of the line is what the job runs.
+    """Give a command ``--submit``, with which the rest of its line runs as a batch job.
 
     Args:
         page: the command.
-        check: raises what is wrong with its values and needs no node to be seen.
+        check: raises OmbError on values that are wrong on any node, before the job waits for one.
     """
     own = _options()
     names = {param.name for param in own}
@@ -32,14 +32,14 @@ def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
     assert inner is not None
 
     def call(**values: Any) -> Any:
-        mine = {name: values.pop(name) for name in names}
-        if mine["submit"] is None and not mine["print_script"]:
-            asked = next((n for n in ("nodes", "array", "subset", "submit_args") if mine[n] not in (None, ())), None)
-            if asked is not None:
-                raise UsageError(f"--{asked.replace('_', '-')} is for a batch job: add --submit slurm")
+        job = {name: values.pop(name) for name in names}
+        if job["submit"] is None and not job["print_script"]:
+            alone = next((n for n in ("nodes", "array", "subset", "submit_args") if job[n] not in (None, ())), None)
+            if alone is not None:
+                raise UsageError(f"--{alone.replace('_', '-')} is for a batch job: add --submit slurm")
             return inner(**values)
         check(values)
-        return _submit(page, own, values, mine)
+        return _submit(page, own, values, job)
 
     page.callback = call
     page.params = [*page.params, *own]
@@ -107,43 +107,43 @@ def _shell_words(text: str) -> tuple[str, ...]:
         raise UsageError(f"--submit-args {text!r}: {error}") from None
 
 
-def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], mine: dict[str, Any]) -> int:
+def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job: dict[str, Any]) -> int:
     raw = click.get_current_context().meta[RAW]
     words = (str(page.name), *without(raw, own))
-    if mine["subset"] and mine["array"]:
+    if job["subset"] and job["array"]:
         raise UsageError("--subset names the nodes of each job, --array leaves them to the scheduler: leave one out")
     batch = Batch(
         words,
         (Path.cwd() / _FOLDER),
-        mine["nodes"],
+        job["nodes"],
         values.get("ranks"),
-        array=mine["array"] or 1,
-        subsets=mine["subset"],
-        extra=mine["submit_args"] or (),
+        array=job["array"] or 1,
+        subsets=job["subset"],
+        extra=job["submit_args"] or (),
     )
-    if mine["print_script"]:
+    if job["print_script"]:
         click.echo(script_of(batch), nl=False)
         return 0
     quiet = bool(values.get("quiet"))
-    done = submit(batch, lambda text: None if quiet else click.echo(f"omb-py: {text}", err=True))
-    for one in done:
-        for path in one.files:
-            if len(done) > 1 or len(one.files) > 1:
-                click.echo(f"# job {path.stem}{f' on {one.where}' if one.where else ''}")
+    jobs = submit(batch, lambda text: None if quiet else click.echo(f"omb-py: {text}", err=True))
+    for finished in jobs:
+        for path in finished.files:
+            if len(jobs) > 1 or len(finished.files) > 1:
+                click.echo(f"# job {path.stem}{f' on {finished.where}' if finished.where else ''}")
             with contextlib.suppress(OSError):
                 click.echo(path.read_text(errors="replace"), nl=False)
-    return code_of(done)
+    return code_of(jobs)
 
 
 def without(words: Sequence[str], options: Sequence[click.Option]) -> list[str]:
-    """A command line without some long options and their values."""
+    """Remove some long options and their values from a command line."""
     flags = {name: bool(option.is_flag) for option in options for name in option.opts}
     kept: list[str] = []
     rest = iter(words)
-    for one in rest:
-        name, equals, _ = one.partition("=")
+    for text in rest:
+        name, equals, _ = text.partition("=")
         if name not in flags:
-            kept.append(one)
+            kept.append(text)
         elif not flags[name] and not equals:
             next(rest, None)
     return kept

@@ -14,7 +14,7 @@ from omb_py.errors import UsageError, nearest
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 RAW = "omb_py.words"
-"""In a context: the words of the command as they were typed."""
+"""Key in a context's `meta`: the words of the command as they were typed."""
 EXIT_CODES = (
     (str(errors.OK), "fine"),
     (str(errors.NEGATIVE), "a negative verdict: a validation failed"),
@@ -60,7 +60,7 @@ class GluedOption(Grouped):
         self.glued = Glued(long, bare, is_value)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """As ``-z[P,P], --tail-lat[=P,P]``: no blank may stand before the value."""
+        """Show ``-z[P,P], --tail-lat[=P,P]``, because no blank may stand before the value."""
         if self.hidden:
             return None
         names = sorted(self.opts, key=len)
@@ -89,7 +89,7 @@ class Page(click.Command):
         return super().parse_args(ctx, unglue(args, valued, glued))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Options under their headings, then the sections."""
+        """Write options under their headings, then the sections."""
         write_options(self.get_params(ctx), ctx, formatter)
         write_sections(self.sections, formatter)
 
@@ -107,7 +107,7 @@ class Verbs(click.Group):
 
 
 def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Visible options, one section a heading, in the order of their first use."""
+    """Write visible options, one section for each heading, in the order of first use; `Other options` comes last."""
     headings: dict[str, list[tuple[str, str]]] = {}
     for param in params:
         record = param.get_help_record(ctx)
@@ -119,7 +119,7 @@ def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatt
 
 
 def write_sections(sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], formatter: click.HelpFormatter) -> None:
-    """Sections of (term, meaning) pairs; pairs without a meaning are lines shown as they are."""
+    """Write sections of (term, meaning) pairs; where no pair has a meaning, the terms are lines shown as they are."""
     for title, pairs in sections:
         with formatter.section(title):
             if all(meaning == "" for _, meaning in pairs):

@@ -1,4 +1,4 @@
-"""The options of a measuring command as click has them, rendered from :mod:`omb_py.options.table`."""
+"""Click options, made from the entries of :mod:`omb_py.options.table`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omb_py.suites import BENCHMARKS
 
 
 def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
-    """Every option of a measuring command. What the benchmark does not take is hidden; the planner refuses it."""
+    """Every option of a measuring command. Those that the benchmark does not take are hidden and refused later."""
     defaults = _defaults(benchmark)
     return [_rendered(option, defaults, not option.takes(benchmark)) for option in options_of(benchmark)]
 
@@ -54,7 +54,7 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> click
 
 @cache
 def _usual() -> Defaults:
-    """For options of tools, whose help is the same for every benchmark."""
+    """Defaults for options of tools, whose help is the same for every benchmark."""
     return _defaults(next(iter(BENCHMARKS.values())))
 
 
@@ -77,7 +77,7 @@ def store_option(heading: str = "Storage") -> click.Option:
 
 
 def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") -> click.Option:
-    """``-n N``. With `unset`, the words for what is meant without it, it has no default; else :data:`DEFAULT_RANKS`."""
+    """``-n N``, by default :data:`DEFAULT_RANKS`; with `unset` it has none, and help says `unset` in its place."""
     count = {} if unset else {"default": DEFAULT_RANKS}
     return Grouped(
         ["-n", "--ranks"],

@@ -18,7 +18,7 @@ class Glued:
     bare: str
     """The value that the bare option stands for."""
     is_value: Callable[[str], bool]
-    """Is this, glued to the short option, its value? Otherwise it is more short options, as in ``-cf``."""
+    """Whether letters glued to the short option are its value, and not more short options, as in ``-cf``."""
 
 
 def unglue(words: Iterable[str], valued: Collection[str], glued: Mapping[str, Glued]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Reports that a command prints, and files that it writes: looked at before anything is measured, written after it."""
+"""The reports that commands print, and the files that they write; files are checked before anything is measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 FORMS = ("table", "json", "markdown", "junit")
 ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit"}
-"""Of a file's name -> the form that is written to it."""
+"""Ending of a file's name -> form of the report in it."""
 HTML = ".html"
 
 
@@ -81,7 +81,7 @@ def write_report(
 
 
 def check_files(paths: Sequence[Path], endings: Collection[str]) -> None:
-    """What can be known of ``--output`` before hours of measuring.
+    """Check ``--output`` before hours of measuring.
 
     Args:
         paths: the files.

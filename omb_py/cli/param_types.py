@@ -1,4 +1,4 @@
-"""Types of option values: text that is parsed by a pure function, and words with a nearest choice."""
+"""Click types for option values, made from the readers of :mod:`omb_py.options.readers`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Parsed(_Type):
         return self.parse(value) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The choices; after a comma too."""
+        """Offer the choices, after a comma too."""
         head, comma, tail = incomplete.rpartition(",")
         return [CompletionItem(head + comma + word) for word in self.choices if word.startswith(tail)]
 

@@ -1,4 +1,4 @@
-"""The options of measuring commands as suites use them: the entries of the table, with the command line's request."""
+"""The options of measuring commands as keys of a suite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN_WIDE = frozenset(option.long for option in TABLE if option.scope == "run")
 LINE_ONLY = frozenset(option.long for option in TABLE if option.scope == "line")
 """Options that say nothing about what is measured: they belong to the command line."""
 RANKS = "ranks"
-"""Not among the options of a suite: it multiplies them (docs/suites.md)."""
+"""No key of an entry's options: an entry is measured once for each number of ranks (docs/suites.md)."""
 
 
 class CommandLine:

@@ -1,1 +1,1 @@
-"""Options of a measurement: what may be asked for, and how values are read."""
+"""Options of a measurement: the table of all of them, and the readers of their values."""

@@ -13,7 +13,7 @@ def backend_options(run_wide: bool) -> tuple[Option, ...]:
     """One entry for each backend that has an option of its own; its value goes into ``Request.settings``.
 
     Args:
-        run_wide: those of which one text holds for a whole run, or those that cells may differ in.
+        run_wide: True for the options that hold for a whole run, False for those in which cells may differ.
     """
     return tuple(
         Option(

@@ -1,4 +1,4 @@
-"""Options that say how often is measured, what is checked, and what becomes of the results."""
+"""Options on repetition, checks, output and storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BARE_PERCENTILES = ",".join(map(str, DEFAULT_PERCENTILES))
 
 
 def _by_size(defaults: Defaults, small: int, large: int) -> str:
-    """A count, and that of large messages for a benchmark with sizes."""
+    """The count in words, with that of large messages for a benchmark with sizes."""
     return f"{small}, above {human(LARGE_MESSAGE_BYTES)} {large}" if defaults.benchmark.sizes else str(small)
 
 

@@ -1,7 +1,7 @@
 """Graphs of neighbors: ``-N cart:DIMENSIONS:RADIUS`` or ``-N graph:FILE``, as in OMB.
 
-A file has a line ``source, target`` for each edge and ``#`` before comments. What it says travels as
-``graph:0>1,1>0``, so that ranks on other hosts need no file.
+A file has a line ``source, target`` for each edge and ``#`` before comments. Its edges are sent to the ranks as the
+text ``graph:0>1,1>0``, so that other hosts need no file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST_DIMENSIONS = 8
 
 
 def parse_neighborhood(text: str) -> str:
-    """The graph of ``cart:D:R`` or ``graph:FILE`` in the form that travels.
+    """Read ``cart:D:R`` or ``graph:FILE``, and return the graph as the text that ranks get: ``graph:0>1,1>0``.
 
     >>> parse_neighborhood("cart:2:1")
     'cart:2:1'
@@ -57,7 +57,7 @@ def _edges_of(path: Path) -> list[tuple[int, int]]:
 
 
 def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
-    """`dimensions` factors of `ranks`, as close to each other as can be, not increasing: what MPI_Dims_create gives.
+    """Split `ranks` into `dimensions` factors, as equal as possible and not increasing, as MPI_Dims_create does.
 
     >>> dims_create(12, 2)
     (4, 3)
@@ -67,8 +67,8 @@ def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
     best: tuple[int, ...] = (ranks, *(1,) * (dimensions - 1))
     for factor in range(1, ranks + 1):
         if ranks % factor == 0:
-            found = tuple(sorted((factor, *dims_create(ranks // factor, dimensions - 1)), reverse=True))
-            best = min(best, found)
+            factors = tuple(sorted((factor, *dims_create(ranks // factor, dimensions - 1)), reverse=True))
+            best = min(best, factors)
     return best
 
 

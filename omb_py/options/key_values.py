@@ -18,9 +18,9 @@ class Key:
     default: str | None = None
     """The text that is read where the key is not given; None: the key then has no value."""
     about: str = ""
-    """What the value means, for lists of keys."""
+    """Meaning of the value, for lists of keys."""
     form: str = ""
-    """What a value looks like, for error messages; else the default shows it."""
+    """Example of a value, for error messages; where it is empty, the default is the example."""
     repeats: bool = False
     """It may be given several times; its value is then a tuple."""
     normalize: Callable[[str], str] | None = None
@@ -44,7 +44,7 @@ class KeyValues:
     malformed: str = "{key}: {error}"
 
     def texts(self, text: str) -> dict[str, tuple[str, ...]]:
-        """The texts of the values by key, in the order of the text. Empty places between commas are passed over.
+        """Split a text into its values by key, in the order of the text. Empty places between commas are ignored.
 
         Raises:
             UsageError: an unknown key (with the nearest), a key without a value, or a key given twice.
@@ -63,7 +63,7 @@ class KeyValues:
         return texts
 
     def values(self, texts: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-        """The values of what :meth:`texts` gives, in the order of the keys, with the defaults of the other keys.
+        """Read the result of :meth:`texts`: the values in the order of the keys, with the defaults of absent keys.
 
         Raises:
             UsageError: a value that its key's reader refuses.
@@ -78,7 +78,7 @@ class KeyValues:
         return values
 
     def read(self, text: str) -> dict[str, Any]:
-        """The values that a text gives. Raises UsageError as :meth:`texts` and :meth:`values`."""
+        """Read a text: value by key. Raises UsageError as :meth:`texts` and :meth:`values`."""
         return self.values(self.texts(text))
 
     def _value(self, name: str, key: Key, text: str) -> Any:

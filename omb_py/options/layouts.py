@@ -1,7 +1,7 @@
 """The grammar of ``-D``: ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE``, as in OMB.
 
-A file has a line ``displacement, length`` for each piece, in elements, and ``#`` before comments. What it says travels
-as ``indx:0+2,4+1``, so that ranks on other hosts need no file.
+A file has a line ``displacement, length`` for each piece, in elements, and ``#`` before comments. Ranks get them as
+the text ``indx:0+2,4+1``, so that other hosts need no file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEFAULT_VECTOR = "8:4"
 
 
 def parse_layout(text: str) -> str:
-    """The layout in the form that travels (:mod:`omb_py.engine.program.datatype_layouts`).
+    """Read a layout, and return it as the text that ranks get (:mod:`omb_py.engine.program.datatype_layouts`).
 
     >>> parse_layout("vect:8:4"), parse_layout("cont")
     ('vect:8:4', 'cont')

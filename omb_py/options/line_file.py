@@ -9,7 +9,7 @@ from omb_py.errors import UsageError
 
 
 def entries(path: Path, what: str, form: str) -> Iterator[tuple[int, str]]:
-    """(number of the line, what it says) for each line that holds more than a comment.
+    """The (line number, text) pairs of a file, without comments and empty lines.
 
     Args:
         path: the file.

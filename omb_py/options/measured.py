@@ -1,4 +1,4 @@
-"""Options that say what is measured."""
+"""Options on what is measured: sizes, types, windows, layouts, roots and the like."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ BUFFER_NUMS = ("single", "multiple")
 
 
 def moves_data(benchmark: Benchmark) -> bool:
-    """A benchmark with message sizes."""
+    """Has the benchmark message sizes?"""
     return benchmark.sizes is not None
 
 
 def blocking_collective(benchmark: Benchmark) -> bool:
-    """A benchmark whose calls may be timed in several ways on a device."""
+    """Can the calls of this benchmark be timed in several ways on a device?"""
     return benchmark.family == "collective"
 
 
@@ -55,7 +55,7 @@ def _buffer_num(defaults: Defaults) -> str:
 
 
 def _dtypes(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    """Our names of the types in repeated comma lists; ``all`` is OMB's three."""
+    """The types of repeated comma lists by our names; ``all`` means OMB's three."""
     words = (word for words in lists for word in words)
     return tuple(name for text in words for name in (OMB_ALL if text == "all" else (parse_dtype(text),)))
 

@@ -1,4 +1,4 @@
-"""What the entry of an option says; :data:`omb_py.options.table.TABLE` has one for each option of a measurement."""
+"""The type of an entry in :data:`omb_py.options.table.TABLE`, which has one for each option of a measurement."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from omb_py.options.readers import Reader
 from omb_py.options.request import Request
 
 Scope = Literal["cell", "run", "line"]
-"""Of an option in a suite: it may differ from entry to entry, holds for the whole run, or is for the command line."""
+"""Where an option may be given: in each entry of a suite, once for a whole run, or on the command line only."""
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What holds for a benchmark when no option is given: help texts are made from it."""
+    """The values of a benchmark when no option is given, for help texts."""
 
     benchmark: Benchmark
     backends: Sequence[str]
@@ -37,22 +37,22 @@ class Defaults:
 
 
 Text = str | Callable[[Defaults], str]
-"""A text, or how it is made for a benchmark."""
+"""A text, or a function that makes it for a benchmark."""
 
 
 def everyone(benchmark: Benchmark) -> bool:
-    """Every benchmark takes the option."""
+    """True: every benchmark takes the option."""
     return True
 
 
 def is_given(value: object) -> bool:
-    """Whether an option was given: 0 is a value; None, False and () are none."""
+    """Whether an option was given. 0 is a value, but None, False and () mean that it was not."""
     return value is not None and value is not False and value != ()
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a measurement: everything that command line, suites, checks, plan and store know of it."""
+    """One option of a measurement; command line, suites, checks, plan and store read it here."""
 
     name: str
     """Field of :class:`omb_py.options.request.Request`."""
@@ -65,7 +65,7 @@ class Option:
     reader: Reader | None = None
     """Reads the value; None: a switch."""
     default: Text | None = None
-    """What the help page calls the default; None: the cell's or the request's; empty: nothing is said."""
+    """The default on the help page; None: that of the cell or the request; empty: the page shows none."""
     heading: str = ""
     """Section of the help page (:func:`under`)."""
     key: str = ""
@@ -73,7 +73,7 @@ class Option:
     takers: Callable[[Benchmark], bool] = everyone
     """Whether a benchmark takes the option, where no word declares it."""
     lacks: str = ""
-    """What benchmarks lack that do not take it, for the refusal; empty: the option is ignored, or refused elsewhere."""
+    """What benchmarks that do not take the option lack, for the refusal; empty: no refusal, or one elsewhere."""
     cell: str = ""
     """Field of the cell that gets the value as it is; empty: the planner makes something of it."""
     column: str = ""
@@ -86,7 +86,7 @@ class Option:
     bare: str = ""
     """The text that the option stands for without a value, which is then optional and glued (``-z50``)."""
     is_glued: Callable[[str], bool] | None = None
-    """Whether what is glued to the short option is its value, where `bare` is set; else it is more short options."""
+    """Where `bare` is set: whether letters glued to the short option are its value, and not more short options."""
     hidden: bool = False
     """It is for tests: no help page shows it."""
     envvar: str = ""
@@ -103,11 +103,11 @@ class Option:
 
     @property
     def spelled(self) -> str:
-        """As errors name it: ``-m/--message-size``."""
+        """Its spellings as errors show them: ``-m/--message-size``."""
         return "/".join(self.flags.split())
 
     def takes(self, benchmark: Benchmark) -> bool:
-        """Whether the option means something for a benchmark."""
+        """Whether a benchmark takes the option."""
         return (not self.key or self.key in benchmark.options) and self.takers(benchmark)
 
     def fields(self, value: Any) -> Mapping[str, Any]:
@@ -115,7 +115,7 @@ class Option:
         return self.makes(value) if self.makes else {self.name: value}
 
     def default_text(self, defaults: Defaults) -> str:
-        """What the help page calls the default."""
+        """The default on the help page; empty: the page shows none."""
         if self.default is not None:
             return render(self.default, defaults)
         if self.reader is None:
@@ -140,5 +140,5 @@ def under(heading: str, *options: Option) -> tuple[Option, ...]:
 
 
 def render(text: Text, defaults: Defaults) -> str:
-    """A text for a benchmark."""
+    """Make a text for a benchmark."""
     return text if isinstance(text, str) else text(defaults)

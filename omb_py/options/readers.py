@@ -18,7 +18,7 @@ VALIDATION_LOG = "validation_output"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How the text of one value is read, and which values a request may hold."""
+    """Reads the text of one value, and knows which values a request may hold."""
 
     what: str
     """Noun for errors: ``window size``."""
@@ -27,7 +27,7 @@ class Reader:
     choices: Sequence[str] = ()
     """Words that shell completion offers."""
     closed: bool = False
-    """A value is one of `choices`."""
+    """Whether a value must be one of `choices`."""
     smallest: int | None = None
     """Smallest number that is admitted; None: no number, or no such bound."""
 
@@ -64,7 +64,7 @@ def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) 
 
 
 def joined(what: str, choices: Sequence[str]) -> Reader:
-    """As :func:`comma_list`, as one text."""
+    """Read as :func:`comma_list` does, and join the words to one text."""
     words = comma_list(what, choices)
     return Reader(what, lambda text: ",".join(words.parse(text)), choices)
 

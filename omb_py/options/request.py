@@ -15,17 +15,17 @@ DEFAULT_STORE = Path("omb-results")
 DEFAULT_TIMEOUT_S = 60.0
 """Seconds without any progress of a rank after which a run is ended."""
 FORMATS = ("osu", "nccl-tests", "table", "csv", "json")
-"""What ``--format`` admits."""
+"""Values of ``--format``."""
 NCCL_TESTS = "nccl-tests"
 """The text of nccl-tests, which implies their method."""
 HOROVOD = "horovod"
-"""The text of Horovod's synthetic benchmark, of trainings alone."""
+"""The text of Horovod's synthetic benchmark; only trainings have it."""
 GRAPHS = ("tty", "png", "pdf")
-"""What ``--graph`` admits."""
+"""Values of ``--graph``."""
 SILENT = "none"
 """The form of the Python API: nothing on stdout."""
 LAUNCHERS = ("auto", "mpiexec", "srun", "flux", "torchrun", "none")
-"""What ``--launcher`` admits."""
+"""Values of ``--launcher``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +35,41 @@ class Part:
     suite: str
     """The suite's name."""
     digest: str
-    """Hash of what the suite says: a run is resumed only by the suite that began it."""
+    """Hash of the suite's content: a run is resumed only by the suite that began it."""
     entry: int
     """Number of the entry, from 1."""
     varies: Mapping[str, str] = field(default_factory=dict)
-    """Options in which it differs from other requests of the suite for the same benchmark, printed above its table."""
+    """Options in which it differs from the suite's other requests for its benchmark; printed above its table."""
     varies_too: Mapping[str, str] = field(default_factory=dict)
-    """Those of which the table shows the effect."""
+    """Further ones, whose effect the table shows: they are named only where `varies` leaves two requests alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything that a measuring run needs. ``None`` and ``()`` mean: the benchmark's or the backend's default."""
+    """Everything that a measuring run needs. ``None`` and ``()`` stand for the default of benchmark or backend."""
 
     benchmark: str
     """Name, without OMB's ``osu_``."""
     backends: tuple[str, ...] = field(default_factory=lambda: (default(),))
     """Communication libraries, in the order in which they are measured."""
     bindings: tuple[str, ...] = ()
-    """Codes that issue the calls; ``()`` is the first binding of each backend."""
+    """The code that issues the calls, by name; ``()`` is the first binding of each backend."""
     device: str = "cpu"
     """Where buffers live; several with commas are measured one after the other."""
     placement: str = ""
     """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
     filler: str = "cpu"
-    """What computes beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
+    """The computation beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
     left_out: tuple[tuple[str, str], ...] = ()
-    """Of several backends and devices the pairs that cannot run here (``orchestrate.planning.backend_selection``)."""
+    """Pairs of backend and device that cannot run here (``orchestrate.planning.backend_selection``)."""
     buffer: str = "numpy"
-    """What holds the bytes, one of :data:`omb_py.engine.program.buffers.BUFFERS`."""
+    """The object that holds the bytes, one of :data:`omb_py.engine.program.buffers.BUFFERS`."""
     object_kind: str | None = None
-    """Of buffer ``object``: what is pickled, one of :data:`omb_py.engine.program.buffers.OBJECTS`."""
+    """The pickled object where `buffer` is ``object``, one of :data:`omb_py.engine.program.buffers.OBJECTS`."""
     out_of_band: bool = False
     """Send large buffers inside an object beside its pickle."""
     ranks: int | None = None
-    """World size; None: what the launcher around us started, else :data:`DEFAULT_RANKS`."""
+    """World size; None: as many as the launcher around omb-py started, else :data:`DEFAULT_RANKS`."""
     hosts: tuple[str, ...] = ()
     """Hosts to start ranks on; ``()``: this one, or what the batch system gave."""
     launcher: str = "auto"
@@ -89,7 +89,7 @@ class Request:
     repeat_for: float | None = None
     """Seconds for which the cells of a launch are measured again and again (``running.soak``); None: once."""
     launches: int = 1
-    """How often the rank set is started; several backends or bindings take turns."""
+    """Number of times that the ranks are started; several backends or bindings take turns."""
     full: bool = False
     """Print minimum, maximum and iterations too."""
     validate: bool = False
@@ -107,7 +107,7 @@ class Request:
     vary_window: bool = False
     """Windows 1 to 128 in turn."""
     print_rate: int | None = None
-    """1: OMB's text of mbw_mr has the message rate; 0: not."""
+    """1: mbw_mr prints the message rate in OMB's text; 0: it does not."""
     buffer_num: str | None = None
     """``single`` or ``multiple`` buffers."""
     ddt: str | None = None
@@ -119,13 +119,13 @@ class Request:
     process_counts: str | None = None
     """``S:R`` forked children beside sender and receiver."""
     window_kind: str | None = None
-    """How the window of a one-sided benchmark is made (:data:`omb_py.engine.program.rma.WINDOWS`)."""
+    """Kind of the window of a one-sided benchmark (:data:`omb_py.engine.program.rma.WINDOWS`)."""
     sync: str | None = None
-    """What completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
+    """The synchronisation that completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
     process_sync: str | None = None
-    """What a collective does after each call, outside the timer: ``barrier`` or ``none``."""
+    """Synchronisation of the ranks after each call of a collective, outside the timer: ``barrier`` or ``none``."""
     timing: str | None = None
-    """What is timed on a device, one of :data:`omb_py.engine.measuring.async_timing.MODES`."""
+    """The way to time calls on a device, one of :data:`omb_py.engine.measuring.async_timing.MODES`."""
     batch: int | None = None
     """Calls of a sample, where the timing has several."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -137,15 +137,15 @@ class Request:
     cache: str | None = None
     """``hot`` or ``rotate`` (:data:`omb_py.engine.measuring.cache_rotation.CACHES`)."""
     in_place: bool = False
-    """MPI_IN_PLACE."""
+    """Use MPI_IN_PLACE."""
     root: int | None = None
     """Root of a collective; -1: another one in every iteration."""
     tests: int | None = None
     """MPI_Test calls while a non-blocking collective runs."""
     imbalance: float | None = None
-    """By what part of the size the blocks of a vector collective differ, 0 to 1."""
+    """Fraction of the size by which the blocks of a vector collective differ, 0 to 1."""
     traffic: str | None = None
-    """What each rank sends to each other, as :func:`omb_py.options.traffic.parse_traffic` gives it."""
+    """Traffic from each rank to each other, as :func:`omb_py.options.traffic.parse_traffic` gives it."""
     neighborhood: str | None = None
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.options.graphs`)."""
     workload: str | None = None
@@ -165,7 +165,7 @@ class Request:
     tags: Mapping[str, str] = field(default_factory=dict)
     """Stored with every row."""
     seed: int | None = None
-    """For everything random; None: drawn, and stored."""
+    """Seed of everything random; None: one is drawn and stored."""
     timeout: float = DEFAULT_TIMEOUT_S
     """Seconds without any progress of a rank after which the run is ended."""
     quiet: bool = False
@@ -175,7 +175,7 @@ class Request:
     debug: bool = False
     """Show tracebacks."""
     part: Part | None = None
-    """Of which suite this is a part; None for a benchmark that is measured by itself."""
+    """Place of the request in a suite; None for a benchmark that is measured by itself."""
 
     @property
     def devices(self) -> tuple[str, ...]:

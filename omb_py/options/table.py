@@ -1,4 +1,4 @@
-"""Every option of a measurement, one entry each: where command line, suites, checks and plan read what an option is.
+"""The table of all options of a measurement, which command line, suites, checks and plan read.
 
 To add an option, write one entry in the module of its heading, and its field in
 :class:`omb_py.options.request.Request`; where the measurement depends on it, also the field in
@@ -20,9 +20,9 @@ from omb_py.options.request import Request
 from omb_py.suites import BENCHMARKS
 
 TABLE: tuple[Option, ...] = (*MEASURED, *PLACED, *HOW_OFTEN, *CHECKS, *OUTPUT, *STORAGE, *OTHER)
-"""In the order of a help page."""
+"""One entry for each option, in the order of a help page."""
 _NAMED = 12
-"""Benchmarks that a refusal names."""
+"""Most benchmarks that a refusal names."""
 
 
 def option_of(name: str, table: Sequence[Option] = TABLE) -> Option:
@@ -49,7 +49,7 @@ def options_of(benchmark: Benchmark, table: Sequence[Option] = TABLE) -> list[Op
 
 
 def takes(benchmark: Benchmark, name: str) -> bool:
-    """Whether an option (see :func:`option_of`) means something for a benchmark."""
+    """Whether a benchmark takes the option that :func:`option_of` finds by this name."""
     return option_of(name).takes(benchmark)
 
 
@@ -60,7 +60,7 @@ def one_of(what: str, word: str, choices: Iterable[str]) -> None:
 
 
 def check_words(request: Request, table: Sequence[Option] = TABLE) -> None:
-    """Raises UsageError, with the nearest one, for a word of a request that an option does not know."""
+    """Raises UsageError, with the nearest choice, for a word of the request that is no choice of its option."""
     for option in table:
         value = getattr(request, option.name, None)
         if option.reader is not None and option.reader.closed and value is not None:
@@ -68,7 +68,7 @@ def check_words(request: Request, table: Sequence[Option] = TABLE) -> None:
 
 
 def check_taken(request: Request, benchmark: Benchmark, table: Sequence[Option] = TABLE) -> None:
-    """Raises UsageError, naming those that do, for an option that the benchmark does not take."""
+    """Raises UsageError for an option that the benchmark does not take; the message names benchmarks that do."""
     for option in table:
         if option.lacks and is_given(getattr(request, option.name)) and not option.takes(benchmark):
             names = [other.name for other in BENCHMARKS.values() if option.takes(other)]
@@ -119,6 +119,6 @@ def request_from(
     for option in table:
         if is_given(value := values.get(option.name)):
             for name, part in option.fields(value).items():
-                # several backends may have settings
+                # Each backend's option gives a part of `settings`: the parts are merged.
                 fields[name] = {**fields[name], **part} if name in fields and isinstance(part, Mapping) else part
     return Request(benchmark.name, **fields, **more)

@@ -1,8 +1,8 @@
-"""Traffic matrices: ``--traffic FILE``, what each rank sends to each other in an alltoallv.
+"""Traffic matrices: ``--traffic FILE``, the traffic from each rank to each other in an alltoallv.
 
 A file has a line for each rank with a number for each rank, with commas or blanks between them and ``#`` before
-comments: how much the rank of the line sends to the rank of the column, in relation to the others. What it says travels
-as ``0,1;2,0``, so that ranks on other hosts need no file.
+comments: how much the rank of the line sends to the rank of the column, in relation to the others. Ranks get it
+as the text ``0,1;2,0``, so that other hosts need no file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FORM = "--traffic FILE with a line of N numbers for each of N ranks"
 
 
 def parse_traffic(text: str) -> str:
-    """The matrix of a file in the form that travels. Raises UsageError."""
+    """Read a matrix from a file, and return it as the text that ranks get. Raises UsageError."""
     path = Path(text.strip())
     rows: list[list[float]] = []
     for number, body in entries(path, "traffic file", _FORM):
@@ -42,19 +42,19 @@ def parse_traffic(text: str) -> str:
 
 @cache
 def matrix_of(text: str) -> Matrix:
-    """The numbers of a matrix in the form that travels."""
+    """The numbers of a matrix that :func:`parse_traffic` gave."""
     return tuple(tuple(map(float, row.split(","))) for row in text.split(";"))
 
 
 def check_traffic(text: str, ranks: int) -> None:
     """Raises UsageError when a matrix is for another number of ranks."""
-    found = len(matrix_of(text))
-    if found != ranks:
-        raise UsageError(f"the traffic matrix is for {found} ranks, not {ranks}: use -n {found}, or another --traffic")
+    known = len(matrix_of(text))
+    if known != ranks:
+        raise UsageError(f"the traffic matrix is for {known} ranks, not {ranks}: use -n {known}, or another --traffic")
 
 
 def blocks(text: str, mean: int, item: int) -> tuple[tuple[int, ...], ...]:
-    """Bytes that each rank (row) sends to each (column), whole elements of `item` bytes.
+    """Bytes that each rank (row) sends to each other (column), in whole elements of `item` bytes.
 
     A number equal to the mean of all is `mean` bytes, so that a matrix of equal numbers is a plain alltoallv.
     """

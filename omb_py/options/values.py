@@ -243,11 +243,11 @@ class Iterations:
     counts: tuple[int, ...] = ()
     """One count a bucket; empty means the benchmark's own counts."""
     exact: bool = True
-    """Every cell does its whole count; False: a cell may stop early."""
+    """True: every cell does its whole count. False: a cell may stop early."""
 
     @property
     def auto(self) -> bool:
-        """A cell may stop early."""
+        """Whether a cell may stop early."""
         return not self.exact
 
     def of(self, size: int, default: int) -> tuple[int, bool]:
@@ -495,10 +495,10 @@ class Quantity:
     """A number with a unit."""
 
     value: float
-    """In µs, MB/s or %."""
+    """The number in µs, MB/s or %, by its dimension."""
     dimension: Dimension
     text: str
-    """As the user wrote it."""
+    """The quantity as the user wrote it."""
 
 
 def parse_quantity(text: str) -> Quantity:

@@ -31,7 +31,7 @@ from omb_py.results.store.redact import redact_words
 
 _FILES = (*ENDINGS, HTML)
 _NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
-"""Options that the suite's criteria, or the form of the report, say instead."""
+"""Options whose place is taken by the suite's criteria or by the form of the report."""
 _CODES = (
     ("0", "every criterion is met, or MARGINAL without --strict"),
     ("1", "a criterion is missed, or a byte was wrong"),
@@ -96,13 +96,13 @@ def command() -> click.Command:
 
 
 def _check(values: dict[str, Any]) -> None:
-    """What can be known of an acceptance before it waits for its nodes."""
+    """Raise OmbError on what is wrong in any place, before a job waits for its nodes."""
     check_files(values["output"], _FILES)
     checked_suite(values["suite"])
 
 
 def checked_suite(word: str) -> Suite:
-    """A suite with criteria. Raises UsageError where it has none, or they or the other job's words are wrong."""
+    """Load a suite with criteria. Raises UsageError where it has none, or they or the background job are wrong."""
     suite = load_suite(word)
     how, _ = check_criteria(suite)
     check_job(suite, how.background_job)
@@ -110,16 +110,16 @@ def checked_suite(word: str) -> Suite:
 
 
 def check_job(suite: Suite, words: Sequence[str]) -> None:
-    """Read the command line of an interference test's other job. Raises UsageError."""
+    """Check the command line of an interference test's background job. Raises UsageError."""
     if not words:
         return
     try:
         request_of_line(words)
     except (click.UsageError, UsageError) as error:
-        told = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
+        message = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
         settings = suite.accept.settings if suite.accept else ()
         spelling = next(setting.key for setting in settings if key_of(setting) == "background-job")
-        raise UsageError(f"{suite.file}: [accept] key {spelling!r}: {told}") from None
+        raise UsageError(f"{suite.file}: [accept] key {spelling!r}: {message}") from None
 
 
 def _here(param: click.Parameter) -> bool:
@@ -140,7 +140,7 @@ def run_accept(
     resume: str | None,
     **values: Any,
 ) -> int:
-    """Accept."""
+    """Run and judge the suite; the exit code."""
     check_files(output, _FILES)
     if run is not None and resume != NEWEST:
         raise UsageError(
@@ -148,7 +148,7 @@ def run_accept(
         )
     options = given(click.get_current_context())
     own = {"baseline", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
-    asked = AcceptRequest(
+    request = AcceptRequest(
         CommandLine(),
         {name: value for name, value in options.items() if name not in own},
         ranks,
@@ -158,28 +158,28 @@ def run_accept(
         command=f"omb-py {' '.join(_words())}",
         resume=run or resume,
     )
-    found = accept(checked_suite(suite), asked, store or DEFAULT_STORE)
-    return show(found, form, output, strict)
+    verdicts = accept(checked_suite(suite), request, store or DEFAULT_STORE)
+    return show(verdicts, form, output, strict)
 
 
-def show(found: Any, form: str = "table", output: Sequence[Path] = (), strict: bool = False) -> int:
-    """Print and write verdicts; returns the exit code.
+def show(verdicts: Any, form: str = "table", output: Sequence[Path] = (), strict: bool = False) -> int:
+    """Print and write the verdicts; the exit code.
 
     Args:
-        found: :class:`omb_py.results.accept.report.Verdicts`.
+        verdicts: :class:`omb_py.results.accept.report.Verdicts`.
         form: one of :data:`omb_py.cli.output.FORMS`, for stdout.
         output: files, each of a form by its ending.
-        strict: MARGINAL is not good enough.
+        strict: the exit code is 4 where a criterion is MARGINAL.
     """
 
     def page() -> str:
         from omb_py.dashboards.report.acceptance import acceptance_page  # only an .html file needs the figures
 
-        return acceptance_page(found)
+        return acceptance_page(verdicts)
 
-    return write_report(document_of(found, strict), form, output, page)
+    return write_report(document_of(verdicts, strict), form, output, page)
 
 
 def _words() -> list[str]:
-    """The command line, as it may be shown."""
+    """The words of the command line, quoted for a shell, with secrets removed."""
     return [shlex.quote(text) for text in redact_words(sys.argv[1:])]

@@ -1,4 +1,4 @@
-"""One command for each benchmark."""
+"""The commands that measure: one for each benchmark."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
 
     Args:
         words: the benchmark and its options.
-        unstored: what is said where they have ``--no-store``; empty: they may.
+        unstored: error text where they have ``--no-store``; empty: they may have it.
 
     Raises:
-        UsageError: the words say what cannot be, or `unstored`.
+        UsageError: the words are wrong, or have ``--no-store`` where they must not.
         click.UsageError: an option is unknown or lacks its value.
     """
     benchmark = find(words[0])
@@ -86,7 +86,7 @@ def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
 
 
 def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str]:
-    """(device, placement) of ``-d`` and of OMB's positional ``SOURCE DESTINATION``, as a request has them.
+    """Device and placement of a request, from ``-d`` and OMB's positional ``SOURCE DESTINATION``.
 
     Without ``-d`` places other than ``H H`` are on the GPU that is here. Raises UsageError, EnvironmentProblem.
     """
@@ -112,7 +112,7 @@ def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str
 
 
 def rank_0_speaks() -> bool:
-    """True in a process that a launcher started as another rank: rank 0 says the same, and once is enough."""
+    """Whether this is another rank than 0 of a launcher: it prints no error, because rank 0 prints the same one."""
     joined = joined_environment(os.environ)
     return joined is not None and joined.rank > 0
 

@@ -36,7 +36,7 @@ _CODES = (
 )
 _LAUNCHES, _ROUNDS = 10, 3
 _SPREAD = {"ignore_unknown_options": True, **CONTEXT}
-"""Options of the benchmark stand among ours; they are read by the benchmark's own command."""
+"""The options of the benchmark stand among those of compare, which leaves them to the benchmark's own command."""
 _EXAMPLES = (
     "omb-py compare RUN1 RUN2                      what is stored",
     "omb-py compare library_version=5.0.2 library_version=5.0.3",
@@ -187,7 +187,7 @@ def run_compare(
     options: Sequence[str],
     **given: Any,
 ) -> int:
-    """Compare."""
+    """Compare two sides that are measured now, or two that are stored; the exit code."""
     sides = parse_sides(envs, modules, sets, options)
     check_files(given["output"], ENDINGS)
     differ = any(spec.words() for spec in sides.values())
@@ -201,11 +201,11 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
             "which benchmark is to be measured? as omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2"
         )
     if specs["BASE"] == specs["NEW"]:
-        told = (
+        message = (
             f"both sides are {specs['BASE'].words()}" if specs["BASE"].words() else "nothing differs between the sides"
         )
         raise UsageError(
-            f"{told}: give --env, --module, --set or --option for one of them; {words[0]} against itself is "
+            f"{message}: give --env, --module, --set or --option for one of them; {words[0]} against itself is "
             f"omb-py aa {words[0]}"
         )
     sides = {}
@@ -223,12 +223,12 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
     if unknown is not None:
         own = [name for param in click.get_current_context().command.params for name in param.opts]
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
-    # nothing can be added to launches that are stored
+    # Further rounds need fresh launches, and stored sides get none.
     return compare_stored(words, given["store"] or DEFAULT_STORE, _rules(given, rounds=1))
 
 
 def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
-    """Compare with itself."""
+    """Compare a library with itself, `reports` times; the highest exit code."""
     check_files(given["output"], ENDINGS)
     if not words:
         raise UsageError("which benchmark? as omb-py aa allreduce -n 2")
@@ -236,13 +236,13 @@ def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
     for number in range(reports):
         seed = None if given["seed"] is None else given["seed"] + number
         report = against_itself(_requests(words, {**given, "seed": seed}), _rules(given), given["launches"])
-        found = exit_code(report, given["strict"])
-        if reports > 1 and given["form"] == "table" and found == OK and number < reports - 1:
+        report_code = exit_code(report, given["strict"])
+        if reports > 1 and given["form"] == "table" and report_code == OK and number < reports - 1:
             keep(report, given["store"] or DEFAULT_STORE)  # the last and those with an alarm are shown whole
             click.echo(f"report {number + 1} of {reports}: {headline(report)}")
         else:
             _shown(report, given)
-        code = max(code, found)
+        code = max(code, report_code)
     return code
 
 
@@ -255,7 +255,7 @@ def _rules(given: dict[str, Any], rounds: int | None = None) -> Any:
 
 
 def _is_suite(word: str) -> bool:
-    """A suite that comes with omb-py, or a file; a word with a slash and another ending is a store."""
+    """Is this a shipped suite or a suite's file? A path with another ending is a store."""
     return word in shipped() or word.endswith(".toml")
 
 
@@ -264,14 +264,14 @@ def _unknown(word: str) -> str:
 
 
 def _requests(words: Sequence[str], given: dict[str, Any]) -> tuple[CheckedRequest, ...]:
-    """The requests of a benchmark's own command line, or of a suite's, with what belongs to the comparison put in."""
+    """The requests of a benchmark's command line, or of a suite's, with store, seed and quiet of the comparison."""
     if words[0].startswith("-"):
         raise UsageError(f"the benchmark comes before its options: omb-py compare … allreduce {' '.join(words[:2])}")
     if not (_is_benchmark(words[0]) or _is_suite(words[0])):
         raise UsageError(_unknown(words[0]))
-    found = _of_suite(words) if _is_suite(words[0]) else (_of_benchmark(words),)
-    store = given["store"] or found[0].request.store
-    return tuple(each.changed(store=store, seed=given["seed"], quiet=given["quiet"]) for each in found)
+    checked = _of_suite(words) if _is_suite(words[0]) else (_of_benchmark(words),)
+    store = given["store"] or checked[0].request.store
+    return tuple(each.changed(store=store, seed=given["seed"], quiet=given["quiet"]) for each in checked)
 
 
 _STORED = "a comparison stores its launches, so that it can be looked at again: leave --no-store out"
@@ -284,11 +284,11 @@ def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
             raise UsageError(_STORED)
         if values["resume"] or values["run"]:
             raise UsageError(f"{values['run'] or '--resume'}: a comparison is not gone on with: leave it out")
-        _, made = expanded_suite(values["suite"], values["ranks"])
-    say_skipped(made.skips)
-    if not made.checked:
+        _, expanded = expanded_suite(values["suite"], values["ranks"])
+    say_skipped(expanded.skips)
+    if not expanded.checked:
         raise EnvironmentProblem("nothing of this suite can be measured here")
-    return tuple(made.checked)
+    return tuple(expanded.checked)
 
 
 def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
@@ -297,7 +297,7 @@ def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
 
 def _shown(report: Any, given: dict[str, Any]) -> int:
     store = given["store"] or DEFAULT_STORE
-    if report.seed is not None:  # it was measured just now
+    if report.seed is not None:  # measured now: stored comparisons have no seed
         keep(report, store)
     report.site = site_rate(store).sentence()
     return write_report(document_of(report, given["strict"]), given["form"], given["output"])

@@ -98,7 +98,7 @@ def _check_free(bind: str, port: int) -> None:
 
 
 def _quiet() -> None:
-    """No line a request on stderr."""
+    """Keep the web server from printing a line for each request on stderr."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     import flask.cli  # comes with the optional dashboard packages
 

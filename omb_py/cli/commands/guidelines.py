@@ -26,7 +26,7 @@ _SHARED = tuple(
         "validate timeout seed quiet store no_store tags mock inject debug"
     ).split()
 )
-"""Options that mean the same as those of a benchmark."""
+"""Options of a benchmark that this command takes too."""
 _EXAMPLES = (
     "omb-py guidelines -n 4",
     "omb-py guidelines allreduce gl9 -n 4 -m 8:1M:8 --launches 20",
@@ -104,7 +104,7 @@ def command() -> click.Command:
 
 
 def _fitting(param: click.Parameter) -> click.Parameter:
-    """An option of a benchmark as it is here."""
+    """Adapt the help of a benchmark's option to this command."""
     assert isinstance(param, click.Option)
     if param.name == "sizes":
         param.help = (param.help or "").partition("(default:")[0] + f"(default: {DEFAULT_SIZES})"
@@ -124,7 +124,7 @@ def run_guidelines(
     launches: int,
     **given: Any,
 ) -> int:
-    """Check, and show what was found."""
+    """Check the guidelines and show the report; the exit code."""
     check_files(output, ENDINGS)
     request = request_of(PATTERNS[0].benchmark, given)
     request = replace(request, sizes=request.sizes or DEFAULT_SIZES, launches=launches)

@@ -24,7 +24,7 @@ from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.provenance import provenance_of
 
 _SERIES = 12
-"""Series that are shown at once."""
+"""Most series that are shown at once."""
 
 
 def history_command() -> click.Command:
@@ -105,7 +105,7 @@ def run_history(
     form: str,
     store: Path | None,
 ) -> int:
-    """Print the histories that match."""
+    """Print the histories that match; the exit code. Raises UsageError where none has enough launches."""
     place, name = store or DEFAULT_STORE, benchmark_name("history", name)
     wanted = filters(where)
     if size is not None and band is not None:
@@ -120,7 +120,7 @@ def run_history(
             raise UsageError(f"no cell of {name} in band {band}: there are {_sizes(rows)}")
         rows = kept
     every = series.series(rows, band is not None)
-    enough = [one for one in every if len(one.points) >= LEAST]
+    enough = [cell for cell in every if len(cell.points) >= LEAST]
     if not enough:
         most = every[0]
         more = LEAST - len(most.points)
@@ -136,11 +136,11 @@ def run_history(
             f"{ranks}{one_size} --launches {more} --store {place}"
         )
     look = provenance_of(place)
-    found = [history(one, look, versions=by == "version", delta=delta, seed=seed) for one in enough[:_SERIES]]
+    histories = [history(cell, look, versions=by == "version", delta=delta, seed=seed) for cell in enough[:_SERIES]]
     if form == "json":
-        click.echo(json.dumps([as_json(one) for one in found], indent=1))
+        click.echo(json.dumps([as_json(entry) for entry in histories], indent=1))
     else:
-        _print(found)
+        _print(histories)
     if len(enough) > _SERIES:
         click.echo(f"omb-py: {len(enough) - _SERIES} more series: choose with -m or --where", err=True)
     if len(every) > len(enough):
@@ -148,16 +148,16 @@ def run_history(
     return OK
 
 
-def _print(found: list[Any]) -> None:
+def _print(histories: list[Any]) -> None:
     console = stdout_console()
-    for one in found:
-        console.print(history_table(one))
-        for line in environment_lines(one):
+    for entry in histories:
+        console.print(history_table(entry))
+        for line in environment_lines(entry):
             console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-        if not one.steps:
+        if not entry.steps:
             console.print("  no change found")
-        if one.left_out:
-            console.print(f"  {one.left_out} older launches were left out")
+        if entry.left_out:
+            console.print(f"  {entry.left_out} older launches were left out")
 
 
 def _sizes(rows: list[dict[str, Any]]) -> str:

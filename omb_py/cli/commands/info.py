@@ -1,4 +1,4 @@
-"""The tools: list, explain, doctor, completion. Each loads what it needs when it runs."""
+"""``omb-py list``, ``explain``, ``doctor`` and ``completion``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def list_command() -> click.Command:
 
 
 def run_list(form: str) -> int:
-    """Print the catalogue."""
+    """Print which benchmarks can run where."""
     benchmarks = [find(name) for name in names()]
     where = catalogue.places(catalogue.inspected())
     if form == "json":
@@ -119,7 +119,7 @@ def run_explain(
     window_kind: str | None = None,
     sync: str | None = None,
 ) -> int:
-    """Print the explanation."""
+    """Print what a benchmark does; the exit code."""
     benchmark = find(name)
     check(
         Request(
@@ -153,10 +153,10 @@ def doctor_command() -> click.Command:
 
 
 def run_doctor(form: str, store: Path | None) -> int:
-    """Print the report."""
-    found = catalogue.inspected()
-    findings = doctor.report(found, catalogue.places(found), store or DEFAULT_STORE, os.environ)
-    usable = doctor.exit_ok(found)
+    """Print what this machine can do; the exit code."""
+    backends = catalogue.inspected()
+    findings = doctor.report(backends, catalogue.places(backends), store or DEFAULT_STORE, os.environ)
+    usable = doctor.exit_ok(backends)
     click.echo(json.dumps(doctor.as_json(findings, usable), indent=1) if form == "json" else doctor.as_text(findings))
     return OK if usable else ENVIRONMENT
 
@@ -173,8 +173,8 @@ def completion_command() -> click.Command:
 
 
 def run_completion(shell: str) -> int:
-    """Print the script."""
-    found = get_completion_class(shell)
-    assert found is not None
-    click.echo((found.source_template % found(ROOT, {}, "omb-py", COMPLETE_VAR).source_vars()).strip())
+    """Print the completion script of a shell."""
+    completion = get_completion_class(shell)
+    assert completion is not None
+    click.echo((completion.source_template % completion(ROOT, {}, "omb-py", COMPLETE_VAR).source_vars()).strip())
     return OK

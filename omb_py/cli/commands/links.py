@@ -34,7 +34,7 @@ _SHARED = tuple(
         "mock inject"
     ).split()
 )
-"""Options that are a benchmark's own."""
+"""Options of a benchmark that this command takes too."""
 _EXAMPLES = (
     "omb-py links --hosts a,b,c,d",
     "omb-py links --hosts a,b,c,d --rounds serial -G tty --output links.html",
@@ -162,15 +162,15 @@ def _output() -> list[click.Parameter]:
 
 
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
-    """Measure, judge, print."""
+    """Measure all pairs, judge them and print the findings; the exit code."""
     check_files(output, _FILES)
     names = ("small", "large", "iterations", "windows", "window", "passes", "rounds")
     design = Design(**{name: given.pop(name) for name in names})
-    found = sweep(_request(given), design)
-    document = document_of(found)
+    result = sweep(_request(given), design)
+    document = document_of(result)
     if graph:
-        document = replace(document, picture=heat_map(matrix(found)))
-    return write_report(document, form, output, partial(_html, found, document))
+        document = replace(document, picture=heat_map(matrix(result)))
+    return write_report(document, form, output, partial(_html, result, document))
 
 
 def _request(given: dict[str, Any]) -> Request:
@@ -179,12 +179,12 @@ def _request(given: dict[str, Any]) -> Request:
     return placed(request_of(find("latency"), values), per_node, os.environ)
 
 
-def _html(found: Any, document: Any) -> str:
+def _html(result: Any, document: Any) -> str:
     # Only an .html file needs the figures.
     from omb_py.dashboards.report.build import Report
     from omb_py.dashboards.report.html_page import page
     from omb_py.dashboards.views.links import sweep_view
 
     text = ". ".join([document.headline, *document.notes])
-    report = Report("omb-py links", f"run {found.run_id}", [], document.headline, slower=[sweep_view(found)])
+    report = Report("omb-py links", f"run {result.run_id}", [], document.headline, slower=[sweep_view(result)])
     return page(replace(report, slower_text=text))

@@ -19,7 +19,7 @@ from omb_py.results.analysis import cost_model, series
 from omb_py.results.formats.writers.terminal import stdout_console
 
 _MODELS = 8
-"""Models that are shown at once."""
+"""Most models that are shown at once."""
 
 
 def model_command() -> click.Command:
@@ -60,42 +60,42 @@ def model_command() -> click.Command:
 
 
 def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, store: Path | None) -> int:
-    """Print the models that match, or predictions."""
+    """Print the models that match, or with `ranks` the predictions; the exit code."""
     place, name = store or DEFAULT_STORE, benchmark_name("model", name)
     rows = series.rows_of(place, name, filters(where), skipped)
     if ranks is not None:
         return _predictions(rows, ranks, form, f"omb-py {name} -n {{ranks}} --store {place}")
     try:
-        found = cost_model.models(rows, _messages(place))
+        models = cost_model.models(rows, _messages(place))
     except UsageError as error:
         if "too few" not in str(error):
             raise
         raise UsageError(f"{error}; measure more with omb-py {name} -m 1:4M --store {place}") from None
     if form == "json":
-        click.echo(json.dumps([cost_model.as_json(one) for one in found[:_MODELS]], indent=1))
+        click.echo(json.dumps([cost_model.as_json(model) for model in models[:_MODELS]], indent=1))
     else:
-        _print(found[:_MODELS])
-    if any(one.message is None and one.cells[0].bound_us is None for one in found):
+        _print(models[:_MODELS])
+    if any(model.message is None and model.cells[0].bound_us is None for model in models):
         click.echo(
             f"omb-py: no lower bound without messages between two ranks: measure omb-py latency -n 2 --store {place}",
             err=True,
         )
-    if len(found) > _MODELS:
-        click.echo(f"omb-py: {len(found) - _MODELS} more models: choose with --where", err=True)
+    if len(models) > _MODELS:
+        click.echo(f"omb-py: {len(models) - _MODELS} more models: choose with --where", err=True)
     return OK
 
 
 def _predictions(rows: list[dict[str, Any]], ranks: int, form: str, command: str) -> int:
     try:
-        found = cost_model.scaled(rows, ranks)
+        predictions = cost_model.scaled(rows, ranks)
     except UsageError as error:
-        said = f"measure other numbers of ranks with {command.format(ranks='RANKS')}"
-        raise UsageError(f"{error}; {said}") from None
+        hint = f"measure other numbers of ranks with {command.format(ranks='RANKS')}"
+        raise UsageError(f"{error}; {hint}") from None
     if form == "json":
-        click.echo(json.dumps([cost_model.scaled_as_json(one) for one in found], indent=1))
+        click.echo(json.dumps([cost_model.scaled_as_json(prediction) for prediction in predictions], indent=1))
         return OK
-    for one in found[:_MODELS]:
-        stdout_console().print(scaled_table(one, ranks))
+    for prediction in predictions[:_MODELS]:
+        stdout_console().print(scaled_table(prediction, ranks))
     return OK
 
 
@@ -106,8 +106,8 @@ def _messages(store: Path) -> list[dict[str, Any]]:
         return []
 
 
-def _print(found: list[Any]) -> None:
+def _print(models: list[Any]) -> None:
     console = stdout_console()
-    for one in found:
-        console.print(segments_table(one))
-        console.print(cells_table(one))
+    for model in models:
+        console.print(segments_table(model))
+        console.print(cells_table(model))

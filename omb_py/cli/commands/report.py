@@ -60,7 +60,7 @@ def command() -> click.Command:
 
 
 def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:
-    """The store and the filters of a command line. Raises UsageError on two stores, and on a part of one."""
+    """Tell the store from the filters in a command line. Raises UsageError on two stores, and on a part of one."""
     for word in words:
         path = Path(word)
         if path.is_file():
@@ -75,14 +75,14 @@ def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:
 
 
 def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
-    """Write the page; 2 where nothing fits, 3 where a file could not be read."""
+    """Write the page; the exit code is 2 where nothing fits, 3 where a file cannot be read."""
     given = click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
     place, filters = split(words, store if given or not any("=" not in w for w in words) else None)
-    found = report(place, parse(filters))
-    write_file(output, page(found))
-    click.echo(f"omb-py: {found.summary}: written to {output}", err=True)
-    for path, why in found.skipped:
+    document = report(place, parse(filters))
+    write_file(output, page(document))
+    click.echo(f"omb-py: {document.summary}: written to {output}", err=True)
+    for path, why in document.skipped:
         click.echo(f"omb-py: skipped {path}: {why}", err=True)
-    if found.problem:
-        click.echo(f"omb-py: {found.problem}", err=True)
-    return ENVIRONMENT if found.skipped else USAGE if found.problem else OK
+    if document.problem:
+        click.echo(f"omb-py: {document.problem}", err=True)
+    return ENVIRONMENT if document.skipped else USAGE if document.problem else OK

@@ -37,9 +37,9 @@ class SuiteName(Parsed):
         super().__init__("suite", str)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Shipped names, then files."""
-        found = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
-        return found or [CompletionItem(incomplete, type="file")]
+        """Offer the shipped names that fit, else files."""
+        shipped_names = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
+        return shipped_names or [CompletionItem(incomplete, type="file")]
 
 
 def _suite_argument() -> click.Argument:
@@ -47,8 +47,12 @@ def _suite_argument() -> click.Argument:
 
 
 def suite_options(of_the_line: bool) -> list[click.Parameter]:
-    """Every option of every benchmark, once, none hidden that any of them takes; with those of the line, or without."""
-    found: dict[str, click.Parameter] = {}
+    """Every option of every benchmark, once; hidden only where no benchmark takes it.
+
+    Args:
+        of_the_line: with the options that say nothing about what is measured, as ``--format``.
+    """
+    options: dict[str, click.Parameter] = {}
     for name in names():
         for param in measuring_options(find(name)):
             if not isinstance(param, click.Option):
@@ -56,17 +60,17 @@ def suite_options(of_the_line: bool) -> list[click.Parameter]:
             long = long_name(param)
             if long in LINE_ONLY and not of_the_line:
                 continue
-            if long not in found or getattr(found[long], "hidden", False):
-                found[long] = _of_a_suite(param, long)
+            if long not in options or getattr(options[long], "hidden", False):
+                options[long] = _of_a_suite(param, long)
     letters: set[str] = set()
-    for param in found.values():  # -t means another thing to each of three benchmarks: here it belongs to the first
+    for param in options.values():  # -t means another thing to each of three benchmarks: here it belongs to the first
         param.opts = [opt for opt in param.opts if opt.startswith("--") or opt not in letters]
         letters.update(param.opts)
-    return list(found.values())
+    return list(options.values())
 
 
 def _of_a_suite(param: click.Option, long: str) -> click.Option:
-    """The option with the default that it has in a suite."""
+    """The option, with help that tells its default in a suite."""
     if long in LINE_ONLY:
         return param
     option, usual = copy(param), r"the suite's, else the benchmark's"
@@ -97,7 +101,7 @@ def run_command() -> click.Command:
 
 
 def _check(values: dict[str, Any]) -> None:
-    """What can be known of a suite before it waits for its nodes."""
+    """Raise OmbError on what is wrong in any place, before a job waits for its nodes."""
     load_suite(values["suite"])
 
 
@@ -125,12 +129,12 @@ def resume_option() -> click.Option:
 
 
 def word_after_resume() -> click.Argument:
-    """The run of ``--resume RUN``: options with an optional value have it glued, and people write a blank."""
+    """The run of ``--resume RUN``: an optional value is glued to its option, but people write a blank."""
     return click.Argument(["run"], required=False, type=Parsed("run", str), metavar="")
 
 
 def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: int | None, **values: Any) -> int:
-    """Measure."""
+    """Measure a suite; the exit code."""
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to go on with a run")
     try:
@@ -146,7 +150,7 @@ def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: in
 
 
 def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
-    """The suite, and what the command line and this place make of it."""
+    """Load a suite; with it its requests under the options of the current command line, and what is skipped here."""
     options = given(click.get_current_context())
     suite = load_suite(word)
     for name in (RANKS, "resume"):
@@ -193,7 +197,7 @@ def group() -> click.Command:
 
 
 def run_list() -> int:
-    """Print name and description of each."""
+    """Print name and description of each suite."""
     suites = [load_suite(name) for name in shipped()]
     width = max(len(suite.name) for suite in suites)
     for suite in suites:
@@ -202,7 +206,7 @@ def run_list() -> int:
 
 
 def run_show(suite: str, ranks: int | None, **values: Any) -> int:
-    """Print the suite and its launches."""
+    """Print a suite and its launches."""
     from omb_py.orchestrate.info.suite_show import describe_suite  # loads scipy, which measuring does not need
 
     read, expanded = expanded_suite(suite, ranks)
@@ -211,7 +215,7 @@ def run_show(suite: str, ranks: int | None, **values: Any) -> int:
 
 
 def run_check(suite: str) -> int:
-    """Say that the suite is right; what is wrong is raised as an error."""
+    """Print that the suite is right. Raises UsageError where it is not."""
     # accept.py imports this module, and criteria load scipy, which measuring does not need.
     from omb_py.cli.commands.accept import check_job
     from omb_py.orchestrate.accept.criteria_file import read_accepting
@@ -224,6 +228,6 @@ def run_check(suite: str) -> int:
     criteria = check_suite(read, expanded)
     measured = len({request.benchmark for request in requests})
     counts = ((measured, "benchmark"), (len(requests), "sweep"), *(((criteria, "criterion"),) if criteria else ()))
-    told = (f"{count} {word if count == 1 else _MANY.get(word, f'{word}s')}" for count, word in counts)
-    click.echo(f"{read.file}: fine: suite {read.name}, {', '.join(told)}")
+    parts = (f"{count} {word if count == 1 else _MANY.get(word, f'{word}s')}" for count, word in counts)
+    click.echo(f"{read.file}: fine: suite {read.name}, {', '.join(parts)}")
     return OK

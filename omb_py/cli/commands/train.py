@@ -25,7 +25,7 @@ FORMS = (HOROVOD, "table", "csv", "json")
 _SHARED = tuple(
     "ranks hosts launcher launcher_args time_limit launches timeout quiet store no_store tags debug".split()
 )
-"""Options that mean the same as those of a benchmark."""
+"""Options of a benchmark that this command takes too."""
 _OF_MODELS = {
     "image": "Of resnet50: pixels of an image's side. (default: 224)",
     "seq": "Of gpt2: tokens of a sequence. (default: 1024)",
@@ -140,7 +140,7 @@ def _file(text: str) -> Path:
 
 
 def run_train(model: str, iterations: int, **given: Any) -> int:
-    """Train; the exit code."""
+    """Train a model; the exit code."""
     keys = ("parallel", "backend", "batch", "image", "seq", "layers", "steps", "trace")
     asked = {key: value for key in keys if (value := given.pop(key)) is not None}
     for key in asked:
@@ -207,7 +207,7 @@ def replay_command() -> click.Command:
 
 
 def run_replay(trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, **given: Any) -> int:
-    """Replay; the exit code."""
+    """Replay a recorded step; the exit code."""
     words = {"trace": travelling(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
     if skip_unknown:
         words["unknown"] = "skip"

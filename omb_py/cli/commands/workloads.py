@@ -1,4 +1,4 @@
-"""``omb-py workloads``: what there is, what a workload's calls are, and what stored sweeps and steps say of it."""
+"""``omb-py workloads``: the list, the calls of a workload, and predictions and scaling from the store."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def run_workloads(
     store: Path | None,
     form: str,
 ) -> int:
-    """Print the list, or a workload."""
+    """Print the list of workloads, one workload, or what the store says of its times; the exit code."""
     if rank >= ranks:
         raise UsageError(f"there is no rank {rank} among {ranks}: 0 to {ranks - 1}")
     if predict and scaling:
@@ -93,15 +93,15 @@ def run_workloads(
         plain = {name: {"summary": f.summary, "formula": f.formula, "source": f.source} for name, f in FAMILIES.items()}
         click.echo(json.dumps(plain, indent=1, ensure_ascii=False) if form == "json" else describe.listing())
         return OK
-    found, place = parse_workload(text), store or DEFAULT_STORE
+    workload, place = parse_workload(text), store or DEFAULT_STORE
     if predict:
-        return _predictions(found, ranks, where, place, form)
+        return _predictions(workload, ranks, where, place, form)
     if scaling:
-        return _scaling(found, where, place, form)
+        return _scaling(workload, where, place, form)
     if form == "json":
-        click.echo(json.dumps(describe.as_json(found, ranks, rank), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(describe.as_json(workload, ranks, rank), indent=1, ensure_ascii=False))
     else:
-        click.echo(describe.described(found, ranks, rank))
+        click.echo(describe.described(workload, ranks, rank))
     return OK
 
 
@@ -112,8 +112,8 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
     chosen = filters(where)
     sides = {name: value for name, value in chosen.items() if name in prediction.WHERE}
     rows, steps = prediction.sweeps(store, chosen), prediction.steps_of(store, sides)
-    made = prediction.forecasts(workload, ranks, rows, steps)
-    if not made:
+    forecasts = prediction.forecasts(workload, ranks, rows, steps)
+    if not forecasts:
         raise UsageError(
             f"no sweep at {ranks} ranks and no step of {workload.text} in {str(store)!r}: run "
             f"omb-py allreduce -n {ranks} -T float32 -l --store {store} first"
@@ -121,16 +121,16 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
     if form == "json":
         plain = [
             {
-                "workload": one.workload,
-                "side": dict(one.side),
-                **step_prediction.as_json(one.found, one.metrics),
-                "run": [prediction.command(gap, one.side, store) for gap in one.found.missing],
+                "workload": forecast.workload,
+                "side": dict(forecast.side),
+                **step_prediction.as_json(forecast.found, forecast.metrics),
+                "run": [prediction.command(gap, forecast.side, store) for gap in forecast.found.missing],
             }
-            for one in made
+            for forecast in forecasts
         ]
         click.echo(json.dumps(plain, indent=1, ensure_ascii=False))
         return OK
-    prediction.show(made, store)
+    prediction.show(forecasts, store)
     return OK
 
 
@@ -141,11 +141,11 @@ def _scaling(workload: Workload, where: tuple[str, ...], store: Path, form: str)
     from omb_py.orchestrate.workloads import scaling as stepscaling
     from omb_py.results.formats.writers.terminal import stdout_console
 
-    found = stepscaling.scalings(workload, prediction.steps_of(store, filters(where)))
+    groups = stepscaling.scalings(workload, prediction.steps_of(store, filters(where)))
     if form == "json":
-        click.echo(json.dumps([stepscaling.as_json(one) for one in found], indent=1, ensure_ascii=False))
+        click.echo(json.dumps([stepscaling.as_json(group) for group in groups], indent=1, ensure_ascii=False))
         return OK
     console = stdout_console()
-    for one in found:
-        console.print(scaling_table(one.workload, one.kind, one.side, one.steps))
+    for group in groups:
+        console.print(scaling_table(group.workload, group.kind, group.side, group.steps))
     return OK

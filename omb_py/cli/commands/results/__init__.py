@@ -1,1 +1,1 @@
-"""``omb-py results``: what lies in the store, and how it is kept small and sound."""
+"""``omb-py results``: lists, shows, exports, imports and maintains stored runs."""

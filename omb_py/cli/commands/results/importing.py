@@ -86,7 +86,7 @@ def run_import(
     again: bool,
     store: Path | None,
 ) -> int:
-    """Import each file; a bad one does not keep the others back."""
+    """Import each file. Raises UsageError after the last one where some could not be read wholly."""
     try:
         assignments = parse_tags(values)
     except UsageError as error:
@@ -99,7 +99,7 @@ def run_import(
         again,
     )
     place = store or DEFAULT_STORE
-    refused = [said for source in sources if (said := _one(source, place, options)) is not None]
+    refused = [reason for source in sources if (reason := _import(source, place, options)) is not None]
     if len(sources) == 1 and refused:
         raise UsageError(refused[0])
     for reason in refused:
@@ -109,24 +109,24 @@ def run_import(
     return OK
 
 
-def _one(source: str, store: Path, options: Options) -> str | None:
-    """Import a file and say what was read; the reason when something of it was not."""
+def _import(source: str, store: Path, options: Options) -> str | None:
+    """Import a file and print what was read; returns why when a part of it was not."""
     try:
         data, modified = _content(source)
-        done = store_bytes(data, "stdin" if source == STDIN else Path(source).name, modified, store, options)
+        imported = store_bytes(data, "stdin" if source == STDIN else Path(source).name, modified, store, options)
     except UsageError as error:
         return f"{source}: {error}"
-    click.echo(_line(source, done, store))
-    for note in done.notes:
+    click.echo(_line(source, imported, store))
+    for note in imported.notes:
         click.echo(f"omb-py: {source}: {note}", err=True)
-    if not done.problems:
+    if not imported.problems:
         return None
-    if len(done.problems) > 1:
-        for problem in done.problems:
+    if len(imported.problems) > 1:
+        for problem in imported.problems:
             click.echo(f"omb-py: {source}: {problem}", err=True)
-        return f"{source}: {len(done.problems)} tables left out, {len(done.tables)} read"
-    rest = f"; the other {_count(len(done.tables), 'table')} read" if done.tables else ""
-    return f"{source}: {done.problems[0]}{rest}"
+        return f"{source}: {len(imported.problems)} tables left out, {len(imported.tables)} read"
+    rest = f"; the other {_count(len(imported.tables), 'table')} read" if imported.tables else ""
+    return f"{source}: {imported.problems[0]}{rest}"
 
 
 def _content(source: str) -> tuple[bytes, float]:
@@ -140,14 +140,14 @@ def _content(source: str) -> tuple[bytes, float]:
         raise UsageError(f"cannot read it: {(error.strerror or str(error)).lower()}") from None
 
 
-def _line(source: str, done: Imported, store: Path) -> str:
-    if done.known:
-        return f"{source}: imported before as {done.run_id}, nothing written; --again replaces it"
-    if not done.tables:
+def _line(source: str, imported: Imported, store: Path) -> str:
+    if imported.known:
+        return f"{source}: imported before as {imported.run_id}, nothing written; --again replaces it"
+    if not imported.tables:
         return f"{source}: nothing imported"
-    tools = Counter(" ".join(filter(None, (table.source, table.version))) for table in done.tables)
-    read = f"{_count(len(done.tables), 'table')} of {', '.join(tools)}, {_count(done.cells, 'cell')}"
-    return f"{source}: {read}, as {done.run_id} in {store}"
+    tools = Counter(" ".join(filter(None, (table.source, table.version))) for table in imported.tables)
+    read = f"{_count(len(imported.tables), 'table')} of {', '.join(tools)}, {_count(imported.cells, 'cell')}"
+    return f"{source}: {read}, as {imported.run_id} in {store}"
 
 
 def _count(number: int, what: str) -> str:

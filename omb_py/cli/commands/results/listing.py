@@ -1,4 +1,4 @@
-"""``omb-py results``: what lies in the store."""
+"""``omb-py results``: its verbs, and those that list, show, export and recover runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from omb_py.results.store.recovery import recover
 from omb_py.results.store.runs import find_run, runs, show
 
 ALL = "all"
-"""Instead of a run's id: every run of the store."""
+"""In place of a run's id, this word means every run of the store."""
 
 
 def group() -> click.Command:
@@ -120,18 +120,18 @@ def _verb(
 
 
 def run_list(form: str, store: Path | None) -> int:
-    """Print one line a run."""
-    found = runs(_store(store), on_skip=skipped)
+    """Print one line for each run."""
+    stored = runs(_store(store), on_skip=skipped)
     if form == "json":
-        click.echo(json.dumps([asdict(run) for run in found], indent=1))
+        click.echo(json.dumps([asdict(run) for run in stored], indent=1))
         return OK
-    if not found:
+    if not stored:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
         return OK
     from omb_py.dashboards.terminal.tables import runs_table  # rich is slow to import, and no other verb needs it
     from omb_py.results.formats.writers.terminal import stdout_console
 
-    stdout_console().print(runs_table(found))
+    stdout_console().print(runs_table(stored))
     return OK
 
 
@@ -179,18 +179,18 @@ def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list
 
 
 def run_recover(store: Path | None) -> int:
-    """Recover every journal and say what became of it."""
+    """Recover every journal and print what became of it. Raises EnvironmentProblem where one cannot be recovered."""
     place = _store(store)
-    found = recover(place)
-    for one in found:
-        cells = f"{one.cells} cell{'' if one.cells == 1 else 's'}"
-        note = f": {one.note}" if one.note else ""
-        click.echo(f"{one.state}: {one.launch_id}, {cells}, {one.path}{note}")
-    if not found:
+    journals = recover(place)
+    for journal in journals:
+        cells = f"{journal.cells} cell{'' if journal.cells == 1 else 's'}"
+        note = f": {journal.note}" if journal.note else ""
+        click.echo(f"{journal.state}: {journal.launch_id}, {cells}, {journal.path}{note}")
+    if not journals:
         click.echo(f"nothing to recover in {place}")
-    bad = [one for one in found if one.state in ("unreadable", "failed")]
+    bad = [journal for journal in journals if journal.state in ("unreadable", "failed")]
     if bad:
-        raise EnvironmentProblem(f"{len(bad)} of {len(found)} journals could not be recovered: {bad[0].path}")
+        raise EnvironmentProblem(f"{len(bad)} of {len(journals)} journals could not be recovered: {bad[0].path}")
     return OK
 
 

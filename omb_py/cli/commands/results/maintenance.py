@@ -1,4 +1,4 @@
-"""``omb-py results compact``, ``prune`` and ``verify``: what keeps a store small and sound."""
+"""``omb-py results compact``, ``prune`` and ``verify``, which keep a store small and sound."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _older(default: str | None, text: str) -> click.Option:
 
 
 def compact_params() -> Sequence[click.Parameter]:
-    """Of ``results compact``."""
+    """Options of ``results compact``."""
     return (
         _older("7d", "Only days that ended so long ago, as 30d, 6w, 3m, 1y."),
         Grouped(
@@ -40,7 +40,7 @@ def compact_params() -> Sequence[click.Parameter]:
 
 
 def prune_params() -> Sequence[click.Parameter]:
-    """Of ``results prune``."""
+    """Options of ``results prune``."""
     heading = "Which launches"
     return (
         _older(None, "Only launches that started so long ago, as 30d, 6w, 3m, 1y."),
@@ -72,11 +72,11 @@ def prune_params() -> Sequence[click.Parameter]:
 def run_compact(older: timedelta, dry_run: bool, store: Path | None) -> int:
     """Merge old launch files."""
     place = _existing(store)
-    done = compact(place, older, dry_run=dry_run, on_skip=_skipped)
-    for one in done:
+    merges = compact(place, older, dry_run=dry_run, on_skip=_skipped)
+    for merge in merges:
         did = "would merge" if dry_run else "merged"
-        click.echo(f"{did} {one.files} files, {one.launches} launches, {one.rows} cells: {one.path}")
-    if not done:
+        click.echo(f"{did} {merge.files} files, {merge.launches} launches, {merge.rows} cells: {merge.path}")
+    if not merges:
         click.echo(f"nothing to merge in {place} that is older than {older.days} days: see --older-than")
     return OK
 
@@ -84,34 +84,36 @@ def run_compact(older: timedelta, dry_run: bool, store: Path | None) -> int:
 def run_prune(
     older: timedelta | None, tag: tuple[str, ...], runs: tuple[str, ...], yes: bool, store: Path | None
 ) -> int:
-    """Remove launches, or say which."""
+    """Remove the launches that meet all criteria; without `yes` only list them."""
     place = _existing(store)
     ids = [find_run(place, name, on_skip=lambda path, why: None).run_id for name in runs]
-    found = doomed(place, older_than=older, tags=parse_tags(tag), runs=ids, on_skip=_skipped)
-    cells = sum(one.cells for one in found)
-    for one in found:
-        click.echo(f"{'removed' if yes else 'would remove'} {one.launch_id}, {one.started_at[:19]}, {one.cells} cells")
-    if not found:
+    launches = doomed(place, older_than=older, tags=parse_tags(tag), runs=ids, on_skip=_skipped)
+    cells = sum(launch.cells for launch in launches)
+    for launch in launches:
+        click.echo(
+            f"{'removed' if yes else 'would remove'} {launch.launch_id}, {launch.started_at[:19]}, {launch.cells} cells"
+        )
+    if not launches:
         click.echo(f"no launch of {place} is meant by that: see omb-py results list")
         return OK
     if yes:
-        prune(place, [one.launch_id for one in found], _skipped)
-        click.echo(f"{len(found)} launches, {cells} cells removed from {place}")
+        prune(place, [launch.launch_id for launch in launches], _skipped)
+        click.echo(f"{len(launches)} launches, {cells} cells removed from {place}")
     else:
-        click.echo(f"{len(found)} launches, {cells} cells; nothing was removed: repeat with --yes to remove them")
+        click.echo(f"{len(launches)} launches, {cells} cells; nothing was removed: repeat with --yes to remove them")
     return OK
 
 
 def run_verify(store: Path | None) -> int:
-    """Check every file."""
+    """Check every file of the store; the exit code is 1 where one is damaged."""
     place = _existing(store)
     counted: dict[str, int] = {}
     rows = 0
-    for one in verify(place):
-        counted[one.state] = counted.get(one.state, 0) + 1
-        rows += one.rows
-        if one.state not in ("ok", "no hash"):
-            click.echo(f"{one.state}: {one.path}: {one.note}")
+    for check in verify(place):
+        counted[check.state] = counted.get(check.state, 0) + 1
+        rows += check.rows
+        if check.state not in ("ok", "no hash"):
+            click.echo(f"{check.state}: {check.path}: {check.note}")
     total = sum(counted.values())
     states = ", ".join(f"{number} {state}" for state, number in sorted(counted.items()))
     click.echo(f"{total} files, {rows} cells in {place}: {states or 'none'}")
