@@ -24,7 +24,7 @@ BENCHMARKS = (
     Benchmark(
         "noise",
         "host",
-        "time of a fixed quantum of work without communication: what the host steals",
+        "OS noise: time of a fixed piece of work without communication",
         noise,
         PER_CALL,
         None,

@@ -63,7 +63,7 @@ METRICS: Mapping[str, Metric] = {
         Metric("busbw", "rate", "more", _column("busbw_gbps", 1e3), "bus bandwidth"),
         Metric("overlap", "share", "more", _overlap, "overlap of a non-blocking collective"),
         Metric(
-            "stolen", "share", "less", _stolen, "mean over smallest sample, less 1: of `noise` what the host steals"
+            "stolen", "share", "less", _stolen, "mean over smallest sample, less 1: the OS noise, of benchmark `noise`"
         ),
     )
 }

@@ -72,7 +72,7 @@ def command() -> click.Command:
         context_settings=_SPREAD,
         help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
         "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
-        "options, which is then measured on both sides in turn (ABBA), with flagged cells measured again.\n\n"
+        "options, which is then measured on both sides, interleaved (ABBA), with flagged cells measured again.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),

@@ -94,7 +94,7 @@ def command() -> click.Command:
         help="Is a collective of the library slower than what other calls of the same library make of it? Allreduce "
         "against reduce and bcast, a message against a larger one and against its parts: no reference is needed.\n\n"
         f"WHICH: {', '.join(GROUPS)}; a collective, as allreduce; a number, as gl5. (default: all)\n\n"
-        "Both sides are timed in turn in every launch (docs/guidelines.md).",
+        "Both sides are timed interleaved in every launch (docs/guidelines.md).",
         options_metavar="[OPTIONS]",
         sections=(
             ("Examples", [(line, "") for line in _EXAMPLES]),
