@@ -171,7 +171,7 @@ def alltoallv(world: World, cell: Cell) -> CallAndBuffers:
 
 
 def alltoallw(world: World, cell: Cell) -> CallAndBuffers:
-    """As alltoallv, with a datatype for each block; all are the same, as in OMB."""
+    """Every rank sends a block to every rank, each with its datatype; all datatypes are the same, as in OMB."""
     out, into, buffers = _exchange(world, cell)
     return _in_place(steps.alltoallw(out, into, cell.dtype), cell.in_place), buffers
 

@@ -34,10 +34,11 @@ def hypercube(world: World, cell: Cell) -> Program:
     size, me, n = message_bytes(cell), world.rank, world.size
     nodes: list[Node] = []
     for dimension in range(n.bit_length() - 1):
-        held = 1 << dimension
-        back = Region("recv", (me ^ held) // held * held * size, held * size)
-        nodes.append(irecv(back, me ^ held, cell.dtype, Request(0)))
-        nodes.append(isend(Region("send", (held - 1) * size, held * size), me ^ held, cell.dtype, Request(1)))
+        blocks = 1 << dimension
+        peer = me ^ blocks
+        back = Region("recv", peer // blocks * blocks * size, blocks * size)
+        nodes.append(irecv(back, peer, cell.dtype, Request(0)))
+        nodes.append(isend(Region("send", (blocks - 1) * size, blocks * size), peer, cell.dtype, Request(1)))
         nodes.append(waitall(Requests(0, 2)))
     loop = body(Lap(), *nodes, Lap("time"), *barrier_after(cell.process_sync))
     return Program((Buffer("send", (n - 1) * size), Buffer("recv", n * size)), (Stage(loop),))

@@ -41,7 +41,7 @@ def timed(reads: bool, *nodes: Node) -> tuple[Node, ...]:
 
 
 def in_turn(cell: Cell) -> int:
-    """How many buffers take turns in a ping-pong, one an iteration."""
+    """Number of buffers that take turns in a ping-pong, one an iteration."""
     most = MOST_IN_TURN_BYTES // max(1, message_bytes(cell))
     return max(1, min(MOST_IN_TURN, most)) if cell.buffer_num == "multiple" else 1
 

@@ -59,7 +59,7 @@ class Trainer:
         batch: Any = tuple(part.to(self.device) for part in batch_of(training, generator))
         nets = []
         for _ in (STEP, ALONE):
-            torch.manual_seed(0)
+            torch.manual_seed(0)  # both models, on all ranks, start with the same parameters
             nets.append(build(training).to(self.device))
         self.parameters = sum(p.numel() for p in nets[0].parameters())
         together = spread(nets[0], training, self.device, group_of(training))

@@ -1,4 +1,4 @@
-"""How a model is spread over ranks: PyTorch's DistributedDataParallel or its fully_shard. Loads PyTorch."""
+"""Spreads a model over ranks by PyTorch's DistributedDataParallel or its fully_shard. Loads PyTorch."""
 
 from __future__ import annotations
 

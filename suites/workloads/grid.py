@@ -77,9 +77,9 @@ def _next(ranks: int, unit: int) -> int:
     return max(1, round(ranks / unit)) * unit
 
 
-def divides(what: str, number: int, by: str, parts: int) -> int:
+def divides(name: str, number: int, by: str, parts: int) -> int:
     """``number // parts``. Raises UsageError, which names both, if there is a remainder."""
     if number % parts:
         near = next(n for n in range(parts, 0, -1) if number % n == 0)
-        raise UsageError(f"{what} {number} cannot be divided by {by} {parts}: use {near}")
+        raise UsageError(f"{name} {number} cannot be divided by {by} {parts}: use {near}")
     return number // parts

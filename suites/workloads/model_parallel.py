@@ -57,9 +57,9 @@ def _layers_of(v: Values, group: tuple[int, ...], count: int, prefix: str = "") 
     return forward, backward
 
 
-def check_heads(v: Values, n: int, what: str) -> None:
+def check_heads(v: Values, n: int, dimension: str) -> None:
     """Raises UsageError if the heads of a model cannot be divided by so many ranks."""
-    divides(f"{v['model'].name}: heads", v["model"].shape.heads, what, n)
+    divides(f"{v['model'].name}: heads", v["model"].shape.heads, dimension, n)
 
 
 def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
