@@ -1,1 +1,1 @@
-"""Where suites meet results: planning, launching, supervising, collecting."""
+"""From a request to stored results: planning, launching, supervising, collecting."""

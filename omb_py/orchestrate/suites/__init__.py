@@ -1,1 +1,1 @@
-"""Suites: TOML files as lists of requests."""
+"""Suites: TOML files that list the benchmarks to run with their options."""

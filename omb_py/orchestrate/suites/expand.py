@@ -1,4 +1,4 @@
-"""From a suite to requests: benchmarks × options × numbers of ranks, each checked as a command line would be."""
+"""Expand a suite to requests: benchmarks × options × numbers of ranks, each checked as a command line would be."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from omb_py.suites import find, names
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """How many ranks there are where an entry does not say."""
+    """Numbers of ranks for entries that give none."""
 
     usual: int = DEFAULT_RANKS
     most: int = DEFAULT_RANKS
-    """What ``"max"`` means."""
+    """The number that ``"max"`` stands for."""
     given: bool = False
-    """The user gave the number (``-n``): it is stronger than the suite's defaults."""
+    """True if the user gave the number (``-n``), which then overrides the suite's defaults."""
     only: bool = False
-    """A launcher around us has started the usual number: no other can be had."""
+    """True if a launcher has already started the usual number of ranks, so that no other number is possible."""
 
 
 @dataclass(slots=True)
 class Expanded:
-    """A suite, multiplied out."""
+    """The requests of a suite, and what cannot be measured here."""
 
     checked: list[CheckedRequest] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
 
     @property
     def requests(self) -> list[Request]:
-        """What is measured, in the suite's order."""
-        return [each.request for each in self.checked]
+        """The requests alone, in the suite's order."""
+        return [checked.request for checked in self.checked]
 
 
 def load_suite(word: str) -> Suite:
-    """The suite of this name, or in this file: a word with a slash or the ending ``.toml``.
+    """Read a suite by its name, or from a file: a word with a slash or the ending ``.toml`` is a path.
 
     Raises:
-        UsageError: there is none, with the nearest name; or the file is wrong.
+        UsageError: there is no such suite (the message has the nearest name), or the file is wrong.
     """
     from omb_py.suites.shipped import shipped
 
@@ -63,16 +63,17 @@ def load_suite(word: str) -> Suite:
 
 
 def expand(suite: Suite, words: Vocabulary, given: Values | None = None, ranks: Ranks | None = None) -> Expanded:
-    """The requests of a suite, in its order.
+    """Multiply a suite out to requests, in the order of its entries.
 
     Args:
-        suite: what the file says.
-        words: the options.
-        given: options of ``omb-py run``, by key: stronger than the suite's defaults, weaker than its entries.
-        ranks: numbers of ranks.
+        suite: the suite as its file has it.
+        words: the options of the command line.
+        given: options of ``omb-py run`` by key. They override the suite's defaults, and its entries override them.
+        ranks: numbers of ranks for entries that give none.
 
     Raises:
-        UsageError: a bad key or value: with file, line, key, what was expected and the nearest valid one.
+        UsageError: a key or value is wrong. The message has file, line, key, what was expected and the nearest valid
+            one.
     """
     return _Expansion(suite, words, given or {}, ranks or Ranks()).expanded()
 
@@ -83,20 +84,21 @@ class _Expansion:
         self.out = Expanded()
 
     def expanded(self) -> Expanded:
-        told: list[Mapping[str, str]] = []
+        option_texts: list[Mapping[str, str]] = []
         seen: dict[str, int] = {}
         measured = [(entry, [b for n in entry.benchmarks if (b := self._find(n))]) for entry in self.suite.entries]
         self._check_shared([benchmark for _, benchmarks in measured for benchmark in benchmarks])
         for entry, benchmarks in measured:
             for benchmark in benchmarks:
                 for checked, texts in self._requests(entry, benchmark):
-                    alike = repr(replace(checked.request, part=None))
-                    if alike in seen:
-                        raise entry.error(f"{benchmark.name} with these options is in entry {seen[alike]} already")
-                    seen[alike] = entry.number
+                    # the part names the entry, so it must not take part in the search for doubles
+                    content = repr(replace(checked.request, part=None))
+                    if content in seen:
+                        raise entry.error(f"{benchmark.name} with these options is in entry {seen[content]} already")
+                    seen[content] = entry.number
                     self.out.checked.append(checked)
-                    told.append(texts)
-        self.out.checked = _with_differences(self.out.checked, told)
+                    option_texts.append(texts)
+        self.out.checked = _with_differences(self.out.checked, option_texts)
         return self.out
 
     def _find(self, named: Named) -> Benchmark | None:
@@ -109,7 +111,7 @@ class _Expansion:
             raise named.at.error(f"benchmark {named.name!r} {nearest_key(named.name, names())}") from None
 
     def _check_shared(self, benchmarks: Sequence[Benchmark]) -> None:
-        """Every default and every option of the command line means something for some benchmark of the suite."""
+        """Raise UsageError where a default or an option of the command line applies to no benchmark of the suite."""
         every: dict[str, Key] = {}
         for benchmark in benchmarks:
             for name, key in self.words.keys(benchmark).items():
@@ -124,7 +126,7 @@ class _Expansion:
                 raise UsageError(f"no benchmark of suite {self.suite.name} takes --{name}: leave it out")
 
     def _requests(self, entry: Entry, benchmark: Benchmark) -> Iterator[tuple[CheckedRequest, Mapping[str, str]]]:
-        """The requests of one benchmark of an entry, and the texts of their options; what cannot be had is skipped."""
+        """Yield the requests of one benchmark of an entry with the texts of their options; skip what is impossible."""
         keys = self.words.keys(benchmark)
         counts = list(self._counts(entry, benchmark))
         for combination in product(*self._alternatives(entry, keys)):
@@ -151,7 +153,10 @@ class _Expansion:
                 yield checked.changed(ranks=count, part=part), {"ranks": str(count), **texts}
 
     def _counts(self, entry: Entry, benchmark: Benchmark) -> Iterator[int]:
-        """The numbers of ranks of a benchmark of an entry; one that the entry itself says must be admitted."""
+        """Yield the numbers of ranks for a benchmark; those that it does not admit are skipped.
+
+        A number that stands in the entry itself must be admitted: it is a mistake in the file otherwise.
+        """
         ranks = self.ranks
         wanted = entry.ranks or (() if ranks.given else self.suite.ranks) or (ranks.usual,)
         for count in dict.fromkeys(count if isinstance(count, int) else ranks.most for count in wanted):
@@ -169,35 +174,35 @@ class _Expansion:
             yield count
 
     def _alternatives(self, entry: Entry, keys: Mapping[str, Key]) -> list[list[Chosen]]:
-        """For each key that is given anywhere, its values of the strongest source."""
-        found: dict[str, list[Chosen]] = {}
+        """List the values of each key; entries override the command line, which overrides the suite's defaults."""
+        values: dict[str, list[Chosen]] = {}
         for setting in self.suite.defaults:
             if setting.key in keys and keys[setting.key].fits:
-                found[setting.key] = choose(setting, keys[setting.key])
+                values[setting.key] = choose(setting, keys[setting.key])
         for name, value in self.given.items():
             if name in keys and keys[name].fits:
-                found[name] = [Chosen(name, value, str(value))]
+                values[name] = [Chosen(name, value, str(value))]
         for setting in entry.options:
-            found[setting.key] = choose(setting, _key(setting, keys, ("cell",)))
-        return list(found.values())
+            values[setting.key] = choose(setting, _key(setting, keys, ("cell",)))
+        return list(values.values())
 
     def _blame(
         self, error: UsageError, combination: Sequence[Chosen], entry: Entry, benchmark: Benchmark
     ) -> UsageError:
-        """The error, with the line of the key that is refused also without the others; else that of the entry."""
+        """Give the error the line of the key that is refused on its own, else the line of the entry."""
         for chosen in reversed(combination):
             try:
                 alone = self.words.request(benchmark, {chosen.key: chosen.value})
                 check(alone, capabilities_of(alone.backends))
-            except UsageError as same:
-                return chosen.at.error(str(same)) if chosen.at else same
+            except UsageError as cause:
+                return chosen.at.error(str(cause)) if chosen.at else cause
             except EnvironmentProblem:
                 continue
         return entry.error(f"{benchmark.name}: {error}")
 
 
 def _key(setting: Setting, keys: Mapping[str, Key], scopes: Sequence[str]) -> Key:
-    """The key of a setting. Raises UsageError where there is none, or not here."""
+    """Look up the key of a setting. Raises UsageError where it does not exist, or is not allowed at this place."""
     key = keys.get(setting.key)
     if key is None:
         valid = {name for name, key in keys.items() if key.scope in scopes and key.fits} | {"ranks"}
@@ -212,20 +217,20 @@ def _key(setting: Setting, keys: Mapping[str, Key], scopes: Sequence[str]) -> Ke
 
 
 _SHOWN_ANYWAY = ("message-size", "type", "full", "tail-lat", "validation", "iterations", "warmup", "precision")
-"""Options whose effect a table shows, or that do not change what is measured."""
+"""Options that a table shows anyway, or that do not change what is measured."""
 
 
-def _with_differences(checked: Sequence[CheckedRequest], told: Sequence[Mapping[str, str]]) -> list[CheckedRequest]:
-    """The requests, each with the options in which it differs from others of the same benchmark."""
-    alike: dict[str, list[Mapping[str, str]]] = {}
-    for each, texts in zip(checked, told, strict=True):
-        alike.setdefault(each.request.benchmark, []).append(texts)
+def _with_differences(requests: Sequence[CheckedRequest], options: Sequence[Mapping[str, str]]) -> list[CheckedRequest]:
+    """Note in each request the options in which it differs from the others of the same benchmark."""
+    by_benchmark: dict[str, list[Mapping[str, str]]] = {}
+    for checked, texts in zip(requests, options, strict=True):
+        by_benchmark.setdefault(checked.request.benchmark, []).append(texts)
     out = []
-    for each, own in zip(checked, told, strict=True):
-        others = alike[each.request.benchmark]
+    for checked, own in zip(requests, options, strict=True):
+        others = by_benchmark[checked.request.benchmark]
         apart = {key: text for key, text in own.items() if any(texts.get(key) != text for texts in others)}
         varies = {key: text for key, text in apart.items() if key not in _SHOWN_ANYWAY}
-        too = {key: text for key, text in apart.items() if key in _SHOWN_ANYWAY}
-        assert each.request.part is not None
-        out.append(each.changed(part=replace(each.request.part, varies=varies, varies_too=too)))
+        varies_too = {key: text for key, text in apart.items() if key in _SHOWN_ANYWAY}
+        assert checked.request.part is not None
+        out.append(checked.changed(part=replace(checked.request.part, varies=varies, varies_too=varies_too)))
     return out

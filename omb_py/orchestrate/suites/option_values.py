@@ -1,7 +1,7 @@
-"""The options of the command line, as suites use them: what they are called, and how a TOML value becomes theirs.
+"""The options that a suite may give, and the values that TOML gives them.
 
-The command line makes them out of its own options (:mod:`omb_py.cli.suite_options`), so that an option that is added
-there can be used in a suite at once, with the same name and the same grammar.
+The command line makes this list from its own options (:mod:`omb_py.cli.suite_options`), so a new option works in suites
+at once, with the same name and the same grammar.
 """
 
 from __future__ import annotations
@@ -16,72 +16,74 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.suites.toml_values import Setting, kind
 
 Values = Mapping[str, Any]
-"""Key -> value as the command line's parser makes it; None is as if it were not given."""
+"""Key -> value as the command line's parser returns it; None means not given."""
 
 _WANTED = "expected a text, a number or a list of them"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An option of the command line, as a suite may give it."""
+    """An option of the command line that a suite may give."""
 
     name: str
-    """Its long name without the dashes."""
+    """The long name of the option without the dashes."""
     parse: Callable[[str], Any]
-    """Reads the text of one value; raises UsageError."""
+    """The reader of one value's text; it raises UsageError."""
     scope: Literal["cell", "run", "line"] = "cell"
-    """It may differ from entry to entry, or holds for a whole run, or belongs to the command line alone."""
+    """``cell``: may differ from entry to entry; ``run``: holds for a whole run; ``line``: not for suites."""
     fits: bool = True
-    """The benchmark takes it."""
+    """True if the benchmark takes the option."""
     bare: Any = None
-    """The value that ``true`` means; None where a text or a number is needed."""
+    """The value that ``true`` stands for; None if the option needs a text or a number."""
     text: bool = True
-    """It takes a text or a number; else only true and false."""
+    """False if the option takes only true and false."""
     repeats: bool = False
-    """It may be given several times; `parse` then reads one of them, and values are tuples."""
+    """True if the option may be given several times: `parse` reads one value, and values are tuples."""
 
 
 class Vocabulary(Protocol):
-    """The command line, as far as suites need it."""
+    """The part of the command line that suites need."""
 
     def keys(self, benchmark: Benchmark) -> Mapping[str, Key]:
-        """The options of a benchmark by name."""
+        """Return the options of a benchmark by name."""
 
     def request(self, benchmark: Benchmark, values: Values) -> Request:
-        """The request that these options make. Raises UsageError."""
+        """Make a request from these options. Raises UsageError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One value of a key, and where it was given; None: on the command line."""
+    """One value of a key."""
 
     key: str
     value: Any
     text: str
     at: Setting | None = None
+    """The place in the file; None if the value was given on the command line."""
 
 
 def choose(setting: Setting, key: Key) -> list[Chosen]:
-    """The values of a setting, each read by the command line's parser; a list is one alternative after the other.
+    """Read the values of a setting with the command line's parser; a list gives alternatives.
 
-    Raises UsageError, with the setting's file and line.
+    Raises:
+        UsageError: a value is refused; the message has the setting's file and line.
     """
     value = setting.value
     if key.scope == "run":
         if key.repeats:
-            values = tuple(_read(setting, key, each) for each in setting.values)
+            values = tuple(_read(setting, key, element) for element in setting.values)
             return [Chosen(setting.key, values, kind(value), setting)]
         if isinstance(value, list):
             raise setting.error("expected one value: it holds for the whole suite")
     if value == []:
         raise setting.error("expected at least one value, got an empty list")
     chosen: list[Chosen] = []
-    for each in setting.values:
-        read = _read(setting, key, each)
-        read = (read,) if key.repeats and read is not None else read
-        if any(read == other.value for other in chosen):
-            raise setting.error(f"{kind(each)} stands there twice")
-        chosen.append(Chosen(setting.key, read, each if isinstance(each, str) else kind(each), setting))
+    for element in setting.values:
+        value = _read(setting, key, element)
+        value = (value,) if key.repeats and value is not None else value
+        if any(value == other.value for other in chosen):
+            raise setting.error(f"{kind(element)} stands there twice")
+        chosen.append(Chosen(setting.key, value, element if isinstance(element, str) else kind(element), setting))
     return chosen
 
 

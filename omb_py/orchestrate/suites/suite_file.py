@@ -1,6 +1,6 @@
-"""A suite as its TOML file says it, read with a schema (docs/suites.md). Nothing in it is evaluated.
+"""Read a suite from its TOML file and check its structure (docs/suites.md). Nothing in the file is evaluated.
 
-Which options there are is not known here: :mod:`omb_py.orchestrate.suites.expand` asks the command line's vocabulary.
+The names of options are checked later: :mod:`omb_py.orchestrate.suites.expand` asks the command line for them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ACCEPT = "accept"
 CRITERION = "criterion"
 _TOP = ("name", "description", DEFAULTS, ENTRY, ACCEPT, CRITERION)
 _OF_VERDICTS = ("description", ACCEPT, CRITERION)
-"""What says nothing about what is measured."""
+"""Keys that do not change what is measured, so the digest leaves them out."""
 MOST = "max"
-"""Instead of a number of ranks: as many as there are (docs/suites.md)."""
+"""Stands for a number of ranks: as many as there are (docs/suites.md)."""
 Ranks = int | Literal["max"]
 
 
@@ -44,12 +44,12 @@ class Entry(Located):
     """Benchmarks × options × numbers of ranks."""
 
     number: int
-    """From 1."""
+    """Position in the file, from 1."""
     file: str
     line: int
     benchmarks: tuple[Named, ...]
     ranks: tuple[Ranks, ...]
-    """``()``: those of the defaults."""
+    """``()`` means those of the defaults."""
     ranks_at: Setting | None
     options: tuple[Setting, ...]
 
@@ -61,28 +61,33 @@ class Entry(Located):
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A list of benchmarks with options."""
+    """Benchmarks with options, and the criteria by which their results are accepted."""
 
     name: str
     description: str
     file: str
     defaults: tuple[Setting, ...]
     ranks: tuple[Ranks, ...]
-    """Of entries that give none; ``()``: what ``-n`` or the launcher say."""
+    """Ranks of entries that give none; ``()`` means what ``-n`` or the launcher gives."""
     entries: tuple[Entry, ...]
     digest: str
-    """Hash of all that is measured: not of the description, nor of criteria."""
+    """Hash of what is measured; the description and the criteria are not in it."""
     accept: Table | None = None
-    """How verdicts are made (:mod:`omb_py.orchestrate.accept.criteria_file`)."""
+    """Rules for verdicts (:mod:`omb_py.orchestrate.accept.criteria_file`)."""
     criteria: tuple[Table, ...] = ()
-    """What ``omb-py accept`` asks of the results; ``omb-py run`` passes them over."""
+    """Criteria that ``omb-py accept`` judges; ``omb-py run`` ignores them."""
 
 
 def read_suite(path: Path, shown: str | None = None) -> Suite:
-    """Read a suite's file; `shown` is what messages call it.
+    """Read a suite's file.
+
+    Args:
+        path: the file.
+        shown: the name of the file in messages; None: its path.
 
     Raises:
-        UsageError: no such file, no TOML, an unknown key, or a value of the wrong kind: with file, line and key.
+        UsageError: there is no such file, it is not TOML, a key is unknown, or a value has the wrong kind. The message
+            has file, line and key.
     """
     shown = shown or str(path)
     try:
@@ -96,7 +101,7 @@ def read_suite(path: Path, shown: str | None = None) -> Suite:
 
 
 def parse_suite(text: str, file: str) -> Suite:
-    """The suite that a TOML text says. Raises UsageError as :func:`read_suite`."""
+    """Read a suite from TOML text. Raises UsageError as :func:`read_suite`."""
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -186,7 +191,7 @@ class _Reader:
         return tuple(benchmarks.values())
 
     def _top(self, key: str) -> Setting:
-        """A key at the top of the file."""
+        """Return a key at the top of the file; its value is None if the key is missing."""
         return Setting(key, self.data.get(key), self.file, self._line((key,)), "")
 
     def _line(self, place: Place) -> int:

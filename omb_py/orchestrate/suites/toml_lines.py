@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands, which :mod:`tomllib` does not tell."""
+"""Line numbers of the keys of a TOML text, which :mod:`tomllib` does not report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 
 Path = tuple[str | int, ...]
-"""From the top: keys, and indices into arrays."""
+"""Keys and indices into arrays, from the top of the file."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -21,10 +21,10 @@ _PLAIN = re.compile(r"[^,\]}#\n]+")
 
 
 def key_lines(text: str) -> dict[Path, int]:
-    """The line of every table, key and array element.
+    """Find the line of every table, key and array element.
 
     Args:
-        text: what tomllib has read without an error; of anything else the answer means nothing.
+        text: TOML that tomllib reads without an error; the result for anything else is meaningless.
 
     >>> key_lines("[[entry]]\\nranks = [2,\\n 4]")
     {('entry', 0): 1, ('entry', 0, 'ranks'): 2, ('entry', 0, 'ranks', 0): 2, ('entry', 0, 'ranks', 1): 3}
@@ -39,7 +39,8 @@ class _Scanner:
         self.text, self.at = text, 0
         self.lines: dict[Path, int] = {}
         self._arrays: dict[Path, int] = {}
-        """Arrays of tables -> index of the last table."""
+        """Array of tables -> index of its last table."""
+        # offset and its line: counting on from there keeps the scan linear
         self._counted = (0, 1)
 
     def document(self) -> None:
@@ -53,10 +54,10 @@ class _Scanner:
                 self._pair(table)
 
     def _next(self) -> str:
-        """Skip blanks, newlines and comments; the character that follows, or nothing at the end."""
-        found = _BLANK.match(self.text, self.at)
-        assert found is not None
-        self.at = found.end()
+        """Skip blanks, newlines and comments; return the character that follows, or nothing at the end."""
+        match = _BLANK.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
         return self.text[self.at : self.at + 1]
 
     def _here(self, path: Path) -> None:
@@ -87,7 +88,7 @@ class _Scanner:
         return path
 
     def _inside(self, path: Path) -> Path:
-        """In an array of tables, a name means the last table."""
+        """Extend a path to the last table where it names an array of tables, as TOML does."""
         return (*path, self._arrays[path]) if path in self._arrays else path
 
     def _dotted(self) -> Iterator[str]:
@@ -106,17 +107,18 @@ class _Scanner:
         return self._take(_BARE)
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self.text, self.at)
-        if found is None:  # not TOML: whoever calls has not asked tomllib
+        match = pattern.match(self.text, self.at)
+        if match is None:  # not TOML: the caller did not check it with tomllib
             raise ValueError(f"no TOML at character {self.at}")
-        self.at = found.end()
-        return found[0]
+        self.at = match.end()
+        return match[0]
 
     def _string(self) -> None:
         self._take(next((p for p in _QUOTED if p.match(self.text, self.at)), _QUOTED[-1]))
 
     def _pair(self, table: Path) -> None:
         begin = self.at
+        # the path is known only at its end, and its line is that of its beginning
         path = (*table, *self._dotted())
         end, self.at = self.at, begin
         for length in range(len(table) + 1, len(path) + 1):

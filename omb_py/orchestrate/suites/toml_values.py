@@ -1,4 +1,4 @@
-"""Values of a suite's TOML file, each with the line it stands in, and their readers by type."""
+"""Values of a suite's TOML file with their line numbers, and readers by type."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class LocatedError(UsageError):
-    """Something in a suite's file is wrong; the message begins with the file and the line."""
+    """A suite's file is wrong; the message begins with the file and the line."""
 
 
 class Located:
-    """Something that stands in a line of the file."""
+    """Part of a suite's file that knows its line."""
 
     __slots__ = ()
     file: str
@@ -26,11 +26,11 @@ class Located:
 
     @property
     def where(self) -> str:
-        """What a message calls it."""
+        """Name of the place in messages."""
         raise NotImplementedError
 
     def error(self, text: str) -> LocatedError:
-        """An error about it, in one line."""
+        """Return an error about this place, in one line."""
         return LocatedError(f"{self.file}:{self.line}: {self.where}: {text}")
 
 
@@ -40,7 +40,7 @@ class Setting(Located):
 
     key: str
     value: Any
-    """As TOML has it; None where a key that is needed is missing."""
+    """The value as TOML gives it; None if a required key is missing."""
     file: str
     line: int
     place: str
@@ -53,13 +53,13 @@ class Setting(Located):
 
     @property
     def values(self) -> list[Any]:
-        """The elements of a list; a single value alone."""
+        """The elements of a list, or the single value in a list."""
         return self.value if isinstance(self.value, list) else [self.value]
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Located):
-    """A table of the file; the meaning of its keys is defined by whoever reads it."""
+    """A table of the file, with its settings in the order of the file."""
 
     place: str
     """``[accept]`` or ``[criterion 2]``."""
@@ -73,14 +73,14 @@ class Table(Located):
         return self.place
 
     def by_key(self, known: Iterable[str], older: Mapping[str, str] | None = None) -> dict[str, Setting]:
-        """The settings by key.
+        """Return the settings by key.
 
         Args:
             known: the keys that the table may have.
-            older: former spelling of a key, which stays valid -> its name.
+            older: former spelling of a key -> its name; former spellings stay valid.
 
         Raises:
-            LocatedError: a key is not known, with the nearest; or stands there in both spellings.
+            LocatedError: a key is unknown (the message has the nearest), or is there in both spellings.
         """
         settings: dict[str, Setting] = {}
         for setting in self.settings:
@@ -94,7 +94,7 @@ class Table(Located):
 
 
 def read(settings: Mapping[str, Setting], key: str, reader: Callable[[Setting], T], default: T) -> T:
-    """The value of a key, or `default` where it is not given.
+    """Read the value of a key, or return `default` if the key is not given.
 
     Raises:
         LocatedError: the reader refuses the value.
@@ -110,14 +110,14 @@ def read(settings: Mapping[str, Setting], key: str, reader: Callable[[Setting], 
 
 
 def text(setting: Setting) -> str:
-    """A text that is not blank, without blanks around it. Raises LocatedError."""
+    """Read a text that is not blank, and strip it. Raises LocatedError."""
     if not isinstance(setting.value, str) or not setting.value.strip():
         raise setting.error(f"expected a text, got {kind(setting.value)}")
     return setting.value.strip()
 
 
 def identifier(setting: Setting) -> str:
-    """A name of letters, digits and ``. _ -`` that begins with a letter or digit. Raises LocatedError."""
+    """Read a name of letters, digits and ``. _ -`` that begins with a letter or digit. Raises LocatedError."""
     name = text(setting)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise setting.error(f"expected letters, digits and . _ -, got {name!r}")
@@ -125,7 +125,7 @@ def identifier(setting: Setting) -> str:
 
 
 def one_of(setting: Setting, words: tuple[str, ...]) -> str:
-    """One of some words. Raises LocatedError with the nearest."""
+    """Read one of some words. Raises LocatedError with the nearest."""
     word = text(setting)
     if word not in words:
         raise setting.error(f"{word!r} is {nearest_key(word, words)}")
@@ -133,7 +133,7 @@ def one_of(setting: Setting, words: tuple[str, ...]) -> str:
 
 
 def whole(setting: Setting, least: int, most: int) -> int:
-    """A whole number from `least` to `most`. Raises LocatedError."""
+    """Read a whole number from `least` to `most`. Raises LocatedError."""
     value = setting.value
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise setting.error(f"expected a whole number from {least} to {most}, got {kind(value)}")
@@ -141,19 +141,19 @@ def whole(setting: Setting, least: int, most: int) -> int:
 
 
 def flag(setting: Setting) -> bool:
-    """True or false. Raises LocatedError."""
+    """Read true or false. Raises LocatedError."""
     if not isinstance(setting.value, bool):
         raise setting.error(f"expected true or false, got {kind(setting.value)}")
     return setting.value
 
 
 def nearest_key(word: str, keys: Iterable[str]) -> str:
-    """``unknown, the nearest is 'window-size'``."""
+    """Say that a word is unknown, with the nearest: ``unknown, the nearest is 'window-size'``."""
     return f"unknown, the nearest is {difflib.get_close_matches(word, sorted(keys), n=1, cutoff=0.0)[0]!r}"
 
 
 _KINDS: tuple[tuple[type, Callable[[Any], str]], ...] = (
-    (bool, lambda value: str(value).lower()),
+    (bool, lambda value: str(value).lower()),  # before int, of which bool is a subclass
     (int, str),
     (float, str),
     (str, repr),
@@ -164,5 +164,5 @@ _KINDS: tuple[tuple[type, Callable[[Any], str]], ...] = (
 
 
 def kind(value: Any) -> str:
-    """A TOML value for a message: a number or a text as it is, anything else by what it is."""
+    """Describe a TOML value in a message: numbers and texts as they are, other values by their type."""
     return next((describe(value) for known, describe in _KINDS if isinstance(value, known)), "a date or time")
