@@ -1,4 +1,4 @@
-"""Sides without a verdict to be had: why, and the command that would make them comparable."""
+"""Refuse comparisons that can have no verdict, with the command that would make the sides comparable."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _LAUNCHES = 10
 
 
 def check_common(report: Report) -> None:
-    """Raises UsageError where nothing at all can be said: no cell in common, or a single launch."""
+    """Raises UsageError where no verdict is possible: no cell in common, or a side of a single launch."""
     matched = report.matched
     if not matched.cells:
         raise UsageError(_nothing_in_common(report))
     for side in (report.base, report.new):
         if side.count == 1:
-            told = f"{side.word} is one launch, which says nothing about the next"
+            reason = f"{side.word} is one launch, which says nothing about the next"
             if (tool := _tool(side.rows)) is not None:
                 raise UsageError(
-                    f"{told}: import the output of more starts of {tool}, each of which is a launch: "
+                    f"{reason}: import the output of more starts of {tool}, each of which is a launch: "
                     f"omb-py results import FILE… --tag K=V, and compare tag=K=V"
                 )
             raise UsageError(
-                f"{told}: {_command(side.rows)}, and compare the runs; or omb-py compare --env BASE=… --env NEW=… "
+                f"{reason}: {_command(side.rows)}, and compare the runs; or omb-py compare --env BASE=… --env NEW=… "
                 "measures both in turn"
             )
 
@@ -36,18 +36,18 @@ def check_common(report: Report) -> None:
 def _nothing_in_common(report: Report) -> str:
     sides = f"{report.base.word} and {report.new.word}"
     if report.matched.incomparable:
-        one = report.matched.incomparable[0]
-        tool = _tool([one.base])
-        again = f"measure {report.new.word} again with {_command([one.base])}"
+        pair = report.matched.incomparable[0]
+        tool = _tool([pair.base])
+        again = f"measure {report.new.word} again with {_command([pair.base])}"
         if tool is not None:
             again = f"import a file of {tool} for {report.new.word} too: omb-py results import FILE…"
-        if one.fields == (PROGRAM,):
+        if pair.fields == (PROGRAM,):
             what = "another program of steps or placement"
             if tool is not None:
                 what = f"another version of {tool}, or with other options"
-            return f"{sides} are not comparable: {name(one.base)} was measured by {what}: {again}"
-        told = fields_text(one.base, one.new, one.fields)
-        return f"{sides} are not comparable: {name(one.base)} was measured with {told}: {again}"
+            return f"{sides} are not comparable: {name(pair.base)} was measured by {what}: {again}"
+        differences = fields_text(pair.base, pair.new, pair.fields)
+        return f"{sides} are not comparable: {name(pair.base)} was measured with {differences}: {again}"
     benchmarks = [", ".join(sorted({str(r["benchmark"]) for r in s.rows})) for s in (report.base, report.new)]
     sizes = [{r["size_bytes"] for r in side.rows} - {None} for side in (report.base, report.new)]
     if benchmarks[0] == benchmarks[1]:
@@ -68,5 +68,5 @@ def _tool(rows: Sequence[Row]) -> str | None:
 
 
 def _command(rows: Sequence[Row]) -> str:
-    """What to type for these rows; the binding may be what is compared."""
+    # without the binding: it may be what is compared
     return measuring(rows, _LAUNCHES, binding=False)

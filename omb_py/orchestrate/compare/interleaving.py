@@ -1,7 +1,7 @@
-"""The order of a comparison: which side is launched when, with which cells, and what is measured again.
+"""Interleave the launches of a comparison: the order of sides and cells, and the cells that are measured again.
 
-Knows nothing of what a launch is: real ranks, simulated ones and synthetic numbers all come through here, so that
-the rate of false alarms is simulated through the code that makes real reports.
+This module does not know how a launch is made: real ranks, simulated ranks and synthetic numbers all pass through it,
+so the rate of false alarms is simulated with the code that makes real reports.
 """
 
 from __future__ import annotations
@@ -14,34 +14,33 @@ from omb_py.results.compare.judge import Judged, Launched, Round, Rules, judge
 from omb_py.results.compare.match import SIDES, Side
 
 Launch = Callable[[Side, Sequence[int], int], Mapping[int, Launched]]
-"""Makes one launch: (side, cells in the order in which they are to be measured, number of the round). Returns what it
-measured; a cell may be missing."""
-Told = Callable[[int, Sequence[int]], None]
+"""Makes one launch: (side, cells in the order of measuring, number of the round) -> results; a cell may be missing."""
+Announce = Callable[[int, Sequence[int]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Declared before the first launch."""
+    """The design of a comparison, declared before the first launch."""
 
     rules: Rules
     launches: int
-    """Of each side, in each round."""
+    """Launches of each side in each round."""
     seed: int
-    """Of the order of cells."""
+    """Seed of the order of cells."""
 
 
 @dataclass(slots=True)
 class Conducted:
-    """What a comparison has found."""
+    """Rounds and verdicts of a comparison."""
 
     cells: list[list[Round]]
     judged: list[Judged]
     order: list[tuple[Side, int]] = field(default_factory=list)
-    """Side and round of each launch, as they were made."""
+    """Side and round of each launch, in the order in which they were made."""
 
 
 def sides_of(pair: int) -> tuple[Side, Side]:
-    """The order of the two launches of a pair: BASE NEW, NEW BASE, and so on, which reads ABBA ABBA …
+    """Order the two launches of a pair: BASE NEW, then NEW BASE, and so on (ABBA ABBA …).
 
     A steady drift then favours each side in turn, and cancels.
     """
@@ -50,31 +49,36 @@ def sides_of(pair: int) -> tuple[Side, Side]:
 
 
 def shuffled(cells: Sequence[int], seed: int, pair: int) -> list[int]:
-    """The cells in the order of one pair of launches, alike for both: a cell may inherit from the one before."""
+    """Shuffle the cells for one pair of launches.
+
+    Both launches have the same order, since a cell may inherit caches and connections from the one before.
+    """
     order = list(cells)
     random.Random(f"{seed}:{pair}").shuffle(order)
     return order
 
 
-def conduct(groups: Sequence[Sequence[int]], design: Design, launch: Launch, told: Told | None = None) -> Conducted:
-    """Measure and judge.
+def conduct(
+    groups: Sequence[Sequence[int]], design: Design, launch: Launch, announce: Announce | None = None
+) -> Conducted:
+    """Measure both sides in turn and judge, round after round, until no cell looks changed.
 
     Args:
-        groups: the cells 0 … n-1, those together that share a launch.
-        design: as declared.
+        groups: the cells 0 … n-1; the cells of a group share a launch.
+        design: rules, launches and seed.
         launch: makes one launch.
-        told: called before each round, with its number and cells.
+        announce: called before each round, with its number and cells.
 
     Returns:
-        Rounds and verdicts of all cells. Whatever `launch` raises comes through.
+        Rounds and verdicts of all cells. Errors of `launch` are not caught.
     """
     count = sum(map(len, groups))
-    found = Conducted([[] for _ in range(count)], [])
+    conducted = Conducted([[] for _ in range(count)], [])
     chosen: Sequence[int] = range(count)
     pair = 0
     for number in range(1, design.rules.rounds + 1):
-        if told is not None:
-            told(number, chosen)
+        if announce is not None:
+            announce(number, chosen)
         wanted = set(chosen)
         values: dict[Side, dict[int, list[Launched]]] = {side: {cell: [] for cell in chosen} for side in SIDES}
         for _ in range(design.launches):
@@ -82,20 +86,20 @@ def conduct(groups: Sequence[Sequence[int]], design: Design, launch: Launch, tol
                 cells = shuffled([cell for cell in group if cell in wanted], design.seed, pair)
                 if not cells:
                     continue
-                got = {}
+                launched = {}
                 for side in sides_of(pair):
-                    got[side] = launch(side, cells, number)
-                    found.order.append((side, number))
-                for cell in set(got["BASE"]) & set(got["NEW"]):  # half a pair tells nothing
+                    launched[side] = launch(side, cells, number)
+                    conducted.order.append((side, number))
+                for cell in set(launched["BASE"]) & set(launched["NEW"]):  # half a pair tells nothing
                     for side in SIDES:
-                        values[side][cell].append(got[side][cell])
+                        values[side][cell].append(launched[side][cell])
             pair += 1
         for cell in chosen:
             if values["BASE"][cell]:
                 base, new = (tuple(values[side][cell]) for side in SIDES)
-                found.cells[cell].append(Round(base, new, paired=True))
-        found.judged = judge(found.cells, design.rules)
-        chosen = [cell for cell in chosen if found.judged[cell].flagged]
+                conducted.cells[cell].append(Round(base, new, paired=True))
+        conducted.judged = judge(conducted.cells, design.rules)
+        chosen = [cell for cell in chosen if conducted.judged[cell].flagged]
         if not chosen:
             break
-    return found
+    return conducted

@@ -1,4 +1,4 @@
-"""A comparison that measures: both sides planned, launched in turn, judged, stored, reported."""
+"""A comparison that measures: it plans both sides, launches them in turn, judges, stores and reports."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from omb_py.results.compare.report import AA, COMPARE, Report, report_of
 from omb_py.results.compare.select_launches import Launches
 
 DEFAULT_LAUNCHES = 10
-"""Of each side in each round: at a launch spread of 2 % they show a change of some 5 %."""
+"""Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
 FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class SideRun:
-    """One side, as it is to be measured."""
+    """One side of a comparison that measures."""
 
     side: Side
     checked: tuple[CheckedRequest, ...]
-    """One request for a benchmark, several for a suite; what holds for the whole run is that of the first."""
+    """One request for a benchmark, several for a suite; the first one gives the options of the whole run."""
     where: Where
     words: str
-    """What the command line says of it."""
+    """The side's options as the command line has them."""
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """What is measured."""
-        return tuple(each.request for each in self.checked)
+        """The requests alone."""
+        return tuple(checked.request for checked in self.checked)
 
     def __str__(self) -> str:
         return f"{self.side} ({self.words})" if self.words else self.side
@@ -60,11 +60,11 @@ class Measurer:
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.index = 0
         self.lost: dict[int, Skip] = {}
-        """Of a suite the sweeps that failed on a side: they are measured on neither any more."""
+        """Sweeps of a suite that failed on a side: from then on neither side measures them."""
         groups = plans["BASE"]
         self.groups: list[list[int]] = []
         self._at: dict[int, tuple[int, int]] = {}
-        """Cell -> its group, and its place in the plan of the group."""
+        """Cell -> (its group, its place in the plan of the group)."""
         for number, plan in enumerate(groups):
             first = len(self._at)
             self.groups.append(list(range(first, first + len(plan.cells))))
@@ -72,9 +72,9 @@ class Measurer:
         self._plans = plans
 
     def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
-        """One launch of one side; more where a part of a suite fails, which is then left out."""
+        """Make one launch of one side; if a sweep of a suite fails, launch the others again without it."""
         whole = self._plans[side][self._at[cells[0]][0]]
-        found: dict[int, Launched] = {}
+        results: dict[int, Launched] = {}
         waiting = [list(cells)]
         while waiting:
             left = [cell for cell in waiting.pop() if self._sweep(whole, cell) not in self.lost]
@@ -98,8 +98,8 @@ class Measurer:
             # rows come in the order of the plan; a cell whose bytes were wrong ends its sweep, so some may be missing
             done = sorted(run.finished.get(plan.index, ()))
             launched = {left[place]: from_row(row) for place, row in zip(done, kept.rows, strict=True)}
-            found |= {cell: one for cell, one in launched.items() if one is not None}
-        return found
+            results |= {cell: result for cell, result in launched.items() if result is not None}
+        return results
 
     def _sweep(self, plan: LaunchPlan, cell: int) -> int:
         return plan.cells[self._at[cell][1]].sweep
@@ -123,16 +123,16 @@ class Measurer:
     def _without(
         self, side: Side, error: OmbError, plan: LaunchPlan, cells: Sequence[int], done: set[int] | None
     ) -> list[list[int]]:
-        """What of a launch that failed is measured now, a list for each launch; the sweep that failed is lost.
+        """Give up the sweep that failed; return the cells still to be measured, one list for each launch.
 
-        Raises the error where that leaves nothing to compare, or where the ranks cannot be started at all.
+        Raises the error where nothing is left to compare, or where the ranks cannot be started at all.
         """
         left = [cell for place, cell in enumerate(cells) if place not in (done or ())]
         sweeps = list(dict.fromkeys(self._sweep(plan, cell) for cell in left))
         if done is None and len(sweeps) > 1:
             if not isinstance(error, UsageError):
                 raise error
-            # refused before it began, such as for want of memory: which sweep it was shows when each is alone
+            # refused before it began, for example for lack of memory: launching each sweep alone shows which one it is
             return [[cell for cell in left if self._sweep(plan, cell) == sweep] for sweep in reversed(sweeps)]
         every = {cell.sweep for group in self._plans["BASE"] for cell in group.cells}
         if not every - set(self.lost) - set(sweeps[:1]):
@@ -149,13 +149,13 @@ class Measurer:
             self.provenances[side].append(read_provenance(run.files[-1]))
 
     def launches(self, side: Side) -> Launches:
-        """What was measured of a side."""
+        """Return the launches of a side."""
         return Launches(str(self.sides[side].words or self.main.run_id), self.rows[side], self.provenances[side])
 
 
 @contextlib.contextmanager
 def _simulated_in(where: Where, backend: str) -> Iterator[None]:
-    """Simulated ranks live in this process: for the launch it has the variables of the side."""
+    """Set the variables of a side for a launch of simulated ranks, which run in this process."""
     if not in_process([backend]) or not where.variables:
         yield
         return
@@ -172,14 +172,14 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     """Measure both sides in turn and judge them; every launch is stored, under one run.
 
     Args:
-        sides: what is compared.
-        rules: declared here, before the first launch.
-        launches: of each side in each round.
-        kind: of the report.
+        sides: the two sides.
+        rules: rules of the verdicts, declared before the first launch.
+        launches: launches of each side in each round.
+        kind: kind of the report.
 
     Raises:
-        UsageError: the two sides do not measure the same list of cells; or too few launches.
-        EnvironmentProblem: a side is broken, with its name; what was measured is kept, and the message says where.
+        UsageError: the two sides do not measure the same list of cells, or there are too few launches.
+        EnvironmentProblem: a side is broken. What was measured is kept; the message names the side and the run.
         Interrupted: the same.
     """
     if launches < FEWEST:
@@ -194,7 +194,7 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     measurer = Measurer(ready, plans, run, rules.rounds)
     design = Design(rules, launches, run.seed)
 
-    def told(number: int, cells: Sequence[int]) -> None:
+    def announce(number: int, cells: Sequence[int]) -> None:
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
         again = "" if number == 1 else ", flagged before, with fresh launches"
         run.note(f"round {number} of at most {rules.rounds}: {what}{again}, {launches} launches of each side in turn")
@@ -207,7 +207,7 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
             current = str(sides[side])
             return measurer(side, cells, number)
 
-        conduct(measurer.groups, design, launch, told)
+        conduct(measurer.groups, design, launch, announce)
     except Interrupted as error:
         raise Interrupted(f"{error}: {_kept_text(measurer)}") from None
     except OmbError as error:
@@ -220,17 +220,16 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
 
 
 def against_itself(checked: Sequence[CheckedRequest], rules: Rules, launches: int) -> Report:
-    """A against A: the whole of a comparison, of a library with itself. Raises as :func:`compare`."""
+    """Compare a library with itself (A against A) to measure the false alarms. Raises as :func:`compare`."""
     where = Where()
     return compare({side: SideRun(side, tuple(checked), where, "") for side in SIDES}, rules, launches, AA)
 
 
 def _checked(spec: SideRun) -> SideRun:
-    return replace(spec, checked=tuple(_comparable(spec, each) for each in spec.checked))
+    return replace(spec, checked=tuple(_comparable(spec, checked) for checked in spec.checked))
 
 
 def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
-    # the tags of a suite's rows are for going on with a run of it, and a comparison is none
     request = checked.request
     if request.store is None:
         raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
@@ -250,6 +249,7 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
             f"{spec}: {simulated} simulates in this process, so --env and --module change nothing: "
             f"--option {spec.side}:{simulated}=alpha=2us makes sides that differ"
         )
+    # no part of a suite: its tags serve --resume, which a comparison does not have
     return checked.changed(format=SILENT, launches=1, ranks=request.ranks or DEFAULT_RANKS, part=None)
 
 

@@ -1,4 +1,4 @@
-"""The sides of a comparison that measures: another Python environment, another module, other variables."""
+"""The environments of the two sides of a comparison: virtual environment, modules and variables."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from omb_py.results.compare.match import SIDES, Side
 _ASK = "import omb_py; print('omb-py', omb_py.__version__)"
 _ASK_S = 60.0
 _DROPPED = ("PYTHONHOME", "__PYVENV_LAUNCHER__")
-"""Variables by which one Python would lead another astray."""
+"""Variables of this Python that would make another one look for its library in the wrong place."""
 _VOLATILE = ("_", "SHLVL", "PWD", "OLDPWD")
 
 
 @dataclass(slots=True)
 class SideSpec:
-    """What the command line says of one side."""
+    """The options of one side on the command line."""
 
     env: str = ""
-    """Folder of a virtual environment, or a Python in it."""
+    """Folder of a virtual environment, or the path of a Python in it."""
     modules: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
     """Options of the benchmark, as words of a command line."""
 
     def words(self) -> str:
-        """As a reader would say it."""
+        """Describe the side in a report or message."""
         parts = [self.env, *self.modules, *(f"{k}={v}" for k, v in self.variables.items()), *self.options]
         return " ".join(filter(None, parts))
 
@@ -41,10 +41,10 @@ class SideSpec:
 def parse_sides(
     envs: Sequence[str] = (), modules: Sequence[str] = (), sets: Sequence[str] = (), options: Sequence[str] = ()
 ) -> dict[Side, SideSpec]:
-    """The two sides from the texts of ``--env``, ``--module``, ``--set`` and ``--option``.
+    """Read the two sides from the values of ``--env``, ``--module``, ``--set`` and ``--option``.
 
     Raises:
-        UsageError: a text of another form, a side that is none, or an environment given twice.
+        UsageError: a value has the wrong form, a side is neither BASE nor NEW, or an environment is given twice.
     """
     sides: dict[Side, SideSpec] = {side: SideSpec() for side in SIDES}
     for text in envs:
@@ -68,20 +68,25 @@ def parse_sides(
 
 
 def _of_side(text: str, flag: str, between: str, example: str) -> tuple[Side, str]:
-    word, found, value = text.partition(between)
+    word, separator, value = text.partition(between)
     side = next((s for s in SIDES if s == word.strip().upper()), None)
-    if not found or not value.strip() or side is None:
-        hint = f": {nearest(word.strip().upper(), SIDES)}" if found and side is None else ""
+    if not separator or not value.strip() or side is None:
+        hint = f": {nearest(word.strip().upper(), SIDES)}" if separator and side is None else ""
         raise UsageError(f"{flag} takes SIDE{between}…, as {example}, not {text!r}{hint}")
     return side, value.strip()
 
 
 def where_of(side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ) -> Where:
-    """The Python and the environment of a side, tried out.
+    """Find the Python and the environment of a side, and try whether they have this version of omb-py.
+
+    Args:
+        side: BASE or NEW.
+        spec: what the command line gives for it.
+        ours: the environment of this process.
 
     Raises:
         UsageError: the folder of ``--env`` is no Python environment.
-        EnvironmentProblem: a module cannot be loaded, or the environment lacks omb-py or has another version of it.
+        EnvironmentProblem: a module cannot be loaded, or the environment lacks omb-py or has another version.
     """
     if not spec.words():
         return HERE
@@ -125,7 +130,7 @@ def _of_venv(side: Side, text: str, ours: Mapping[str, str]) -> tuple[str, dict[
 
 
 def _of_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) -> dict[str, str | None]:
-    """What loading the modules changes in an environment."""
+    """Return the variables that change when the modules are loaded; None means unset."""
     script = (
         'type module >/dev/null 2>&1 || { [ -n "$MODULESHOME" ] && . "$MODULESHOME/init/bash"; }; '
         'type module >/dev/null 2>&1 || exit 97; module load "$@" >&2 || exit 98; env -0'
@@ -144,15 +149,15 @@ def _of_modules(side: Side, modules: Sequence[str], environ: Mapping[str, str]) 
         raise EnvironmentProblem(f"{named}: cannot be loaded: {error}") from None
     if child.returncode == 97:
         raise EnvironmentProblem(f"{named}: this machine has no command 'module': use --env, or --set {side}:PATH=…")
-    said = child.stderr.decode(errors="replace").strip()
+    message = child.stderr.decode(errors="replace").strip()
     after = dict(
         entry.split("=", 1) for entry in child.stdout.decode(errors="surrogateescape").split("\0") if "=" in entry
     )
     changed: dict[str, str | None] = {k: v for k, v in after.items() if environ.get(k) != v and not _volatile(k)}
     changed |= {k: None for k in environ if k not in after and not _volatile(k)}
-    # Environment Modules says what is wrong and leaves status 0
-    if child.returncode or (said and not changed):
-        last = (said.splitlines() or [f"exit status {child.returncode}"])[-1]
+    # Environment Modules prints an error and still ends with status 0
+    if child.returncode or (message and not changed):
+        last = (message.splitlines() or [f"exit status {child.returncode}"])[-1]
         raise EnvironmentProblem(f"{named}: cannot be loaded: {last.strip()}: see module avail")
     return changed
 
@@ -176,12 +181,12 @@ def _try_out(side: Side, where: Where, spec: SideSpec) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EnvironmentProblem(f"{side} ({spec.words()}): cannot start {where.python}: {error}") from None
     install = f"{where.python} -m pip install omb-py=={omb_py.__version__}"
-    found = next((line.split()[-1] for line in child.stdout.splitlines() if line.startswith("omb-py ")), None)
-    if found is None:
+    version = next((line.split()[-1] for line in child.stdout.splitlines() if line.startswith("omb-py ")), None)
+    if version is None:
         last = (child.stderr.strip().splitlines() or [f"exit status {child.returncode}"])[-1]
         raise EnvironmentProblem(f"{side} ({spec.words()}): omb-py cannot be loaded: {last}: {install}")
-    if found != omb_py.__version__:
+    if version != omb_py.__version__:
         raise EnvironmentProblem(
-            f"{side} ({spec.words()}): it has omb-py {found}, this is {omb_py.__version__}, and two versions may "
+            f"{side} ({spec.words()}): it has omb-py {version}, this is {omb_py.__version__}, and two versions may "
             f"measure different things: {install}"
         )

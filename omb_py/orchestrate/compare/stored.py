@@ -1,4 +1,4 @@
-"""Comparisons of launches that are stored, and the rules of every comparison."""
+"""Compare stored launches, and declare the rules of every comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from omb_py.results.statistics.sequential import COMPARISON
 
 
 def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:
-    """The rules of a comparison, declared before anything is judged. Raises UsageError on too many rounds."""
+    """Declare the rules of a comparison before anything is judged. Raises UsageError on too many rounds.
+
+    Args:
+        delta: smallest change of a median that matters, as a share.
+        tail_delta: smallest change of a tail that matters, as a share.
+        rounds: most rounds of measuring.
+    """
     if rounds > COMPARISON.most_rounds:
         raise UsageError(
             f"--rounds {rounds}: at most {COMPARISON.most_rounds}, "
@@ -29,12 +35,12 @@ def compare_stored(names: Sequence[str], store: Path, rules: Rules) -> Report:
     """Compare stored launches.
 
     Args:
-        names: BASE and NEW, or the run of one comparison that measured both.
-        store: where they are, unless a name is the folder of another store.
-        rules: with as many rounds as were made: one, and those of the comparison that measured.
+        names: BASE and NEW, or the run of a comparison that measured both.
+        store: folder of the launches, unless a name is the folder of another store.
+        rules: rules with one round; a run of a comparison has the rounds that it made.
 
     Raises:
-        UsageError: there are no such launches, another number of names, or nothing can be compared.
+        UsageError: there are no such launches, there are no names or more than two, or nothing can be compared.
     """
     if len(names) == 1:
         base, new = read_comparison(names[0], store)
