@@ -1,4 +1,4 @@
-"""Another job at the same time: a process of its own that measures again and again until it is told to end."""
+"""Background job of an interference test: a process that measures again and again until it is ended."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ _PATIENCE_S = 20.0
 
 @contextlib.contextmanager
 def other_job(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str]]:
-    """Run ``omb-py WORDS`` beside what is done inside the block.
+    """Run ``omb-py WORDS`` in the background while the block runs.
 
     Args:
         words: a benchmark and its options.
-        timeout: seconds within which it must have measured its first cell.
+        timeout: seconds within which the job must have measured its first cell.
 
     Yields:
-        A function that says why the job has ended; empty while it runs.
+        A function that returns why the job has ended, or an empty text while it runs.
 
     Raises:
-        EnvironmentProblem: it has not begun.
+        EnvironmentProblem: the job ended, or measured nothing in time.
     """
     command = [sys.executable, "-m", "omb_py", *words, *FOREVER]
     job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     begun, errors = threading.Event(), list[str]()
     assert job.stdout is not None and job.stderr is not None
     readers = (
+        # the first line that is neither comment nor blank is the first measured row
         threading.Thread(target=_read, args=(job.stdout, lambda line: None if line[:1] in "#\n" else begun.set())),
         threading.Thread(target=_read, args=(job.stderr, errors.append)),
     )
@@ -64,15 +65,15 @@ def other_job(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str
 
 
 def _read(stream: object, take: Callable[[str], object]) -> None:
-    with contextlib.suppress(ValueError):  # closed under our hands
+    with contextlib.suppress(ValueError):  # the stream was closed while we were reading
         for line in stream:  # type: ignore[attr-defined]
             take(line)
 
 
 def _end(job: subprocess.Popen[str]) -> None:
-    """SIGTERM, by which omb-py ends its ranks; SIGKILL when it does not."""
     if job.poll() is not None:
         return
+    # on SIGTERM omb-py ends its ranks; after SIGKILL they would have to notice by themselves
     job.terminate()
     try:
         job.wait(_PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The stored launches that an acceptance is compared with: read, and looked at before anything is measured."""
+"""Read the baseline of an acceptance, and check before measuring that it can be compared."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Row = Mapping[str, Any]
 
 
 def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | None) -> list[Row]:
-    """What a side of ``read_side`` holds, without correctness checks and interference tests.
+    """Read the rows of a side of ``read_side``, without correctness checks and interference tests.
 
     Args:
         word: the side.
-        store: where it is looked for.
-        own_run: a run that is gone on with; its rows are what is judged.
-        begun: what that run was begun with: the runs that `word` meant then are what it means.
+        store: folder in which it is looked for.
+        own_run: the run that is resumed; its rows are left out, because they are what is judged.
+        begun: what that run began with: `word` still means the runs that it meant then.
 
     Raises:
-        UsageError: nothing is meant by the word.
+        UsageError: the word names no stored launches.
     """
     from omb_py.results.compare.select_launches import read_side
 
@@ -35,8 +35,8 @@ def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | No
     words = meant if word == NEWEST and meant else (word,)
     return [
         row
-        for one in words
-        for row in read_side(one, store, _MORE).rows
+        for side in words
+        for row in read_side(side, store, _MORE).rows
         if dict(row["tags"] or {}).get(PHASE_TAG, PERFORMANCE) == PERFORMANCE
         and row["run_id"] != own_run
         and (not meant or row["run_id"] in meant)
@@ -44,14 +44,14 @@ def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | No
 
 
 def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str) -> None:
-    """Raises UsageError where no case can have a verdict, whatever is measured: no launch or only one of each."""
+    """Raises UsageError where no case can have a verdict, because the baseline has no launch of it, or only one."""
     asking = [case for case in cases if case.criterion.source == "baseline" and "ranks" in case.facts]
     if not asking:
         return
     launches = [{row["launch_id"] for row in rows if _is(case, row) and not _apart(case, row)} for case in asking]
     if not any(launches):
-        told = _nearest(asking, rows)
-        raise UsageError(f"the baseline {word} has none of the cells that are to be compared with it: {told}")
+        nearest = _nearest(asking, rows)
+        raise UsageError(f"the baseline {word} has none of the cells that are to be compared with it: {nearest}")
     if max(map(len, launches)) == 1:
         raise UsageError(
             f"the baseline {word} is one launch of each cell, which says nothing about the next: measure it with "
@@ -68,7 +68,7 @@ def _apart(case: Case, row: Row) -> list[str]:
 
 
 def _nearest(asking: Sequence[Case], rows: Sequence[Row]) -> str:
-    """How the likest stored cell differs, else what is stored."""
+    """Say how the most similar stored cell differs, or else what is stored."""
     pairs = [(case, row) for case in asking for row in rows if _is(case, row)]
     if not pairs:
         known = ", ".join(dict.fromkeys(str(row["benchmark"]) for row in rows)) or "nothing"

@@ -1,4 +1,4 @@
-"""What a suite's ``[accept]`` and ``[[criterion]]`` tables say (docs/accept.md). Nothing in them is evaluated."""
+"""Read a suite's ``[accept]`` and ``[[criterion]]`` tables (docs/accept.md). Nothing in them is evaluated."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ RULE_KEYS = tuple(
     "launches most-launches confidence undecided nodes allow-missing-nodes baseline background-job".split()
 )
 OLDER_KEYS = {"beside": "background-job"}
-"""Former spelling of a key, which stays valid -> its name."""
+"""Former spelling of a key -> its name; files may keep the former spelling."""
 SHARES: Mapping[str, Source] = {
     "baseline": "baseline",
     "efficiency": "lower bound",
     "drift": "drift",
     "interference": "interference",
 }
-"""Key whose value is a share -> where the bound comes from."""
+"""Key whose value is a share -> source of the bound."""
 WHERE = {"ranks": "ranks", "backend": "backend", "binding": "binding", "type": "dtype", "op": "op"}
-"""Key of a criterion -> column of the store that it chooses by."""
+"""Key of a criterion -> column of the store that it filters."""
 CRITERION_KEYS = (
     "id",
     "text",
@@ -55,21 +55,21 @@ _MOST_COUNT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Accepting:
-    """How a suite wants to be accepted."""
+    """The table ``[accept]`` of a suite."""
 
     rule: Rule = field(default_factory=Rule)
     nodes: int | None = None
-    """So many nodes are to take part; None: as many as there are."""
+    """Number of nodes that must take part; None: as many as there are."""
     allow_missing_nodes: bool = False
-    """Nodes that do not answer are left out, named, and the rest goes on."""
+    """True if the run goes on without nodes that do not answer; the report names them."""
     baseline: str | None = None
-    """Side of :func:`omb_py.results.compare.select_launches.read_side` where the command line names none."""
+    """Side of :func:`omb_py.results.compare.select_launches.read_side` to use if the command line names none."""
     background_job: tuple[str, ...] = ()
     """Command line of the job that runs at the same time, for criteria about interference."""
 
 
 def read_accepting(suite: Suite) -> Accepting:
-    """The table ``[accept]``. Raises UsageError with file, line and key."""
+    """Read the table ``[accept]``. Raises UsageError with file, line and key."""
     table = suite.accept
     keys = {} if table is None else table.by_key(RULE_KEYS, OLDER_KEYS)
     usual, no_words = Rule(), tuple[str, ...]()
@@ -88,11 +88,11 @@ def read_accepting(suite: Suite) -> Accepting:
 
 
 def read_criteria(suite: Suite) -> list[Criterion]:
-    """The tables ``[[criterion]]``.
+    """Read the tables ``[[criterion]]``.
 
     Raises:
-        UsageError: an unknown key, benchmark, metric or unit, a bound that cannot be, or two criteria of one id: with
-            file, line, key and the nearest valid one.
+        UsageError: a key, benchmark, metric or unit is unknown, a bound is impossible, or two criteria have one id. The
+            message has file, line, key and the nearest valid one.
     """
     criteria: dict[str, Criterion] = {}
     for table in suite.criteria:
@@ -158,12 +158,12 @@ def _criterion(table: Table) -> Criterion:
 
 
 def _reach(source: Source) -> tuple[float, ...]:
-    """Shares that mean something."""
+    """Return the least and the largest share that a source allows."""
     return (0.0001, 100.0) if source == "lower bound" else (0.0,)
 
 
 def key_of(setting: Setting) -> str:
-    """The name of a key of ``[accept]``, however the file spells it."""
+    """Return the name of a key of ``[accept]``, also for its former spelling."""
     return OLDER_KEYS.get(setting.key, setting.key)
 
 
@@ -173,7 +173,7 @@ def _undecided(setting: Setting) -> Undecided:
 
 
 def _job(setting: Setting) -> tuple[str, ...]:
-    """The words of a benchmark's command line."""
+    """Split the command line of the background job, and check its benchmark."""
     try:
         words = shlex.split(toml.text(setting))
     except ValueError as error:
@@ -199,9 +199,9 @@ def _benchmark(setting: Setting) -> Benchmark:
 
 
 def _mock_up(setting: Setting, benchmark: Benchmark) -> tuple[str, str]:
-    """The benchmark that measures the guideline, and its mock-up in words."""
-    found = mock_up(benchmark.name, toml.text(setting))
-    return found.name, words_of(found)
+    """Return the name of the benchmark that measures the guideline, and its mock-up in words."""
+    guideline = mock_up(benchmark.name, toml.text(setting))
+    return guideline.name, words_of(guideline)
 
 
 def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:
@@ -216,7 +216,7 @@ def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:
 
 
 def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
-    """The bounds of a contract by size, both ends checked against each other."""
+    """Read the bounds of a contract by size, and check both ends against each other."""
     none: dict[int | None, Quantity] = {}
     ends = {key: toml.read(keys, key, _quantities, none) for key in ("max", "min") if key in keys}
     if len(ends) == 2 and set(ends["max"]) != set(ends["min"]):
@@ -226,33 +226,33 @@ def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
         raise keys[next(reversed(ends))].error(
             f"mixes {' and '.join(sorted(kinds))}: bounds of one criterion have one kind"
         )
-    found: dict[int | None, Range] = {}
+    ranges: dict[int | None, Range] = {}
     for size in next(iter(ends.values()), {}):
         low, high = ends.get("min", {}).get(size), ends.get("max", {}).get(size)
         if low and high and low.value > high.value:
             raise keys["min"].error(f"{low.text} is more than max, {high.text}: nothing can keep both")
-        found[size] = Range(low.value if low else None, high.value if high else None)
-    return found
+        ranges[size] = Range(low.value if low else None, high.value if high else None)
+    return ranges
 
 
 def _quantities(setting: Setting) -> dict[int | None, Quantity]:
     value = setting.value
     if isinstance(value, dict):
-        if not value or not all(isinstance(each, str) for each in value.values()):
+        if not value or not all(isinstance(text, str) for text in value.values()):
             raise setting.error('expected a table of sizes, as { 8 = "5 us", 1M = "300 us" }')
-        found: dict[int | None, Quantity] = {}
+        quantities: dict[int | None, Quantity] = {}
         for size, text in value.items():
-            if parse_size(size) in found:
+            if parse_size(size) in quantities:
                 raise setting.error(f"size {size} stands there twice")
-            found[parse_size(size)] = parse_quantity(text)
-        return found
+            quantities[parse_size(size)] = parse_quantity(text)
+        return quantities
     if not isinstance(value, str):
         raise setting.error(f'expected a text with a unit, as "5 us", or a table of them by size, got {kind(value)}')
     return {None: parse_quantity(value)}
 
 
 def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[int | None, Range], table: Table) -> str:
-    """The metric that is given or meant, which must be what the bound and the benchmark are about."""
+    """Return the metric, given or implied by the bound; it must suit the bound and the benchmark."""
     rates = benchmark.metric.unit == "MB/s"
     usual = "bandwidth" if rates else "median"
     given = keys.get("max") or keys.get("min")
@@ -266,7 +266,7 @@ def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[i
     at = keys.get("metric") or given or keys["benchmark"]
     metric = METRICS[name]
     if dimension is not None and metric.dimension != dimension:
-        raise at.error(f"{name} is a {metric.dimension}, and the bound {_one(given)!r} is a {dimension}")
+        raise at.error(f"{name} is a {metric.dimension}, and the bound {_first_text(given)!r} is a {dimension}")
     if name == "bandwidth" and not rates:
         raise at.error(f"{benchmark.name} prints a time: its bandwidths are algbw and busbw")
     if name in ("algbw", "busbw") and not benchmark.bandwidth:
@@ -285,7 +285,7 @@ def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[i
     return name
 
 
-def _one(given: Setting | None) -> str:
+def _first_text(given: Setting | None) -> str:
     value = given.value if given is not None else ""
     return next(iter(value.values())) if isinstance(value, dict) else str(value)
 
@@ -302,7 +302,8 @@ def _binding(setting: Setting) -> str:
     from omb_py.backends.registry import backends
 
     offers = capabilities_of()
-    if not any(toml.text(setting) in offer.bindings for offer in offers.values()):  # an installed package's, then
+    # installed backends are loaded only for a binding that none of ours has
+    if not any(toml.text(setting) in offer.bindings for offer in offers.values()):
         offers = capabilities_of(backends())
     return toml.one_of(setting, tuple(dict.fromkeys(name for offer in offers.values() for name in offer.bindings)))
 

@@ -1,4 +1,4 @@
-"""Which planned cells each criterion is about, before anything is measured."""
+"""Match criteria with the planned cells before anything is measured."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from omb_py.results.formats.units import size_text
 from omb_py.suites import find
 
 _TELLING = ("ranks", "backend", "binding", "dtype", "op", OPTIONS)
-_TOLD = ("ranks", "backend", "binding", "type", "op", "message-size")
-"""Options that the other facts say."""
+_OWN_FACTS = ("ranks", "backend", "binding", "type", "op", "message-size")
+"""Options that have a fact of their own, so that the text of options leaves them out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A cell of the plan and what its rows will say."""
+    """A cell of the plan and the columns of its rows."""
 
     plan: LaunchPlan
     cell: Cell
     key: str
-    """Its name, alike in every turn."""
+    """Name of the cell, the same in every turn."""
     facts: Mapping[str, object]
 
 
 def planned(plans: Iterable[LaunchPlan]) -> list[Planned]:
-    """The cells of some launches."""
+    """Return the cells of some launches."""
     return [Planned(plan, cell, key_of(plan, cell), _facts(plan, cell)) for plan in plans for cell in plan.cells]
 
 
 def key_of(plan: LaunchPlan, cell: Cell) -> str:
-    """The name of a cell in verdicts."""
+    """Return the name of a cell in verdicts, which is the same in every turn."""
     return cell_key(replace(plan, turn=0), cell)
 
 
 def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
-    """As :func:`omb_py.orchestrate.running.rows.make_row` will write them."""
+    """Return the columns that :func:`omb_py.orchestrate.running.rows.make_row` will write."""
     benchmark = find(cell.benchmark)
-    told = differences(plan.requests[cell.sweep], whole=True)
+    options = differences(plan.requests[cell.sweep], whole=True)
     reduces = "op" in benchmark.options or benchmark.one_element
     return {
         "benchmark": cell.benchmark,
@@ -56,64 +56,63 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
         "binding": cell.binding,
         "dtype": reduction_dtype(cell.dtype) if reduces else cell.dtype,
         "op": cell.op if "op" in benchmark.options else None,
-        OPTIONS: ", ".join(f"{key} {value}" for key, value in told.items() if key not in _TOLD),
+        OPTIONS: ", ".join(f"{key} {value}" for key, value in options.items() if key not in _OWN_FACTS),
     }
 
 
 def cases_of(criteria: Sequence[Criterion], cells: Sequence[Planned], skips: Sequence[Skip]) -> list[Case]:
-    """A case for each criterion at each cell that it is about.
+    """Make a case for each criterion at each cell that it covers.
 
-    A criterion whose benchmark cannot be measured here has one case without a cell, which will be an ERROR.
+    A criterion whose benchmark cannot be measured here has one case without a cell, which becomes an ERROR.
 
     Raises:
-        UsageError: nothing in the suite measures what a criterion asks about.
+        UsageError: no entry of the suite measures what a criterion needs.
     """
-    found: list[Case] = []
+    cases: list[Case] = []
     for criterion in criteria:
-        mine = [one for one in cells if criterion.covers(one.facts)]
-        if not mine and any(skip.what.split(" ")[0] in (criterion.benchmark, criterion.measured) for skip in skips):
-            found.append(Case(criterion, {"benchmark": criterion.benchmark}, missing_cell(criterion)))
+        covered = [planned for planned in cells if criterion.covers(planned.facts)]
+        if not covered and any(skip.what.split(" ")[0] in (criterion.benchmark, criterion.measured) for skip in skips):
+            cases.append(Case(criterion, {"benchmark": criterion.benchmark}, missing_cell(criterion)))
             continue
-        _check(criterion, mine, cells, {skip.what.split(" ")[0] for skip in skips})
-        for one in mine:
-            alike = [other for other in mine if other.facts["size_bytes"] == one.facts["size_bytes"]]
+        _check(criterion, covered, cells, {skip.what.split(" ")[0] for skip in skips})
+        for cell in covered:
+            alike = [other for other in covered if other.facts["size_bytes"] == cell.facts["size_bytes"]]
             apart = tuple(name for name in _TELLING if len({other.facts[name] for other in alike}) > 1)
-            found.append(Case(criterion, one.facts, one.key, apart))
-    return found
+            cases.append(Case(criterion, cell.facts, cell.key, apart))
+    return cases
 
 
 def missing_cell(criterion: Criterion) -> str:
-    """Instead of a cell's name, where the suite's benchmark cannot be measured here at all."""
+    """Return what stands in for a cell's name if its benchmark cannot be measured here."""
     return f"none of {criterion.id}"
 
 
 def needed(cases: Iterable[Case]) -> set[str]:
-    """The cells that have to be measured for some cases."""
+    """Return the names of the cells that some cases need."""
     return {case.cell for case in cases}
 
 
-def _check(criterion: Criterion, mine: Sequence[Planned], cells: Sequence[Planned], skipped: set[str]) -> None:
+def _check(criterion: Criterion, covered: Sequence[Planned], cells: Sequence[Planned], skipped: set[str]) -> None:
     name = criterion.measured
-    of_benchmark = [one for one in cells if one.cell.benchmark == name]
+    of_benchmark = [planned for planned in cells if planned.cell.benchmark == name]
     where = f"{criterion.at}: [criterion {criterion.id}]"
     if not of_benchmark:
-        known = ", ".join(dict.fromkeys(one.cell.benchmark for one in cells))
+        known = ", ".join(dict.fromkeys(planned.cell.benchmark for planned in cells))
         raise UsageError(
             f"{where} no entry of the suite measures {criterion.benchmark}: it has {known}: add it to an [[entry]]"
         )
-    wanted = set(criterion.sizes) - {one.cell.size for one in mine}
-    if not mine and not wanted:
-        told = ", ".join(f"{key} {value}" for key, value in criterion.where.items())
-        raise UsageError(f"{where} no entry measures {name} with {told}: leave it out, or add it to an [[entry]]")
+    wanted = set(criterion.sizes) - {planned.cell.size for planned in covered}
+    if not covered and not wanted:
+        raise UsageError(f"{where} no entry measures {name}{_with(criterion)}: leave it out, or add it to an [[entry]]")
     if wanted:
-        sizes = sorted({one.cell.size for one in of_benchmark})
+        sizes = sorted({planned.cell.size for planned in of_benchmark})
         shown = ", ".join(map(size_text, sizes[:12])) + (" …" if len(sizes) > 12 else "")
         raise UsageError(
             f"{where} key 'message-size': no entry measures {name} of {', '.join(map(size_text, sorted(wanted)))}"
             f"{_with(criterion)}: its sizes are {shown}"
         )
     if criterion.source == "lower bound" and "latency" not in skipped:
-        latency = {one.cell.size for one in cells if one.cell.benchmark == "latency"}
+        latency = {planned.cell.size for planned in cells if planned.cell.benchmark == "latency"}
         if not any(size <= SMALL for size in latency) or not any(size >= LARGE for size in latency):
             raise UsageError(
                 f"{where} key 'efficiency': a lower bound needs latency at up to {SMALL} B and from {size_text(LARGE)} "
@@ -122,5 +121,5 @@ def _check(criterion: Criterion, mine: Sequence[Planned], cells: Sequence[Planne
 
 
 def _with(criterion: Criterion) -> str:
-    told = ", ".join(f"{key} {value}" for key, value in criterion.where.items())
-    return f" with {told}" if told else ""
+    options = ", ".join(f"{key} {value}" for key, value in criterion.where.items())
+    return f" with {options}" if options else ""

@@ -1,4 +1,4 @@
-"""Mock-ups that criteria ask for: the guideline's own program is measured, both sides in every launch."""
+"""Requests for the mock-ups that criteria name: the guideline's program measures both sides in every launch."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline, lacks
 
 
 def mock_up(benchmark: str, word: str) -> Guideline:
-    """The guideline of a benchmark whose mock-up is called `word`: ``reduce + bcast``, ``gl5``, or its whole name.
+    """Find the guideline of a benchmark by its mock-up (``reduce + bcast``), its number (``gl5``) or its whole name.
 
-    Raises UsageError with the nearest, or that the benchmark has none.
+    Raises:
+        UsageError: the benchmark has no guideline, or none of that name; the message has the nearest.
     """
-    mine = [g for g in GUIDELINES.values() if g.left == benchmark]
-    if not mine:
+    candidates = [g for g in GUIDELINES.values() if g.left == benchmark]
+    if not candidates:
         known = ", ".join(dict.fromkeys(g.left for g in GUIDELINES.values()))
         raise UsageError(f"there is no mock-up of {benchmark}: there are some of {known}")
-    told = " + ".join(part.strip().removeprefix("osu_") for part in word.split("+"))
-    by_word = {name: g for g in mine for name in (g.name, g.name.partition("_")[0], words_of(g))}
-    if told not in by_word:
-        raise UsageError(f"no mock-up of {benchmark} is called {word!r}: {nearest(told, by_word)}")
-    return by_word[told]
+    plain = " + ".join(part.strip().removeprefix("osu_") for part in word.split("+"))
+    by_word = {name: g for g in candidates for name in (g.name, g.name.partition("_")[0], words_of(g))}
+    if plain not in by_word:
+        raise UsageError(f"no mock-up of {benchmark} is called {word!r}: {nearest(plain, by_word)}")
+    return by_word[plain]
 
 
 def words_of(guideline: Guideline) -> str:
-    """Its right side in words: ``reduce + bcast``."""
+    """Return the right side of a guideline: ``reduce + bcast``."""
     return guideline.text.partition(" ≤ ")[2]
 
 
 def with_mock_ups(
     checked: Sequence[CheckedRequest], criteria: Iterable[Criterion]
 ) -> tuple[list[CheckedRequest], list[Skip]]:
-    """The requests of a suite and those of the programs that its criteria compare with; what cannot be had is skipped.
+    """Add the requests of the mock-ups that criteria compare with; those that are impossible here are skipped.
 
-    A program is measured wherever the suite measures the criterion's benchmark: on the same ranks and backends, of
-    the criterion's sizes, else of the same.
+    A mock-up is measured wherever the suite measures the criterion's benchmark: on the same ranks and backends, with
+    the criterion's sizes or else those of the benchmark.
     """
-    made: dict[str, Request] = {}
+    mock_ups: dict[str, Request] = {}
     skips: dict[Skip, None] = {}
     for criterion in criteria:
         if not criterion.program:
             continue
         guideline = GUIDELINES[criterion.program]
-        for request in (each.request for each in checked):
+        for request in (measured.request for measured in checked):
             if request.benchmark != criterion.benchmark or request.ranks != criterion.where.get("ranks", request.ranks):
                 continue
             offers = capabilities_of(request.backends)
@@ -64,14 +65,13 @@ def with_mock_ups(
                 skips[Skip(criterion.program, reason)] = None
                 continue
             sizes = ",".join(map(str, criterion.sizes)) or request.sizes
-            one = replace(_fitting(request, criterion.program), sizes=sizes)
-            made.setdefault(repr(replace(one, part=None)), one)
-    mock_ups = [check(request) for request in made.values()]
-    return [*checked, *mock_ups], list(skips)
+            mock = replace(_fitting(request, criterion.program), sizes=sizes)
+            mock_ups.setdefault(repr(replace(mock, part=None)), mock)
+    return [*checked, *map(check, mock_ups.values())], list(skips)
 
 
 def _fitting(request: Request, program: str) -> Request:
-    """The request for a guideline's program, without options that it does not take."""
+    """Turn a request into one for a guideline's program, without the options that it does not take."""
     benchmark = GUIDELINES[program].benchmark
     usual: dict[str, Any] = {field.name: field.default for field in fields(Request)}
     changed: dict[str, Any] = {o.name: usual[o.name] for o in TABLE if o.lacks and not o.takes(benchmark)}

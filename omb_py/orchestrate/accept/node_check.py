@@ -1,4 +1,4 @@
-"""Which nodes answer: one launch over all of them; only when that fails, one on each."""
+"""Find the nodes that do not answer: one launch on all of them, and only if that fails, one on each."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import start
 
 PROBE = "hello"
-"""The benchmark that needs nothing but ranks that begin."""
+"""The benchmark that works as soon as the ranks begin."""
 
 
 def answering(run: Run, request: Request, index: int) -> tuple[dict[str, str], int]:
-    """The hosts of a request on which no rank can be started.
+    """Find the hosts of a request on which no rank can be started.
 
     Args:
-        run: takes the rows, as every launch's are.
-        request: of the suite: its hosts, backend and launcher.
+        run: receives the rows, as of every launch.
+        request: a request of the suite; its hosts, backend and launcher are used.
         index: number of the first launch.
 
     Returns:
-        Host -> why, and the number of the next launch.
+        Host -> reason, and the number of the next launch.
+
+    Raises:
+        EnvironmentProblem: every host answers alone, but all together do not.
     """
     hosts = request.hosts
-    everything = _tried(run, request, hosts, index)
+    everything = _failure(run, request, hosts, index)
     if everything is None:
         return {}, index + 1
     lost: dict[str, str] = {}
     for number, host in enumerate(hosts, index + 1):
-        why = _tried(run, request, (host,), number)
+        why = _failure(run, request, (host,), number)
         if why is not None:
             lost[host] = why
     if not lost:
@@ -39,8 +42,8 @@ def answering(run: Run, request: Request, index: int) -> tuple[dict[str, str], i
     return lost, index + 1 + len(hosts)
 
 
-def _tried(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> str | None:
-    """Start one rank on each host; why that did not go, or None."""
+def _failure(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> str | None:
+    """Start one rank on each host; return why that failed, or None."""
     probe = Request(
         PROBE,
         backends=request.backends[:1],
