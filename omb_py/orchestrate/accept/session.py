@@ -1,11 +1,12 @@
-"""Accepting a machine by a suite's criteria: correctness first, then launches until every criterion is decided.
+"""Accept a machine by a suite's criteria: check correctness, then launch until every criterion is decided.
 
-No launch is left out of a verdict, and none is repeated because it was slow: a criterion that is MARGINAL gets as many
-launches again, up to the suite's maximum, and all of them count (docs/accept.md).
+No launch is left out of a verdict, and none is repeated because it was slow: a MARGINAL criterion gets as many launches
+again, up to the suite's maximum, and all of them count (docs/accept.md).
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,7 @@ from omb_py.orchestrate.accept.progress_log import (
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run, now
+from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import make_launches, ranks_here, sweep_name
@@ -54,14 +56,13 @@ from omb_py.results.statistics.sequential import FEWEST
 
 ROUND_TAG = "accept_look"
 CHECKS = "10"
-"""Iterations of a cell whose bytes are checked."""
-_KEPT = ("hosts", "rank_mean_us", "slowest_rank_share")
+"""Iterations of a cell in the correctness check."""
 Job = Callable[[Sequence[str], float], AbstractContextManager[Callable[[], str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptRequest:
-    """What the user asks for, beside the suite."""
+    """Options of an acceptance apart from the suite."""
 
     words: Vocabulary
     """The options of the command line."""
@@ -69,55 +70,41 @@ class AcceptRequest:
     """Options by key, as in :func:`omb_py.orchestrate.suites.expand.expand`."""
     ranks: int | None = None
     baseline: str | None = None
-    """A side of :func:`omb_py.results.compare.select_launches.read_side`."""
+    """Side of :func:`omb_py.results.compare.select_launches.read_side`; None: the suite's."""
     correctness: bool = True
-    """Check every byte before anything is timed."""
+    """True: check every byte before anything is timed."""
     quiet: bool = False
     command: str = ""
-    """How to do it again, for the report."""
+    """Command line that repeats the acceptance, for the report."""
     resume: str | None = None
-    """A run's id, its beginning, or ``last``: go on with that acceptance."""
+    """Id of the run to resume, the beginning of one, or ``last``."""
     job: Job = other_job
-    """Starts the other job of an interference test."""
-
-
-@dataclass(slots=True)
-class _Keeper:
-    """A printer that prints nothing and keeps the rows."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def row(self, row: Mapping[str, Any], request: Request | None = None) -> None:
-        """Keep all but the samples."""
-        self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k in _KEPT})
-
-    def close(self) -> None:
-        """Nothing is kept back."""
+    """Starter of the background job of an interference test."""
 
 
 def accept(suite: Suite, request: AcceptRequest, store: Path) -> Verdicts:
     """Measure a suite and judge its criteria; every launch is stored, under one run.
 
     Args:
-        suite: with at least one ``[[criterion]]``.
-        request: what else was asked for.
+        suite: a suite with at least one ``[[criterion]]``.
+        request: the other options.
         store: folder of the launches, and of the baseline unless that is a folder itself.
 
     Returns:
-        All verdicts. What could not be measured is an ERROR in them.
+        All verdicts. A criterion that could not be measured is an ERROR.
 
     Raises:
-        UsageError: the suite is wrong, a criterion asks for what nothing measures, there is no such baseline, nothing
-            of it is comparable, or there is no such run to go on with.
+        UsageError: the suite is wrong, no entry measures what a criterion needs, there is no such baseline, nothing of
+            it is comparable, or there is no such run to resume.
         EnvironmentProblem: nothing can be measured here, nodes are missing and the suite does not allow it, or results
-            cannot be kept.
-        Interrupted: what was finished is stored.
+            cannot be stored.
+        Interrupted: the user pressed Ctrl-C; what was finished is stored.
     """
     return _Acceptance(suite, request, store).verdicts()
 
 
 def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
-    """Read a suite's rule and criteria. Raises UsageError where they are wrong or there is none."""
+    """Read a suite's rule and criteria. Raises UsageError if one is wrong, or if there is no criterion."""
     how, criteria = _declared(suite)
     if not criteria:
         raise UsageError(
@@ -127,7 +114,7 @@ def check_criteria(suite: Suite) -> tuple[Accepting, list[Criterion]]:
 
 
 def check_suite(suite: Suite, expanded: Expanded) -> int:
-    """Read a suite's criteria against its plan; how many there are. Raises UsageError as :func:`accept`."""
+    """Check a suite's criteria against its plan, and return their number. Raises UsageError as :func:`accept`."""
     _, criteria = _declared(suite)
     if expanded.checked:
         checked, skips = with_mock_ups(expanded.checked, criteria)
@@ -146,16 +133,16 @@ class _Acceptance:
         self.suite, self.asked, self.store = suite, asked, store
         self.how, self.criteria = check_criteria(suite)
         self.skips: list[Skip] = []
-        self.found = Evidence()
+        self.evidence = Evidence()
         self.next_index = 0
         self.log = Log()
         self.seen: dict[str, dict[str, None]] = {"hosts": {}, "libraries": {}, "launches": {}, "files": {}}
         self.here: set[str] = set()
-        """Nodes of the launches that were made now."""
+        """Nodes of the launches of this session; those of a resumed run may be others."""
         self.given_up: set[str] = set()
-        """Cells in which ranks died or hung: they are not tried again."""
+        """Cells that are not tried again, because ranks died or hung in them or their results are wrong."""
         self.gone: dict[str, str] = {}
-        """Nodes that went away in the middle, and why."""
+        """Nodes that stopped answering during the run -> reason."""
 
     def verdicts(self) -> Verdicts:
         began = time.monotonic()
@@ -174,10 +161,10 @@ class _Acceptance:
             self.suite.name, self.suite.description, self.suite.digest, rule, self.run.run_id, store, started
         )
         if self.log.started_at:
-            made = len({row["launch_id"] for rows in self.log.rows.values() for row in rows})
+            launches = len({row["launch_id"] for rows in self.log.rows.values() for row in rows})
             past = f"judged at {self.log.done}, and again" if self.log.done else "cut off, and gone on with"
-            out.deviations.append(f"{past} at {now()}: {counted(made, 'launch')} had been made")
-            self.run.note(f"run {self.run.run_id} goes on: {counted(made, 'launch')} in the store")
+            out.deviations.append(f"{past} at {now()}: {counted(launches, 'launch')} had been made")
+            self.run.note(f"run {self.run.run_id} goes on: {counted(launches, 'launch')} in the store")
         self.log.path = log_of(self.store, self.run.run_id)
         if self.log.begun is None:
             self.log.begin(begun)
@@ -185,12 +172,12 @@ class _Acceptance:
         self.plans = plan_all(requests)
         self.cells = planned(self.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
-        check_baseline(self.cases, self.found.baseline, self.found.baseline_word)
+        check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word)
         for case in self.cases:
             if case.cell == missing_cell(case.criterion):
                 names = case.criterion.benchmark, case.criterion.measured
-                told = (s.reason for s in self.skips if s.what.split(" ")[0] in names)
-                self.found.missing[case.cell] = "; ".join(told)
+                reasons = (s.reason for s in self.skips if s.what.split(" ")[0] in names)
+                self.evidence.missing[case.cell] = "; ".join(reasons)
         try:
             if self.asked.correctness:
                 out.checked = self._check_bytes(requests)
@@ -204,7 +191,7 @@ class _Acceptance:
         out.hosts, out.libraries = list(self.seen["hosts"]), list(self.seen["libraries"])
         out.launches, out.command = len(self.seen["launches"]), self.asked.command
         out.files = _hashed([Path(path) for path in self.seen["files"]])
-        out.baseline = self.found.baseline_word
+        out.baseline = self.evidence.baseline_word
         out.beside = " ".join(self.how.background_job) if any(c.source == "interference" for c in self.criteria) else ""
         out.seconds = time.monotonic() - began
         self.log.finish(now())
@@ -214,12 +201,12 @@ class _Acceptance:
     # -- before anything is measured -----------------------------------------------------------------------------
 
     def _begun(self, request: Request) -> Begun:
-        runs = sorted({str(row["run_id"]) for row in self.found.baseline})
-        word = self.found.baseline_word
+        runs = sorted({str(row["run_id"]) for row in self.evidence.baseline})
+        word = self.evidence.baseline_word
         return Begun(request.hosts, request.launcher, request.launcher_args, word, tuple(runs))
 
     def _read_baseline(self, run_id: str | None) -> None:
-        """The baseline's rows, without those of the run that goes on: they are what is judged by it."""
+        """Read the baseline's rows. Raises UsageError where it is missing, or where no criterion needs one."""
         asking = next((c for c in self.criteria if c.source == "baseline"), None)
         word = self.asked.baseline or self.how.baseline
         if asking is None:
@@ -231,31 +218,35 @@ class _Acceptance:
                 f"{asking.at}: criterion {asking.id} needs a baseline: --baseline RUN or --baseline tag=K=V; the first "
                 f"one is made with omb-py run {self.suite.file} --launches 5 --tag K=V"
             )
-        self.found.baseline_word = word
-        self.found.baseline = baseline_rows(word, self.store, run_id, self.log.begun)
+        self.evidence.baseline_word = word
+        self.evidence.baseline = baseline_rows(word, self.store, run_id, self.log.begun)
 
     def _read_log(self, request: Request) -> str | None:
-        """What the run that is to go on has left; its id, None for a new run."""
+        """Read the log of the run to resume; return its id, or None for a new run."""
         assert request.part is not None
-        found = read_log(self.store, request.part, self.asked.resume) if self.asked.resume else None
-        if found is None:
+        earlier = read_log(self.store, request.part, self.asked.resume) if self.asked.resume else None
+        if earlier is None:
             return None
-        run_id, self.log = found
+        run_id, self.log = earlier
         self.next_index = self.log.next_index
         self.seen["files"] |= dict.fromkeys(map(str, self.log.files))
         return run_id
 
     def _requests(self, **more: Any) -> list[CheckedRequest]:
-        """The suite's requests, as they are timed."""
+        """Return the requests of the suite and of its mock-ups, as they are timed.
+
+        Args:
+            more: options that replace those of the command line; `n` is the number of ranks.
+        """
         values = {**self.asked.values, "store": self.store, **more}
         expanded = expand(self.suite, self.asked.words, values, ranks_here(more.pop("n", self.asked.ranks)))
         self.skips = list(expanded.skips)
         if not expanded.checked:
-            told = "; ".join(f"{skip.what}: {skip.reason}" for skip in self.skips)
-            raise EnvironmentProblem(f"nothing of this suite can be measured here: {told}")
-        every, skips = with_mock_ups(expanded.checked, self.criteria)
+            reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in self.skips)
+            raise EnvironmentProblem(f"nothing of this suite can be measured here: {reasons}")
+        requests, skips = with_mock_ups(expanded.checked, self.criteria)
         self.skips += skips
-        return [each.changed(format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for each in every]
+        return [r.changed(format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for r in requests]
 
     def _check_place(self, requests: Sequence[CheckedRequest]) -> None:
         joined = joined_environment(os.environ)
@@ -266,7 +257,7 @@ class _Acceptance:
             )
 
     def _without_missing_nodes(self, requests: list[CheckedRequest], out: Verdicts) -> list[CheckedRequest]:
-        """The requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
+        """Return the requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
         hosts = requests[0].request.hosts
         if len(hosts) < 2 or all(in_process(r.request.backends) for r in requests):
             return requests
@@ -290,13 +281,13 @@ class _Acceptance:
     # -- measuring -----------------------------------------------------------------------------------------------
 
     def _run_of(self, phase: str, number: int) -> Run:
-        """The run, as one phase of it: other tags, its own memory of what is finished."""
+        """Return the run as one of its phases: with tags of its own, and rows of its own."""
         main = self.run
         tags = {**main.request.tags, PHASE_TAG: phase, ROUND_TAG: str(number)}
-        return Run(main.run_id, main.seed, replace(main.request, tags=tags), _Keeper(), main.tool, note=main.note)
+        return Run(main.run_id, main.seed, replace(main.request, tags=tags), Kept(), main.tool, note=main.note)
 
     def _make(self, run: Run, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
-        """Make the launches of a step; their rows. What an earlier session has of it is not measured again."""
+        """Make the launches of a step and return its rows; cells that an earlier session has are not measured again."""
         step: Step = run.request.tags[PHASE_TAG], plans[0].turn
         before = len(self.skips)
         self.skips += self.log.given_up.get(step, [])
@@ -309,29 +300,30 @@ class _Acceptance:
         finally:
             self._see(run)
         self.next_index = max(last, self.next_index - 1) + 1
-        assert isinstance(run.printer, _Keeper)
+        assert isinstance(run.printer, Kept)
         rows = known + run.printer.rows
         done = {dict(row["tags"])[CELL_TAG] for row in rows}
         for plan in plans:
             for cell in plan.cells:
                 if cell_key(plan, cell) not in done:
-                    mine = [s for s in self.skips[before:] if s.what == sweep_name(plan, cell.sweep)]
-                    reason = mine[-1].reason if mine else "its launch ended before"
+                    skips = [s for s in self.skips[before:] if s.what == sweep_name(plan, cell.sweep)]
+                    reason = skips[-1].reason if skips else "its launch ended before"
                     key = key_of(plan, cell)
-                    self.found.missing.setdefault(key, reason)
-                    if any(skip.failed for skip in mine):
+                    self.evidence.missing.setdefault(key, reason)
+                    if any(skip.failed for skip in skips):
                         self.given_up.add(key)
         if any(skip.failed for skip in self.skips[before:]):
             self._look_for_nodes()
+        # _beside ends its step itself: whether it counts depends on the background job
         if step[0] != BESIDE and step not in self.log.ended:
             self.log.end(step)
         return rows
 
     def _known(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[dict[str, Any]], list[LaunchPlan]]:
-        """The stored rows of a step, and what is left of it to measure.
+        """Return the stored rows of a step, and the launches that are left of it.
 
-        What was given up is not tried again. A soak or an interference test that was cut off is no test: its step is
-        made again from the beginning.
+        What was given up is not tried again. A soak or an interference test that was cut off is not valid, so its step
+        starts from the beginning.
         """
         ended = step in self.log.ended
         rows: list[dict[str, Any]] = []
@@ -340,7 +332,7 @@ class _Acceptance:
         for plan in plans:
             whole = step[0] == BESIDE or any(request.repeat_for for request in plan.requests)
             stored = {c: [] if whole and not ended else self.log.known(step, cell_key(plan, c)) for c in plan.cells}
-            rows += [row for mine in stored.values() for row in mine]
+            rows += [row for cell_rows in stored.values() for row in cell_rows]
             cells = tuple(c for c in plan.cells if not stored[c] and sweep_name(plan, c.sweep) not in lost)
             if cells and not ended:
                 left.append(replace(plan, cells=cells))
@@ -348,7 +340,7 @@ class _Acceptance:
         return rows, left
 
     def _look_for_nodes(self) -> None:
-        """After ranks were lost: nodes that do not answer any more are named, and what needs them is given up."""
+        """After ranks were lost, look for nodes that stopped answering, and give up what needs them."""
         request = self.plans[0].requests[0]
         if len(request.hosts) < 2 or all(in_process([plan.backend]) for plan in self.plans):
             return
@@ -364,13 +356,13 @@ class _Acceptance:
         self._give_up_all()
 
     def _give_up_all(self) -> None:
-        """Nothing more can be measured where a node is gone."""
-        for one in self.cells if self.gone else ():
-            self.found.missing.setdefault(one.key, f"{', '.join(self.gone)} did not answer any more")
-            self.given_up.add(one.key)
+        """Give up all cells once a node is gone: every launch needs all nodes."""
+        for planned_cell in self.cells if self.gone else ():
+            self.evidence.missing.setdefault(planned_cell.key, f"{', '.join(self.gone)} did not answer any more")
+            self.given_up.add(planned_cell.key)
 
     def _see(self, run: Run) -> None:
-        assert isinstance(run.printer, _Keeper)
+        assert isinstance(run.printer, Kept)
         self.here |= {host for row in run.printer.rows for host in row.get("hosts") or ()}
         self._see_rows(run.printer.rows)
         self.seen["files"] |= dict.fromkeys(map(str, run.files))
@@ -383,7 +375,7 @@ class _Acceptance:
             self.seen["launches"][str(row["launch_id"])] = None
 
     def _say_moved(self, out: Verdicts) -> None:
-        """Where an acceptance went on among other nodes than before, the report says so."""
+        """Note in the report that a resumed run went on among other nodes than before."""
         before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
         if before and not self.here <= before:
             out.deviations.append(
@@ -391,7 +383,7 @@ class _Acceptance:
             )
 
     def _check_bytes(self, requests: Sequence[CheckedRequest]) -> list[Checked]:
-        """Every byte of every cell that can be checked, in launches of their own."""
+        """Check every byte of every cell that can be checked, in launches of their own."""
         checkable = [(k, r) for k, r in enumerate(requests) if takes(r.benchmark, "validation")]
         short = [
             r.changed(validate=True, iterations=CHECKS, warmup=0, repeat_for=None, time_limit=None, precision=0.01)
@@ -402,14 +394,15 @@ class _Acceptance:
         self.run.note("correctness: every byte is checked before anything is timed")
         plans, run = plan_all(short), self._run_of(CORRECTNESS, 0)
         run.request = replace(run.request, repeat_for=None)
-        missing, given_up = dict(self.found.missing), set(self.given_up)
+        # a cell missing from the check may still be timed: only what is wrong or failed is given up below
+        missing, given_up = dict(self.evidence.missing), set(self.given_up)
         rows = self._make(run, plans)
-        lost, self.found.missing, self.given_up = self.found.missing, missing, given_up
+        lost, self.evidence.missing, self.given_up = self.evidence.missing, missing, given_up
         self._give_up_all()
         self._check_nodes()
-        told: list[Checked] = []
+        checks: list[Checked] = []
         by_key: dict[str, list[dict[str, Any]]] = {}
-        for row in rows:  # a guideline has two of a cell
+        for row in rows:  # a guideline has two rows of a cell, one of each side
             by_key.setdefault(dict(row["tags"])[CELL_TAG], []).append(row)
         for sweep, (number, _) in enumerate(checkable):
             keys = [(p, c) for p in plans for c in p.cells if c.sweep == sweep]
@@ -418,31 +411,31 @@ class _Acceptance:
                 if keys
                 else requests[number].benchmark.name
             )
-            mine = [by_key[cell_key(p, c)] for p, c in keys if cell_key(p, c) in by_key]
-            wrong = [row for both in mine for row in both if row["validated"] is False]
+            cells = [by_key[cell_key(p, c)] for p, c in keys if cell_key(p, c) in by_key]
+            wrong = [row for cell_rows in cells for row in cell_rows if row["validated"] is False]
             if wrong:
                 sizes = ", ".join(f"{row['wrong_bytes']} wrong bytes at {row['size_bytes']} B" for row in wrong)
-                told.append(Checked(name, "FAIL", sizes))
+                checks.append(Checked(name, "FAIL", sizes))
                 self._give_up(number, f"its results are wrong ({sizes}): times of wrong results mean nothing")
-            elif len(mine) < len(keys) or not mine:
+            elif len(cells) < len(keys) or not cells:
                 why = next((lost[key_of(p, c)] for p, c in keys if key_of(p, c) in lost), "not measured")
                 failed = any(s.failed and s.what == sweep_name(keys[0][0], sweep) for s in self.skips)
-                told.append(Checked(name, "ERROR" if failed else "SKIPPED", why))
+                checks.append(Checked(name, "ERROR" if failed else "SKIPPED", why))
                 if failed:
                     self._give_up(number, why)
             else:
-                told.append(Checked(name, "PASS", f"every byte of {len(mine)} cells"))
-        return told
+                checks.append(Checked(name, "PASS", f"every byte of {len(cells)} cells"))
+        return checks
 
     def _give_up(self, request: int, reason: str) -> None:
         for plan in self.plans:
             for cell in plan.cells:
                 if cell.sweep == request:
-                    self.found.missing[key_of(plan, cell)] = reason
+                    self.evidence.missing[key_of(plan, cell)] = reason
                     self.given_up.add(key_of(plan, cell))
 
     def _check_nodes(self) -> None:
-        """As many nodes as the suite asks for. Raises EnvironmentProblem."""
+        """Raises EnvironmentProblem where the ranks ran on fewer nodes than the suite requires."""
         wanted, seen = self.how.nodes, list(self.seen["hosts"])
         if wanted is None or not seen or len(seen) >= wanted or self.how.allow_missing_nodes:
             return
@@ -452,7 +445,7 @@ class _Acceptance:
         )
 
     def _judge(self, out: Verdicts) -> list[Verdict]:
-        """Launches, round after round, until all is decided."""
+        """Make launches, round after round, until every case is decided."""
         rule = self.how.rule
         verdicts: dict[int, Verdict] = {}
         left = list(range(len(self.cases)))
@@ -463,7 +456,7 @@ class _Acceptance:
             self.run.note(
                 f"round {number} of at most {rule.rounds}: {len(cases)} verdicts open, {launches} more launches"
             )
-            wanted = needed(cases) if number > 1 else {one.key for one in self.cells}
+            wanted = needed(cases) if number > 1 else {planned_cell.key for planned_cell in self.cells}
             disturbed = needed(c for c in cases if c.criterion.source == "interference")
             for _ in range(launches):
                 self._turn(turn, number, wanted, disturbed)
@@ -472,7 +465,7 @@ class _Acceptance:
                 self._check_nodes()
                 self._check_comparable()
             for k in left:
-                verdicts[k] = judge(self.cases[k], self.found, rule, len(self.cases), verdicts.get(k))
+                verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), verdicts.get(k))
             left = [k for k in left if verdicts[k].word == "MARGINAL" and self.cases[k].cell not in self.given_up]
             if not left:
                 break
@@ -481,7 +474,7 @@ class _Acceptance:
         return [close(verdicts[k], rule) for k in range(len(self.cases))]
 
     def _turn(self, turn: int, number: int, wanted: set[str], disturbed: set[str]) -> None:
-        """One launch of every group: alone and, where it is asked, beside another job, in the order A B B A."""
+        """Launch every group once alone and, for interference tests, once beside the background job (order A B B A)."""
         steps = [False, True] if turn % 2 == 0 else [True, False]
         for beside in steps:
             keys = (disturbed if beside else wanted) - self.given_up
@@ -495,7 +488,7 @@ class _Acceptance:
             names = {cell_key(plan, cell): key_of(plan, cell) for plan in plans for cell in plan.cells}
             rows = self._beside(number, plans) if beside else self._make(self._run_of(PERFORMANCE, number), plans)
             for row in rows:
-                self.found.add(names[dict(row["tags"])[CELL_TAG]], turn, row, beside)
+                self.evidence.add(names[dict(row["tags"])[CELL_TAG]], turn, row, beside)
 
     def _beside(self, number: int, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
         step: Step = BESIDE, plans[0].turn
@@ -512,19 +505,19 @@ class _Acceptance:
             self.log.end(step, why)
         if not why:
             return rows
-        # without the other job it was no test: what was measured does not count as one
+        # without the background job this was no interference test, so its rows do not count
         self.skips.append(Skip("interference", f"the other job did not run all the time: {why}", failed=True))
         return []
 
     def _check_comparable(self) -> None:
         """Raises UsageError where no cell at all can be compared with the baseline."""
         asking = [case for case in self.cases if case.criterion.source == "baseline"]
-        apart = [found for case in asking if (found := incomparable(case, self.found)) is not None]
-        if not apart or any(has_baseline(case, self.found) for case in asking):
+        apart = [pair for case in asking if (pair := incomparable(case, self.evidence)) is not None]
+        if not apart or any(has_baseline(case, self.evidence) for case in asking):
             return
         base, new, fields = apart[0]
         raise UsageError(
-            f"the baseline {self.found.baseline_word} is not comparable with what is measured here: "
+            f"the baseline {self.evidence.baseline_word} is not comparable with what is measured here: "
             f"{base['benchmark']}: {fields_text(base, new, fields)}: choose another --baseline; what was measured is "
             f"kept in {self.store}, run {self.run.run_id}"
         )
@@ -552,7 +545,5 @@ def _check_rule(how: Accepting, criteria: Sequence[Criterion], suite: Suite) -> 
 
 
 def _hashed(paths: Sequence[Path]) -> list[tuple[str, str]]:
-    """Files and their SHA-256; what has been merged or moved meanwhile is left out."""
-    import hashlib
-
+    """Return files with their SHA-256; files that were merged or moved meanwhile are left out."""
     return [(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths if path.is_file()]

@@ -1,4 +1,4 @@
-"""Checking guidelines: all chosen ones in every launch, then again what is not known to hold, in fresh launches."""
+"""Check guidelines: measure all in every launch, then measure the undecided ones again in fresh launches."""
 
 from __future__ import annotations
 
@@ -29,27 +29,30 @@ GROUPS: Mapping[str, tuple[Guideline, ...]] = {"patterns": PATTERNS, "monotony":
 
 
 def chosen(words: Sequence[str]) -> list[Guideline]:
-    """The guidelines that words name: a group, a collective, a number as ``gl5``, or a whole name; all without words.
+    """Find the guidelines of a group, a collective, a number as ``gl5`` or a whole name; without words, all of them.
 
     Raises UsageError with the nearest word.
     """
-    found: dict[str, Guideline] = {}
+    guidelines: dict[str, Guideline] = {}
     known = list(dict.fromkeys((*GROUPS, *(g.left for g in PATTERNS), *map(_number, PATTERNS), *GUIDELINES)))
     for word in words:
         fits = [g for g in GUIDELINES.values() if word in (g.name, g.left, _number(g)) or g in GROUPS.get(word, ())]
         if not fits:
             raise UsageError(f"no guideline {word!r}: {nearest(word, known)}")
-        found |= {g.name: g for g in fits}
-    return list(found.values()) if words else list(GUIDELINES.values())
+        guidelines |= {g.name: g for g in fits}
+    return list(guidelines.values()) if words else list(GUIDELINES.values())
 
 
 def _number(guideline: Guideline) -> str:
-    found = re.match(r"gl\d+", guideline.name)
-    return found[0] if found else guideline.name
+    match = re.match(r"gl\d+", guideline.name)
+    return match[0] if match else guideline.name
 
 
 def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[CheckedRequest], list[tuple[str, str]]]:
-    """The requests of those that a request's backend can do on its number of ranks, and why not the others.
+    """Return requests for the guidelines that the backend can measure on this number of ranks.
+
+    Returns:
+        The requests, and (name, reason) of each guideline that is left out.
 
     Raises:
         UsageError: the request itself is wrong.
@@ -77,18 +80,19 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
 
 
 def check_guidelines(request: Request, words: Sequence[str], rules: Rules, within_s: float | None = None) -> Report:
-    """Measure and judge; every launch is stored, under one run.
+    """Measure guidelines and judge them; every launch is stored, under one run.
 
     Args:
-        request: what the launches share; its benchmark is not looked at.
-        words: which guidelines (:func:`chosen`).
-        rules: declared here, before the first launch.
-        within_s: seconds after which no launch begins, of the first round after half of them; what is undecided then
-            stays UNCLEAR.
+        request: options of the launches; its benchmark is ignored.
+        words: names of guidelines (:func:`chosen`).
+        rules: rules of the verdicts, declared before the first launch.
+        within_s: seconds after which no launch begins; the first round stops at half of them. What is undecided then
+            stays UNCLEAR. None: no limit.
 
     Raises:
-        UsageError: an unknown word; too few launches.
-        EnvironmentProblem, Interrupted: what was measured is kept, and the message says where.
+        UsageError: a word is unknown, or there are too few launches.
+        EnvironmentProblem, Interrupted: a launch failed, or the user pressed Ctrl-C. What was measured is kept, and the
+            message says where.
     """
     if request.launches < FEWEST:
         raise UsageError(
@@ -120,38 +124,39 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
         if wanted is not None:
             more = f"{len(wanted)} cells in {len(chosen_now)} more launches"
             run.note(f"round {round_number} of at most {rules.rounds}: {more}")
+        # half of the time is left for the second round, which decides what the first one cannot
         middle = began + within_s / 2 if within_s and round_number < min(2, rules.rounds) else until
         number = _make(run, chosen_now, number, middle)
         report = report_of(kept.rows, rules)
-        wanted = {(one.pair.name, one.pair.size_bytes) for one in report.judged if one.verdict == "UNCLEAR"}
+        wanted = {(j.pair.name, j.pair.size_bytes) for j in report.judged if j.verdict == "UNCLEAR"}
         if not wanted or (until and time.monotonic() > until):
             break
     return replace(report, skipped=skipped, run_id=run.run_id, seed=run.seed)
 
 
 def _of(plans: Sequence[LaunchPlan], wanted: set[tuple[str, int]] | None) -> list[LaunchPlan]:
-    """The launches with the wanted cells alone; None: all."""
+    """Reduce the launches to the wanted cells; None keeps all."""
     if wanted is None:
         return list(plans)
-    made = (replace(p, cells=tuple(c for c in p.cells if (c.benchmark, c.size) in wanted)) for p in plans)
-    return [plan for plan in made if plan.cells]
+    reduced = (replace(p, cells=tuple(c for c in p.cells if (c.benchmark, c.size) in wanted)) for p in plans)
+    return [plan for plan in reduced if plan.cells]
 
 
 def _make(run: Run, plans: Sequence[LaunchPlan], number: int, until: float | None) -> int:
     """Make launches, numbered from `number`, each with its cells in another order. Returns the next number.
 
-    Raises EnvironmentProblem and Interrupted, with where the finished ones are.
+    Raises EnvironmentProblem and Interrupted; the message says where the finished launches are.
     """
-    for made, plan in enumerate(plans):
-        if until and made >= FEWEST and time.monotonic() > until:
+    for count, plan in enumerate(plans):
+        if until and count >= FEWEST and time.monotonic() > until:
             break
         cells = list(plan.cells)
-        random.Random(f"{run.seed} {number}").shuffle(cells)  # a cell may inherit from the one before
+        random.Random(f"{run.seed} {number}").shuffle(cells)  # a cell may inherit caches from the one before
         try:
             start(run, replace(plan, cells=tuple(cells), index=number))
         except Interrupted as error:
             raise Interrupted(f"{error}: {_kept_text(run)}") from None
-        except OmbError as error:  # a word that only the ranks know to be wrong is bad input still
+        except OmbError as error:  # bad input stays bad input, also if only the ranks can see it
             kind = UsageError if isinstance(error, UsageError) else EnvironmentProblem
             raise kind(f"{error}. {_kept_text(run)}") from None
         number += 1

@@ -1,4 +1,4 @@
-"""``omb-py links``: every pair of nodes measured in one launch, the suspects once more in another."""
+"""``omb-py links``: measure every pair of nodes in one launch, and the suspects again in another."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from omb_py.results.checks.pair_sweeps import Sweep, Table, names_of
 from omb_py.suites.registry import find
 
 ANSWER_S = 15.0
-"""How long a host may take to start a process that does nothing."""
+"""Seconds within which a host must start a process that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What is measured between two ranks, and how often."""
+    """Measurements between two ranks, and their numbers."""
 
     small: int = 8
     """Bytes of the message whose latency is measured."""
     large: int = 1 << 20
-    """Bytes of the messages of a window, for bandwidth."""
+    """Bytes of each message of a window, for bandwidth."""
     iterations: int = 100
-    """Of latency in a pass; its tenth is the tail."""
+    """Iterations of latency in a pass; the slowest tenth is the tail."""
     windows: int = 10
-    """Windows of the bandwidth in a pass and direction."""
+    """Windows of bandwidth in a pass and direction."""
     window: int = 8
     passes: int = 5
     rounds: str = "parallel"
@@ -52,12 +52,12 @@ def sweep(request: Request, design: Design) -> Sweep:
     """Measure every pair of `request.ranks` ranks, judge, and measure suspects again.
 
     Args:
-        request: where and how; its benchmark and sizes do not matter.
-        design: what.
+        request: options of the launches; its benchmark and sizes are ignored.
+        design: messages and repetitions.
 
     Raises:
-        UsageError: fewer than :data:`~omb_py.results.checks.links.LEAST` ranks, or a word that is wrong.
-        LaunchFailed: hosts did not answer, or a rank was lost; says which. What was measured is stored.
+        UsageError: there are fewer than :data:`~omb_py.results.checks.links.LEAST` ranks, or an option is wrong.
+        LaunchFailed: hosts did not answer, or a rank was lost; the message says which. What was measured is stored.
     """
     checked(request)
     ranks = request.ranks or 0
@@ -81,7 +81,7 @@ def sweep(request: Request, design: Design) -> Sweep:
 
 
 def _counted(suspects: Sequence[links.Suspect]) -> str:
-    count = len({(one.kind, one.ends) for one in suspects})
+    count = len({(suspect.kind, suspect.ends) for suspect in suspects})
     return "1 suspect is" if count == 1 else f"{count} suspects are"
 
 
@@ -109,9 +109,9 @@ def checked(request: Request) -> None:
 
 
 def placed(request: Request, per_node: int, environ: Mapping[str, str]) -> Request:
-    """The request with its number of ranks and what the launcher needs, so that each node has `per_node` of them.
+    """Complete a request with its number of ranks and words for the launcher, so that each node has `per_node` ranks.
 
-    Simulated ranks get as many nodes. Raises UsageError as :func:`places`.
+    Simulated ranks get a matching number of nodes. Raises UsageError as :func:`places`.
     """
     ranks, words = places(request, per_node, environ)
     settings = dict(request.settings)
@@ -122,9 +122,12 @@ def placed(request: Request, per_node: int, environ: Mapping[str, str]) -> Reque
 
 
 def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
-    """(ranks, words for the launcher): what was given, else so many on each host, or on each node of a Slurm job.
+    """Return the number of ranks and words for the launcher.
 
-    Raises UsageError where they contradict each other.
+    The number is the given one, or else `per_node` on each host, or on each node of a Slurm job.
+
+    Raises:
+        UsageError: the number of ranks contradicts the hosts or `per_node`.
     """
     hosts, ranks = len(request.hosts), request.ranks
     if hosts:
@@ -142,7 +145,7 @@ def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple
 
 
 def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: int) -> tuple[Cell, ...]:
-    """The cells of a launch: in every pass latency, and bandwidth in both directions, over all rounds."""
+    """Return the cells of a launch: every pass has latency, and bandwidth in both directions, of all pairs."""
     backend = request.backends[0]
     offer = capabilities_of(request.backends)[backend]
     (binding, *_) = bindings_of(request, offer)
@@ -154,6 +157,7 @@ def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: i
         for name, direction in plan:
             large = name == "bw"
             benchmark = find(name)
+            # each pass pairs the ranks in another order, so that a pair does not keep the same neighbours
             pairs = Schedule(seed * 1009 + turn, design.rounds, direction, whole).text()
             count = design.windows if large else design.iterations
             cell = benchmark.cell(
@@ -171,19 +175,19 @@ def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: i
     return tuple(cells)
 
 
-def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], look: int) -> Table:
-    """One launch. Raises LaunchFailed, with the hosts that do not answer."""
-    cells = cells_of(request, design, members, run.seed + look)
+def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], number: int) -> Table:
+    """Make one launch. Raises LaunchFailed, with the hosts that do not answer."""
+    cells = cells_of(request, design, members, run.seed + number)
     needs = replace(find("latency").needs, device=request.device, share_device=request.share_device)
     if request.thread_level:
         needs = replace(needs, thread_level=request.thread_level)  # type: ignore[arg-type]
     table = Table(members, design.passes)
     run.on_round = partial(_take, table)
-    plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, look, cells)
+    plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, number, cells)
     try:
         start(run, plan)
     except LaunchFailed as error:
-        if look in run.finished:
+        if number in run.finished:
             raise
         silent = silent_hosts(request)
         if not silent:
@@ -196,7 +200,7 @@ def _measured(run: Run, request: Request, design: Design, members: tuple[int, ..
 
 
 def _take(table: Table, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
-    """Take in a finished round."""
+    """Add a finished round to a table."""
     table.hosts, cell, samples = hosts, message["cell"], samples_of(message)
     if cell["benchmark"] == "latency":
         table.latency(int(cell["sweep"]), message["pairs"], samples)
@@ -206,7 +210,7 @@ def _take(table: Table, message: Mapping[str, Any], hosts: Sequence[str]) -> Non
 
 
 def silent_hosts(request: Request) -> list[str]:
-    """The hosts of a request on which nothing can be started, each tried by itself."""
+    """Return the hosts on which nothing can be started; each is tried by itself."""
     from omb_py.orchestrate.launching.launchers import command_for
 
     def answers(host: str) -> bool:
