@@ -111,7 +111,7 @@ def held_out(workload: str, ranks: int) -> set[str]:
 def errors_of(one: Forecast) -> tuple[list[Error], list[Error]]:
     """(of its rows of calls whose sizes are held out, of the whole step where all are)."""
     rows, calls, steps = held_out(one.workload, int(one.side["ranks"])), [], []
-    *lines, whole = beside(one.found, one.metrics)
+    *lines, whole = beside(one.prediction, one.metrics)
     for line in lines:
         if line.what in rows and line.predicted_us and line.measured_us:
             calls.append(Error(f"{one.workload}: {line.what}", line.predicted_us / line.measured_us))
@@ -194,7 +194,7 @@ def judged(store: Path, backend: str, ranks: int) -> bool:
         pairs = [errors_of(one) for one in made]
         told[cache] = [e for calls, _ in pairs for e in calls], [e for _, whole in pairs for e in whole]
         metrics = [one.metrics for one in made]
-        for gap in dict.fromkeys(gap for one in made for gap in one.found.missing if cache == "hot"):
+        for gap in dict.fromkeys(gap for one in made for gap in one.prediction.missing if cache == "hot"):
             print(f"  not predicted: {gap.benchmark} at {gap.ranks} ranks: {gap.why}")
     (hot, whole), (cold, _) = told["hot"], told["rotate"]
     print(f"{backend}, {ranks} ranks, calls, hot curves:  {distribution(hot)}")

@@ -123,8 +123,8 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
             {
                 "workload": forecast.workload,
                 "side": dict(forecast.side),
-                **step_prediction.as_json(forecast.found, forecast.metrics),
-                "run": [prediction.command(gap, forecast.side, store) for gap in forecast.found.missing],
+                **step_prediction.as_json(forecast.prediction, forecast.metrics),
+                "run": [prediction.command(gap, forecast.side, store) for gap in forecast.prediction.missing],
             }
             for forecast in forecasts
         ]

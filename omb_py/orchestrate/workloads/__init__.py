@@ -1,1 +1,1 @@
-"""Workloads: their calls, predictions, and scaling."""
+"""Workloads: descriptions of their calls, predicted step times, and scaling."""

@@ -1,4 +1,4 @@
-"""``omb-py workloads``: the families, and the calls of a workload with formula and source, in words."""
+"""Texts of ``omb-py workloads``: the families, and the calls of a workload with formula and source."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from omb_py.suites.workloads.families import FAMILIES, FLOP_SOURCE, Workload
 
 WIDTH = 120
 _SHOWN = 40
-"""Lines of calls; calls that are alike and follow each other share a line."""
+"""Most lines of calls; equal calls that follow each other share a line."""
 
 
 def listing() -> str:
-    """All families, one a line."""
+    """List all families, one a line."""
     width = max(map(len, FAMILIES))
     lines = [
         fill(f"{name:<{width}}  {family.summary}", WIDTH, subsequent_indent=" " * (width + 2))
@@ -26,7 +26,7 @@ def listing() -> str:
 
 
 def words(call: Call) -> str:
-    """What a call does."""
+    """Describe a call in one line."""
     where = f", among ranks {among(call.group)}" if call.group else ""
     waits = {0: "", None: ", beside the rest of the step"}.get(call.until, f", beside the next {call.until}")
     if call.op == "exchange":
@@ -39,18 +39,18 @@ def words(call: Call) -> str:
 
 
 def computing(formula: str, calls: Sequence[Call], rank: int) -> list[str]:
-    """What ``compute=matmul`` multiplies in a step: the formula with its source, and the sum for a rank."""
+    """Describe the matrix products of ``compute=matmul``: their sum for a rank, the formula and its source."""
     shapes = [product.shape for call in calls for product in (*call.before, *call.after)]
     flop, count = sum(call.flop for call in calls), sum(times for *_, times in shapes)
-    said = f"compute=matmul: rank {rank} does {flop / 1e9:.4g} GFLOP a step in {count} products"
+    summary = f"compute=matmul: rank {rank} does {flop / 1e9:.4g} GFLOP a step in {count} products"
     if shapes:
         rows, side, _ = max(shapes, key=lambda shape: shape[0] * shape[1] ** 2)
-        said += f" (T × k)·(k × k) with k² = P, the largest ({rows} × {side})·({side} × {side})"
-    return [fill(said, WIDTH), fill(f"  FLOP: {formula}", WIDTH), fill(f"  source: {FLOP_SOURCE}", WIDTH)]
+        summary += f" (T × k)·(k × k) with k² = P, the largest ({rows} × {side})·({side} × {side})"
+    return [fill(summary, WIDTH), fill(f"  FLOP: {formula}", WIDTH), fill(f"  source: {FLOP_SOURCE}", WIDTH)]
 
 
 def described(workload: Workload, ranks: int, rank: int) -> str:
-    """Settings, formula, source, and the calls of a rank. Raises UsageError where ranks do not fit."""
+    """Describe settings, formula, source and the calls of a rank. Raises UsageError where the ranks do not fit."""
     family, calls = workload.family, workload.calls(rank, ranks)
     width = max(map(len, family.keys))
     lines = [f"{workload.text}: {family.summary}", "", "settings (default):"]
@@ -75,14 +75,14 @@ def described(workload: Workload, ranks: int, rank: int) -> str:
 
 
 def as_json(workload: Workload, ranks: int, rank: int) -> dict[str, Any]:
-    """The calls of a rank as plain data. Raises UsageError where ranks do not fit."""
+    """Return the calls of a rank as plain data. Raises UsageError where the ranks do not fit."""
 
     def plain(call: Call) -> dict[str, Any]:
-        found = {name: getattr(call, name) for name in ("op", "label", "dtype", "work", "until")}
-        found |= {"flop": call.flop, "bytes": call.sent, "group": list(call.group), "root": call.root}
+        data = {name: getattr(call, name) for name in ("op", "label", "dtype", "work", "until")}
+        data |= {"flop": call.flop, "bytes": call.sent, "group": list(call.group), "root": call.root}
         for name in ("sends", "receives"):
-            found[name] = [{"peer": m.peer, "bytes": m.nbytes, "tag": m.tag} for m in getattr(call, name)]
-        return {**found, "out": list(call.out), "back": list(call.back)}
+            data[name] = [{"peer": m.peer, "bytes": m.nbytes, "tag": m.tag} for m in getattr(call, name)]
+        return {**data, "out": list(call.out), "back": list(call.back)}
 
     return {
         "workload": workload.text,

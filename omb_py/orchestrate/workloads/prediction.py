@@ -1,4 +1,4 @@
-"""Predicted step times beside measured ones: from workloads and stored sweeps to lines, and what must be measured."""
+"""Predict step times from stored sweeps, show them beside measured ones, and say which sweeps are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from omb_py.suites.workloads.calls import EXCHANGE, Call
 from omb_py.suites.workloads.families import Workload, parse_workload
 
 REDUCE = ("allreduce", "reduce", "reduce_scatter_block")
-"""Operations whose time depends on the type."""
+"""Operations whose time depends on the element type."""
 ASKED = (*REDUCE, "allgather", "alltoall", "alltoallv", "bcast", "gather", "scatter", "barrier", MESSAGES)
 """Benchmarks whose curves a prediction may need."""
 WHERE = (*SIDE, "nodes", "ranks")
@@ -30,23 +30,26 @@ WHERE = (*SIDE, "nodes", "ranks")
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A step on one side: what its calls take, predicted and, where it was measured, measured."""
+    """Predicted times of a step on one side, with the measured ones if there are any."""
 
     workload: str
     side: Mapping[str, Any]
-    """:data:`~omb_py.results.analysis.step_prediction.SIDE`, nodes, ranks."""
-    found: Predicted
+    """Column -> value, for the columns :data:`WHERE`."""
+    prediction: Predicted
     metrics: Mapping[str, float]
-    """Of the measured step; empty where there is none."""
+    """Metrics of the measured step; empty if it was not measured."""
 
 
 def asks(workload: Workload, ranks: int) -> list[list[Ask]]:
-    """The calls of each rank by the names and sizes under which their times are measured. Raises UsageError."""
-    made = []
+    """List the calls of each rank by the benchmarks and sizes that measure them.
+
+    Raises UsageError where the workload does not fit the ranks.
+    """
+    calls = []
     for rank in range(ranks):
         rows = workload.labels(rank, ranks)
-        made.append([_ask(call, rows[call.label, call.size], ranks) for call in workload.calls(rank, ranks)])
-    return made
+        calls.append([_ask(call, rows[call.label, call.size], ranks) for call in workload.calls(rank, ranks)])
+    return calls
 
 
 def _ask(call: Call, row: str, world: int) -> Ask:
@@ -55,19 +58,19 @@ def _ask(call: Call, row: str, world: int) -> Ask:
     n, size = len(call.group) or world, call.nbytes
     if call.op == "alltoall":
         size //= n
-    elif call.op == "alltoallv":  # the fullest port of a rank counts, as if all its blocks were equal
+    elif call.op == "alltoallv":  # the larger of what a rank sends and receives, as if its blocks were equal
         size = -(-max(sum(call.out), sum(call.back)) // n)
     return Ask(row, call.op, size, call.dtype if call.op in REDUCE else "", call.group, in_place=call.op == "allreduce")
 
 
 def sweeps(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The stored cells that predictions may rest on. Raises UsageError where there is no store."""
+    """Read the stored cells from which predictions are made. Raises UsageError where there is no store."""
     chosen = {"benchmark": list(ASKED), **where}
     return series.timed(to_rows(load_table(store, columns=series.COLUMNS, on_skip=_ignore, **chosen)))
 
 
 def steps_of(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The stored steps of all workloads. Raises UsageError where there is no store."""
+    """Read the stored steps of all workloads. Raises UsageError where there is no store."""
     columns = (*WHERE, "launch_id", "metrics", "parameters")
     return to_rows(load_table(store, columns=columns, on_skip=_ignore, **{"benchmark": "step", **where}))
 
@@ -75,37 +78,38 @@ def steps_of(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
 def forecasts(
     workload: Workload, ranks: int, rows: Sequence[Row], steps: Iterable[Row] = (), unmeasured: bool = True
 ) -> list[Forecast]:
-    """A prediction for each side on which the step was measured, and for each with sweeps at as many ranks.
+    """Predict the step for each side on which it was measured, and for each side with sweeps at as many ranks.
 
     Args:
-        workload: whose step.
-        ranks: of the world.
+        workload: the workload of the step.
+        ranks: size of the world.
         rows: sweeps (:func:`sweeps`).
         steps: measured steps, of any workloads and numbers of ranks (:func:`steps_of`).
-        unmeasured: False: only sides on which the step was measured.
+        unmeasured: False leaves out sides on which the step was not measured.
 
-    Raises UsageError where the workload does not fit the ranks.
+    Raises:
+        UsageError: the workload does not fit the ranks.
     """
     own: dict[tuple[Any, ...], list[Row]] = {}
     for row in steps:
         if row["ranks"] == ranks and workload_of(row) == workload.text:
             own.setdefault(tuple(row[name] for name in WHERE), []).append(row)
     here = {tuple(row[name] for name in WHERE) for row in rows if row["ranks"] == ranks}
-    calls, made = asks(workload, ranks), []
+    calls, predicted = asks(workload, ranks), []
     for values in sorted({*own, *(here if unmeasured else ())}, key=str):
         side = dict(zip(WHERE, values, strict=True))
-        found = predict_step(calls, step_prediction.Curves(rows, side))
-        made.append(Forecast(workload.text, side, found, step_prediction.measured(own.get(values, []))))
-    return made
+        prediction = predict_step(calls, step_prediction.Curves(rows, side))
+        predicted.append(Forecast(workload.text, side, prediction, step_prediction.measured(own.get(values, []))))
+    return predicted
 
 
 def workload_of(row: Row) -> str:
-    """The workload of a stored step, as it was typed."""
+    """Return the workload of a stored step as the user typed it."""
     return str(dict(row["parameters"] or {}).get("workload", ""))
 
 
 def advice(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
-    """What to measure: ``no model for allreduce of float32 at 4 ranks: not measured: run omb-py …``."""
+    """Say what to measure: ``no model for allreduce of float32 at 4 ranks: not measured: run omb-py …``."""
     kind = f" of {missing.dtype}" if missing.dtype else ""
     return f"no model for {missing.benchmark}{kind} at {missing.ranks} ranks: {missing.why}: run " + command(
         missing, side, store
@@ -113,7 +117,7 @@ def advice(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
 
 
 def command(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
-    """The sweep that a prediction lacks, as a line to type."""
+    """Return the command line that measures a missing sweep."""
     words = ["omb-py", missing.benchmark, "-n", str(missing.ranks), "--backend", str(side["backend"])]
     offer = capabilities_of().get(str(side["backend"]))
     if offer is None or side["binding"] != next(iter(offer.bindings)):
@@ -130,9 +134,10 @@ def command(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
 
 
 class Foretold:
-    """Another printer, and after all it prints what the calls of each step were predicted to take, beside the measured.
+    """Wraps a printer; when it closes, it prints the predicted times of each step beside the measured ones.
 
-    Raises UsageError where there is no store to predict from, or no place for a table.
+    Raises:
+        UsageError: there is no store to predict from, or the format has no place for a table.
     """
 
     def __init__(self, printer: Printer, request: Request) -> None:
@@ -147,13 +152,13 @@ class Foretold:
         self.rows: list[Row] = []
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Print the row, and keep it."""
+        """Print the row, and keep it if it is a step."""
         self.printer.row(row, request)
         if row["family"] == "workload":
             self.rows.append(row)
 
     def close(self) -> None:
-        """Predict, and print."""
+        """Close the wrapped printer, and print the predictions."""
         self.printer.close()
         if not self.rows:
             return
@@ -163,18 +168,19 @@ class Foretold:
             show(forecasts(parse_workload(text), ranks, rows, steps, unmeasured=False), self.store)
 
 
-def show(made: Sequence[Forecast], store: Path) -> None:
-    """Print tables, and on stderr what is missing."""
+def show(predicted: Sequence[Forecast], store: Path) -> None:
+    """Print a table for each prediction, and on stderr the missing sweeps."""
     from omb_py.dashboards.terminal.workload_text import forecast_table
     from omb_py.results.formats.writers.terminal import stdout_console
 
     console = stdout_console()
-    for one in made:
-        console.print(forecast_table(one.workload, one.side, one.found, one.metrics))
+    for forecast in predicted:
+        console.print(forecast_table(forecast.workload, forecast.side, forecast.prediction, forecast.metrics))
     sys.stdout.flush()
-    for text in dict.fromkeys(advice(gap, one.side, store) for one in made for gap in one.found.missing):
+    gaps = [(gap, forecast.side) for forecast in predicted for gap in forecast.prediction.missing]
+    for text in dict.fromkeys(advice(gap, side, store) for gap, side in gaps):
         print(f"omb-py: {text}", file=sys.stderr, flush=True)
 
 
 def _ignore(path: Path, why: str) -> None:
-    """A file that cannot be read is named by the commands that are about the store."""
+    """Pass over a file that cannot be read: the commands about the store name it."""

@@ -1,4 +1,4 @@
-"""Steps of one workload at several numbers of ranks, from the store (docs/workloads/predict.md)."""
+"""Scaling efficiency of a workload, from stored steps at several numbers of ranks (docs/workloads/predict.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omb_py.results.analysis.step_prediction import SIDE, measured
 from omb_py.suites.workloads.families import Workload
 
 _ALIKE = 1.02
-"""Ratio of numbers of operations that differ in how sizes were rounded alone."""
+"""Largest ratio of two numbers of operations that differ only by the rounding of sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,12 @@ class Scaled:
 
 
 def kind_of(workload: Workload) -> Kind | None:
-    """Whether each rank has a fixed time to compute, or all together; None where it is not a time but matrix products.
+    """Return ``weak`` if each rank computes for a fixed time, ``strong`` if all ranks share a fixed time.
 
-    Raises UsageError where the computing is as long as the communication, which differs with the ranks.
+    None where the computing is not a time but matrix products (:func:`kind_by`).
+
+    Raises:
+        UsageError: the computing is as long as the communication, which differs with the number of ranks.
     """
     compute = workload.values["compute"]
     if compute is None:
@@ -43,21 +46,21 @@ def kind_of(workload: Workload) -> Kind | None:
 
 
 def kind_by(flop: Mapping[int, float]) -> Kind:
-    """The same of matrix products.
+    """Return ``weak`` or ``strong`` for a workload whose computing is matrix products.
 
     Args:
-        flop: ranks -> floating point operations of a rank and step.
+        flop: number of ranks -> floating point operations of a rank in a step.
 
     Raises:
-        UsageError: a rank does neither as many at all numbers of ranks, nor its part of as many.
+        UsageError: neither the operations of a rank nor those of all ranks together are constant.
     """
     if _alike(flop.values()):
         return "weak"
-    if _alike([ranks * each for ranks, each in flop.items()]):
+    if _alike([ranks * count for ranks, count in flop.items()]):
         return "strong"
-    said = ", ".join(f"{each / 1e9:.4g} at {ranks} ranks" for ranks, each in sorted(flop.items()))
+    counts = ", ".join(f"{count / 1e9:.4g} at {ranks} ranks" for ranks, count in sorted(flop.items()))
     raise UsageError(
-        f"a rank does neither as much at all numbers of ranks nor its part of it (GFLOP a step: {said}), so the step "
+        f"a rank does neither as much at all numbers of ranks nor its part of it (GFLOP a step: {counts}), so the step "
         "has no efficiency: use compute=5ms"
     )
 
@@ -67,38 +70,37 @@ def _alike(values: Collection[float]) -> bool:
 
 
 def scalings(workload: Workload, steps: Iterable[Row]) -> list[Scaled]:
-    """The efficiency on each side with stored steps at two or more numbers of ranks.
+    """Compute the efficiency on each side with stored steps at two or more numbers of ranks.
 
     Args:
-        workload: which steps.
+        workload: the workload of the steps.
         steps: stored steps of any workloads (:func:`omb_py.orchestrate.workloads.prediction.steps_of`).
 
     Raises:
-        UsageError: there are too few, with what to measure.
+        UsageError: there are too few steps; the message says what to measure.
     """
-    fixed, found = kind_of(workload), dict[tuple[Any, ...], dict[int, list[Row]]]()
+    kind, sides = kind_of(workload), dict[tuple[Any, ...], dict[int, list[Row]]]()
     for row in steps:
         if workload_of(row) == workload.text:
             side = tuple(row[name] for name in SIDE)
-            found.setdefault(side, {}).setdefault(int(row["ranks"]), []).append(row)
-    made, refused = [], None
-    for values, by_ranks in sorted(found.items(), key=str):
+            sides.setdefault(side, {}).setdefault(int(row["ranks"]), []).append(row)
+    scaled, refused = [], None
+    for values, by_ranks in sorted(sides.items(), key=str):
         laps = {ranks: measured(rows) for ranks, rows in by_ranks.items()}
         times = {ranks: (lap["compute_us"], lap["exposed_us"]) for ranks, lap in laps.items()}
         try:
-            kind = fixed or kind_by({ranks: lap.get("flop", 0.0) for ranks, lap in laps.items()})
-            made.append(
-                Scaled(workload.text, kind, dict(zip(SIDE, values, strict=True)), tuple(efficiencies(times, kind)))
-            )
+            own = kind or kind_by({ranks: lap.get("flop", 0.0) for ranks, lap in laps.items()})
+            side_facts = dict(zip(SIDE, values, strict=True))
+            scaled.append(Scaled(workload.text, own, side_facts, tuple(efficiencies(times, own))))
         except UsageError as error:
             refused = error
-    if not made:
+    if not scaled:
         why = refused or f"no step of {workload.text} in this store"
         raise UsageError(f"{why}: measure omb-py step --workload {workload.text} at -n 2, -n 4, …")
-    return made
+    return scaled
 
 
-def as_json(one: Scaled) -> dict[str, Any]:
-    """As JSON can hold it."""
-    steps = [{**asdict(step), "speedup": step.speedup} for step in one.steps]
-    return {"workload": one.workload, "kind": one.kind, "side": dict(one.side), "steps": steps}
+def as_json(scaled: Scaled) -> dict[str, Any]:
+    """Return an efficiency as plain data for JSON."""
+    steps = [{**asdict(step), "speedup": step.speedup} for step in scaled.steps]
+    return {"workload": scaled.workload, "kind": scaled.kind, "side": dict(scaled.side), "steps": steps}

@@ -1,6 +1,7 @@
-"""What the calls of a step take, predicted from the curves of single operations.
+"""Predict the times of the calls of a step from the curves of single operations.
 
-The calls run as in the loop ``serial`` of a workload: each until it is done, then the next (docs/workloads/predict.md).
+The calls run as in the loop ``serial`` of a workload: each completes before the next
+starts (docs/workloads/predict.md).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ Cost = Callable[[Ask, int, int], float]
 
 
 def predict_step(calls: Sequence[Sequence[Ask]], curves: Curves) -> Predicted:
-    """What the calls of a step take one by one.
+    """Predict the time of each call of a step, in µs, as the mean over the ranks.
 
     Args:
-        calls: of each rank, in order.
-        curves: of the side on which the step runs.
+        calls: for each rank its calls, in order.
+        curves: curves of the side on which the step runs.
 
     Raises:
-        ValueError: calls of ranks do not meet.
+        ValueError: the calls of the ranks do not match.
     """
     missing: dict[tuple[str, int, str, bool, str], int] = {}
     unknown: set[str] = set()
@@ -37,8 +38,9 @@ def predict_step(calls: Sequence[Sequence[Ask]], curves: Curves) -> Predicted:
             try:
                 priced[key] = curves.time_us(ask, size, ranks)
             except NoModel as error:
-                what = (ask.benchmark, ranks, ask.dtype, ask.in_place, str(error))
-                missing[what] = max(missing.get(what, 0), size)
+                # a gap is reported once, with the largest size: one sweep up to there closes it
+                gap = (ask.benchmark, ranks, ask.dtype, ask.in_place, str(error))
+                missing[gap] = max(missing.get(gap, 0), size)
                 priced[key] = None
         time = priced[key]
         if time is None:
@@ -48,19 +50,19 @@ def predict_step(calls: Sequence[Sequence[Ask]], curves: Curves) -> Predicted:
     spent = timeline(calls, cost)
     rows = dict.fromkeys(row for own in spent for row in own)
     means = {row: None if row in unknown else sum(own.get(row, 0.0) for own in spent) / len(spent) for row in rows}
-    gaps = tuple(Missing(what[0], what[1], what[2], what[3], size, what[4]) for what, size in missing.items())
+    gaps = tuple(Missing(*gap[:4], size, gap[4]) for gap, size in missing.items())
     return Predicted(means, gaps, tuple(sorted(curves.scaled)))
 
 
 def timeline(calls: Sequence[Sequence[Ask]], cost: Cost) -> list[dict[str, float]]:
-    """For each rank the µs in the calls of each row, with the waiting for others.
+    """Return for each rank the µs in the calls of each row, with the time spent waiting for other ranks.
 
     Args:
-        calls: of each rank, in order.
-        cost: what a call takes; of members that differ the largest size holds.
+        calls: for each rank its calls, in order.
+        cost: time of a call. If the sizes of its members differ, the largest counts.
 
     Raises:
-        ValueError: calls of ranks do not meet.
+        ValueError: the calls of the ranks do not match.
     """
     largest: dict[Hashable, int] = {}
     for own in calls:
@@ -77,7 +79,7 @@ def timeline(calls: Sequence[Sequence[Ask]], cost: Cost) -> list[dict[str, float
 
 
 def _meetings(calls: Sequence[Ask]) -> Iterator[tuple[Ask, Hashable]]:
-    """Each call of a rank, with what is equal on all ranks that make it together: the members, and their turn."""
+    """Yield each call of a rank with a key that is equal on all ranks that make it together: (members, turn)."""
     turns: Counter[tuple[int, ...]] = Counter()
     for ask in calls:
         turns[ask.members] += ask.benchmark != MESSAGES
