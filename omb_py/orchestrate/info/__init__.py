@@ -1,1 +1,1 @@
-"""What omb-py tells without measuring: list, explain, doctor, suite show."""
+"""Data and texts of the commands that measure nothing: list, explain, doctor, suite show."""

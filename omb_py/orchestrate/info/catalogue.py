@@ -1,4 +1,4 @@
-"""What can run where: the data of ``omb-py list``."""
+"""Data of ``omb-py list``: the benchmarks that can run on each backend, binding and device."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Entry:
     family: str
     backend: str
     binding: str
-    """Empty where the backend has none to offer."""
+    """Empty if the backend has no binding here."""
     device: str
     available: bool
     reason: str = ""
-    """Why not."""
+    """Why it is not available."""
     fix: str = ""
     """What to install, set or use instead."""
 
@@ -41,19 +41,19 @@ class Place:
 
     @property
     def available(self) -> bool:
-        """Nothing stands against it."""
+        """True if there is no reason against it."""
         return not self.reason
 
 
 def inspected() -> list[Capabilities]:
-    """What every backend can do here, in the order of the registry."""
+    """Ask every backend for its capabilities here, in the order of the registry."""
     return [backend.capabilities.here() for backend in registry.backends().values()]
 
 
-def places(found: Iterable[Capabilities]) -> list[Place]:
-    """Where anything can run, and why the rest cannot, by what the backends report."""
+def places(inspected: Iterable[Capabilities]) -> list[Place]:
+    """List every backend, binding and device, with the reason where it is not available."""
     out: list[Place] = []
-    for backend in found:
+    for backend in inspected:
         for binding, why in backend.bindings.items():
             out.append(_place(backend, binding, "cpu", backend.devices.get("cpu", "") or why))
             for device in GPUS:
@@ -67,23 +67,23 @@ def places(found: Iterable[Capabilities]) -> list[Place]:
 def _place(backend: Capabilities, binding: str, device: str, reason: str, fix: str = "") -> Place:
     own = backend.bindings.get(binding, "")
     if not backend.available and own not in ("", backend.reason):
-        return Place(backend.name, binding, device, own)  # its package is missing too, which comes first
+        return Place(backend.name, binding, device, own)  # the binding lacks its package too, which comes first
     if not backend.available:
         return Place(backend.name, binding, device, backend.reason, backend.fix)
     return Place(backend.name, binding, device, reason, fix)
 
 
 def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[Place]) -> list[Entry]:
-    """Every benchmark at every place."""
-    out = []
-    for b in benchmarks:
-        for p in (for_benchmark(b, place) for place in where):
-            out.append(Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix))
-    return out
+    """Combine every benchmark with every place."""
+    return [
+        Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix)
+        for b in benchmarks
+        for p in (for_benchmark(b, place) for place in where)
+    ]
 
 
 def for_benchmark(benchmark: Benchmark, place: Place) -> Place:
-    """The place as one benchmark finds it: the backend may lack what it needs."""
+    """Return the place for one benchmark: the backend may lack what the benchmark needs."""
     if not place.available:
         return place
     reason, fix = lacking(place.backend, benchmark)
@@ -91,12 +91,12 @@ def for_benchmark(benchmark: Benchmark, place: Place) -> Place:
 
 
 def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON form of ``omb-py list``."""
+    """Return ``omb-py list`` as plain data for JSON."""
     return {"entries": [asdict(entry) for entry in entries], "broken_benchmarks": dict(broken)}
 
 
 def as_table(benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Mapping[str, str]) -> str:
-    """A table with a line for each benchmark, a column for each backend and binding; gaps as numbered reasons."""
+    """Make a table with a line for each benchmark and a column for each backend and binding; gaps are numbered."""
     gaps: dict[str, int] = {}
 
     def mark(place: Place) -> str:

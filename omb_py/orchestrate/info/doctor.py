@@ -1,4 +1,4 @@
-"""What this machine can do, and why the rest cannot: the data of ``omb-py doctor``."""
+"""Data of ``omb-py doctor``: what this machine can do, and why it cannot do the rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHM_ENOUGH_BYTES = 256 << 20
 """Open MPI, MPICH and Intel MPI keep their queues and large messages in /dev/shm; 64 MiB, a container's default, is
 little for more than a few ranks."""
 MAX_TEXT = 120
-"""Characters of a finding in the text form; JSON has all of it."""
+"""Most characters of a finding in the text form; JSON has the whole text."""
 MEMORY_ENOUGH_BYTES = 1 << 30
 
 Status = Literal["ok", "warn", "no"]
@@ -39,28 +39,28 @@ class Finding:
     status: Status
     text: str
     fix: str = ""
-    """What to do, where it is not ok."""
+    """What to do if the status is not ok."""
 
 
 def report(
-    found: Sequence[Capabilities], where: Sequence[Place], store: Path, environ: Mapping[str, str]
+    inspected: Sequence[Capabilities], where: Sequence[Place], store: Path, environ: Mapping[str, str]
 ) -> list[Finding]:
-    """All findings, most important first.
+    """Return all findings, most important first.
 
     Args:
-        found: what the backends can do here.
-        where: where benchmarks can run (:func:`omb_py.orchestrate.info.catalogue.places`).
+        inspected: capabilities of the backends here.
+        where: places where benchmarks can run (:func:`omb_py.orchestrate.info.catalogue.places`).
         store: folder of the results.
-        environ: usually ``os.environ``.
+        environ: environment variables, usually ``os.environ``.
     """
     return [
         python(),
         Finding("omb-py", "ok", f"{__version__} in {Path(__file__).resolve().parents[2]}"),
-        *(finding for known in found for finding in backend(known)),
-        *checks(found),
+        *(finding for known in inspected for finding in backend(known)),
+        *checks(inspected),
         *launchers(launcher_report(), _mpiexec()),
-        *others(where, [known.name for known in found]),
-        *root_variables(found, os.geteuid(), environ),
+        *others(where, [known.name for known in inspected]),
+        *root_variables(inspected, os.geteuid(), environ),
         launcher_around(environ),
         *cores(len(os.sched_getaffinity(0)), os.cpu_count(), _read("/sys/fs/cgroup/cpu.max")),
         governor(_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
@@ -71,18 +71,18 @@ def report(
     ]
 
 
-def exit_ok(found: Iterable[Capabilities]) -> bool:
-    """At least one backend works that measures something real."""
-    return any(backend.available and not backend.simulated for backend in found)
+def exit_ok(inspected: Iterable[Capabilities]) -> bool:
+    """Return True if at least one backend that is not simulated works."""
+    return any(backend.available and not backend.simulated for backend in inspected)
 
 
 def as_json(findings: Iterable[Finding], usable: bool) -> dict[str, Any]:
-    """The JSON form of the report."""
+    """Return the report as plain data for JSON."""
     return {"usable": usable, "findings": [asdict(finding) for finding in findings]}
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """One line a finding, and one for what to do about it."""
+    """Format one line for each finding, and one for its fix."""
     width = max(len(f.subject) for f in findings)
     lines = []
     for f in findings:
@@ -94,12 +94,12 @@ def as_text(findings: Sequence[Finding]) -> str:
 
 
 def python() -> Finding:
-    """The interpreter."""
+    """Report the Python interpreter."""
     return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
 def backend(inspected: Capabilities) -> list[Finding]:
-    """What a backend reports: library, launcher, bindings."""
+    """Report a backend: library, facts and bindings."""
     name = f"backend {inspected.name}"
     if not inspected.available:
         own = [(binding, why) for binding, why in inspected.bindings.items() if why not in ("", inspected.reason)]
@@ -113,18 +113,18 @@ def backend(inspected: Capabilities) -> list[Finding]:
     return findings
 
 
-def checks(found: Sequence[Capabilities]) -> list[Finding]:
-    """What the backends that work check further, such as whether MPI takes the buffers of the GPUs that are here."""
-    lines = (check for backend in found if backend.available for check in backend.checks(backend))
+def checks(inspected: Sequence[Capabilities]) -> list[Finding]:
+    """Run the further checks of available backends, such as whether MPI takes buffers of the GPUs that are here."""
+    lines = (check for backend in inspected if backend.available for check in backend.checks(backend))
     return [Finding(line.subject, "ok" if line.passed else "no", line.text, line.fix) for line in lines]
 
 
 def launchers(problems: Mapping[str, str], mpiexec: str) -> list[Finding]:
-    """What can start ranks here.
+    """Report the launchers that can start ranks here.
 
     Args:
-        problems: launcher -> why it cannot be used, or an empty text.
-        mpiexec: path of the mpiexec that belongs to the MPI library; empty when there is none.
+        problems: launcher -> why it cannot be used; empty if it can.
+        mpiexec: path of the mpiexec that belongs to the MPI library; empty if there is none.
     """
     findings = []
     for name, problem in problems.items():
@@ -140,14 +140,14 @@ def launchers(problems: Mapping[str, str], mpiexec: str) -> list[Finding]:
 
 def _mpiexec() -> str:
     try:
-        found = find_mpiexec(mpi_library(), os.environ)
+        mpiexec = find_mpiexec(mpi_library(), os.environ)
     except EnvironmentProblem:
         return ""
-    return f"{found.path} ({found.vendor} {found.version})"
+    return f"{mpiexec.path} ({mpiexec.vendor} {mpiexec.version})"
 
 
 def others(where: Sequence[Place], probed: Sequence[str]) -> list[Finding]:
-    """GPUs, and which backends use them."""
+    """Report the GPUs and the backends that use them."""
     findings = []
     for device in GPUS:
         users = sorted({place.backend for place in where if place.device == device and place.available})
@@ -159,9 +159,9 @@ def others(where: Sequence[Place], probed: Sequence[str]) -> list[Finding]:
     return findings
 
 
-def root_variables(found: Iterable[Capabilities], user: int, environ: Mapping[str, str]) -> list[Finding]:
-    """Open MPI's launcher refuses to run as root unless told twice."""
-    if user != 0 or not any("open mpi" in known.library.lower() for known in found):
+def root_variables(inspected: Iterable[Capabilities], user: int, environ: Mapping[str, str]) -> list[Finding]:
+    """Report whether Open MPI may run as root: its mpiexec refuses unless two variables allow it."""
+    if user != 0 or not any("open mpi" in known.library.lower() for known in inspected):
         return []
     missing = [name for name in OPEN_MPI_ROOT if environ.get(name) != "1"]
     if not missing:
@@ -171,7 +171,7 @@ def root_variables(found: Iterable[Capabilities], user: int, environ: Mapping[st
 
 
 def launcher_around(environ: Mapping[str, str]) -> Finding:
-    """Was this process started by a launcher?"""
+    """Report the launcher that started this process, if any."""
     joined = joined_environment(environ)
     if joined is None:
         job = environ.get(SLURM.sign)
@@ -182,12 +182,12 @@ def launcher_around(environ: Mapping[str, str]) -> Finding:
 
 
 def cores(usable: int, online: int | None, quota: str | None) -> list[Finding]:
-    """Cores that this process may use, and from how many ranks on they share one.
+    """Report the cores that this process may use, and the number of ranks from which they share cores.
 
     Args:
-        usable: cores in the affinity mask.
-        online: cores of the machine.
-        quota: text of ``cpu.max``, "MICROSECONDS PERIOD" or "max PERIOD".
+        usable: number of cores in the affinity mask.
+        online: number of cores of the machine.
+        quota: text of ``cpu.max`` of the control group, "MICROSECONDS PERIOD" or "max PERIOD".
     """
     limit: float = usable
     words = (quota or "max").split()
@@ -205,7 +205,7 @@ def cores(usable: int, online: int | None, quota: str | None) -> list[Finding]:
 
 
 def governor(text: str | None) -> Finding:
-    """The frequency governor: others than ``performance`` make short times vary."""
+    """Report the frequency governor: others than ``performance`` and ``schedutil`` make short times vary."""
     if text is None:
         return Finding("CPU governor", "ok", "not visible here (a virtual machine or a container)")
     if text in ("performance", "schedutil"):
@@ -215,7 +215,7 @@ def governor(text: str | None) -> Finding:
 
 
 def memory(meminfo: str | None) -> Finding:
-    """Free memory."""
+    """Report the available memory."""
     for line in (meminfo or "").splitlines():
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) << 10
@@ -230,7 +230,7 @@ def memory(meminfo: str | None) -> Finding:
 
 
 def shared_memory(folder: Path) -> Finding:
-    """Room in /dev/shm, through which ranks of one node exchange data."""
+    """Report the room in /dev/shm, through which ranks of one node exchange data."""
     try:
         state = os.statvfs(folder)
     except OSError as error:
@@ -243,8 +243,9 @@ def shared_memory(folder: Path) -> Finding:
 
 
 def code_generation() -> Finding:
-    """Can loops be made into machine code here? A hardened kernel may forbid it."""
+    """Try to compile and run a loop: a hardened kernel may forbid machine code that is generated at run time."""
     try:
+        # inside the try block: llvmlite may be missing or broken
         from omb_py.engine.native.translate import Call, Machine, assemble
         from omb_py.engine.program.language import Lap, Stage, body
 
@@ -261,7 +262,7 @@ def code_generation() -> Finding:
 
 
 def store_folder(store: Path) -> Finding:
-    """Can results be stored?"""
+    """Report whether results can be stored."""
     shown = store if store.is_absolute() else f"./{store}"
     if writable(store):
         return Finding("store", "ok", f"{shown} is writable" + ("" if store.exists() else " (made by the first run)"))
@@ -269,7 +270,7 @@ def store_folder(store: Path) -> Finding:
 
 
 def writable(folder: Path) -> bool:
-    """Could files be made in a folder, or the folder itself? Nothing is written."""
+    """Return True if files could be written to a folder, or the folder created. Nothing is written."""
     place = Path(os.path.abspath(folder))
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -277,7 +278,7 @@ def writable(folder: Path) -> bool:
 
 
 def amount(nbytes: int) -> str:
-    """Bytes for a reader: ``1.5 GiB``."""
+    """Format bytes with a unit: ``1.5 GiB``."""
     value = float(nbytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:

@@ -1,4 +1,4 @@
-"""What a benchmark does, in words: per rank the steps, which of them are timed, and how the number is made."""
+"""Text of ``omb-py explain``: the steps of each rank, the timed ones among them, and the formula of the result."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from omb_py.orchestrate.planning.plan import check_backend, check_ranks
 from omb_py.results.formats.osu_titles import origin
 
 MAX_WIDTH = 100
-"""Programs stand side by side when all fit in so many columns."""
+"""Most columns for programs side by side; wider ones stand below each other."""
 FACT_WIDTH = 120
 """Width of the lines below the programs."""
 _TIMED, _UNTIMED = "| ", "  "
 
 
 def default_size(benchmark: Benchmark) -> int:
-    """The size that is explained when none is asked for: 8 bytes, or the smallest one above it."""
+    """Return the size that is explained by default: 8 bytes, or the benchmark's smallest size if that is larger."""
     return 0 if benchmark.sizes is None else max(8, benchmark.sizes.minimum)
 
 
@@ -36,16 +36,16 @@ def explain(
     window_kind: str | None = None,
     sync: str | None = None,
 ) -> str:
-    """The text of ``omb-py explain``.
+    """Describe what a benchmark does on each rank.
 
     Args:
-        benchmark: its declaration.
+        benchmark: the benchmark.
         ranks: world size.
-        size: message size in bytes; None: a small one.
+        size: message size in bytes; None: :func:`default_size`.
         window: messages in flight, for benchmarks with a window.
-        backend: the communication library; None: the default one.
-        window_kind: of one-sided benchmarks.
-        sync: of one-sided benchmarks.
+        backend: name of the backend; None: the default one.
+        window_kind: kind of the window, for one-sided benchmarks.
+        sync: synchronization, for one-sided benchmarks.
 
     Raises:
         UsageError: the benchmark does not admit `ranks`, `size` holds no element, or no backend has the name.
@@ -128,7 +128,7 @@ def _sample(b: Benchmark, cell: Cell) -> str:
 
 
 def _listing(programs: Sequence[Program]) -> list[str]:
-    """The programs of equal ranks once, side by side where they fit."""
+    """List the programs, one for all ranks with the same, side by side where they fit."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for rank, program in enumerate(programs):
         groups.setdefault(tuple(_program_lines(program)), []).append(rank)
@@ -145,7 +145,7 @@ def _listing(programs: Sequence[Program]) -> list[str]:
 
 
 def _ranks(members: Sequence[int]) -> str:
-    """``rank 0``, ``ranks 1–3``, ``ranks 0, 2, 4–6``."""
+    """Name ranks: ``rank 0``, ``ranks 1–3``, ``ranks 0, 2, 4–6``."""
     spans: list[list[int]] = []
     for rank in members:
         if spans and rank == spans[-1][1] + 1:
@@ -178,14 +178,17 @@ def _stage_lines(stage: Stage, named: bool) -> list[str]:
 
 def _next_lap(nodes: Body) -> Lap | None:
     for node in nodes:
-        found = node if isinstance(node, Lap) else _next_lap(node.body) if isinstance(node, Repeat) else None
-        if found is not None:
-            return found
+        lap = node if isinstance(node, Lap) else _next_lap(node.body) if isinstance(node, Repeat) else None
+        if lap is not None:
+            return lap
     return None
 
 
 def _lines(nodes: Body, timed: bool, indent: str = "", after: Body = ()) -> tuple[list[str], bool]:
-    """Lines of a body, and whether the clock runs at its end: it does where the next lap has a name."""
+    """Return the lines of a body, and whether the clock runs at its end.
+
+    The clock runs before a lap with a name; a lap without a name starts it, so what stands before that is untimed.
+    """
     lines: list[str] = []
     for position, node in enumerate(nodes):
         mark = (_TIMED if timed else _UNTIMED) + indent

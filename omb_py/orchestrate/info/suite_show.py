@@ -1,9 +1,9 @@
-"""The text of ``omb-py suite show``: what a suite says, and the launches that are planned for it here."""
+"""Text of ``omb-py suite show``: the contents of a suite, and the launches that are planned for it here."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from omb_py.orchestrate.accept.criteria_file import read_criteria
 from omb_py.orchestrate.planning.plan import LaunchPlan
@@ -15,11 +15,11 @@ from omb_py.results.formats.units import counted, size_text
 
 
 def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence[Skip]) -> str:
-    """The suite and its launches, a line each.
+    """Describe a suite and its launches, a line for each.
 
     Args:
-        suite: what the file says.
-        launches: the plan.
+        suite: the suite as its file has it.
+        launches: the planned launches.
         skips: what cannot be measured here.
     """
     lines = [f"{suite.name}: {suite.description}", f"from {suite.file}", ""]
@@ -29,8 +29,8 @@ def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence
     for entry in suite.entries:
         names = ", ".join(named.name for named in entry.benchmarks)
         ranks = f"ranks {_texts(entry.ranks)}" if entry.ranks else ""
-        told = "; ".join(filter(None, [ranks, *map(_setting, entry.options)]))
-        lines.append(f"entry {entry.number}   {names}" + (f" × {told}" if told else ""))
+        options = "; ".join(filter(None, [ranks, *map(_setting, entry.options)]))
+        lines.append(f"entry {entry.number}   {names}" + (f" × {options}" if options else ""))
     lines += [f"criterion {c.id}: {c.benchmark}: {_asked(c)}" for c in read_criteria(suite)]
     lines += ["", *map(_launch, launches)]
     cells = sum(len(launch.cells) for launch in launches)
@@ -43,25 +43,21 @@ def _asked(criterion: Criterion) -> str:
     if criterion.source != "contract":
         return criterion.bound_text(0)
     dimension = METRICS[criterion.metric].dimension
-    told = [(bound.text(dimension), size) for size, bound in criterion.ranges.items()]
-    return "; ".join(text if size is None else f"{text} at {size_text(size)}" for text, size in told)
+    bounds = [(bound.text(dimension), size) for size, bound in criterion.ranges.items()]
+    return "; ".join(text if size is None else f"{text} at {size_text(size)}" for text, size in bounds)
 
 
 def _launch(launch: LaunchPlan) -> str:
     per_benchmark = Counter(cell.benchmark for cell in launch.cells)
-    told = ", ".join(f"{name} {number}" for name, number in per_benchmark.items())
+    counts = ", ".join(f"{name} {number}" for name, number in per_benchmark.items())
     where = f"{launch.backend}, {launch.thread_level}, {counted(launch.ranks, 'rank')}"
-    return f"launch {launch.index + 1}   {where}, {counted(len(launch.cells), 'cell')}: {told}"
+    return f"launch {launch.index + 1}   {where}, {counted(len(launch.cells), 'cell')}: {counts}"
 
 
 def _setting(setting: Setting) -> str:
-    # tags stand side by side; other lists are multiplied out
+    # several tags hold together; the values of any other list are alternatives
     return f"{setting.key} {_texts(setting.values, ', ' if setting.key == 'tag' else ' | ')}"
 
 
 def _texts(values: Sequence[object], between: str = " | ") -> str:
-    def told() -> Iterator[str]:
-        for value in values:
-            yield value if isinstance(value, str) else kind(value)
-
-    return between.join(told())
+    return between.join(value if isinstance(value, str) else kind(value) for value in values)
