@@ -4,7 +4,7 @@ Every function raises :class:`omb_py.UsageError` for bad input, :class:`omb_py.E
 or job cannot do what was asked (:class:`omb_py.LaunchFailed` where ranks died or hung), and
 :class:`omb_py.Interrupted` on Ctrl-C. What was measured before is kept in the store. All are :class:`omb_py.OmbError`.
 
-The functions import what they need when they are called: ranks that a launcher started import this module too.
+The functions import what they need when they are called, because ranks that a launcher started import this module too.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from omb_py.errors import UsageError
+from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Request
 
 if TYPE_CHECKING:
@@ -34,21 +34,21 @@ class RunResult:
     """A finished run."""
 
     frame: pd.DataFrame
-    """One row a cell, columns as in docs/store.md; without rows where `root` is False."""
+    """One row for each cell, with the columns of docs/store.md; no rows if `root` is False."""
     run_id: str
     exit_code: int
-    """0, or 1 where a validation failed."""
+    """0, or 1 if a validation failed."""
     root: bool = True
     """False on the ranks of a foreign launcher that hold no results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison that measures: a request, and where its ranks run."""
+    """One side of a comparison that measures: a request and its environment."""
 
     request: Request
     venv: str = ""
-    """Folder of a virtual environment, or a Python in it; empty: this one."""
+    """Folder of a virtual environment, or the path of a Python in it; empty: the current one."""
     modules: tuple[str, ...] = ()
     """Modules to load, as ``openmpi/5.0.7``."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -57,37 +57,38 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class CellVerdict:
-    """NEW against BASE in one cell. Times in µs; ratios are NEW over BASE in time."""
+    """Verdict on one cell. Times are in µs; ratios are the time of NEW over that of BASE."""
 
     cell: str
     verdict: str
-    """``SLOWER``, ``FASTER``, ``SAME``, ``UNCLEAR`` or ``NOT COMPARABLE``; of median and tail the worse."""
+    """``SLOWER``, ``FASTER``, ``SAME``, ``UNCLEAR`` or ``NOT COMPARABLE``: the worse of median and tail."""
     base_us: float | None = None
     new_us: float | None = None
     ratio: float | None = None
     low: float | None = None
-    """Interval of the ratio of the medians."""
+    """Lower end of the interval of `ratio`."""
     high: float | None = None
+    """Upper end of the interval of `ratio`."""
     launches: tuple[int, int] = (0, 0)
-    """Of BASE and NEW, that decided."""
+    """Numbers of launches of BASE and NEW that decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What ``compare`` has found."""
+    """Result of :func:`compare`."""
 
     verdicts: tuple[CellVerdict, ...]
     headline: str
     """``3 slower, 1 faster, 62 same``."""
     exit_code: int
-    """As of ``omb-py compare``: 1 where something is SLOWER."""
+    """Exit code of ``omb-py compare``: 1 if a cell is SLOWER."""
     run_id: str | None
-    """Of a comparison that measured; ``compare(run_id)`` shows it again."""
+    """Run of a comparison that measured, which ``compare(run_id)`` shows again; None for stored launches."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionVerdict:
-    """The verdict on one criterion in one cell."""
+    """Verdict on one criterion in one cell."""
 
     name: str
     verdict: str
@@ -95,58 +96,60 @@ class CriterionVerdict:
     text: str
     """The measured number with its limits and the bound, or why there is none."""
     measured: float | None
-    """In the metric's unit, or a ratio over the baseline."""
+    """The measured number in the metric's unit, or as a ratio over the baseline."""
     low: float | None
-    """The one-sided limits that decide."""
+    """Lower one-sided limit of `measured`."""
     high: float | None
+    """Upper one-sided limit of `measured`."""
     limit: float | None
-    """The bound."""
+    """The bound of the criterion."""
     launches: tuple[float, ...]
-    """The number of every launch, retests too."""
+    """The measured number of every launch, including retests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What ``accept`` has found."""
+    """Result of :func:`accept`."""
 
     verdict: str
-    """The worst of all, correctness too."""
+    """The worst of all verdicts, including correctness."""
     verdicts: tuple[CriterionVerdict, ...]
     correctness: Mapping[str, str]
     """Benchmark with its options -> ``PASS``, ``FAIL``, ``ERROR`` or ``SKIPPED``."""
     headline: str
     exit_code: int
-    """As of ``omb-py accept``: 1 where a criterion is missed, 3 where something could not be measured."""
+    """Exit code of ``omb-py accept``: 1 if a criterion is missed, 3 if something could not be measured."""
     run_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class GuidelineVerdict:
-    """The verdict on one guideline at one size; `left` is the collective, `right` its mock-up."""
+    """Verdict on one guideline at one size; `left` is the collective, `right` its mock-up. Times are in µs."""
 
     name: str
     size_bytes: int
     verdict: str
-    """``HOLDS``, ``VIOLATED``, ``UNCLEAR`` or ``WRONG`` (bytes)."""
+    """``HOLDS``, ``VIOLATED``, ``UNCLEAR``, or ``WRONG`` if bytes were wrong."""
     left_us: float
     right_us: float
     ratio: float
     """Left over right."""
     low: float
-    """Its 90 % interval."""
+    """Lower end of the 90 % interval of `ratio`."""
     high: float
+    """Upper end of the 90 % interval of `ratio`."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuidelineCheck:
-    """What ``guidelines`` has found."""
+    """Result of :func:`guidelines`."""
 
     verdicts: tuple[GuidelineVerdict, ...]
     skipped: Mapping[str, str]
-    """Guideline -> why it could not be checked."""
+    """Guideline -> reason why it could not be checked."""
     headline: str
     exit_code: int
-    """1 where a guideline is violated or bytes were wrong."""
+    """1 if a guideline is violated or bytes were wrong."""
     run_id: str
 
 
@@ -161,19 +164,19 @@ class LinkVerdict:
     metric: str
     """``latency``, ``tail`` or ``bandwidth``."""
     state: str
-    """``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
+    """``confirmed``, ``cleared``, or ``suspect`` if it was not measured again."""
     slower: float
-    """How many times as long as without its own effect, in the first sweep."""
+    """Ratio of its time to the time without its own effect, in the first sweep."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkCheck:
-    """What ``links`` has found."""
+    """Result of :func:`links`."""
 
     verdicts: tuple[LinkVerdict, ...]
     nodes: tuple[str, ...]
     exit_code: int
-    """1 where a repeat confirmed a slow node or link."""
+    """1 if the second measurement confirmed a slow node or link."""
     run_id: str
 
 
@@ -184,9 +187,9 @@ class ReportPage:
     path: Path
     summary: str
     problem: str
-    """Why the page is empty; empty where it is not."""
+    """Reason why the page is empty; empty if it is not."""
     skipped: Mapping[str, str]
-    """File -> why it could not be read."""
+    """File -> reason why it could not be read."""
 
 
 def run(
@@ -250,8 +253,8 @@ def run(
 ) -> RunResult:
     """Run a benchmark and return its rows.
 
-    Outside a launcher the ranks are started by omb-py; inside one (``mpirun -n 4 python my.py``) every process calls
-    this function and the ranks join.
+    Outside a launcher, omb-py starts the ranks. Inside one (``mpirun -n 4 python my.py``), every process calls this
+    function and the ranks join.
 
     Args:
         benchmark: name, with or without ``osu_``.
@@ -260,10 +263,14 @@ def run(
     The other parameters are the fields of :class:`omb_py.Request`, which says what each means; `nccl` and `mock` are
     two of its `settings`.
 
+    Returns:
+        The rows, the id of the run, and the exit code.
+
     Raises:
-        UsageError: bad input.
-        EnvironmentProblem: the environment cannot do it.
+        UsageError: an option is wrong.
+        EnvironmentProblem: this machine or job cannot run the benchmark.
     """
+    # must be the first statement: locals() then holds the parameters alone
     options = {name: value for name, value in locals().items() if name not in ("benchmark", "store", "tags")}
     from omb_py.orchestrate.running.run import execute_run
     from omb_py.results.store.read import load
@@ -295,19 +302,19 @@ def compare(
     """Compare two sets of stored launches, or measure two sides in turn and compare them.
 
     Args:
-        base: stored: a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or the folder of a store. To be measured: a
-            :class:`Side`.
-        new: the same kind; None where `base` is the run of a comparison that measured.
-        store: where stored launches are, and where measured ones go.
-        launches: of each side in each round, of sides that are measured.
+        base: stored launches, as a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or the folder of a store; or a
+            :class:`Side` to measure.
+        new: the other side, of the same kind; None if `base` is the run of a comparison that measured.
+        store: folder of the stored launches, and of the measured ones.
+        launches: launches of each measured side in each round.
         rounds: 1 to 3; cells that look changed are measured again. Stored sides have the rounds that were made.
         delta: smallest change of a median that matters, as a share.
-        tail_delta: smallest change of a tail that matters.
-        seed: of the order of cells; None: drawn, and stored.
-        strict: `exit_code` is 4 where something is UNCLEAR or NOT COMPARABLE.
+        tail_delta: smallest change of a tail that matters, as a share.
+        seed: seed of the order of cells; None: it is drawn, and stored.
+        strict: `exit_code` is 4 if a cell is UNCLEAR or NOT COMPARABLE.
 
     Raises:
-        UsageError: bad input, no such launches, nothing in common.
+        UsageError: an option is wrong, there are no such launches, or the sides have no cell in common.
         EnvironmentProblem: a side cannot be measured.
     """
     from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
@@ -324,8 +331,6 @@ def compare(
 
 
 def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, seed: int | None) -> Report:
-    from dataclasses import replace
-
     from omb_py.orchestrate.compare.session import SideRun, compare
     from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
     from omb_py.orchestrate.planning.plan import check
@@ -385,17 +390,18 @@ def accept(
     Args:
         suite: name of a suite that comes with omb-py, or a TOML file.
         ranks: world size; None: what the suite says.
-        baseline: for criteria with one: a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or a store's folder.
-        correctness: check every byte before anything is timed.
-        strict: `exit_code` is 4 where a criterion is MARGINAL after the last launch.
+        baseline: launches to compare with, as a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or a store's folder;
+            None: the suite's.
+        correctness: True: check every byte before anything is timed.
+        strict: `exit_code` is 4 if a criterion is MARGINAL after the last launch.
         store: folder of the launches.
-        resume: a run's id, the beginning of it, or ``last``: go on with that acceptance.
+        resume: id of the run to resume, the beginning of one, or ``last``.
 
-    The other parameters are the fields of :class:`omb_py.Request`; they are weaker than what the suite's entries say.
+    The other parameters are the fields of :class:`omb_py.Request`; entries of the suite override them.
 
     Raises:
         UsageError: the suite is wrong or has no criteria, or there is no such baseline or run.
-        EnvironmentProblem: nothing of it can be measured here.
+        EnvironmentProblem: nothing of the suite can be measured here.
     """
     from omb_py.cli.commands.accept import checked_suite
     from omb_py.cli.suite_options import CommandLine
@@ -461,22 +467,22 @@ def guidelines(
     quiet: bool = False,
     mock: str = "",
 ) -> GuidelineCheck:
-    """Check whether collectives are slower than what other calls of the same library make of them.
+    """Check whether collectives are slower than the same operation made of other calls of the library.
 
     Args:
         which: groups (``patterns``, ``monotony``, ``split``), collectives, or numbers as ``gl5``; empty: all.
-        sizes: None: 8 B to 512 KiB.
-        launches: of the first round; the launch is the sample.
-        delta: by how much a collective may be slower than its mock-up, as a share.
-        alpha: chance of any false violation in a report.
-        rounds: how often what is not known to hold is measured, at most.
+        sizes: message sizes; None: 8 B to 512 KiB.
+        launches: launches of the first round; the launch is the sample.
+        delta: share by which a collective may be slower than its mock-up.
+        alpha: probability of any false violation in a report.
+        rounds: most rounds of measuring; later rounds measure what is undecided.
         within: seconds after which no launch begins; None: no limit.
 
     The other parameters are those of :func:`run`.
 
     Raises:
-        UsageError: an unknown word, too few launches.
-        EnvironmentProblem: the backend can do none of them.
+        UsageError: a word is unknown, or there are too few launches.
+        EnvironmentProblem: the backend can do none of the guidelines.
     """
     from omb_py.orchestrate.checks.guidelines import DEFAULT_SIZES, check_guidelines
     from omb_py.results.checks.guideline_report import exit_code, headline
@@ -537,25 +543,24 @@ def links(
     quiet: bool = False,
     mock: str = "",
 ) -> LinkCheck:
-    """Measure every pair of nodes, and once more what is slower than the others (docs/links.md).
+    """Measure every pair of nodes, and measure again what is slower than the others (docs/links.md).
 
     Args:
         per_node: ranks on each node.
         small: bytes of the message whose latency is measured.
         large: bytes of the messages whose bandwidth is measured.
-        iterations: of latency, of each pair and pass.
-        windows: for bandwidth, of each pair, pass and direction.
+        iterations: latency iterations of each pair and pass.
+        windows: bandwidth windows of each pair, pass and direction.
         window: messages in flight.
-        passes: how often every pair is measured.
+        passes: number of measurements of every pair.
         rounds: ``parallel``: disjoint pairs at once; ``serial``: one after the other.
 
     The other parameters are those of :func:`run`.
 
     Raises:
-        UsageError: too few ranks, or numbers that contradict each other.
+        UsageError: there are too few ranks, or numbers contradict each other.
         EnvironmentProblem: hosts did not answer, or a rank was lost.
     """
-    from omb_py.errors import NEGATIVE, OK
     from omb_py.orchestrate.checks.links import Design, placed, sweep
 
     request = Request(
@@ -577,26 +582,26 @@ def links(
         settings={"mock": mock},
     )
     design = Design(small, large, iterations, windows, window, passes, rounds)
-    found = sweep(placed(request, per_node, os.environ), design)
+    result = sweep(placed(request, per_node, os.environ), design)
     verdicts = tuple(
-        LinkVerdict(suspect.kind, found.name(suspect), suspect.metric, found.state(suspect), suspect.slower)
-        for suspect in found.suspects
+        LinkVerdict(suspect.kind, result.name(suspect), suspect.metric, result.state(suspect), suspect.slower)
+        for suspect in result.suspects
     )
-    return LinkCheck(verdicts, found.names, NEGATIVE if found.confirmed else OK, found.run_id)
+    return LinkCheck(verdicts, result.names, NEGATIVE if result.confirmed else OK, result.run_id)
 
 
 def report(
     store: str | Path = DEFAULT_STORE, filters: Sequence[str] = (), *, output: str | Path = "report.html"
 ) -> ReportPage:
-    """Write one self-contained HTML file that shows a store, or what fits the filters.
+    """Write one self-contained HTML file that shows a store, or the rows that match the filters.
 
     Args:
         store: folder of the Parquet files.
         filters: ``COLUMN=VALUE``; the same column twice means any of the values.
-        output: written whole or not at all.
+        output: the file, which is written whole or not at all.
 
     Raises:
-        UsageError: there is no such store, or a filter's column or value cannot be.
+        UsageError: there is no such store, or a filter's column or value is wrong.
         EnvironmentProblem: the file cannot be written, or Plotly is not installed.
     """
     from omb_py.cli.output import write_file

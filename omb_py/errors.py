@@ -1,4 +1,4 @@
-"""Errors a user can cause, and the exit codes of the command line.
+"""Errors that a user can cause, and the exit codes of the command line.
 
 ::
 
@@ -6,7 +6,7 @@
     ├── UsageError         2   bad input: one line with the nearest valid choice
     ├── EnvironmentProblem 3   the environment cannot do it: what to install or set
     │   └── LaunchFailed   3   a launch died, hung or never joined: which rank and host
-    │       └── NotBegun   3   the launcher failed before any rank began, as it may not the next time
+    │       └── NotBegun   3   the launcher failed before any rank began; another try may work
     └── Interrupted        130
 """
 
@@ -46,7 +46,7 @@ class LaunchFailed(EnvironmentProblem):
 
 
 class NotBegun(LaunchFailed):
-    """The launcher failed before any rank began, in a way that passes by itself: the launch can be made again."""
+    """The launcher failed before any rank began, for a passing reason: the launch can be tried again."""
 
 
 class Interrupted(OmbError):
@@ -56,7 +56,7 @@ class Interrupted(OmbError):
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """A tail for an error line: the nearest valid choice, or all of them when few.
+    """Return the end of an error line: the nearest valid choice, or all choices if none is near.
 
     >>> nearest("alreduce", ["allreduce", "bcast"])
     'did you mean allreduce?'

@@ -1,11 +1,11 @@
-"""Everything that a package of your own imports to add to omb-py (docs/extending.md).
+"""Everything that another package imports to extend omb-py (docs/extending.md).
 
 A benchmark is a :class:`Benchmark` whose ``program`` makes a :class:`Program` of `steps` (:mod:`steps
 <omb_py.engine.program.steps>`, one-sided ones in `rma`); its entry-point group is ``omb_py.benchmarks``. A backend is a
 :class:`Backend`; its group is ``omb_py.backends``. A :class:`TextReader` or :class:`WholeReader` reads another tool's
 files into rows, a :class:`View` is one figure of the report.
 
-Importing this loads nothing heavy: the names of benchmarks are read by every command.
+Importing this module loads nothing heavy, since every command reads the names of benchmarks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A ReFrame test that runs a suite of omb-py and yields its figures as performance variables (docs/schedulers.md).
+"""ReFrame test that runs a suite of omb-py and returns its results as performance variables (docs/schedulers.md).
 
 ::
 
@@ -11,7 +11,7 @@
         options = ["-n", "4"]
         reference = {"*": {"allreduce 8 B": (2.1, None, 0.15, "us")}}
 
-Needs ``pip install reframe-hpc``; nothing else of omb-py imports this module.
+It needs ``pip install reframe-hpc``, so nothing else of omb-py imports this module.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ import reframe.utility.typecheck as typ
 from reframe.core.builtins import run_before, sanity_function, variable
 
 STORE = "omb-results"
-"""In the test's stage folder."""
+"""Folder of the results in the test's stage folder."""
 
 
 def figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
-    """Name of a cell, as ``allreduce 8 B`` -> (median over the launches of the number that OMB prints, its unit).
+    """Return the figures of stored rows: name of a cell -> (median over the launches of the printed number, unit).
 
-    What tells cells of one benchmark apart follows: ``allreduce 8 B, 4 ranks``. No two cells share a figure.
+    A name is ``allreduce 8 B``; where cells of a benchmark differ in something else, it follows:
+    ``allreduce 8 B, 4 ranks``. No two cells share a name.
     """
     from omb_py.results.compare.cell_names import namer
 
@@ -43,37 +44,38 @@ def figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
     for row in known:
         cells.setdefault(named(row), {}).setdefault(str(row.get("comparability_key")), []).append(row)
     return {
-        key + (f", {apart[:8]}" if len(alike) > 1 else ""): (
-            statistics.median(float(row["value"]) for row in mine),
-            str(mine[0]["unit"]),
+        # cells that even the name cannot tell apart are told apart by their comparability key
+        name + (f", {key[:8]}" if len(by_key) > 1 else ""): (
+            statistics.median(float(row["value"]) for row in launches),
+            str(launches[0]["unit"]),
         )
-        for key, alike in cells.items()
-        for apart, mine in alike.items()
+        for name, by_key in cells.items()
+        for key, launches in by_key.items()
     }
 
 
 class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
-    """Runs ``omb-py run SUITE``; passes when it ends well and every checked byte was right."""
+    """Runs ``omb-py run SUITE``; passes if it ends with exit code 0 and every checked byte was right."""
 
     suite = variable(str, value="quick")
     """A shipped suite, or the path of a file."""
     options = variable(typ.List[str], value=[])
-    """Further words for ``omb-py run``; ReFrame's own launcher is not used: omb-py starts the ranks."""
+    """Further options of ``omb-py run``. omb-py starts the ranks itself, without ReFrame's launcher."""
     command = variable(str, value="omb-py")
-    """How omb-py is called."""
+    """The omb-py executable."""
     valid_systems = ["*"]  # noqa: RUF012, ReFrame's own variables
     valid_prog_environs = ["*"]  # noqa: RUF012
     local = True
 
     @run_before("run")  # type: ignore[untyped-decorator]
     def say_what_runs(self) -> None:
-        """The command line."""
+        """Set the command line."""
         self.executable = self.command
         self.executable_opts = ["run", self.suite, "--store", STORE, *self.options]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """What was stored; empty where nothing was."""
+        """The stored rows; empty if nothing was stored."""
         from omb_py.results.compare.cell_names import COLUMNS
         from omb_py.results.store.read import load_table, to_rows
 
@@ -84,7 +86,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
 
     @sanity_function  # type: ignore[untyped-decorator]
     def ended_well(self) -> Any:
-        """Exit code 0, at least one row, and none that did not validate."""
+        """Check that the exit code is 0, that there is a row, and that no row failed its validation."""
         rows = self.rows
         wrong = sum(row["validated"] is False for row in rows)
         code = self.job.exitcode
@@ -98,7 +100,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
 
     @run_before("performance")  # type: ignore[untyped-decorator]
     def name_figures(self) -> None:
-        """A performance variable for each cell."""
+        """Make a performance variable for each cell."""
         self.perf_variables = {
             name: sn.make_performance_function(sn.defer(value), unit)
             for name, (value, unit) in figures(self.rows).items()
