@@ -8,8 +8,8 @@ from typing import Final
 
 from omb_py.backends.mock.faults import Fault
 from omb_py.errors import UsageError
-from omb_py.options.key_values import Key, KeyValues
-from omb_py.options.values import pair_of, parse_nanoseconds, parse_number, parse_size, parse_whole, parse_word
+from omb_py.grammar.key_values import Key, KeyValues
+from omb_py.grammar.values import pair_of, parse_nanoseconds, parse_number, parse_size, parse_whole, parse_word
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from functools import cache, partial
 from typing import Final
 
 from omb_py.errors import UsageError, nearest
-from omb_py.options.key_values import Key, KeyValues
-from omb_py.options.values import parse_whole, parse_word
+from omb_py.grammar.key_values import Key, KeyValues
+from omb_py.grammar.values import parse_whole, parse_word
 
 REGISTRATIONS: Final = ("none", "register", "window")
 POLICIES: Final = ("default", "efficiency", "zero")

@@ -10,7 +10,7 @@ import click
 from omb_py.cli.help import Grouped
 from omb_py.cli.param_types import Parsed, word
 from omb_py.errors import UsageError
-from omb_py.options.values import parse_tags
+from omb_py.grammar.values import parse_tags
 from omb_py.results.store.paths import is_store
 
 

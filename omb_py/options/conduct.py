@@ -6,11 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES
-from omb_py.options.backend_options import backend_options
-from omb_py.options.option import Defaults, Option, under
-from omb_py.options.readers import VALIDATION_LOG, Reader, human, parse_folder, parse_validation, whole, word
-from omb_py.options.request import DEFAULT_STORE, FORMATS, GRAPHS, HOROVOD, SILENT
-from omb_py.options.values import (
+from omb_py.grammar.values import (
     DEFAULT_PERCENTILES,
     parse_duration,
     parse_fraction,
@@ -18,6 +14,10 @@ from omb_py.options.values import (
     parse_tags,
     parse_warmup,
 )
+from omb_py.options.backend_options import backend_options
+from omb_py.options.option import Defaults, Option, under
+from omb_py.options.readers import VALIDATION_LOG, Reader, human, parse_folder, parse_validation, whole, word
+from omb_py.options.request import DEFAULT_STORE, FORMATS, GRAPHS, HOROVOD, SILENT
 
 BARE_PERCENTILES = ",".join(map(str, DEFAULT_PERCENTILES))
 

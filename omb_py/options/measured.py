@@ -11,13 +11,13 @@ from omb_py.engine.measuring.process_sync import KINDS
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import DTYPES, OMB_ALL, OMB_NAMES, OPS, parse_dtype
 from omb_py.engine.program.rma import SYNCS, WINDOWS
+from omb_py.grammar.graphs import parse_neighborhood
+from omb_py.grammar.layouts import parse_layout
+from omb_py.grammar.traffic import parse_traffic
+from omb_py.grammar.values import parse_counts, parse_imbalance, parse_root
 from omb_py.options.backend_options import backend_options
-from omb_py.options.graphs import parse_neighborhood
-from omb_py.options.layouts import parse_layout
 from omb_py.options.option import Defaults, Option, declared, under
 from omb_py.options.readers import Reader, comma_list, human, parse_switch, parse_workload, whole, word
-from omb_py.options.traffic import parse_traffic
-from omb_py.options.values import parse_counts, parse_imbalance, parse_root
 from omb_py.suites.collective.forms import ROTATE
 from omb_py.suites.pt2pt.two_ranks import MOST_IN_TURN
 

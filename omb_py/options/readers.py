@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import UsageError, nearest
+from omb_py.grammar.values import parse_count
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.options.values import parse_count
 
 VALIDATION_LOG = "validation_output"
 """Folder of a bare ``-clog``, as in OMB."""

@@ -77,9 +77,9 @@ class Request:
     launcher_args: tuple[str, ...] = ()
     """Words passed to the launcher as they are."""
     sizes: str | None = None
-    """Message sizes, grammar of :func:`omb_py.options.values.parse_sizes`."""
+    """Message sizes, grammar of :func:`omb_py.grammar.values.parse_sizes`."""
     iterations: str = "auto"
-    """Iteration counts, grammar of :func:`omb_py.options.values.parse_iterations`; ``auto`` may stop early."""
+    """Iteration counts, grammar of :func:`omb_py.grammar.values.parse_iterations`; ``auto`` may stop early."""
     warmup: int | None = None
     """Warm-up iterations for every size."""
     precision: float = 0.01
@@ -111,7 +111,7 @@ class Request:
     buffer_num: str | None = None
     """``single`` or ``multiple`` buffers."""
     ddt: str | None = None
-    """Layout of a derived datatype, as :func:`omb_py.options.layouts.parse_layout` gives it."""
+    """Layout of a derived datatype, as :func:`omb_py.grammar.layouts.parse_layout` gives it."""
     partitions: int | None = None
     """Parts of a partitioned message."""
     thread_counts: str | None = None
@@ -145,9 +145,9 @@ class Request:
     imbalance: float | None = None
     """Fraction of the size by which the blocks of a vector collective differ, 0 to 1."""
     traffic: str | None = None
-    """Traffic from each rank to each other, as :func:`omb_py.options.traffic.parse_traffic` gives it."""
+    """Traffic from each rank to each other, as :func:`omb_py.grammar.traffic.parse_traffic` gives it."""
     neighborhood: str | None = None
-    """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.options.graphs`)."""
+    """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0`` (:mod:`omb_py.grammar.graphs`)."""
     workload: str | None = None
     """``NAME:KEY=VALUE,…`` of a workload (docs/workloads)."""
     predict: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from omb_py.options.values import Dimension
+from omb_py.grammar.values import Dimension
 from omb_py.results.formats.units import in_unit, size_text
 
 Row = Mapping[str, Any]

@@ -15,7 +15,7 @@ from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
-from omb_py.options.graphs import dims_create
+from omb_py.grammar.graphs import dims_create
 from omb_py.results.formats.osu_dialects import DIALECT, OWN, VERSION, Dialect, dialect
 from omb_py.results.formats.osu_titles import TITLES, Layout, Title, family
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from omb_py.options.values import Dimension
+from omb_py.grammar.values import Dimension
 from omb_py.results.formats.json_values import plain
 
 _BASE: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}

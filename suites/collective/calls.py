@@ -7,7 +7,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.language import Blocks, Buffer, Region, Step
-from omb_py.options.traffic import blocks
+from omb_py.grammar.traffic import blocks
 from omb_py.suites.collective.forms import CallAndBuffers, Collective, blocking, overlapping, persistent
 from omb_py.suites.shared import REDUCTION_SIZES, message_bytes, no_bytes, uneven
 

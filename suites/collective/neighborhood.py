@@ -7,7 +7,7 @@ from itertools import product
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Blocks, Buffer, Region
 from omb_py.engine.program.steps import Ranks, neighbor
-from omb_py.options.graphs import dims_create
+from omb_py.grammar.graphs import dims_create
 from omb_py.suites.collective.forms import CallAndBuffers, Collective, blocking, overlapping
 from omb_py.suites.shared import message_bytes
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from omb_py.errors import UsageError, nearest
-from omb_py.options.key_values import Key
+from omb_py.grammar.key_values import Key
 from omb_py.suites.workloads.settings import grammar, whole, word
 
 BACKENDS: Final = ("gloo", "nccl", "mpi")

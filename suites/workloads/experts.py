@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from omb_py.errors import UsageError
-from omb_py.options.line_file import entries
+from omb_py.grammar.line_file import entries
 from omb_py.suites.workloads.calls import Call, Item, Product
 from omb_py.suites.workloads.grid import divides, one_and_copies
 from omb_py.suites.workloads.settings import Values

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from omb_py.errors import UsageError, nearest
-from omb_py.options.key_values import Key
+from omb_py.grammar.key_values import Key
 from omb_py.suites.workloads import classic, data_parallel, experts, model_parallel, tiles
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES

@@ -14,8 +14,8 @@ from omb_py.cli.option_params import store_option
 from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, nearest
+from omb_py.grammar.values import parse_fraction
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.options.values import parse_fraction
 from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
 from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
 from omb_py.orchestrate.compare.stored import compare_stored, declared_rules

@@ -14,7 +14,7 @@ from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
-from omb_py.options.values import parse_duration, parse_fraction
+from omb_py.grammar.values import parse_duration, parse_fraction
 from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
 from omb_py.results.checks.guideline_report import document_of
 from omb_py.results.checks.guidelines import Rules

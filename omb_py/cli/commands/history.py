@@ -14,8 +14,8 @@ from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.dashboards.terminal.history_text import environment_lines, history_table
 from omb_py.errors import OK, UsageError
+from omb_py.grammar.values import parse_fraction, parse_size
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.options.values import parse_fraction, parse_size
 from omb_py.results.analysis import series
 from omb_py.results.analysis.history import as_json, history
 from omb_py.results.formats.writers.terminal import stdout_console

@@ -17,8 +17,8 @@ from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.cli.stored_cells import format_option
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import ENVIRONMENT, OK
+from omb_py.grammar.values import parse_size
 from omb_py.options.request import DEFAULT_STORE, Request
-from omb_py.options.values import parse_size
 from omb_py.orchestrate.info import catalogue, doctor
 from omb_py.orchestrate.info.explain import explain
 from omb_py.orchestrate.planning.plan import check

@@ -75,7 +75,7 @@ class Cell:
     imbalance: float = 0.0
     """Blocks of a vector collective differ by up to this part of the size."""
     traffic: str = ""
-    """Bytes that each rank sends to each other (``options.traffic``); empty: all equal, or as `imbalance` says."""
+    """Bytes that each rank sends to each other (``grammar.traffic``); empty: all equal, or as `imbalance` says."""
     neighborhood: str = "cart:1:1"
     """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
     workload: str = ""

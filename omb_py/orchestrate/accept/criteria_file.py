@@ -11,7 +11,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.options.values import Quantity, parse_quantity, parse_share, parse_size, parse_sizes
+from omb_py.grammar.values import Quantity, parse_quantity, parse_share, parse_size, parse_sizes
 from omb_py.orchestrate.accept.mockup_requests import mock_up, words_of
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.suite_file import Suite

@@ -21,12 +21,12 @@ from omb_py.engine.program.buffers import OBJECT, OBJECT_ITEM_BYTES
 from omb_py.engine.program.datatype_layouts import pieces_of
 from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.options.graphs import check_graph
+from omb_py.grammar.graphs import check_graph
+from omb_py.grammar.traffic import check_traffic
+from omb_py.grammar.values import parse_iterations, parse_sizes
 from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import DEFAULT_RANKS, NCCL_TESTS, Request
 from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
-from omb_py.options.traffic import check_traffic
-from omb_py.options.values import parse_iterations, parse_sizes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices

@@ -14,8 +14,8 @@ from omb_py.backends.registry import capabilities
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
-from omb_py.options.traffic import largest
 from omb_py.orchestrate.running.soak import PASS
 from omb_py.results.statistics.bandwidth import bandwidth
 from omb_py.results.statistics.summary import summarise

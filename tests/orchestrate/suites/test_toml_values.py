@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
-from omb_py.options.values import parse_share
+from omb_py.grammar.values import parse_share
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.toml_values import LocatedError, Setting, Table, kind
 

@@ -18,8 +18,8 @@ from omb_py.cli.output import form_option, write_file
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.stored_cells import skipped
 from omb_py.errors import OK, EnvironmentProblem, UsageError
+from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.options.values import parse_tags
 from omb_py.orchestrate.running.printers import AtEnd
 from omb_py.results.formats.tables import export, to_osu
 from omb_py.results.store.read import load_table, to_rows

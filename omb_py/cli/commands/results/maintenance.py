@@ -11,8 +11,8 @@ import click
 from omb_py.cli.help import Grouped
 from omb_py.cli.param_types import Parsed
 from omb_py.errors import NEGATIVE, OK, UsageError
+from omb_py.grammar.values import parse_age, parse_tags
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.options.values import parse_age, parse_tags
 from omb_py.results.store.compaction import compact, doomed, prune
 from omb_py.results.store.integrity import BAD, verify
 from omb_py.results.store.runs import find_run

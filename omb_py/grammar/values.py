@@ -1,7 +1,7 @@
 """Readers of option values: numbers, words, sizes, counts, percentiles, tags, times, rates and shares.
 
 Every value that a user writes as text is read here: on the command line, in a suite file, in ``KEY=VALUE`` lists
-(:mod:`omb_py.options.key_values`). The functions are pure and need only the standard library. Each raises
+(:mod:`omb_py.grammar.key_values`). The functions are pure and need only the standard library. Each raises
 :class:`~omb_py.errors.UsageError` with one line that states the rule and, where there is one, the nearest valid form.
 """
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
-from omb_py.options import values as grammar
+from omb_py.grammar import values as grammar
 
 ONE_LINE = r"^[^\n]+$"
 

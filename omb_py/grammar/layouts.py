@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from omb_py.errors import UsageError, nearest
-from omb_py.options.line_file import entries
-from omb_py.options.values import pair_of
+from omb_py.grammar.line_file import entries
+from omb_py.grammar.values import pair_of
 
 _KINDS = ("cont", "vect", "indx")
 _MOST = 1 << 30

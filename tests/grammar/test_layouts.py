@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.engine.program.datatype_layouts import pieces_of
 from omb_py.errors import UsageError
-from omb_py.options.layouts import parse_layout
+from omb_py.grammar.layouts import parse_layout
 
 
 @pytest.mark.parametrize(

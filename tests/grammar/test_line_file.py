@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.options.line_file import entries
+from omb_py.grammar.line_file import entries
 
 
 def test_comments_and_empty_lines_are_left_out_but_counted(tmp_path: Path) -> None:

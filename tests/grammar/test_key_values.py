@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from omb_py.backends.mock.config import parse
 from omb_py.backends.nccl.options import settings_of
 from omb_py.errors import UsageError
-from omb_py.options.key_values import Key, KeyValues
-from omb_py.options.values import parse_whole, parse_word
+from omb_py.grammar.key_values import Key, KeyValues
+from omb_py.grammar.values import parse_whole, parse_word
 from omb_py.suites.training.settings import parse_training
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 

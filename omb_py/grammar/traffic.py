@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from omb_py.errors import UsageError
-from omb_py.options.line_file import entries
+from omb_py.grammar.line_file import entries
 
 Matrix = tuple[tuple[float, ...], ...]
 _FORM = "--traffic FILE with a line of N numbers for each of N ranks"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
-from omb_py.options.graphs import check_graph, dims_create, parse_neighborhood
+from omb_py.grammar.graphs import check_graph, dims_create, parse_neighborhood
 
 
 @pytest.mark.parametrize("text", ["cart:1:1", "cart:2:3", "cart:3:1"])

@@ -1,0 +1,1 @@
+"""How texts are read: sizes, counts, times, KEY=VALUE, graphs, layouts, traffic matrices."""
