@@ -12,11 +12,11 @@ from typing import Final
 
 from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.faults import Flipper, RankHangs
-from omb_py.backends.mock.lower import Code, Op
-from omb_py.backends.mock.matching import Message, Posted
-from omb_py.backends.mock.noise import Noise
-from omb_py.backends.mock.simulate import Events, Loop
-from omb_py.backends.mock.timing import Timing
+from omb_py.backends.mock.simulator.lower import Code, Op
+from omb_py.backends.mock.simulator.matching import Message, Posted
+from omb_py.backends.mock.simulator.noise import Noise
+from omb_py.backends.mock.simulator.simulate import Events, Loop
+from omb_py.backends.mock.simulator.timing import Timing
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Requests
 

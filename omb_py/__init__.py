@@ -11,7 +11,8 @@ from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from omb_py.api import (
+    from omb_py.api import accept, compare, guidelines, links, report, run
+    from omb_py.api_results import (
         Acceptance,
         CellVerdict,
         Comparison,
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
         ReportPage,
         RunResult,
         Side,
-        accept,
-        compare,
-        guidelines,
-        links,
-        report,
-        run,
     )
     from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
     from omb_py.options.request import Request

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mock.cost import Costs
-from omb_py.backends.mock.data import Memory, moves_data
 from omb_py.backends.mock.faults import Flipper
-from omb_py.backends.mock.lockstep import Lockstep, symmetric
-from omb_py.backends.mock.lower import Op, Site, lower
-from omb_py.backends.mock.noise import Noise
-from omb_py.backends.mock.simulate import Events, Loop
-from omb_py.backends.mock.timing import Timing
+from omb_py.backends.mock.simulator.cost import Costs
+from omb_py.backends.mock.simulator.data import Memory, moves_data
+from omb_py.backends.mock.simulator.lockstep import Lockstep, symmetric
+from omb_py.backends.mock.simulator.lower import Op, Site, lower
+from omb_py.backends.mock.simulator.noise import Noise
+from omb_py.backends.mock.simulator.simulate import Events, Loop
+from omb_py.backends.mock.simulator.timing import Timing
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, edges_of, templates
 from omb_py.engine.program.rma import check_hosts

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from omb_py import __version__
 from omb_py.backends.mock.config import Config, parse
-from omb_py.backends.mock.cost import Costs
 from omb_py.backends.mock.faults import Flipper
-from omb_py.backends.mock.lockstep import Lockstep
-from omb_py.backends.mock.lower import Site, lower
-from omb_py.backends.mock.noise import Noise, launch_factor
 from omb_py.backends.mock.runner import MockRunner
-from omb_py.backends.mock.timing import Timing
+from omb_py.backends.mock.simulator.cost import Costs
+from omb_py.backends.mock.simulator.lockstep import Lockstep
+from omb_py.backends.mock.simulator.lower import Site, lower
+from omb_py.backends.mock.simulator.noise import Noise, launch_factor
+from omb_py.backends.mock.simulator.timing import Timing
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Stamp
 from omb_py.engine.program.steps import barrier
@@ -60,7 +60,7 @@ class MockSession(BaseSession):
         """Prepare a cell. `programs` has one program for each rank.
 
         Raises:
-            StepFailed, UsageError, EnvironmentProblem: a program is wrong (:func:`omb_py.backends.mock.lower.lower`).
+            StepFailed, UsageError, EnvironmentProblem: a program is wrong (``lower``).
         """
         noise = Noise(self.config, (self._seed, self._launch_index, self._loads), self.size)
         self._loads += 1

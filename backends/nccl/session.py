@@ -36,7 +36,7 @@ from omb_py.engine.session import BaseSession, StepFailed
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
-    from omb_py.backends.nccl.bound import Binding
+    from omb_py.backends.nccl.python_bindings.bound import Binding
     from omb_py.engine.devices.memory import DeviceMemory
 
 SHARED_CTAS: Final = 2
@@ -208,7 +208,7 @@ class NcclSession(BaseSession):
         if cell.binding == NATIVE:
             self._runner = NcclRunner(self, translated, marks, comms)
         else:
-            from omb_py.backends.nccl.bound import BoundRunner
+            from omb_py.backends.nccl.python_bindings.bound import BoundRunner
 
             bound = self._binding(cell)
             marks |= {"binding_version": bound.version, "library_version": bound.library_version}
@@ -281,14 +281,14 @@ class NcclSession(BaseSession):
 def _make_binding(binding: str, session: NcclSession, settings: Settings) -> Binding:
     """The communicator of a Python binding, made by all ranks together. Raises EnvironmentProblem."""
     if binding == "cupy":
-        from omb_py.backends.nccl.by_cupy import CupyBinding
+        from omb_py.backends.nccl.python_bindings.by_cupy import CupyBinding
 
         return CupyBinding(session, settings)
     if binding == "nccl4py":
-        from omb_py.backends.nccl.by_nccl4py import Nccl4pyBinding
+        from omb_py.backends.nccl.python_bindings.by_nccl4py import Nccl4pyBinding
 
         return Nccl4pyBinding(session, settings)
-    from omb_py.backends.nccl.by_torch import TorchBinding
+    from omb_py.backends.nccl.python_bindings.by_torch import TorchBinding
 
     return TorchBinding(session, settings)
 

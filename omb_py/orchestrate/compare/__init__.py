@@ -1,1 +1,1 @@
-"""``omb-py compare``: two sides are measured in turn and judged."""
+"""``omb-py compare``: launches of two sides are interleaved and judged."""

@@ -16,11 +16,11 @@ import pytest
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.nccl import capabilities
-from omb_py.backends.nccl.by_cupy import METHODS as CUPY_METHODS
-from omb_py.backends.nccl.by_nccl4py import METHODS as NCCL4PY_METHODS
 from omb_py.backends.nccl.calls import CALLS
 from omb_py.backends.nccl.capabilities import BINDINGS, lacks_type, missing
 from omb_py.backends.nccl.options import Settings
+from omb_py.backends.nccl.python_bindings.by_cupy import METHODS as CUPY_METHODS
+from omb_py.backends.nccl.python_bindings.by_nccl4py import METHODS as NCCL4PY_METHODS
 from omb_py.backends.registry import capabilities_of
 from omb_py.engine.measuring.async_timing import MODES
 from omb_py.engine.program.steps import COMMUNICATORS
@@ -153,7 +153,7 @@ def test_a_binding_takes_the_settings_that_its_package_knows() -> None:
 
 
 def test_torch_is_given_the_counts_of_ctas(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_torch = pytest.importorskip("omb_py.backends.nccl.by_torch")
+    by_torch = pytest.importorskip("omb_py.backends.nccl.python_bindings.by_torch")
     made = SimpleNamespace(config=SimpleNamespace(min_ctas=None, max_ctas=None))
     nccl = SimpleNamespace(Options=lambda: made)
     monkeypatch.setattr(by_torch.dist, "ProcessGroupNCCL", nccl, raising=False)
@@ -167,7 +167,7 @@ def test_torch_is_given_the_counts_of_ctas(monkeypatch: pytest.MonkeyPatch) -> N
 
 @needs_compiler
 def test_torchs_version_of_nccl_is_that_of_the_library_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_torch = pytest.importorskip("omb_py.backends.nccl.by_torch")
+    by_torch = pytest.importorskip("omb_py.backends.nccl.python_bindings.by_torch")
     monkeypatch.setenv("STANDIN_VERSION", "23203")
     built = SimpleNamespace(version=lambda: (2, 27, 5))
     monkeypatch.setattr(by_torch, "import_module", {"torch.cuda.nccl": built}.__getitem__)

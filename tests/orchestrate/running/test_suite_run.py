@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.mock import lower
 from omb_py.backends.mock.session import MockSession
+from omb_py.backends.mock.simulator import lower
 from omb_py.cli.suite_options import CommandLine
 from omb_py.engine.program.requirements import types_of
 from omb_py.errors import EnvironmentProblem, UsageError

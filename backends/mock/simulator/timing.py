@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
-from omb_py.backends.mock.lower import Op
-from omb_py.backends.mock.noise import Noise
+from omb_py.backends.mock.simulator.lower import Op
+from omb_py.backends.mock.simulator.noise import Noise
 
 Times = NDArray[np.int64]
 

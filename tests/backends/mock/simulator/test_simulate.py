@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omb_py.backends.mock.faults import RankDied, RankHangs
 from omb_py.backends.mock.runner import MockRunner
 from omb_py.backends.mock.session import MockSession
-from omb_py.backends.mock.simulate import Delivery
+from omb_py.backends.mock.simulator.simulate import Delivery
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import (

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omb_py.backends.mock.lockstep import symmetric
 from omb_py.backends.mock.session import MockSession
+from omb_py.backends.mock.simulator.lockstep import symmetric
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import (

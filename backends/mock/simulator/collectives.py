@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omb_py.backends.mock.data import Bytes, exchange
-from omb_py.backends.mock.edges import incoming, outgoing
-from omb_py.backends.mock.lower import IRREGULAR, Op
-from omb_py.backends.mock.matching import Handle
+from omb_py.backends.mock.simulator.data import Bytes, exchange
+from omb_py.backends.mock.simulator.edges import incoming, outgoing
+from omb_py.backends.mock.simulator.lower import IRREGULAR, Op
+from omb_py.backends.mock.simulator.matching import Handle
 from omb_py.engine.program.language import Step
 from omb_py.engine.program.step_text import describe
 from omb_py.engine.program.steps import base

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from omb_py.backends.nccl.bound import Binding, Statements
 from omb_py.backends.nccl.calls import CALLS
 from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
+from omb_py.backends.nccl.python_bindings.bound import Binding, Statements
 from omb_py.engine.program.language import Program, Step
 from omb_py.engine.python_loop.loop import Names
 from omb_py.errors import EnvironmentProblem

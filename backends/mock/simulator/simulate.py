@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mock.collectives import CollectiveCall
 from omb_py.backends.mock.config import Config
-from omb_py.backends.mock.data import Bytes, combine, into
 from omb_py.backends.mock.faults import Flipper, RankDied, RankHangs, RankLost
-from omb_py.backends.mock.lower import Code, Op
-from omb_py.backends.mock.matching import Handle, Matcher, Message, Posted
-from omb_py.backends.mock.timing import Timing
-from omb_py.backends.mock.windows import Windows
+from omb_py.backends.mock.simulator.collectives import CollectiveCall
+from omb_py.backends.mock.simulator.data import Bytes, combine, into
+from omb_py.backends.mock.simulator.lower import Code, Op
+from omb_py.backends.mock.simulator.matching import Handle, Matcher, Message, Posted
+from omb_py.backends.mock.simulator.timing import Timing
+from omb_py.backends.mock.simulator.windows import Windows
 from omb_py.engine.measuring.payload import mask
 from omb_py.engine.program.groups import Group
 from omb_py.engine.program.step_text import describe

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omb_py.backends.mock.data import REDUCTIONS, SMALL_BYTES
 from omb_py.backends.mock.runner import MockRunner
 from omb_py.backends.mock.session import MockSession
+from omb_py.backends.mock.simulator.data import REDUCTIONS, SMALL_BYTES
 from omb_py.engine.measuring.payload import from_numbers, to_numbers
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World

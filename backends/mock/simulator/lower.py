@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.backends.mock.cost import Costs
-from omb_py.backends.mock.data import REDUCTIONS, Bytes
-from omb_py.backends.mock.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
+from omb_py.backends.mock.simulator.cost import Costs
+from omb_py.backends.mock.simulator.data import REDUCTIONS, Bytes
+from omb_py.backends.mock.simulator.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
 from omb_py.engine.native.matmul import flop
 from omb_py.engine.program.datatype_layouts import derived
 from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype
@@ -88,7 +88,7 @@ _CODES: Final = {
 """Blocking form of a step -> code."""
 SINKS: Final = frozenset({"reduce", "gather", "gatherv"})
 IRREGULAR: Final = frozenset({"allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw", *NEIGHBORHOOD})
-"""Collectives whose data each rank describes for itself (:mod:`omb_py.backends.mock.edges`)."""
+"""Collectives whose data each rank describes for itself (:mod:`omb_py.backends.mock.simulator.edges`)."""
 COMMUNICATION: Final = frozenset(
     {
         Code.SEND,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from omb_py.backends.nccl.bound import Binding, Statements
 from omb_py.backends.nccl.communicators import SCRATCH, environment_of
 from omb_py.backends.nccl.lower import NEWER
 from omb_py.backends.nccl.options import POLICIES
+from omb_py.backends.nccl.python_bindings.bound import Binding, Statements
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Program, Region, Step
 from omb_py.engine.python_loop.loop import Names

@@ -19,10 +19,10 @@ import torch.distributed as dist
 from omb_py.backends.gloo.bound import Renderer, torch_dtype
 from omb_py.backends.gloo.errors import first_line
 from omb_py.backends.gloo.rendezvous import WORKING, store
-from omb_py.backends.nccl.bound import Binding, Statements
 from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
 from omb_py.backends.nccl.options import changed
+from omb_py.backends.nccl.python_bindings.bound import Binding, Statements
 from omb_py.engine.devices import SIMULATED
 from omb_py.engine.devices.arrays import PlainArray
 from omb_py.engine.measuring.host_memory import HostMemory

@@ -1,6 +1,6 @@
 """The fast path: all ranks run the same collectives, so one pass over the program moves a vector of clocks.
 
-It gives the same numbers as the event path (:mod:`omb_py.backends.mock.simulate`); a test compares the two.
+It gives the same numbers as the event path (:mod:`omb_py.backends.mock.simulator.simulate`); a test compares the two.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mock.data import combine, exchange, into
 from omb_py.backends.mock.faults import Flipper
-from omb_py.backends.mock.lower import IRREGULAR, Code, Op
-from omb_py.backends.mock.timing import Times, Timing
+from omb_py.backends.mock.simulator.data import combine, exchange, into
+from omb_py.backends.mock.simulator.lower import IRREGULAR, Code, Op
+from omb_py.backends.mock.simulator.timing import Times, Timing
 from omb_py.engine.measuring.payload import mask
 from omb_py.engine.program.groups import GROUP
 from omb_py.engine.program.language import Program, Step, walk

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mock.data import Bytes
+from omb_py.backends.mock.simulator.data import Bytes
 
 Key: TypeAlias = tuple[int, int, int]
 """(source, destination, tag)"""

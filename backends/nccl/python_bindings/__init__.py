@@ -1,0 +1,1 @@
+"""The Python bindings of NCCL: cupy, nccl4py and torch, as flat Python loops."""
