@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special
+import scipy
 
 from omb_py.results.statistics.multiple_testing import holm
 
@@ -73,4 +73,4 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
 def _tail(share: float, trials: int, chance: float) -> float:
     """P(at least this share of the trials)."""
     times = int(share * trials)
-    return 1.0 if times < 1 else float(special.bdtrc(times - 1, trials, chance))
+    return 1.0 if times < 1 else float(scipy.special.bdtrc(times - 1, trials, chance))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -27,8 +27,8 @@ ALPHA = 0.03
 """Largest chance, roughly, of any suspect in a sweep of healthy nodes: all metrics, nodes and links together."""
 TAIL = 0.1
 """The tail of a pair is the mean of this share of its samples, the slowest."""
-_SIGMA = 1.0 / special.ndtri(0.75)
-"""Standard deviation over median absolute deviation of a normal distribution."""
+_SIGMA = 1.482602218505602
+"""Standard deviation over median absolute deviation of a normal distribution: 1 / ndtri(3/4)."""
 _MEDIAN = math.sqrt(math.pi / 2)
 """Standard error of a median over that of a mean, of normal values."""
 _POLISHES = 4
@@ -190,7 +190,7 @@ def _limit(spreads: Sequence[_Spread], delta: float, alpha: float, count: int) -
     """Limit that none of `count` values exceeds by chance, by Student's t since a spread of few values is uncertain."""
     known = [deviation for deviation in spreads if deviation.freedom > 0]
     chance = (
-        float(special.stdtrit(deviation.freedom, 1 - alpha / max(1, count))) * deviation.sd for deviation in known
+        float(scipy.special.stdtrit(deviation.freedom, 1 - alpha / max(1, count))) * deviation.sd for deviation in known
     )
     return max(math.log1p(delta), *chance)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scipy import special
+import scipy
 
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.compare.match import SIDES
@@ -50,7 +50,7 @@ def bound(events: int, trials: int) -> float:
     >>> round(bound(0, 59), 3)
     0.05
     """
-    return 1.0 if events >= trials else float(special.betaincinv(events + 1, trials - events, _BOUND))
+    return 1.0 if events >= trials else float(scipy.special.betaincinv(events + 1, trials - events, _BOUND))
 
 
 def keep(report: Report, store: Path) -> Path:

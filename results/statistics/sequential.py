@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
-from scipy import special
+import scipy
 
 from omb_py.results.statistics.t_test import Estimate, quantile
 
@@ -108,7 +108,7 @@ def _tail(estimate: Estimate, over: float) -> float:
         return 1.0
     if estimate.error == 0:
         return 0.0 if over > 0 else 1.0
-    return float(special.stdtr(estimate.freedom, -over / estimate.error))
+    return float(scipy.special.stdtr(estimate.freedom, -over / estimate.error))
 
 
 Word = Literal["PASS", "FAIL", "MARGINAL", "ERROR"]

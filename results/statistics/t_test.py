@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
+import scipy  # it loads scipy.special when that is first used: help pages need none of it
 
 MOST_NEEDED = 10_000
 """Most launches that :func:`launches_needed` searches: nobody makes more."""
@@ -48,7 +48,7 @@ class Estimate:
             return 1.0
         if self.error == 0:
             return 1.0 if self.difference == 0 else 0.0
-        return min(1.0, 2 * float(special.stdtr(self.freedom, -abs(self.difference) / self.error)))
+        return min(1.0, 2 * float(scipy.special.stdtr(self.freedom, -abs(self.difference) / self.error)))
 
     def interval(self, level: float) -> tuple[float, float]:
         """Confidence interval of the ratio at a level such as 0.99; (0, inf) where the spread is unknown."""
@@ -152,7 +152,7 @@ def launches_needed(estimate: Estimate, change: float, alpha: float, power: floa
 
 def quantile(p: float, freedom: float) -> float:
     """The `p` quantile of Student's t distribution."""
-    return float(special.stdtrit(freedom, p))
+    return float(scipy.special.stdtrit(freedom, p))
 
 
 @lru_cache(maxsize=4096)
@@ -163,11 +163,11 @@ def _noncentrality(freedom: float, alpha: float, power: float) -> float:
     steps of its probability. SciPy's nctdtrinc does the same, but does not end for some arguments.
     """
     critical = quantile(1 - alpha / 2, freedom)
-    spreads = critical * np.sqrt(special.chdtri(freedom, _STEPS) / freedom)
+    spreads = critical * np.sqrt(scipy.special.chdtri(freedom, _STEPS) / freedom)
     low, high = 0.0, critical * 20 + 20
     for _ in range(60):
         middle = (low + high) / 2
-        detected = float(special.ndtr(middle - spreads).mean()) >= power
+        detected = float(scipy.special.ndtr(middle - spreads).mean()) >= power
         low, high = (low, middle) if detected else (middle, high)
     return high
 
