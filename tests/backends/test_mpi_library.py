@@ -17,6 +17,7 @@ from omb_py.backends.mpi_library import (
     mpi_library,
     whose,
 )
+from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
 
 HYDRA = "HYDRA build details:\n    Version:                                 5.0.2\n    Release Date: x\n"
@@ -125,7 +126,7 @@ def test_this_pythons_own_library_is_known() -> None:
         (
             'omb-py:{"mpi4py": "4.1", "error": "RuntimeError: cannot load MPI library\\nlibmpi.so: no such file"}',
             "mpi4py finds no MPI library: cannot load MPI library",
-            "omb-py[mpich]",
+            pip_install("mpich"),
         ),
         ("nonsense", "loading the MPI library ended Python: exit status 3", "python -m mpi4py"),
     ],

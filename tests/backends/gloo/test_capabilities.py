@@ -10,6 +10,7 @@ import pytest
 from omb_py.backends.gloo import capabilities
 from omb_py.backends.gloo.errors import first_line, is_lost_peer, peers_speak_first
 from omb_py.backends.registry import capabilities_of, find
+from omb_py.distribution import pip_install
 from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
@@ -107,9 +108,9 @@ def test_a_missing_torch_is_said_with_the_line_that_installs_it(monkeypatch: pyt
     monkeypatch.setattr(capabilities, "find_spec", lambda name: None)
     probe = find("gloo").capabilities.here()
     assert not probe.available and "PyTorch, which is not installed" in probe.reason
-    assert probe.fix.startswith("pip install 'omb-py[gloo]'")
+    assert probe.fix.startswith(pip_install("gloo"))
     with pytest.raises(
-        EnvironmentProblem, match=r"^backend gloo: Gloo comes with PyTorch.*: pip install 'omb-py\[gloo\]"
+        EnvironmentProblem, match="^backend gloo: Gloo comes with PyTorch.*: " + re.escape(pip_install("gloo"))
     ):
         plan(Request("allreduce", backends=("gloo",)), 2, capabilities_of())
 

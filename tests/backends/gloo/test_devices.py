@@ -13,7 +13,7 @@ from omb_py.engine.program.language import Lap, Program, Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
 
-pytestmark = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'")
+pytestmark = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
 HERE = [b for b in BENCHMARKS.values() if not (lacks(b) or b.once or b.ranks.over_nodes)]
 
 

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.mpi,
     pytest.mark.calm,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'"),
+    pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo"),
 ]
 LAUNCHES = [("torchrun", 2), ("mpiexec", 2), ("torchrun", 4), ("mpiexec", 4)]
 FULL = LAUNCHES[0]

@@ -147,7 +147,7 @@ def test_the_device_computes_as_long_as_the_call_took() -> None:
 @pytest.mark.calm
 @pytest.mark.one_library
 @pytest.mark.timeout(150)
-@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'")
+@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
 def test_gloo_under_torchrun_is_staged_on_a_device_that_pytorch_does_not_know() -> None:
     cells = [cell for cell in GLOO if not refused_by_gloo(cell)]
     assert len(cells) >= 20

@@ -20,7 +20,7 @@ def fake(capabilities: Capabilities) -> Backend:
 
 
 REAL = fake(Capabilities("mpi", bindings=usable("native", "mpi4py"), library="MPICH", version="5.0"))
-GONE = fake(Capabilities("mpi", reason="no MPI library found", fix="pip install 'omb-py[mpich]'"))
+GONE = fake(Capabilities("mpi", reason="no MPI library found", fix="pip install 'omb-bench[mpich]'"))
 MOCK = fake(Capabilities("mock", simulated=True, library="mock", version="1"))
 
 
@@ -45,11 +45,11 @@ def test_list(here: None, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("here", [GONE], indirect=True)
 def test_nothing_real(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["list"]) == 0
-    assert "no MPI library found: pip install 'omb-py[mpich]'" in capsys.readouterr().out
+    assert "no MPI library found: pip install 'omb-bench[mpich]'" in capsys.readouterr().out
     assert main(["doctor", "--store", str(tmp_path)]) == 3
     out, err = capsys.readouterr()
     assert err == ""
-    assert "no    backend mpi" in out and "→ pip install 'omb-py[mpich]'" in out
+    assert "no    backend mpi" in out and "→ pip install 'omb-bench[mpich]'" in out
 
 
 @pytest.mark.parametrize("here", [REAL], indirect=True)

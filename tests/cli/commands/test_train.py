@@ -11,6 +11,7 @@ import pytest
 
 from omb_py.backends.gloo import capabilities
 from omb_py.cli import main
+from omb_py.distribution import pip_install
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
@@ -87,7 +88,7 @@ def test_without_pytorch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.setattr(capabilities, "missing", lambda: "Gloo comes with PyTorch, which is not installed")
     assert main(["train", "mlp"]) == 3
     out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1 and "which is not installed: pip install 'omb-py[gloo]'" in err
+    assert out == "" and err.count("\n") == 1 and f"which is not installed: {pip_install('gloo')}" in err
 
 
 def test_replay_is_a_step_with_the_trace(captured: list[Request], trace: Path) -> None:
@@ -111,7 +112,7 @@ def test_replay_of_a_chakra_trace(
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "google.protobuf", None)
         chakra_messages._classes.cache_clear()
-        assert refusal(f"replay {file}") == (3, "a Chakra trace needs protobuf: pip install 'omb-py[chakra]'")
+        assert refusal(f"replay {file}") == (3, f"a Chakra trace needs protobuf: {pip_install('chakra')}")
     file.write_bytes(file.read_bytes()[:-1])
     text = f"trace {file}: cut off, or no Chakra trace: message 2, at byte 8, is broken"
     assert refusal(f"replay {file}") == (2, text)

@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.calm,
     pytest.mark.one_library,
     pytest.mark.timeout(120),
-    pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: pip install 'omb-py[gloo]'"),
+    pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo"),
 ]
 
 

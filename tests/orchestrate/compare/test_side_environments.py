@@ -82,7 +82,7 @@ def test_an_environment_without_omb_py_or_with_another(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match=r"omb-py cannot be loaded: .*No module.*: .*/bare/bin/python -m pip"):
         where_of("BASE", SideSpec(env=str(bare)))
     old = environment(tmp_path / "old", "echo omb-py 0.0.1")
-    with pytest.raises(EnvironmentProblem, match=r"it has omb-py 0.0.1, this is .*pip install omb-py=="):
+    with pytest.raises(EnvironmentProblem, match=r"it has omb-py 0.0.1, this is .*pip install omb-bench=="):
         where_of("BASE", SideSpec(env=str(old)))
 
 

@@ -363,7 +363,7 @@ def test_without_protobuf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
     chakra_messages._classes.cache_clear()
     with pytest.raises(
-        EnvironmentProblem, match=r"a Chakra trace needs protobuf: pip install 'omb-py\[chakra\]'"
+        EnvironmentProblem, match=r"a Chakra trace needs protobuf: pip install -e '.\[chakra\]'"
     ) as told:
         calls(tmp_path, GENERATED)
     assert told.value.exit_code == 3
