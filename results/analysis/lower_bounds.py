@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from omb_py.results.statistics.bandwidth import FORMULAS
+from omb_py.results.statistics.bandwidth import FORMULAS, formula_name
 
-_PREFIX = "nccl-tests:"
 BARRIER = "barrier"
 
 
@@ -27,7 +26,7 @@ def lower_bound_us(
     Returns:
         The bound in µs; None where none is known: the operation is no collective, or has one rank.
     """
-    name = (formula or "").removeprefix(_PREFIX)
+    name = formula_name(formula)
     is_barrier = benchmark.removeprefix("i").removesuffix("_persistent") == BARRIER
     if ranks < 2 or (name not in FORMULAS and not is_barrier) or name == "sendrecv":
         return None

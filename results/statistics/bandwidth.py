@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 
 def _one(ranks: int) -> float:
@@ -38,6 +39,10 @@ class Formula:
 
 _VECTOR = Formula(_one, _one, "algbw = S / t; busbw = algbw")
 _BLOCKS = Formula(_one, _others, "algbw = S / t; busbw = algbw · (n-1)/n")
+
+PREFIX: Final = "nccl-tests:"
+PURE: Final = ":pure"
+"""Suffix in the column ``bw_formula``: t is the time of the communication alone, without the computing beside it."""
 
 FORMULAS: Mapping[str, Formula] = MappingProxyType(
     {
@@ -80,3 +85,13 @@ def bandwidth(name: str, bytes_total: int, ranks: int, seconds: float) -> tuple[
         return math.nan, None
     algbw = bytes_total * formula.algorithm(ranks) / seconds / 1e9
     return algbw, algbw * formula.bus(ranks) if ranks > 1 else None
+
+
+def formula_column(name: str, pure: bool = False) -> str:
+    """Value of the column ``bw_formula``: ``nccl-tests:all_reduce``, with ``:pure`` for :data:`PURE`."""
+    return f"{PREFIX}{name}{PURE if pure else ''}"
+
+
+def formula_name(column: str | None) -> str:
+    """Key of :data:`FORMULAS` in a value of the column ``bw_formula``, or in a key itself; empty for None."""
+    return (column or "").removeprefix(PREFIX).removesuffix(PURE)

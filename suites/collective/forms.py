@@ -163,5 +163,6 @@ OVERLAP = Metric(
     "overlap = max(0, 100 - (overall - compute) / pure × 100)",
     lap="overall",
     adds=_LAPS,
+    communication="pure.time",
     derive=overlap_columns,
 )

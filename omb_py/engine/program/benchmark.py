@@ -183,6 +183,8 @@ class Metric:
     """The lap that is the sample, or the name of the sum of the laps `adds`."""
     adds: tuple[str, ...] = ()
     """Laps of the last stage that add up to the sample."""
+    communication: str = ""
+    """The lap that is the communication alone, where the sample holds more: algbw and busbw divide by it."""
     bytes_of: Callable[[Cell, int], int] | None = None
     """Bytes that one sample moves, for ``MB/s``."""
     bytes_over: Callable[[Cell, Sequence[str]], int] | None = None

@@ -95,7 +95,8 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
     else:
         facts.append(("iterations", f"at most {count.small} after {count.small_warmup} warm-ups"))
     if b.bandwidth:
-        facts.append(("algbw, busbw", f"formula {b.bandwidth}"))
+        alone = ", of call and wait alone (pure)" if b.metric.communication else ""
+        facts.append(("algbw, busbw", f"formula {b.bandwidth}{alone}"))
     if "window" in b.options:
         facts.append(("window", f"{cell.window} messages in flight{'' if window else ' (default)'}"))
     if "window_kind" in b.options:

@@ -17,7 +17,7 @@ from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
 from omb_py.orchestrate.running.soak import PASS
-from omb_py.results.statistics.bandwidth import bandwidth
+from omb_py.results.statistics.bandwidth import bandwidth, formula_column
 from omb_py.results.statistics.summary import summarise
 from omb_py.results.store.keys import comparability_key
 from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
@@ -65,7 +65,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), ranks)
     if cell.get("traffic"):
         total = largest(cell["traffic"], cell["size"], DTYPES[dtype].itemsize)
-    algbw, busbw = bandwidth(benchmark.bandwidth, total, ranks, mean * 1e-6) if benchmark.bandwidth else (None, None)
+    algbw, busbw, formula = _bandwidths(benchmark, message["laps"], primary, total, ranks)
     statistics = summarise(slowest)
     skew = message.get("skew_us")
     marks: Mapping[str, str] = message.get("marks", {})
@@ -114,7 +114,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         else bool(statistics["median_us"] < SYNC_LIMIT * skew),
         algbw_gbps=algbw,
         busbw_gbps=busbw,
-        bw_formula=benchmark.bandwidth and f"nccl-tests:{benchmark.bandwidth}",
+        bw_formula=formula,
         metrics=_metrics(benchmark, message, moved),
         samples_us=slowest.tolist(),
         samples_avg_us=average.tolist(),
@@ -134,6 +134,18 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     )
     row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
     return row
+
+
+def _bandwidths(
+    benchmark: Benchmark, laps: Mapping[str, list[float]], primary: str, total: int, ranks: int
+) -> tuple[float | None, float | None, str | None]:
+    """(algbw, busbw, bw_formula) from the time of the communication alone; None where that is unknown."""
+    pure = benchmark.metric.communication
+    times = laps.get(pure or primary)
+    if not benchmark.bandwidth or not times:
+        return None, None, None
+    algbw, busbw = bandwidth(benchmark.bandwidth, total, ranks, float(np.mean(times)) * 1e-6)
+    return algbw, busbw, formula_column(benchmark.bandwidth, bool(pure))
 
 
 def _timing(cell: Mapping[str, Any]) -> str:

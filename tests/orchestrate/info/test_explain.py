@@ -40,7 +40,8 @@ def test_identical_ranks_are_grouped() -> None:
     text = explain(find("allreduce"), 4, 1024)
     assert "ranks 0–3\n    lap start\n  | allreduce 1024 B int32 sum\n    lap time\n    barrier\n" in text
     assert "(256 × int32)" in text
-    assert "algbw, busbw  formula all_reduce" in text
+    assert "algbw, busbw  formula all_reduce\n" in text
+    assert "algbw, busbw  formula all_reduce, of call and wait alone (pure)\n" in explain(find("iallreduce"), 4, 1024)
 
 
 def test_a_window() -> None:

@@ -75,6 +75,17 @@ def test_busbw_of_an_allreduce() -> None:
     assert (made["bytes_per_rank"], made["bytes_total"], made["count"]) == (4000, 4000, 1000)
 
 
+def test_busbw_of_a_nonblocking_collective_is_that_of_call_and_wait_alone() -> None:
+    told = message(cell("iallreduce", size=4000, dtype="int32"), [8.0], [8.0], [8.0] * 4)
+    told["series"] = {"overall": told["series"]["time"], "pure.time": told["series"]["time"]}
+    laps = {"overlap.init": [1.0] * 4, "overlap.compute": [4.0] * 4, "overlap.wait": [3.0] * 4, "overall": [8.0] * 4}
+    told["laps"] = {"pure.time": [1.0, 3.0, 2.0, 2.0], **laps}
+    made = row(told)
+    # 4000 B in the 2 µs of call and wait, not in the 8 µs that hold the computing
+    assert (made["value"], made["algbw_gbps"], made["busbw_gbps"]) == (8.0, pytest.approx(2.0), pytest.approx(3.0))
+    assert made["bw_formula"] == "nccl-tests:all_reduce:pure"
+
+
 def test_total_of_an_allgather_is_the_gathered_vector() -> None:
     made = row(message(cell("allgather"), [2.0], [2.0], [2.0] * 4))
     assert (made["bytes_per_rank"], made["bytes_total"]) == (1000, 4000)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.results.statistics.bandwidth import FORMULAS, bandwidth
+from omb_py.results.statistics.bandwidth import FORMULAS, bandwidth, formula_column, formula_name
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,10 @@ def test_no_time_and_no_such_formula() -> None:
     assert busbw is None
     with pytest.raises(ValueError, match="no bandwidth formula 'allreduce'; there are all_reduce"):
         bandwidth("allreduce", 8, 2, 1.0)
+
+
+@given(st.sampled_from(sorted(FORMULAS)), st.booleans())
+def test_a_column_names_its_formula(name: str, pure: bool) -> None:
+    column = formula_column(name, pure)
+    assert column.endswith(":pure") == pure
+    assert (formula_name(column), formula_name(name), formula_name(None)) == (name, name, "")
