@@ -1,4 +1,4 @@
-"""Every command of the README runs as it is written. The two make commands are what .ci/run runs."""
+"""Every command of the README and of the tour runs as it is written. The two make commands are what .ci/run runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.support.machines.mpi import AS_ROOT
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+TEXT = (ROOT / "README.md").read_text() + (ROOT / "docs" / "tour.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", TEXT, re.S)
 COMMANDS = [line.partition("#")[0].strip() for block in BLOCKS for line in block.splitlines() if line.strip()]
 
 
@@ -28,8 +29,22 @@ def test_the_make_commands_are_what_ci_runs() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all commands, in their order, as a reader has it."""
-    return tmp_path_factory.mktemp("reader")
+    """One folder for all commands, in their order, as a reader has it after `make run`."""
+    folder = tmp_path_factory.mktemp("reader")
+    (folder / ".venv").mkdir()
+    (folder / ".venv" / "bin").symlink_to(BIN)
+    return folder
+
+
+def test_the_readme_needs_no_activated_environment() -> None:
+    readme = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    lines = [line for block in readme for line in block.splitlines() if line.strip()]
+    assert len(lines) >= 5
+    assert all(line.startswith(("make ", ".venv/bin/")) for line in lines)
+
+
+def test_the_readme_fits_a_screen() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 60
 
 
 @pytest.mark.mpi

@@ -32,55 +32,48 @@ class Tool(NamedTuple):
 
 
 TOOLS: Mapping[str, Tool] = {
-    "list": Tool("info:list_command", "what can run where, and why the rest cannot"),
+    "list": Tool("info:list_command", "all benchmarks, and where each of them can run"),
     "explain": Tool("info:explain_command", "what a benchmark does, what is timed, which formula"),
-    "doctor": Tool("info:doctor_command", "what this machine can do, and why the rest cannot"),
+    "doctor": Tool("info:doctor_command", "what this machine can do, and what is missing"),
     "run": Tool("suites:run_command", "measure a suite of benchmarks"),
-    "workloads": Tool(
-        "workloads:workloads_command", "what a training or inference step asks of the network: calls, formula, source"
-    ),
-    "train": Tool(
-        "train:train_command", "real training on synthetic data with PyTorch, and what of its steps was communication"
-    ),
-    "replay": Tool("train:replay_command", "the communication of a recorded step, measured again"),
     "suite": Tool("suites:group", "list, show and check suites"),
-    "accept": Tool("accept:command", "is this machine as good as promised? a suite with criteria, judged"),
-    "compare": Tool("compare:command", "is NEW slower than BASE? a verdict on two sets of launches"),
-    "aa": Tool("compare:aa_command", "a library against itself: the false-alarm rate here"),
-    "links": Tool("links:command", "every pair of nodes: slow links and slow nodes, found and named"),
-    "guidelines": Tool(
-        "guidelines:command", "is a collective slower than others that do the same? no reference needed"
-    ),
-    "results": Tool("results.listing:group", "list, show, import, export, recover, compact, prune and verify results"),
-    "history": Tool("history:history_command", "a cell over time or versions: its changes, and what changed around it"),
-    "model": Tool("model:model_command", "latency and bandwidth fitted to a curve, lower bounds, more ranks"),
-    "report": Tool("report:command", "one self-contained HTML file: what is slower, what is odd, what was measured"),
-    "dashboard": Tool("dashboard:command", "the explorer in a browser, on 127.0.0.1"),
+    "workloads": Tool("workloads:workloads_command", "calls of a training or inference step, with sources"),
+    "train": Tool("train:train_command", "real training steps with PyTorch: how long they communicate"),
+    "replay": Tool("train:replay_command", "measure the communication of a recorded step again"),
+    "compare": Tool("compare:command", "is NEW slower than BASE? a verdict for each message size"),
+    "aa": Tool("compare:aa_command", "a library against itself: how often compare errs here"),
+    "accept": Tool("accept:command", "acceptance test: run a suite and judge its criteria"),
+    "links": Tool("links:command", "measure every pair of nodes, name slow links and nodes"),
+    "guidelines": Tool("guidelines:command", "is a collective slower than others that do the same?"),
+    "results": Tool("results.listing:group", "list, show, import, export and maintain stored results"),
+    "history": Tool("history:history_command", "one benchmark over time or versions, and its changes"),
+    "model": Tool("model:model_command", "latency and bandwidth as a fitted curve, more ranks"),
+    "report": Tool("report:command", "one HTML file of what was measured and what is slower"),
+    "dashboard": Tool("dashboard:command", "explore the results in a browser, on 127.0.0.1"),
     "completion": Tool("info:completion_command", "shell completion for bash, zsh and fish"),
 }
 FAMILIES = {
-    "pt2pt": "Point-to-point benchmarks",
-    "collective": "Collective benchmarks",
-    "non-blocking": "Non-blocking collectives: overlap with computing",
-    "persistent": "Persistent collectives: initialised once, started again and again",
-    "neighborhood": "Neighborhood collectives",
-    "one-sided": "One-sided benchmarks",
-    "startup": "Start-up benchmarks",
-    "workload": "Workloads: what a training or inference step asks of the network",
-    "host": "The host itself",
+    "pt2pt": "Point-to-point",
+    "collective": "Collective",
+    "non-blocking": "Non-blocking collective",
+    "persistent": "Persistent collective",
+    "neighborhood": "Neighborhood collective",
+    "one-sided": "One-sided",
+    "startup": "Start-up",
+    "workload": "Workload",
+    "host": "Host",
 }
+"""Families of benchmarks and their titles, in the order of help and ``omb-py list``."""
 
-EXAMPLES = (
-    "omb-py allreduce -n 4                   start 4 ranks here and measure",
-    "mpirun -n 4 omb-py allreduce            join the ranks that a launcher started",
-    "omb-py latency --binding native,mpi4py  what Python adds to a message",
-    "omb-py bw -m 1M:4M -c                   large messages, every byte checked",
-    "omb-py explain allreduce -n 4           what the number means",
-    "omb-py results list                     what has been measured",
+FIRST = (
+    "omb-py doctor                 what this machine can do",
+    "omb-py allreduce -n 4         start 4 ranks here and measure",
+    "mpirun -n 4 omb-py allreduce  measure on ranks that a launcher starts",
+    "omb-py latency --help         the options of a benchmark",
+    "omb-py explain allreduce      what the number means",
+    "omb-py run quick              measure a suite of six benchmarks",
+    "omb-py results list           what has been measured",
 )
-
-_BY_NAME = ("non-blocking", "persistent")
-"""Families whose benchmarks are listed by name only."""
 
 
 class Root(click.Group):
@@ -133,31 +126,32 @@ class Root(click.Group):
         return command.name if command else None, command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write benchmarks by family, then the tools."""
+        """Write how many benchmarks each family has and its first names, then the tools."""
         benchmarks = [find(name) for name in names()]
-        for family, title in FAMILIES.items():
-            of_family = [b for b in benchmarks if b.family == family]
-            if family in _BY_NAME:  # variants of the collectives, which need no line each
-                with formatter.section(title):
-                    formatter.write_text(" ".join(b.name for b in of_family))
-            elif of_family:
-                with formatter.section(title):
-                    formatter.write_dl([(b.name, b.summary) for b in of_family], col_max=14)
+        with formatter.section(f"Benchmarks: {len(benchmarks)}. omb-py list names them all"):
+            rows = []
+            for family in dict.fromkeys([*FAMILIES, *(b.family for b in benchmarks)]):  # other packages may add some
+                of_family = [b.name for b in benchmarks if b.family == family]
+                if of_family:
+                    rows.append((f"{FAMILIES.get(family, family)} ({len(of_family)})", _first_names(of_family)))
+            formatter.write_dl(rows)
         with formatter.section("Tools"):
             formatter.write_dl([(name, tool.summary) for name, tool in TOOLS.items()], col_max=14)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write commands first, as in a manual page, then options, examples, exit codes and variables."""
+        """Write what people type first, then commands, options, exit codes and variables."""
+        write_sections((("Type first", [(line, "") for line in FIRST]),), formatter)
         self.format_commands(ctx, formatter)
         write_options(self.get_params(ctx), ctx, formatter)
-        write_sections(
-            (
-                ("Examples", [(line, "") for line in EXAMPLES]),
-                ("Exit codes", EXIT_CODES),
-                ("Environment variables", ENVIRONMENT),
-            ),
-            formatter,
-        )
+        write_sections((("Exit codes", EXIT_CODES), ("Environment variables", ENVIRONMENT)), formatter)
+
+
+def _first_names(of_family: Sequence[str], width: int = 46) -> str:
+    """Names that fit in `width` characters, and an ellipsis where there are more."""
+    shown = list(of_family)
+    while len(text := ", ".join([*shown, *["…"] * (len(shown) < len(of_family))])) > width and len(shown) > 1:
+        shown.pop()
+    return text
 
 
 def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -183,8 +177,8 @@ ROOT = Root(
     subcommand_metavar="BENCHMARK|COMMAND [OPTIONS]",
     options_metavar="",
     no_args_is_help=False,
-    help="Communication benchmarks over MPI, from Python: OSU's numbers, every sample kept.\n\n"
-    "omb-py BENCHMARK --help lists the options of a benchmark. Names may have OMB's osu_ in front.",
+    help="Communication benchmarks in Python, over MPI, NCCL and Gloo: the OSU Micro-Benchmarks (OMB) and more, "
+    "with every sample stored. Names may have OMB's osu_ in front.",
 )
 
 

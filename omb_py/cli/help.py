@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -17,24 +18,23 @@ RAW = "omb_py.words"
 """Key in a context's `meta`: the words of the command as they were typed."""
 EXIT_CODES = (
     (str(errors.OK), "fine"),
-    (str(errors.NEGATIVE), "a negative verdict: a validation failed"),
-    (str(errors.USAGE), "bad input: one line with the rule or the nearest valid choice"),
-    (str(errors.ENVIRONMENT), "the environment cannot do it: what to install or set, or which rank died"),
-    (str(errors.INCONCLUSIVE), "inconclusive, under --strict of a command that has it"),
+    (str(errors.NEGATIVE), "a validation failed, or something is slower"),
+    (str(errors.USAGE), "wrong command line or file"),
+    (str(errors.ENVIRONMENT), "not possible here, or a rank died"),
+    (str(errors.INCONCLUSIVE), "undecided, with --strict"),
     (str(errors.INTERRUPTED), "interrupted"),
 )
 
-ENVIRONMENT = (
-    ("OMB_PY_STORE", "folder of the results where --store is not given"),
-    ("OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "both 1: let Open MPI's mpiexec run as root"),
-)
+ENVIRONMENT = (("OMB_PY_STORE", "folder of the results, unless --store is given"),)
 
 
 class Grouped(click.Option):
     """An option that stands under a heading of the help page.
 
-    `older` are former spellings, which stay valid and are not shown.
+    `older` are former spellings, which stay valid and are not shown. `brief`: a page only names the option.
     """
+
+    brief = False
 
     def __init__(self, decls: Sequence[str], heading: str = "Other options", **more: Any) -> None:
         self.older: tuple[str, ...] = tuple(more.pop("older", ()))
@@ -109,13 +109,23 @@ class Verbs(click.Group):
 def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """Write visible options, one section for each heading, in the order of first use; `Other options` comes last."""
     headings: dict[str, list[tuple[str, str]]] = {}
+    brief: list[str] = []
     for param in params:
         record = param.get_help_record(ctx)
-        if record is not None and isinstance(param, click.Option):
+        if record is None or not isinstance(param, click.Option):
+            continue
+        if getattr(param, "brief", False):
+            brief.append("/".join(param.opts))
+        else:
             headings.setdefault(getattr(param, "heading", "Other options"), []).append(record)
     for heading in sorted(headings, key=lambda text: text == "Other options"):
         with formatter.section(heading):
             formatter.write_dl(headings[heading])
+    if brief:
+        with formatter.section("Options of some benchmarks, explained by omb-py BENCHMARK --help"):
+            width = formatter.width - formatter.current_indent
+            for line in wrap("  ".join(brief), width, break_on_hyphens=False, break_long_words=False):
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 def write_sections(sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], formatter: click.HelpFormatter) -> None:

@@ -122,7 +122,7 @@ def overlapping(collective: Collective) -> Benchmark:
         return Program(buffers, (Stage(tuple(pure), "pure"), Stage(tuple(both), "overlap")))
 
     family: Family = "non-blocking" if collective.family == "collective" else collective.family
-    summary = f"how much of a non-blocking {collective.name} computing hides"
+    summary = f"overlap of {collective.name} with computing"
     benchmark = collective.benchmark(f"i{collective.name}", family, summary, program, OVERLAP)
     return replace(benchmark, options=benchmark.options | {"tests"})
 

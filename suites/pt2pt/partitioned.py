@@ -61,7 +61,7 @@ BENCHMARKS = (
     Benchmark(
         "partitioned_latency",
         "pt2pt",
-        "ping-pong of partitioned messages, and what computing hides of it",
+        "overlap of a partitioned message with computing",
         partitioned_latency,
         replace(
             OVERLAP,

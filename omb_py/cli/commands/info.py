@@ -10,7 +10,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.app import COMPLETE_VAR, ROOT
+from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import ranks_option, store_option
 from omb_py.cli.param_types import Parsed, whole, word
@@ -39,7 +39,8 @@ def list_command() -> click.Command:
         "list",
         params=[format_option(), debug_option()],
         callback=run_list,
-        help="What can run where: each benchmark with each backend, binding and device, and why the rest cannot.",
+        help="All benchmarks by family, and the backends, bindings and devices on which they can run here. "
+        "--format json has a row for each combination, with the reason where it cannot run.",
         sections=(("Exit codes", EXIT_CODES),),
     )
 
@@ -51,7 +52,7 @@ def run_list(form: str) -> int:
     if form == "json":
         click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), BROKEN), indent=1))
     else:
-        click.echo(catalogue.as_table(benchmarks, where, BROKEN))
+        click.echo(catalogue.as_text(benchmarks, where, BROKEN, FAMILIES))
     return OK
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from copy import copy
 from typing import Any
 
@@ -11,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
-from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, Verbs, debug_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, Verbs, debug_option
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given, long_name
@@ -27,7 +28,12 @@ from omb_py.suites.shipped import shipped
 
 _MANY = {"criterion": "criteria"}
 _DEFAULT = re.compile(r"\(default: (.*)\)$", re.S)
-_STRONGER = "Options given here are stronger than the suite's [defaults] and weaker than what its entries say."
+_STRONGER = (
+    "What a line of the suite's entry says counts first, then the options given here, then the suite's [defaults], "
+    "then the default of the benchmark. Options of which no default is given here follow this rule."
+)
+_SHARE = 0.75
+"""An option that fewer of the benchmarks take is explained on their pages; pages of suites only name it."""
 
 
 class SuiteName(Parsed):
@@ -52,16 +58,21 @@ def suite_options(of_the_line: bool) -> list[click.Parameter]:
     Args:
         of_the_line: with the options that say nothing about what is measured, as ``--format``.
     """
-    options: dict[str, click.Parameter] = {}
-    for name in names():
+    options: dict[str, Grouped] = {}
+    takers: Counter[str] = Counter()
+    benchmarks = names()
+    for name in benchmarks:
         for param in measuring_options(find(name)):
-            if not isinstance(param, click.Option):
+            if not isinstance(param, Grouped):
                 continue
             long = long_name(param)
             if long in LINE_ONLY and not of_the_line:
                 continue
-            if long not in options or getattr(options[long], "hidden", False):
+            takers[long] += not param.hidden
+            if long not in options or options[long].hidden:
                 options[long] = _of_a_suite(param, long)
+    for long, option in options.items():
+        option.brief = takers[long] < _SHARE * len(benchmarks)
     letters: set[str] = set()
     for param in options.values():  # -t means another thing to each of three benchmarks: here it belongs to the first
         param.opts = [opt for opt in param.opts if opt.startswith("--") or opt not in letters]
@@ -69,14 +80,13 @@ def suite_options(of_the_line: bool) -> list[click.Parameter]:
     return list(options.values())
 
 
-def _of_a_suite(param: click.Option, long: str) -> click.Option:
-    """The option, with help that tells its default in a suite."""
+def _of_a_suite(param: Grouped, long: str) -> Grouped:
+    """The option, with its default in a suite where that is not what the head of the page says of all."""
+    option = copy(param)
     if long in LINE_ONLY:
-        return param
-    option, usual = copy(param), r"the suite's, else the benchmark's"
-    if long in RUN_WIDE:
-        usual = r"the suite's, else \1"
-    option.help = _DEFAULT.sub(f"(default: {usual})", param.help or "")
+        return option
+    usual = r"(default: the suite's, else \1)" if long in RUN_WIDE else ""
+    option.help = _DEFAULT.sub(usual, param.help or "").rstrip()
     if long == RANKS:
         number = f"{DEFAULT_RANKS}, or what the launcher around it started"
         option.help = f"Number of ranks where an entry of the suite says none. (default: the suite's, else {number})"

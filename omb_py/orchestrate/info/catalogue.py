@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from textwrap import wrap
 from typing import Any
 
 from omb_py.backends import registry
@@ -95,38 +96,101 @@ def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, An
     return {"entries": [asdict(entry) for entry in entries], "broken_benchmarks": dict(broken)}
 
 
-def as_table(benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Mapping[str, str]) -> str:
-    """Make a table with a line for each benchmark and a column for each backend and binding; gaps are numbered."""
+def as_text(
+    benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Mapping[str, str], titles: Mapping[str, str]
+) -> str:
+    """Make the text of ``omb-py list``: what runs here, what does not and why, then the benchmarks by family.
+
+    Args:
+        benchmarks: in the order of the list.
+        where: from :func:`places`.
+        broken: name of a benchmark that cannot be loaded -> why.
+        titles: family -> its title, in the order of the list.
+    """
     gaps: dict[str, int] = {}
-
-    def mark(place: Place) -> str:
-        if place.available:
-            return "yes"
-        text = f"{place.reason}: {place.fix}" if place.fix else place.reason
-        return f"[{gaps.setdefault(text, len(gaps) + 1)}]"
-
-    devices = list(dict.fromkeys(p.device for p in where))
-    columns: dict[str, dict[str, Place]] = {}
-    for place in where:
-        label = f"{place.backend}/{place.binding}" if place.binding else place.backend
-        columns.setdefault(label, {})[place.device] = place
-        mark(place)  # what is missing everywhere gets the first numbers
-    head = ["benchmark", *columns]
-    marks = {
-        b.name: [{d: mark(for_benchmark(b, place)) for d, place in column.items()} for column in columns.values()]
-        for b in benchmarks
-    }
-    wide = max((len(m) for row in marks.values() for column in row for m in column.values()), default=0)
-
-    def side_by_side(words: Mapping[str, str]) -> str:
-        return " ".join(f"{words.get(d, '-'):<{max(wide, len(d))}}" for d in devices).rstrip()
-
-    rows = [["", *[side_by_side({d: d for d in devices}) for _ in columns]]]
-    rows += [[name, *map(side_by_side, row)] for name, row in marks.items()]
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    lines = ["  ".join(f"{word:<{w}}" for word, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]]
-    for why, number in gaps.items():
-        lines.append(f"{'' if number > 1 else chr(10)}[{number}] {why}")
-    for name, why in broken.items():
-        lines.append(f"benchmark {name} of an installed package cannot be loaded: {why}")
+    lines = [*_here(where), *_not_here(where)]
+    families = dict.fromkeys([*titles, *(b.family for b in benchmarks)])
+    for family in families:
+        of_family = [b for b in benchmarks if b.family == family]
+        if of_family:
+            lines += ["", f"{titles.get(family, family)} benchmarks ({len(of_family)})"]
+            lines += _by_name(of_family, where, gaps) if family in BY_NAME else _by_line(of_family, where, gaps)
+    lines += [""] if gaps else []
+    lines += [f"[{number}] not on {why}" for why, number in gaps.items()]
+    lines += [f"benchmark {name} of an installed package cannot be loaded: {why}" for name, why in broken.items()]
     return "\n".join(lines)
+
+
+BY_NAME = frozenset({"non-blocking", "persistent"})
+"""Families whose benchmarks are variants of the collectives: they are listed by name, without a line each."""
+_WIDTH = 80
+
+
+def _grouped(where: Iterable[Place]) -> dict[tuple[str, str], list[str]]:
+    """Backend and device -> its bindings."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for place in where:
+        groups.setdefault((place.backend, place.device), []).append(place.binding or "-")
+    return groups
+
+
+def _here(where: Sequence[Place]) -> list[str]:
+    rows = [("backend", "device", "bindings")]
+    rows += [(*key, ", ".join(names)) for key, names in _grouped(p for p in where if p.available).items()]
+    if len(rows) == 1:
+        return ["Nothing runs here."]
+    widths = [max(len(row[i]) for row in rows) for i in range(2)]
+    return ["Runs here", *(f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}" for row in rows)]
+
+
+def _not_here(where: Sequence[Place]) -> list[str]:
+    """One line for each reason; a device that is missing everywhere is named once, without the backends."""
+    reasons: dict[str, list[Place]] = {}
+    for place in where:
+        if not place.available:
+            reasons.setdefault(_why(place), []).append(place)
+    lines = []
+    for why, without in reasons.items():
+        devices = {place.device for place in without}
+        subjects = dict.fromkeys(f"{place.backend}/{place.binding}".rstrip("/") for place in without)
+        backends = {place.backend for place in without}
+        if len(devices) == 1 and len(backends) > 1:
+            device = f"--device {next(iter(devices))}: "
+            lines.append(f"  {device}{why.removeprefix(device)}")
+        else:
+            gpu = [device for device in devices if device in GPUS]
+            only = f" --device {gpu[0]}" if gpu and len(devices) == 1 else ""
+            lines.append(f"  {', '.join(subjects)}{only}: {why}")
+    return ["", "Does not run here", *lines] if lines else []
+
+
+def _why(place: Place) -> str:
+    return f"{place.reason}: {place.fix}" if place.fix else place.reason
+
+
+def _marked(benchmark: Benchmark, where: Sequence[Place], gaps: dict[str, int]) -> str:
+    """The name, with the numbers of the backends that run here and cannot do this benchmark."""
+    marks: dict[str, None] = {}
+    for place in where:
+        if place.available and not (for_it := for_benchmark(benchmark, place)).available:
+            why = f"{place.backend}: {_why(for_it)}"
+            marks[f"[{gaps.setdefault(why, len(gaps) + 1)}]"] = None
+    return " ".join([benchmark.name, *marks])
+
+
+def _by_line(benchmarks: Sequence[Benchmark], where: Sequence[Place], gaps: dict[str, int]) -> list[str]:
+    names = [_marked(benchmark, where, gaps) for benchmark in benchmarks]
+    width = max(map(len, names))
+    lines = []
+    for name, benchmark in zip(names, benchmarks, strict=True):
+        lines += wrap(
+            benchmark.summary, _WIDTH, initial_indent=f"  {name:<{width}}  ", subsequent_indent=" " * (width + 4)
+        )
+    return lines
+
+
+def _by_name(benchmarks: Sequence[Benchmark], where: Sequence[Place], gaps: dict[str, int]) -> list[str]:
+    """The names with their marks, wrapped between names."""
+    names = [_marked(benchmark, where, gaps).replace(" ", "\0") for benchmark in benchmarks]
+    lines = wrap(", ".join(names), _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]

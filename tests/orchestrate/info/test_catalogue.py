@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from omb_py.backends import registry
 from omb_py.backends.capabilities import Backend, Capabilities
+from omb_py.cli.app import FAMILIES as TITLES
 from omb_py.orchestrate.info import catalogue
-from omb_py.orchestrate.info.catalogue import Place, as_json, as_table, places
+from omb_py.orchestrate.info.catalogue import Place, as_json, as_text, places
 from omb_py.orchestrate.planning import validation
 from omb_py.suites import BENCHMARKS
 
@@ -75,24 +77,36 @@ def test_what_a_backend_lacks_is_said_for_each_benchmark() -> None:
         "Gloo has no one-sided operations",
         "use --backend mpi",
     )
-    lines = as_table(BENCHES, where, {}).splitlines()
-    row = next(line.split() for line in lines if line.startswith("put_latency"))
-    assert next(line for line in lines if line.startswith(row[3])) == f"{row[3]} {lacks.reason}: {lacks.fix}"
+    lines = as_text(BENCHES, where, {}, TITLES).splitlines()
+    mark = next(line.split()[1] for line in lines if line.startswith("  put_latency"))
+    assert next(line for line in lines if line.startswith(mark)) == f"{mark} not on gloo: {lacks.reason}: {lacks.fix}"
 
 
-def test_table() -> None:
-    text = as_table(BENCHES, places([MPI, MOCK]), {"odd": "ImportError: no"})
-    head, devices, *rest = text.splitlines()
-    assert head.split() == ["benchmark", "mpi/native", "mpi/mpi4py", "mock/native"]
-    assert devices.split() == ["cpu", "cuda", "rocm"] * 3
-    rows = {line.split()[0]: line.split()[1:] for line in rest[: len(BENCHES)]}
-    assert set(rows) == set(BENCHMARKS)
-    assert rows["bw"][:4] == ["yes", "[1]", "[2]", "[3]"]
-    notes = {line.partition(" ")[0]: line for line in rest if line.startswith("[")}
-    assert notes["[3]"] == "[3] mpi4py is too old"
-    for marks in rows.values():
-        assert all(mark == "yes" or mark in notes for mark in marks)
-    assert rest[-1] == "benchmark odd of an installed package cannot be loaded: ImportError: no"
+def test_text() -> None:
+    """What runs, what does not and why, then every benchmark once, under the title of its family."""
+    text = as_text(BENCHES, places([MPI, MOCK]), {"odd": "ImportError: no"}, TITLES)
+    lines = text.splitlines()
+    assert lines[:4] == [
+        "Runs here",
+        "  backend  device  bindings",
+        "  mpi      cpu     native",
+        "  mock     cpu     native",
+    ]
+    gaps = lines[lines.index("Does not run here") :]
+    assert "  mpi/mpi4py: mpi4py is too old" in gaps
+    assert sum("NVIDIA" in line for line in gaps) == sum("AMD" in line for line in gaps) == 1
+    for title in TITLES.values():
+        assert sum(line.startswith(f"{title} benchmarks (") for line in lines) == 1
+    listed = text[text.index("Point-to-point benchmarks") :]
+    for name in BENCHMARKS:
+        assert len(re.findall(rf"(?:^  |, ){name}(?=  |,|$| \[)", listed, re.M)) == 1, name
+    assert max(map(len, lines[lines.index("Point-to-point benchmarks (13)") : -1])) <= 80
+    assert lines[-1] == "benchmark odd of an installed package cannot be loaded: ImportError: no"
+
+
+def test_without_any_backend_the_text_says_so() -> None:
+    lines = as_text(BENCHES, places([Capabilities("mpi", reason="no library", fix="install one")]), {}, {}).splitlines()
+    assert lines[0] == "Nothing runs here." and "  mpi/native: no library: install one" in lines
 
 
 def test_an_inspection_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
