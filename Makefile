@@ -14,7 +14,7 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-plotly lint bench bench-fidelity bench-store bench-compare gpu-check python clean
+.PHONY: run test test-plotly test-oldest lint bench bench-fidelity bench-store bench-compare gpu-check python clean
 
 run: $(VENV)/.run
 	@echo "Measuring an allreduce on 2 ranks: up to 20 seconds."
@@ -38,6 +38,13 @@ test-plotly: $(VENV)/.test
 	    "plotly$$version" && PYTHONPATH=build/plotly $(BIN)/python -m pytest tests/dashboards/test_plotly.py -q \
 	    -p no:benchmark || exit 1; \
 	done
+
+# the oldest declared version of every dependency, on the oldest Python: PYTHON=python3.11 make test-oldest
+test-oldest:
+	rm -rf build/oldest && $(PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip --disable-pip-version-check -q install \
+	  $$($(PYTHON) -m tests.support.oldest_versions) mpich pytest pytest-timeout hypothesis
+	PYTHONPATH=$(CURDIR) build/oldest/bin/python -m pytest -q tests/results/store tests/cli/commands/results tests/backends/mock
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -10,6 +10,7 @@ import pytest
 
 from omb_py import distribution
 from omb_py.distribution import DISTRIBUTION, pip_install
+from tests.support.oldest_versions import oldest_versions
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -50,3 +51,11 @@ def test_every_extra_that_a_hint_names_is_declared() -> None:
         for path in (ROOT / folder).rglob("*.py"):
             names |= set(re.findall(r"pip_install\(['\"](\w+)['\"]\)", path.read_text(encoding="utf-8")))
     assert names and names <= set(PROJECT["optional-dependencies"])
+
+
+def test_every_dependency_has_a_lower_bound_that_can_be_tried() -> None:
+    pinned = oldest_versions(PROJECT["dependencies"])
+    assert len(pinned) == len(PROJECT["dependencies"])
+    assert all(re.fullmatch(r"[\w-]+==\d[\d.]*", text) for text in pinned), pinned
+    with pytest.raises(ValueError, match="no lower bound"):
+        oldest_versions(["numpy"])

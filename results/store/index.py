@@ -275,6 +275,7 @@ def _read_file(entry: Entry) -> Read:
                 return None, (), why
             present = set(file_schema.names)
             table = file.read([name for name in COLUMNS if name in present], use_threads=False)
+            table.validate(full=True)  # Arrow reads a damaged text as it is
     except FileNotFoundError:
         return None, (), ""
     except (OSError, pa.ArrowException) as error:

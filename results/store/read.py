@@ -360,6 +360,7 @@ def _read(root: Path, paths: Sequence[Path], columns: list[str], expression: ds.
         fields = [pa.field(n, pa.string() if n == DATE else schema.arrow_type(_column(n).kind)) for n in columns]
         return pa.schema(fields).empty_table()
     table = _dataset(root, paths).to_table(columns=columns, filter=expression)
+    table.validate(full=True)  # Arrow reads a damaged text as it is, and Python fails much later
     return table.replace_schema_metadata(None)
 
 

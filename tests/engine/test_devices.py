@@ -228,3 +228,20 @@ def test_without_a_driver_it_is_said_what_is_missing() -> None:
     else:
         with pytest.raises(EnvironmentProblem, match="--device cuda"):
             count_gpus("cuda")
+
+
+@pytest.mark.parametrize("managed", [False, True])
+def test_a_buffer_that_does_not_fit_leaves_the_memory_usable(
+    device: SimulatedDevice, managed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omb_py.testing.simulated_device.MEMORY_BYTES", 1 << 20)
+    memory = DeviceMemory(device, managed=managed)
+    memory.reserve("send", 100)
+    with pytest.raises(EnvironmentProblem, match="B left"):
+        memory.reserve("send", 2 << 20)
+    memory.reserve("send", 1 << 19)
+    assert memory.view("send", 1 << 19).sum() == 1 << 19
+    with pytest.raises(EnvironmentProblem, match="B left"):
+        memory.reserve("send", 2 << 20)
+    memory.close()  # what was given back is not given back again
+    assert device.memory_left() == 1 << 20

@@ -42,6 +42,9 @@ class DeviceMemory:
             if size >= nbytes:
                 return
             self._synchronise("free")
+            # forgotten first: if there is no memory for the larger buffer, the old one is gone as well
+            del self._places[name]
+            self._lent.pop(name, None)
             self._free(name, address)
         self.host.reserve(name, nbytes)
         self._places[name] = self._allocate(name, nbytes), nbytes

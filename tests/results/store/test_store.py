@@ -9,12 +9,14 @@ import threading
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
 from omb_py.results.store import write as writing
 from omb_py.results.store.read import SkippedFile, files, load, load_table, read_provenance, to_rows
@@ -300,6 +302,20 @@ class TestDamagedFiles:
             warnings.simplefilter("error")
             with pytest.raises(SkippedFile):
                 load(store)
+
+    @pytest.mark.parametrize("indexed", [False, True])
+    def test_a_damaged_text_costs_its_file_only(self, store, make_row, monkeypatch, indexed: bool) -> None:
+        def flipped(table: pa.Table) -> pa.Table:
+            offsets = pa.py_buffer(np.array([0, 3], np.int32).tobytes())
+            damaged = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(b"\xffPI"))
+            return table.set_column(table.schema.get_field_index("library"), "library", damaged)
+
+        if indexed:
+            monkeypatch.setattr(summary_index, "WORTH", 1)
+        self.rewrite(store, make_row, None, flipped)
+        rows, problems = self.skipped(store)
+        assert rows == 4
+        assert list(problems) == ["x-0.parquet"] and "UTF8" in problems["x-0.parquet"].replace("-", "")
 
     def test_a_folder_named_like_a_file_is_left_alone(self, store) -> None:
         (store / "folder.parquet").mkdir()
