@@ -15,10 +15,9 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import AA, COMPARE, Report, as_dict
 from omb_py.results.formats.writers.json_text import json_text
-from omb_py.results.store.paths import OnSkip
+from omb_py.results.store.paths import OnSkip, report_files, report_path
 from omb_py.results.store.write import first_line
 
-FOLDER = "reports"
 _BOUND = 0.95
 
 
@@ -54,12 +53,12 @@ def bound(events: int, trials: int) -> float:
 
 
 def keep(report: Report, store: Path) -> Path:
-    """Write a report to ``STORE/reports/RUN.json``, whole or not at all.
+    """Write a report to ``STORE/.reports/RUN.report`` as JSON, whole or not at all.
 
     Raises:
         EnvironmentProblem: the file cannot be written.
     """
-    path = store / FOLDER / f"{report.run_id}.json"
+    path = report_path(store, str(report.run_id))
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +78,7 @@ def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, An
         on_skip: called with the path and the reason for each file that holds no report. None: such files are skipped
             silently.
     """
-    for path in sorted((store / FOLDER).glob("*.json")):
+    for path in report_files(store):
         try:
             report = _checked(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import journal, schema
 from omb_py.results.store.footer import hash_in
-from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, maintenance, raise_generation
+from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, hide_former_files, maintenance, raise_generation
 from omb_py.results.store.provenance import MERGED, launches, pack, provenances, why_not
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.write import (
@@ -114,6 +114,7 @@ def tidying(root: Path) -> Iterator[None]:
     with maintenance(root):
         try:
             _put_back(root)
+            hide_former_files(root)
             yield
         except OSError as error:
             raise EnvironmentProblem(f"cannot merge files of {str(root)!r}: {reason(error)}") from error

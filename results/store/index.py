@@ -1,8 +1,9 @@
 """The summary index of a big store: every column but the lists of samples, in a few Parquet files.
 
-``STORE/.index/*.parquet`` are *parts*. Each holds the rows of some files of the store, and names those files in its
-metadata (path, size, time of change). Its rows of a file count only while the file is unchanged. Parts are only added
-and merged, so the index grows incrementally, and it may be removed at any time.
+``STORE/.index/*.part`` are *parts*: Parquet files under another suffix, so that who reads ``**/*.parquet`` counts no
+row twice. Each holds the rows of some files of the store, and names those files in its metadata (path, size, time of
+change). Its rows of a file count only while the file is unchanged. Parts are only added and merged, so the index grows
+incrementally, and it may be removed at any time.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.results.store import schema
 from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt
-from omb_py.results.store.paths import DATE, SUFFIX, Entry, OnSkip, wait_for_lock
+from omb_py.results.store.paths import DATE, INDEX, Entry, OnSkip, hide_former_files, wait_for_lock
 from omb_py.results.store.provenance import launches, why_not
 from omb_py.results.store.write import first_line, reason
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FOLDER = ".index"
+FOLDER = INDEX
+SUFFIX = ".part"
 WORTH = 64
 """A store with at least this many files is indexed."""
 FILE, ROW = "_file", "_row"
@@ -99,6 +101,7 @@ def refreshed(root: Path, entries: Sequence[Entry], on_skip: OnSkip) -> Index:
             if wait_for_lock(handle, _PATIENCE_S):
                 os.utime(handle)
                 index = _known(root, entries)  # another process may have updated it meanwhile
+                hide_former_files(root)
                 _update(root, index, entries, before=os.fstat(handle).st_mtime_ns - _YOUNG_NS)
                 index = _known(root, entries)
         finally:

@@ -21,6 +21,12 @@ from omb_py.results.store.write import reason, write_atomically
 SUFFIX = ".parquet"
 DATE = "date"
 """The column whose value is in the name of a day's folder, ``date=YYYY-MM-DD``."""
+INDEX = ".index"
+"""Folder of the summary index (:mod:`omb_py.results.store.index`)."""
+_REPORTS, _REPORT = ".reports", ".report"
+"""Folder and suffix of comparison reports, which are JSON."""
+_FORMER_REPORTS, _FORMER_REPORT = "reports", ".json"
+"""Both until 0.1. Whoever read the whole folder as Parquet met these reports and the index's parts too."""
 _GENERATION = ".generation"
 _LOCK = ".maintenance"
 _LISTINGS = 20
@@ -79,6 +85,40 @@ def no_store(root: Path) -> str:
 def files(store: str | Path) -> list[Path]:
     """The paths of :func:`entries`."""
     return [entry.path for entry in entries(store)]
+
+
+def report_path(store: Path, run_id: str) -> Path:
+    """The file of a comparison's report."""
+    return store / _REPORTS / f"{run_id}{_REPORT}"
+
+
+def report_files(store: Path) -> list[Path]:
+    """The reports of a store, sorted by run; also those that an older omb-py wrote."""
+    former = _former_reports(store)
+    return sorted([*former, *(store / _REPORTS).glob(f"*{_REPORT}")], key=lambda path: path.stem)
+
+
+def hide_former_files(store: Path) -> None:
+    """Move and remove what an older omb-py left where other programs read it as rows.
+
+    Reports move to where new ones are; parts of the index go, since they can be made again. What cannot be moved or
+    removed stays: a report is still read there.
+    """
+    for path in _former_reports(store):
+        target = report_path(store, path.stem)
+        with contextlib.suppress(OSError):
+            target.parent.mkdir(exist_ok=True)
+            os.link(path, target)  # unlike a renaming, it never replaces a report
+            path.unlink()
+    with contextlib.suppress(OSError):
+        (store / _FORMER_REPORTS).rmdir()  # fails where anything else is in it
+    for path in (store / INDEX).glob(f"*{SUFFIX}"):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _former_reports(store: Path) -> list[Path]:
+    return list((store / _FORMER_REPORTS).glob(f"*{_FORMER_REPORT}"))
 
 
 def generation(root: Path) -> int:

@@ -66,7 +66,7 @@ class Transcript:
 
     def run(self, env: str, words: list[str]) -> tuple[int, Report]:
         """One omb-py command; its exit code and the report that it wrote, empty where it wrote none."""
-        before = set((self.store / "reports").glob("*.json"))
+        before = set((self.store / ".reports").glob("*.report"))
         words = [*words, "-i", str(self.args.iterations), "--store", str(self.store)]
         done = subprocess.run(
             [python_of(env), "-m", "omb_py", *words],
@@ -76,7 +76,7 @@ class Transcript:
             check=False,
         )
         self.say(f"\n```console\n$ omb-py {' '.join(words)}\n{done.stdout.rstrip()}\n```\nexit code {done.returncode}")
-        new = set((self.store / "reports").glob("*.json")) - before
+        new = set((self.store / ".reports").glob("*.report")) - before
         newest = max(new, key=lambda file: file.stat().st_mtime, default=None)
         return done.returncode, json.loads(newest.read_text(encoding="utf-8")) if newest else {}
 

@@ -43,9 +43,9 @@ def _compare(place: Place) -> str:
     outputs = ("a.json", "a.md", "a.xml")
     more = " ".join(f"--output {name}" for name in outputs)
     told = place.shown(f"{_sides(NOISE, f'alpha=1.2us,{NOISE}')} {CELLS} --store s {more}")
-    (stored,) = Path("s/reports").glob("*.json")
+    (stored,) = Path("s/.reports").glob("*.report")
     told += "".join(place.file(name) for name in outputs)
-    told += place.normal(f"== s/reports/{stored.name}\n{stored.read_text()}\n")
+    told += place.normal(f"== s/.reports/{stored.name}\n{stored.read_text()}\n")
     return told + place.shown(*(f"compare {stored.stem} --store s --format {form}" for form in FORMS[:1]))
 
 

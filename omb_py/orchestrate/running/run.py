@@ -27,6 +27,7 @@ from omb_py.orchestrate.running.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.running.printers import printer_of
 from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
+from omb_py.results.store.paths import hide_former_files
 from omb_py.results.store.write import check_writable
 
 ATTEMPTS = 3
@@ -119,6 +120,7 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     """Create a run with its id and seed. Raises EnvironmentProblem when its results cannot be stored."""
     if request.store is not None:
         check_writable(request.store)
+        hide_former_files(request.store)
     started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     seed = request.seed if request.seed is not None else drawn_seed()
     sides: dict[str, set[tuple[str, str, str]]] = {}

@@ -34,7 +34,7 @@ def sides(base: str = NOISE, new: str = NOISE) -> str:
 
 
 def run_of(store: Path) -> str:
-    return next((store / "reports").glob("*.json")).stem
+    return next((store / ".reports").glob("*.report")).stem
 
 
 def refused(run, line: str, *more: str) -> str:  # type: ignore[no-untyped-def]
@@ -119,7 +119,7 @@ def test_every_form_and_every_file(run, tmp_path: Path) -> None:  # type: ignore
     for form, start in (("markdown", "**2 slower**"), ("junit", "<?xml")):
         assert run(f"compare {run_of(tmp_path)} --format {form}")[1].startswith(start)
     # a stored comparison gives the same report again
-    first = json.loads((tmp_path / "reports" / f"{run_of(tmp_path)}.json").read_text())
+    first = json.loads((tmp_path / ".reports" / f"{run_of(tmp_path)}.report").read_text())
     code, out, _ = run(f"compare {run_of(tmp_path)} --format json")
     again = json.loads(out)
     assert code == 1 and all(again[part] == first[part] for part in ("cells", "rules", "differences"))

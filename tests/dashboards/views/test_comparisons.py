@@ -76,7 +76,7 @@ def test_a_tail_that_decides_is_shown_as_such() -> None:
 
 def test_a_file_that_is_no_report_is_named(store: Path) -> None:
     compared(store)
-    (store / "reports" / "x.json").write_text('{"kind": "compare"}')
+    (store / ".reports" / "x.report").write_text('{"kind": "compare"}')
     made = report(store, Selection())
-    assert [Path(path).name for path, _ in made.skipped] == ["x.json"]
+    assert [Path(path).name for path, _ in made.skipped] == ["x.report"]
     assert made.skipped[0][1].startswith("not a report of omb-py compare") and made.slower[0].kind == "board"

@@ -148,8 +148,8 @@ class TestSite:
 
     @pytest.mark.parametrize("text", ["", "[]", '{"kind": "aa"}', '{"kind": "aa", "verdicts": {"SAME": "x"}}', "\x00"])
     def test_passes_over_what_is_no_report(self, text: str, tmp_path: Path) -> None:
-        (tmp_path / "reports").mkdir()
-        (tmp_path / "reports" / "x.json").write_text(text)
+        (tmp_path / ".reports").mkdir()
+        (tmp_path / ".reports" / "x.report").write_text(text)
         assert site_rate(tmp_path) == SiteRate()
 
     def test_bound(self) -> None:

@@ -88,7 +88,7 @@ def check(store: Path, monkeypatch) -> dict[str, str]:
 
 
 def parts(store: Path) -> list[Path]:
-    return sorted((store / ".index").glob("*.parquet"))
+    return sorted((store / ".index").glob("*.part"))
 
 
 def test_gives_what_the_files_give(store, monkeypatch) -> None:

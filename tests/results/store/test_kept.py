@@ -64,7 +64,7 @@ def test_it_is_indexed(kept, monkeypatch) -> None:
         monkeypatch.setattr(index, name, value)
     check(store, version)
     found = load(store, columns=["parameters", "median_us"], size_bytes=8)
-    assert found["median_us"].tolist() == [1.5] and list((store / ".index").glob("*.parquet"))
+    assert found["median_us"].tolist() == [1.5] and list((store / ".index").glob("*.part"))
 
 
 def test_it_is_merged_with_others_into_the_schema_of_today(kept, make_row) -> None:
