@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import listed, plural
 from omb_py.results.analysis.series import WHO
+from omb_py.results.compare import tags as tag_names
 from omb_py.results.compare.cell_names import WORDS
-from omb_py.results.compare.match import ROUND_TAG, ROUNDS_TAG, SIDE_TAG
+from omb_py.results.statistics.launch_time import FIELD, OURS
 from omb_py.results.store import schema
 from omb_py.results.store.keys import COMPARED
 
@@ -22,8 +24,11 @@ PANEL = ("benchmark", "metric", "unit")
 """Rows with equal values can stand on one axis."""
 _MORE = ("library_version", "device_name", "thread_level", "devices", "parameters", "tags")
 _APART = {*WHO, *COMPARED, *_MORE} - {*PANEL, "size_bytes"}
-IDENTITY = tuple(name for name in schema.NAMES if name in _APART)
-"""Rows with equal values are one line; a label names those that differ."""
+IDENTITY = (*(name for name in schema.NAMES if name in _APART), FIELD)
+"""Rows with equal values are one line; a label names those that differ. :data:`FIELD` is given by :func:`prepared`."""
+PRINTED_MEAN = "printed mean"
+"""Value of :data:`FIELD` in rows without samples: another tool printed a mean, which stands in for the median."""
+_MEDIAN = "median"
 COUNTS = ("ranks", "nodes", "ranks_per_node", "devices")
 """Columns that may differ within a series that is drawn over the number of ranks or GPUs."""
 NEEDED = (
@@ -32,7 +37,8 @@ NEEDED = (
     "started_at",
     "family",
     *PANEL,
-    *IDENTITY,
+    *(name for name in IDENTITY if name != FIELD),
+    "source",
     "size_bytes",
     "value",
     "median_us",
@@ -103,27 +109,68 @@ class Line:
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
 
-    The tags by which a comparison numbers its rounds are left out. So is the tag of its side where the sides differ in
-    library, version or binding: that difference already names the lines.
+    Tags by which omb-py numbers rows are left out (:func:`omb_py.results.compare.tags.telling`). So is the tag of a
+    comparison's side where the sides differ in library, version or binding: that difference already names the lines.
+    Times that another tool printed stand in ``median_us``, marked by :data:`PRINTED_MEAN` (:func:`as_stored` takes
+    them out again).
     """
-    rows = frame.copy(deep=False)
+    rows = _with_means(frame.copy(deep=False))
     if "parameters" in rows and len(rows):
         rows["parameters"] = rows["parameters"].map(_map_text)
     if "tags" in rows and len(rows):
         by_tag = _told_by_tag(rows)
         runs = rows["run_id"] if "run_id" in rows else [None] * len(rows)
-        rows["tags"] = [
-            _map_text(_without(tags, _ROUNDS if run in by_tag else (*_ROUNDS, SIDE_TAG)))
-            for tags, run in zip(rows["tags"], runs, strict=True)
-        ]
+        rows["tags"] = [_tags_text(tags, run in by_tag) for tags, run in zip(rows["tags"], runs, strict=True)]
     return rows
 
 
-_ROUNDS = (ROUND_TAG, ROUNDS_TAG)
+def _tags_text(tags: Any, sided: bool) -> str:
+    if not isinstance(tags, Mapping):
+        return _map_text(tags)
+    known = tag_names.telling(tags)
+    if not sided:
+        known.pop(tag_names.COMPARE_SIDE, None)
+    return _map_text(known)
 
 
-def _without(tags: Any, names: Sequence[str]) -> Any:
-    return {k: v for k, v in tags.items() if k not in names} if isinstance(tags, Mapping) and tags else tags
+_CHECKED = re.compile(rf"(?:^|, ){tag_names.ACCEPT_PHASE}={tag_names.CORRECTNESS}(?:,|$)")
+
+
+def timed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The prepared rows that measured a time, without the calls by which an acceptance checks every byte.
+
+    Where there are no others, those are given.
+    """
+    known = [text for text in rows["tags"].unique() if _CHECKED.search(str(text))]
+    left = rows[~rows["tags"].isin(known)] if known else rows
+    return left if len(left) else rows
+
+
+def _with_means(rows: pd.DataFrame) -> pd.DataFrame:
+    if not {"source", "median_us", "value", "unit"} <= {*rows.columns} or FIELD in rows:
+        return rows
+    printed = (rows["source"] != OURS) & (rows["unit"] == "us") & rows["median_us"].isna() & rows["value"].notna()
+    chosen = printed.fillna(False).to_numpy(dtype=bool)
+    if not chosen.any():
+        return rows.assign(**{FIELD: _MEDIAN})
+    names = [PRINTED_MEAN if mean else _MEDIAN for mean in chosen]
+    times = rows["median_us"].mask(chosen, rows["value"])
+    return rows.assign(median_us=times, **{FIELD: names})
+
+
+def as_stored(rows: pd.DataFrame) -> pd.DataFrame:
+    """The prepared rows without what :func:`prepared` filled in: ``median_us`` of printed means is null again."""
+    if FIELD not in rows:
+        return rows
+    printed = (rows[FIELD] == PRINTED_MEAN).to_numpy(dtype=bool)
+    stored = rows.drop(columns=FIELD)
+    return stored.assign(median_us=stored["median_us"].mask(printed)) if printed.any() else stored
+
+
+def statistic(rows: pd.DataFrame) -> str:
+    """``printed mean`` where all of the rows are that, ``median, printed mean`` where some are, else ``median``."""
+    known = {str(name) for name in rows[FIELD].unique()} if FIELD in rows else {_MEDIAN}
+    return ", ".join(sorted(known))
 
 
 def _told_by_tag(frame: pd.DataFrame) -> set[Any]:
@@ -133,8 +180,8 @@ def _told_by_tag(frame: pd.DataFrame) -> set[Any]:
         return set()
     sides: dict[tuple[Any, ...], set[str]] = {}
     for tags, *who in zip(frame["tags"], *(frame[name] for name in names), strict=True):
-        if isinstance(tags, Mapping) and SIDE_TAG in tags:
-            sides.setdefault(tuple(map(str, who)), set()).add(tags[SIDE_TAG])
+        if isinstance(tags, Mapping) and tag_names.COMPARE_SIDE in tags:
+            sides.setdefault(tuple(map(str, who)), set()).add(tags[tag_names.COMPARE_SIDE])
     alike = {who[0] for who, tagged in sides.items() if len(tagged) > 1}
     return {run for run in frame["run_id"].unique() if str(run) in alike}
 
@@ -229,27 +276,24 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
     series = []
     for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
         known = dict(zip(names, values, strict=True))
-        label = " · ".join(w for name in shown if (w := word(name, known[name])))
-        series.append(Line(label, part, known))
+        series.append(Line(_label(shown, known, part), part, known))
     if most is not None and len(series) > most:
         series = sorted(series, key=lambda line: -len(line.cells))[:most]
     return series
 
 
-def apart(line: Line, other: Line) -> tuple[str, str]:
-    """Names for two series of one figure: their values in the first column in which they differ."""
-    for name, value in line.known.items():
-        here, there = word(name, value), word(name, other.known[name])
-        if here != there and name == "library_version":
-            return f"{_library(line)}{here}", f"{_library(other)}{there}"
-        if here != there:
-            return here, there
-    return line.label, other.label
-
-
-def _library(line: Line) -> str:
-    name = line.cells["library"].iloc[0]
-    return "" if theme.absent(name) else f"{name} "
+def _label(shown: Sequence[str], known: Mapping[str, Any], rows: pd.DataFrame) -> str:
+    """What tells a series from the others; a library always with its version."""
+    words: dict[str, None] = {}
+    for name in shown:
+        text = word(name, known[name])
+        if name in ("library", "library_version") and not theme.absent(rows["library"].iloc[0]):
+            versions: Any = rows["library_version"].unique() if "library_version" in rows else []
+            version = versions[0] if len(versions) == 1 and not theme.absent(versions[0]) else ""
+            text = f"{rows['library'].iloc[0]} {version}".strip()
+        if text:
+            words[text] = None
+    return " · ".join(words)
 
 
 def _telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
@@ -271,7 +315,8 @@ def over_launches(rows: pd.DataFrame, by: Sequence[str] = ("size_bytes",)) -> pd
     needed = [*by, *names, "launch_id", "iterations", "sync_limited"]
     grouped = rows[needed].groupby(list(by), sort=True, dropna=False)
     medians = grouped[names].median()
-    medians["value_low"], medians["value_high"] = grouped["value"].min(), grouped["value"].max()
+    for name in ("value", "median_us"):
+        medians[f"{name}_low"], medians[f"{name}_high"] = grouped[name].min(), grouped[name].max()
     medians["launches"], medians["samples"] = grouped["launch_id"].nunique(), grouped["iterations"].sum()
     medians["limited"] = grouped["sync_limited"].max()
     over: pd.DataFrame = medians.reset_index()
@@ -313,7 +358,9 @@ def common(rows: pd.DataFrame) -> str:
 def caption(rows: pd.DataFrame) -> str:
     """Launches, samples, synchronisation, timing and days of the rows."""
     launches, samples = rows["launch_id"].nunique(), rows["iterations"].sum()
-    parts = [common(rows), plural(int(launches), "launch"), plural(int(samples or 0), "sample")]
+    parts = [common(rows), plural(int(launches), "launch")]
+    parts += [plural(int(samples), "sample")] if samples else []
+    parts += [PRINTED_MEAN + "s, no samples"] if statistic(rows) == PRINTED_MEAN else []
     for name, text in (("process_sync", "sync {}"), ("timing", "timing {}")):
         if name in rows and rows[name].notna().any():
             parts.append(text.format(listed(sorted(rows[name].dropna().unique()))))

@@ -1,7 +1,8 @@
 """The look of figures: colours, dashes and markers of a series, axes with units, the light and the dark template.
 
-Colours are Okabe and Ito's (https://jfly.uni-koeln.de/color/), without black and yellow, which vanish on one of the two
-backgrounds. A series differs from its neighbours by colour, dash *and* marker.
+Colours have the hues of Okabe and Ito's (https://jfly.uni-koeln.de/color/), without black and yellow; orange, green and
+purple are darker, sky blue is violet, so that each has a contrast of 3:1 or more on either background (WCAG 2.2,
+1.4.11). A series differs from its neighbours by colour, dash *and* marker.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ from typing import Any
 
 from omb_py.results.formats.units import size_text
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+COLOURS = ("#0072B2", "#D55E00", "#00875F", "#B8578D", "#A66F00", "#7B61C9")
+DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot", "12px,3px,3px,3px,3px,3px")
+"""Of series. :data:`TAIL` and :data:`BOUND` are no series and look like none of them."""
+TAIL = "dot"
+BOUND = "3px,6px"
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 GREY = "#7f8790"
 VERDICT_COLOURS: Mapping[str, str] = {
     "SLOWER": "#D55E00",
     "FASTER": "#0072B2",
-    "SAME": "#009E73",
-    "UNCLEAR": "#E69F00",
+    "SAME": "#00875F",
+    "UNCLEAR": "#A66F00",
     "NOT COMPARABLE": GREY,
     "FAIL": "#D55E00",
     "ERROR": GREY,
-    "MARGINAL": "#E69F00",
-    "PASS": "#009E73",
+    "MARGINAL": "#A66F00",
+    "PASS": "#00875F",
 }
 VERDICT_MARKERS: Mapping[str, str] = {
     "SLOWER": "triangle-up",
@@ -206,16 +210,40 @@ def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> dict
         for d in digits
         if p % every == 0 and low - pad <= math.log10(d * 10.0**p) <= high + pad
     ]
-    if len(ticks) < 2:
-        ticks = [min(known), max(known)] if high - low > 0.05 else [min(known)]
+    if len(ticks) < 3:
+        ticks = _even(10 ** (low - pad), 10 ** (high + pad))
+    long = title.endswith(MICROSECONDS) and max(known) >= LONG_US
     return {
         **axis,
+        **({"title": {"text": title.removesuffix(MICROSECONDS)}} if long else {}),
         "type": "log",
         "range": [low - pad, high + pad],
         "tickmode": "array",
         "tickvals": ticks,
-        "ticktext": [amount(t) for t in ticks],
+        "ticktext": [duration(t) if long else _digits(t, ticks) for t in ticks],
     }
+
+
+MICROSECONDS = " (µs)"
+"""End of an axis' title; an axis up to :data:`LONG_US` or more has units at its ticks instead."""
+LONG_US = 1e4
+MOST_EVEN = 6
+
+
+def _even(low: float, high: float) -> list[float]:
+    """Three to six round numbers at even distances between two positive ends."""
+    step = 10.0 ** math.floor(math.log10(high - low))
+    ways = [step * part for part in (2, 1, 0.5, 0.25, 0.2, 0.1, 0.05)]
+    for way in ways:
+        ticks = [n * way for n in range(math.ceil(low / way - 1e-9), math.floor(high / way + 1e-9) + 1)]
+        if 3 <= len(ticks) <= MOST_EVEN:
+            return ticks
+    return [low, high]
+
+
+def _digits(value: float, among: Sequence[float]) -> str:
+    """A tick with as many digits as tell it from the others."""
+    return amount(value) if len({amount(t) for t in among}) == len(among) else f"{value:.6g}"
 
 
 def amount(value: float) -> str:
@@ -225,6 +253,17 @@ def amount(value: float) -> str:
     ('16 384', '0.25')
     """
     return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def duration(us: float) -> str:
+    """A time in the unit that a reader would say: three digits.
+
+    >>> duration(12.34), duration(20971.5), duration(3.2e6)
+    ('12.3 µs', '21 ms', '3.2 s')
+    """
+    if abs(us) < LONG_US:
+        return f"{amount(us)} µs"
+    return f"{us / 1e3:.3g} ms" if abs(us) < 1e6 else f"{amount(us / 1e6)} s"
 
 
 def drawn(data: Iterable[Mapping[str, Any]], axis: str = "y") -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from omb_py.dashboards.base import series
 from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.explorer import grid, layout
@@ -186,7 +187,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     def download(csv: int | None, parquet: int | None, *values: Any) -> Any:
         from dash.dcc.express import send_bytes, send_data_frame
 
-        rows = data.select(stated(*values).filters)
+        rows = series.as_stored(data.select(stated(*values).filters))
         if ctx.triggered_id == "csv":
             return send_data_frame(  # type: ignore[no-untyped-call]
                 rows.to_csv, "omb-py.csv", index=False

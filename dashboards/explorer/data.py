@@ -128,7 +128,7 @@ class _Chosen(Cells):
     data: Data | None = None
 
     def panels(self) -> Iterator[Panel]:
-        return (Panel(name, rows) for name, rows in series.panels(self.rows))
+        return (Panel(name, rows) for name, rows in series.panels(self.timed))
 
     @cached_property
     def bounds(self) -> pd.DataFrame:

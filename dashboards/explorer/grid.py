@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base import theme
+from omb_py.dashboards.base import series, theme
 from omb_py.results.store.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
         rows: the cells that are chosen.
         request: ``startRow``, ``endRow``, ``sortModel``, ``filterModel``; what it asks of unknown columns is left out.
     """
-    rows = _filtered(rows[list(SHOWN)], request.get("filterModel") or {})
+    rows = _filtered(series.as_stored(rows)[list(SHOWN)], request.get("filterModel") or {})
     order = [column for column in request.get("sortModel") or () if column.get("colId") in SHOWN]
     if order:
         rows = rows.sort_values(

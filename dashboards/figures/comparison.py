@@ -2,8 +2,8 @@
 
 A *verdict table* has a row a cell: ``cell`` (its name), ``verdict`` (one of
 :data:`omb_py.dashboards.base.theme.VERDICT_COLOURS`), ``ratio``, ``low``, ``high`` (new over base, in time, with its
-interval), and, where known, ``size_bytes``, ``series``, ``base_us``, ``new_us``, ``launches_base``, ``launches_new``,
-``detectable``.
+interval), and, where known, ``size_bytes``, ``series``, ``median_ratio`` (``ratio`` may be a
+tail's), ``base_us``, ``new_us``, ``launches_base``, ``launches_new``, ``detectable``.
 These views draw verdicts; they make none.
 """
 
@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.series import Line
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures import curves
 from omb_py.results.formats.units import size_text
@@ -93,7 +92,8 @@ def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
                 "type": "scatter",
                 "mode": "lines",
                 "x": x,
-                "y": theme.numbers(part["ratio"]),
+                # a line from medians to a p99 would show a jump that no statistic made
+                "y": theme.numbers(part["median_ratio"] if "median_ratio" in part else part["ratio"]),
                 "hoverinfo": "skip",
                 "line": {**theme.line(index), "width": 1},
                 "name": theme.label(str(label)) or "ratio",
@@ -118,7 +118,7 @@ def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
         f"{name}: {_farthest(known)}",
         f"{plural(len(known), 'cell')}; bars are intervals of the ratio",
         {"data": data, "layout": layout},
-        notes=("Filled: decided; hollow: not.",),
+        notes=("Filled: decided; hollow: not. The line joins the ratios of medians.",),
         **_verdict_table(_ranked(verdicts)),
     )
 
@@ -221,23 +221,6 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
             ],
         ),
     )
-
-
-def pairs_of_sides(lines: Sequence[Line]) -> list[tuple[str, pd.DataFrame, str, pd.DataFrame]]:
-    """Series of one panel (``lines``) whose cells may be compared, each with the first of
-    its kind: (name, base, name, new)."""
-    pairs = []
-    keyed = [(line, set(line.cells["comparability_key"].dropna().unique())) for line in lines]
-    taken: set[int] = set()
-    for i, (base, known) in enumerate(keyed):
-        if i in taken:
-            continue
-        for j, (other, keys) in enumerate(keyed[i + 1 :], start=i + 1):
-            if j not in taken and known & keys:
-                taken.add(j)
-                a, b = series.apart(base, other)
-                pairs.append((a, base.cells, b, other.cells))
-    return pairs
 
 
 def factor(base: pd.DataFrame, new: pd.DataFrame) -> float | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Line
-from omb_py.dashboards.base.view import View, listed, records, table
+from omb_py.dashboards.base.view import View, listed, plural, records, table
 from omb_py.results.formats.units import size_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def curves(
     timed = quantity == "time" or (quantity == "auto" and unit == "us")
     if not _sized(rows):
         return _sizeless(rows, lines, name, timed, unit)
-    column, title = ("median_us", "time (µs)") if timed else ("value", f"{rows['metric'].iloc[0]} ({_spoken(unit)})")
+    middle = "time (µs)" if series.statistic(rows) != series.PRINTED_MEAN else f"{series.PRINTED_MEAN} time (µs)"
+    column, title = ("median_us", middle) if timed else ("value", f"{rows['metric'].iloc[0]} ({_spoken(unit)})")
     if quantity in _BANDWIDTH:
         column, what = _BANDWIDTH[quantity]
         title = f"{what} (GB/s)"
@@ -193,7 +194,7 @@ def _line(
                     **group,
                     "x": [a for a, _ in tail],
                     "y": [b for _, b in tail],
-                    "line": {"color": colour, "dash": "dot", "width": 1},
+                    "line": {"color": colour, "dash": theme.TAIL, "width": 1},
                     "opacity": 0.8,
                     "hovertemplate": "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>",
                 }
@@ -222,7 +223,7 @@ def _bound(bound: pd.DataFrame, places: dict[int, float]) -> dict[str, Any]:
         "showlegend": True,
         "x": [places[int(s)] for s in part["size_bytes"]],
         "y": theme.numbers(part["lower_us"]),
-        "line": {"color": theme.GREY, "dash": "longdash", "width": 1.5},
+        "line": {"color": theme.GREY, "dash": theme.BOUND, "width": 1.5},
         "hovertemplate": "at least %{y:.4g} µs<extra>lower bound</extra>",
     }
 
@@ -266,6 +267,10 @@ def _sizeless(rows: pd.DataFrame, lines: Sequence[Line], name: str, timed: bool,
     )
 
 
+def _amount(value: float, unit: str) -> str:
+    return theme.duration(value) if unit == "µs" else f"{theme.amount(value)} {unit}"
+
+
 def _finding(name: str, lines: Sequence[Line], column: str, timed: bool, unit: str) -> str:
     if len(lines) == 1:
         over = lines[0].over[lines[0].over[column].notna()]
@@ -273,56 +278,76 @@ def _finding(name: str, lines: Sequence[Line], column: str, timed: bool, unit: s
             return f"{name}: nothing was timed"
         first, last = over.iloc[0], over.iloc[-1]
         if len(over) == 1:
-            return f"{name}: {theme.amount(first[column])} {unit}"
+            return f"{name}: {_amount(first[column], unit)}"
         if timed:
             return (
-                f"{name}: {theme.amount(first[column])} {unit} at {size_text(first['size_bytes'])}, "
-                f"{theme.amount(last[column])} {unit} at {size_text(last['size_bytes'])}"
+                f"{name}: {theme.duration(first[column])} at {size_text(first['size_bytes'])}, "
+                f"{theme.duration(last[column])} at {size_text(last['size_bytes'])}"
             )
         top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
         return f"{name}: up to {theme.amount(top[column])} {unit}, at {size_text(top['size_bytes'])}"
-    best, wide = _best(lines, column, timed)
-    if not best:
+    known = _ranges(lines, column)
+    if not known:
         return f"{name}: {len(lines)} series without a size in common"
-    total, leader = sum(best.values()), max(best, key=lambda label: best[label])
-    where = f"at {best[leader]} of {total} sizes" if best[leader] < total else "at every size"
-    text = f"{name}: {'shortest times' if timed else 'highest rates'} with {leader}, {where}"
-    return text + (f"; up to {theme.amount(wide[0])}× apart at {size_text(wide[1])}" if wide[0] > 1.005 else "")
+    if timed:
+        return f"{name}: {_leader(known, max(int(line.over['launches'].max()) for line in lines))}"
+    peaks = {
+        label: max((v[1], size) for size, at in known.items() for who, v in at.items() if who == label)
+        for label in {who for at in known.values() for who in at}
+    }
+    leader, *others = sorted(peaks, key=lambda label: (-peaks[label][0], label))
+    most, size = peaks[leader]
+    text = f"{name}: up to {theme.amount(most)} {unit} with {leader}, at {size_text(size)}"
+    return text + (f"; {theme.amount(peaks[others[0]][0])} {unit} with {others[0]}" if others else "")
 
 
-def _best(lines: Sequence[Line], column: str, timed: bool) -> tuple[dict[str, int], tuple[float, int]]:
-    """The number of sizes at which each label is best, and the widest ratio with its size; of sizes that most have."""
-    sides = [
-        (
-            line.label,
-            {None if theme.absent(s) else int(s): v for s, v in _pairs(line, column) if v is not None and v > 0},
-        )
-        for line in lines
-    ]
-    count = Counter(size for _, side in sides for size in side)
-    most = max(count.values(), default=0)
-    if most < 2:
-        return {}, (1.0, 0)
-    shared = [size for size in count if count[size] == most]
-    best: dict[str, int] = {}
-    wide = (0.0, 0)
-    for size in shared:
-        values = [(side[size], label) for label, side in sides if size in side]
-        winner = min(values, key=lambda v: v[0]) if timed else max(values, key=lambda v: v[0])
-        best[winner[1]] = best.get(winner[1], 0) + 1
-        ratio = max(v for v, _ in values) / min(v for v, _ in values)
-        if ratio > wide[0]:
-            wide = (ratio, size or 0)
-    return best, wide
+Ranges = dict[int, dict[str, tuple[float, float, float]]]
+"""Size in bytes -> label of a series -> lowest, median and highest of its launches."""
 
 
-def _pairs(line: Line, column: str) -> Iterator[tuple[Any, float | None]]:
-    return zip(line.over["size_bytes"], theme.numbers(line.over[column]), strict=True)
+def _ranges(lines: Sequence[Line], column: str) -> Ranges:
+    """What each series has at the sizes that most of them have."""
+    spread_known = f"{column}_low" in lines[0].over
+    known: Ranges = {}
+    for line in lines:
+        over = line.over
+        ends = (f"{column}_low", column, f"{column}_high") if spread_known else (column, column, column)
+        for size, *values in zip(over["size_bytes"], *(theme.numbers(over[name]) for name in ends), strict=True):
+            low, middle, high = values
+            if low is not None and middle is not None and high is not None and low > 0:
+                known.setdefault(0 if theme.absent(size) else int(size), {})[line.label] = (low, middle, high)
+    most = max((len(at) for at in known.values()), default=0)
+    return {size: at for size, at in sorted(known.items()) if len(at) == most > 1}
+
+
+def _leader(known: Ranges, launches: int) -> str:
+    """``shortest times with A, at 3 of 7 sizes beyond the range of the launches; up to 2× apart at 64 KiB``."""
+    beyond = "beyond the range of the launches" if launches > 1 else "with one launch each, whose spread is unknown"
+    wins: Counter[str] = Counter()
+    for at in known.values():
+        first, second, *_ = sorted(at, key=lambda label: at[label][1])
+        if all(at[first][2] < low for label, (low, *_) in at.items() if label != first) and at[first] != at[second]:
+            wins[first] += 1
+    wide, size = max((max(v[1] for v in at.values()) / min(v[1] for v in at.values()), s) for s, at in known.items())
+    far = f"; up to {theme.amount(wide)}× apart at {size_text(size)}" if wide > 1.005 and size else ""
+    if not wins:
+        return f"no series is faster {beyond}{far}"
+    leader, count = wins.most_common(1)[0]
+    where = "at every size" if count == len(known) else f"at {count} of {plural(len(known), 'size')}"
+    return f"shortest times with {leader}, {where} {beyond}{far}"
+
+
+_TIMED_NOTES = {
+    "median": "Line: median over launches of each launch's median; band: quartiles; dotted: p99.",
+    series.PRINTED_MEAN: "Line: median over launches of the mean that the tool printed; there are no samples.",
+    f"median, {series.PRINTED_MEAN}": "Line: median over launches of each launch's median, with band of quartiles and "
+    "dotted p99, or of the mean that a tool printed. A mean may lie above its median: they are no like with like.",
+}
 
 
 def _notes(lines: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
     notes = [
-        "Line: median over launches of each launch's median; band: quartiles; dotted: p99."
+        _TIMED_NOTES[", ".join(sorted({series.statistic(line.cells) for line in lines}))]
         if timed
         else "Line: median over launches" + ("; band: range over launches." if banded else ".")
     ]
@@ -338,8 +363,9 @@ def _notes(lines: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str
 
 def _table(lines: Sequence[Line], column: str, timed: bool, unit: str) -> dict[str, Any]:
     if timed:
+        middle = ", ".join(sorted({series.statistic(line.cells) for line in lines}))
         names: tuple[tuple[str, str], ...] = (
-            ("median µs", "median_us"),
+            (f"{middle} µs", "median_us"),
             ("p25 µs", "p25_us"),
             ("p75 µs", "p75_us"),
             ("p99 µs", "p99_us"),

@@ -184,7 +184,7 @@ def trace(launch: pd.DataFrame) -> View | None:
     known = f"; {ess:.0f} of them count as independent" if ess is not None else ""
     title = (
         f"{cell_name(launch)}: {plural(slow, 'call')} of {len(samples)} took over twice the median of "
-        f"{theme.amount(median)} µs"
+        f"{theme.duration(median)}"
     )
     thin = (f"Drawn: lowest and highest of each of {MOST_CALLS // 2} bins.",) if len(samples) > MOST_CALLS else ()
     return View(
@@ -241,7 +241,7 @@ def cell_name(cell: pd.DataFrame) -> str:
 
 def _spread_words(medians: list[float]) -> str:
     if len(medians) < 2:
-        return f"one launch, median {theme.amount(medians[0])} µs" if medians else "nothing was timed"
+        return f"one launch, median {theme.duration(medians[0])}" if medians else "nothing was timed"
     low, high = min(medians), max(medians)
     apart = f"{100 * (high / low - 1):.0f} %" if low > 0 else "much"
-    return f"the medians of {len(medians)} launches lie {apart} apart, {theme.amount(low)} to {theme.amount(high)} µs"
+    return f"the medians of {len(medians)} launches lie {apart} apart, {theme.duration(low)} to {theme.duration(high)}"

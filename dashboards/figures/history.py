@@ -64,7 +64,7 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
                 }
             )
     medians = [v for v in theme.numbers(points["median_us"]) if v]
-    far = f", {min(medians):.3g} to {max(medians):.3g} µs" if medians else ""
+    far = f", {theme.duration(min(medians))} to {theme.duration(max(medians))}" if medians else ""
     steps = f"no change in {plural(len(points), 'launch')}" if levels == 1 else plural(levels - 1, "step")
     finding = change or (steps if levels else f"{plural(len(points), 'launch')}{far}")
     shown = [c for c in ("started_at", "median_us", "level_us", "library_version", "environment_key") if c in points]

@@ -60,7 +60,7 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
                 "mode": "lines",
                 "x": sizes,
                 "y": lower,
-                "line": {"color": theme.GREY, "dash": "longdash", "width": 1.5},
+                "line": {"color": theme.GREY, "dash": theme.BOUND, "width": 1.5},
                 "name": "lower bound",
                 "hovertemplate": "at least %{y:.4g} µs<extra>lower bound</extra>",
             }
@@ -68,13 +68,16 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
     efficiency = [None if v is None or not m else 100 * v / m for v, m in zip(lower, values, strict=True)]
     data.append(
         {
-            "type": "bar",
-            "x": sizes,
-            "y": residual,
+            # stems: a bar on a logarithmic axis has another width at each size
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": [place for size in sizes for place in (size, size, None)],
+            "y": [value for off in residual for value in (None if off is None else 0, off, None)],
+            "line": {"color": theme.GREY, "width": 3},
+            "marker": {"color": theme.GREY, "size": [0, 7, 0] * len(sizes)},
             "xaxis": "x2",
             "yaxis": "y2",
             "showlegend": False,
-            "marker": {"color": theme.GREY},
             "name": "residual",
             "hovertemplate": "%{y:.1f} %<extra></extra>",
         }

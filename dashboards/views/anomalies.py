@@ -57,7 +57,8 @@ def findings(frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each:
     """
     results: list[Finding] = []
     late = iter(()) if ranked is None else _late(ranked)
-    for kind in (_wrong(frame), _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
+    wrong, frame = _wrong(frame), series.timed(frame)
+    for kind in (wrong, _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
         named = sorted(kind, key=lambda finding: finding.rank)
         results += named[:most_each]
         if len(named) > most_each:
@@ -103,7 +104,7 @@ def _apart(frame: pd.DataFrame) -> Iterator[Finding]:
         low, high = cell["median_us"].min(), cell["median_us"].max()
         text = (
             f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from "
-            f"{theme.amount(low)} to {theme.amount(high)} µs, "
+            f"{theme.duration(low)} to {theme.duration(high)}, "
             f"{100 * apart:.0f} % apart."
         )
         yield Finding(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"))

@@ -70,13 +70,18 @@ class Cells:
     on_skip: OnSkip | None = None
     """Called with the path and the reason for each file that cannot be read."""
 
+    @cached_property
+    def timed(self) -> pd.DataFrame:
+        """The rows that measured a time (:func:`omb_py.dashboards.base.series.timed`)."""
+        return series.timed(self.rows)
+
     def panels(self) -> Iterable[Panel]:
-        """The rows split into panels."""
+        """The timed rows split into panels."""
         return self._panels
 
     @cached_property
     def _panels(self) -> list[Panel]:
-        panels = [Panel(name, rows) for name, rows in series.panels(self.rows)]
+        panels = [Panel(name, rows) for name, rows in series.panels(self.timed)]
         series.compute_medians([line for panel in panels for line in panel.lines])
         return panels
 
@@ -93,7 +98,7 @@ class Cells:
     @cached_property
     def bounds(self) -> pd.DataFrame:
         """Lower bounds of the collectives among the rows (:func:`omb_py.dashboards.views.lower_bounds.bounds`)."""
-        return lower_bounds.bounds(self.rows)
+        return lower_bounds.bounds(self.timed)
 
     def bound_of(self, panel: Panel) -> pd.DataFrame | None:
         """The lower bounds of a panel; None where none is known."""

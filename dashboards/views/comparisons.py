@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.series import Line
 from omb_py.dashboards.base.view import Shown, View, listed, plural, table
+from omb_py.dashboards.changes import sides
 from omb_py.dashboards.figures import comparison
 from omb_py.dashboards.views.cells import Cells, SecondSelection
 from omb_py.results.compare.cell_names import namer
@@ -27,8 +27,6 @@ MOST_NAMED = 3
 """Differences named in a title."""
 MOST_COMPARISONS, MOST_PAIRS = 3, 6
 """Comparisons, and pairs without a comparison, in a report: what is left out is counted in it."""
-MOST_PAIRS_OF_PANEL = 60
-"""Pairs of one panel whose distance is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +92,8 @@ def verdict_table(record: Mapping[str, Any], keys: Collection[str] | None = None
 
 _COLUMNS = tuple(
     (
-        "cell verdict ratio low high size_bytes series base_us new_us launches_base launches_new detectable "
-        "comparability_key tail"
+        "cell verdict ratio median_ratio low high size_bytes series base_us new_us launches_base launches_new "
+        "detectable comparability_key tail"
     ).split()
 )
 
@@ -109,6 +107,7 @@ def _row(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
         "cell": name + (f", {question}" if question != "median" else "") + ("*" if cell.get("sync_limited") else ""),
         "verdict": cell["verdict"],
         "ratio": answer.get("ratio"),
+        "median_ratio": (cell.get("median") or {}).get("ratio"),
         "low": answer.get("low"),
         "high": answer.get("high"),
         "size_bytes": cell.get("size_bytes") or None,
@@ -203,13 +202,12 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
 
 def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, Side, Side]]:
     """Pairs with a cell whose comparability key is not among `judged`, the widest apart first."""
-    pairs = []
-    for panel in cells.panels():
-        for base_name, base, new_name, new in comparison.pairs_of_sides(panel.lines)[:MOST_PAIRS_OF_PANEL]:
-            keys = set(base["comparability_key"].dropna().unique())
-            if not keys <= judged and (factor := comparison.factor(base, new)):
-                pairs.append((factor, panel.name, (base_name, base), (new_name, new)))
-    return sorted(pairs, key=lambda pair: -pair[0])
+    apart = []
+    for name, (base_name, new_name), base, new in _pairs(sides.subjects(cells.timed)):
+        keys = set(base["comparability_key"].dropna().unique())
+        if not keys <= judged and (factor := comparison.factor(base, new)):
+            apart.append((factor, name, (base_name, base), (new_name, new)))
+    return sorted(apart, key=lambda pair: -pair[0])
 
 
 def _ranks(rows: pd.DataFrame) -> list[str]:
@@ -229,11 +227,8 @@ Sides = Iterator[tuple[str, tuple[str, str], "pd.DataFrame", "pd.DataFrame"]]
 
 def beside(cells: Cells, second: SecondSelection | None = None) -> Iterator[Shown]:
     """Side by side over message size, a figure for each number of ranks: two selections, or all pairs of series."""
-    if second is None:
-        sides = _pairs((panel.name, panel.lines) for panel in cells.panels())
-    else:
-        sides = _selections(cells, second)
-    for name, names, base, new in sides:
+    both = _pairs(sides.subjects(cells.timed)) if second is None else _selections(cells, second)
+    for name, names, base, new in both:
         several = base["ranks"].nunique() > 1
         for count, part in base.groupby("ranks", dropna=False, observed=True):
             what = f"{name}, {series.word('ranks', count)}" if several else name
@@ -245,25 +240,24 @@ def beside(cells: Cells, second: SecondSelection | None = None) -> Iterator[Show
 
 def beside_counts(cells: Cells, count: str = "ranks", second: SecondSelection | None = None) -> Iterator[Shown]:
     """Side by side over the number of ranks or GPUs: two selections, or all pairs of series."""
-    if second is None:  # panels split by ranks what is to be drawn over ranks
-        sides = _pairs(
-            (str(benchmark), series.lines(part, ignore=series.COUNTS))
-            for benchmark, part in cells.rows.groupby("benchmark", observed=True)
-        )
-    else:
-        sides = _selections(cells, second)
-    for name, names, base, new in sides:
+    both = _pairs(sides.subjects(cells.timed, ignore=series.COUNTS)) if second is None else _selections(cells, second)
+    for name, names, base, new in both:
         view = comparison.beside_counts(base, new, names, name, count)
         if view is not None:
             yield Shown(view, base)
 
 
-def _pairs(panels: Iterable[tuple[str, Sequence[Line]]]) -> Sides:
-    for name, lines in panels:
-        for base_name, base, new_name, new in comparison.pairs_of_sides(lines):
-            yield name, (base_name, new_name), base, new
+def _pairs(subjects: Iterable[tuple[str, pd.DataFrame]]) -> Sides:
+    """All pairs of all subjects, versions of one library before libraries and those before settings."""
+    known = [(name, rows, sides.pairs(sides.sides(rows))) for name, rows in subjects]
+    for kind in sides.KINDS:
+        for name, rows, several in known:
+            for pair in several:
+                if pair.kind == kind:
+                    base, new = sides.rows_of(pair, rows)
+                    yield name, (pair.base.name, pair.new.name), base, new
 
 
 def _selections(cells: Cells, second: SecondSelection) -> Sides:
-    for benchmark, part in cells.rows.groupby("benchmark", observed=True):
+    for benchmark, part in cells.timed.groupby("benchmark", observed=True):
         yield str(benchmark), second.names, part, second.rows[second.rows["benchmark"] == benchmark]

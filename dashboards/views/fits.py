@@ -66,11 +66,14 @@ MOST_CELLS = 9
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The timed cells as :func:`omb_py.results.analysis.series.rows_of` gives them, from cells that are in memory."""
     rows: list[dict[str, Any]] = []
-    for values in frame[list(_ROW)].astype(object).itertuples(index=False):
-        row = {name: None if theme.absent(value) else value for name, value in zip(_ROW, values, strict=True)}
-        if time := time_of(row):
+    names = [*_ROW, *([FIELD] if FIELD in frame else [])]
+    for values in frame[names].astype(object).itertuples(index=False):
+        row = {name: None if theme.absent(value) else value for name, value in zip(names, values, strict=True)}
+        # a printed mean stands in the place of the median (series.prepared)
+        stored = {**row, "median_us": None} if row.get(FIELD) == series.PRINTED_MEAN else row
+        if time := time_of(stored):
             started = values[_ROW.index("started_at")].isoformat()
-            rows.append({**row, FIELD: statistic_of(row), "time_us": time, "started_at": started})
+            rows.append({**row, FIELD: statistic_of(stored), "time_us": time, "started_at": started})
     return rows
 
 
@@ -112,11 +115,11 @@ def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
 
 def over_time_in_report(cells: Cells) -> list[Shown]:
     """Series with launches enough for change points; else, as points, cells with most launches on several days."""
-    judged = histories(cells.rows, cells.provenance)
+    judged = histories(cells.timed, cells.provenance)
     if judged:
         return judged
     points: list[tuple[str, pd.DataFrame]] = []
-    for _, rows in cells.rows.groupby("benchmark", sort=True, observed=True):
+    for _, rows in cells.timed.groupby("benchmark", sort=True, observed=True):
         if rows["date"].nunique() < 2:
             continue
         for line in series.lines(rows, ignore=("library_version", "tags")):

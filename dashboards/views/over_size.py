@@ -45,7 +45,7 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
 
 def fits_and_bounds(cells: Cells) -> Iterator[Shown]:
     """Fitted curves, then for each panel with a lower bound its times over that bound."""
-    yield from fits.fits(cells.rows)
+    yield from fits.fits(cells.timed)
     for panel in cells.panels():
         yield from _over_bound(panel, cells.bound_of(panel))
 
@@ -57,7 +57,7 @@ def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
 
 def over_count(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
     """Times over the number of ranks or GPUs (:data:`omb_py.dashboards.figures.curves.COUNTED`), a figure a series."""
-    for benchmark, rows in cells.rows[cells.rows["unit"] == "us"].groupby("benchmark", sort=True, observed=True):
+    for benchmark, rows in cells.timed[cells.timed["unit"] == "us"].groupby("benchmark", sort=True, observed=True):
         if rows[count].nunique() < 2:
             continue
         for line in series.lines(rows, ignore=series.COUNTS):

@@ -124,7 +124,7 @@ ENTRIES: list[Entry] = [
         "fit and lower bound",
         over_size.fits_and_bounds,
         "A fit needs four message sizes, a lower bound latency in the same store.",
-        report=InReport(100, views=lambda cells: fits.fits(cells.rows)),
+        report=InReport(100, views=lambda cells: fits.fits(cells.timed)),
     ),
     Entry(
         "history",

@@ -1,7 +1,8 @@
 """The fastest of several backends or bindings at each size, and the sizes where that changes. Pure functions.
 
-They describe what one run measured and judge nothing: sides whose numbers differ by less than their spread change
-places by chance. `omb-py compare` decides that.
+They compare medians, and name a side only where its range lies wholly below those of the others: the range of the
+launches where there are several, else the interval of the median within the launch. They describe what one run
+measured and judge nothing: `omb-py compare` decides.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from omb_py.results.formats.units import number_of, size_text
+from omb_py.results.statistics.launch_time import statistic_of, time_of
 
 Row = Mapping[str, Any]
 FASTEST = "◀"
@@ -21,7 +23,10 @@ _ALIKE = ("benchmark", "dtype", "op", "ranks", "window", "datatype_layout")
 """Columns that rows must share to be held against each other at each size."""
 
 
-def _side(row: Row) -> tuple[str, str, str]:
+Side = tuple[str, str, str]
+
+
+def _side(row: Row) -> Side:
     return str(row.get("backend")), str(row.get("binding")), str(row.get("device"))
 
 
@@ -34,26 +39,39 @@ def _place(row: Row) -> tuple[tuple[str, ...], int]:
     return _group(row), 0 if math.isnan(size) else int(size)
 
 
-def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], tuple[str, str, str]]:
-    """Find the fastest side at each size where two or more were measured, by its median over the launches.
-
-    The least value is fastest if all rows are in `us`, the most if they are in another unit (MB/s).
+def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], Side | None]:
+    """Find the fastest side at each size where two or more were measured: the one whose range is below all others.
 
     Returns:
-        (values of the shared columns, size in bytes) -> (backend, binding, device).
+        (values of the shared columns, size in bytes) -> (backend, binding, device); None where the ranges of the two
+        fastest overlap, or where one side has medians and another only printed means.
     """
-    values: dict[tuple[tuple[str, ...], int], dict[tuple[str, str, str], list[float]]] = {}
+    places: dict[tuple[tuple[str, ...], int], dict[Side, list[Row]]] = {}
     for row in rows:
-        value = number_of(row.get("value"))
-        if not math.isnan(value):
-            values.setdefault(_place(row), {}).setdefault(_side(row), []).append(value)
-    least = all(row.get("unit") == "us" for row in rows)
-    best = {}
-    for place, sides in sorted(values.items()):
-        if len(sides) > 1:
-            medians = {side: statistics.median(of_side) for side, of_side in sides.items()}
-            best[place] = (min if least else max)(medians, key=lambda side: medians[side])
+        if time_of(row) is not None:
+            places.setdefault(_place(row), {}).setdefault(_side(row), []).append(row)
+    best: dict[tuple[tuple[str, ...], int], Side | None] = {}
+    for place, sides in sorted(places.items()):
+        if len(sides) < 2:
+            continue
+        if len({statistic_of(row) for several in sides.values() for row in several}) > 1:
+            best[place] = None
+            continue
+        ranges = {side: _range(several) for side, several in sides.items()}
+        first, second, *_ = sorted(ranges, key=lambda side: ranges[side][1])
+        apart = all(ranges[first][2] < low for side, (low, *_) in ranges.items() if side != first)
+        best[place] = first if apart and ranges[first][1] < ranges[second][1] else None
     return best
+
+
+def _range(rows: Sequence[Row]) -> tuple[float, float, float]:
+    """Lowest, median and highest time of a side at one size, in µs."""
+    times = [time for row in rows if (time := time_of(row)) is not None]
+    if len(rows) > 1:
+        return min(times), statistics.median(times), max(times)
+    low, high = (number_of(rows[0].get(name)) for name in ("ci_low_us", "ci_high_us"))
+    known = statistic_of(rows[0]) == "median" and not math.isnan(low + high)
+    return (low, times[0], high) if known else (times[0], times[0], times[0])
 
 
 def marks(rows: Sequence[Row]) -> list[str]:
@@ -61,12 +79,12 @@ def marks(rows: Sequence[Row]) -> list[str]:
     best = fastest(rows)
     changed = set()
     for _, places in groupby(best, key=lambda place: place[0]):
-        several = list(places)
+        several = [place for place in places if best[place] is not None]
         changed |= {place for last, place in pairwise(several) if best[last] != best[place]}
     texts = []
     for row in rows:
         place = _place(row)
-        is_best = best.get(place) == _side(row)
+        is_best = best.get(place) == _side(row)  # None where nobody is
         texts.append("" if not is_best else CROSSOVER if place in changed else FASTEST)
     return texts
 
@@ -76,23 +94,41 @@ def sentences(rows: Sequence[Row]) -> list[str]:
     best = fastest(rows)
     sides = {_side(row) for row in rows}
     lines = []
-    for group, places in groupby(best, key=lambda place: place[0]):
-        parts = []
-        for side, run in groupby(places, key=lambda place: best[place]):
-            sizes = [size_text(size) for _, size in run]
-            parts.append((_name(side, sides), sizes[0], sizes[-1]))
+    for group, several in groupby(best, key=lambda place: place[0]):
+        places = list(several)
+        decided = [place for place in places if best[place] is not None]
         subject = group[0] if len({common for common, _ in best}) == 1 else " ".join(group[:2])
-        (first, _, until), *others = parts
-        if not others:
-            lines.append(f"{subject}: {first} is fastest at every size")
+        open_ = len(places) - len(decided)
+        if not decided:
+            lines.append(f"{subject}: at no size is a side faster beyond the spread")
             continue
-        rest = [f"{name} from {start} to {end}" for name, start, end in others[:-1]]
-        rest.append(f"{others[-1][0]} from {others[-1][1]}")
-        lines.append(f"{subject}: {first} is fastest up to {until}, {', '.join(rest)}")
+        left = f"; at {open_} of {len(places)} sizes no side is faster beyond the spread" if open_ else ""
+        lines.append(f"{subject}: {_stretches(decided, best, sides, at_all=not open_)}{left}")
     return lines
 
 
-def _name(side: tuple[str, str, str], sides: set[tuple[str, str, str]]) -> str:
+def _stretches(
+    decided: Sequence[tuple[tuple[str, ...], int]],
+    best: Mapping[tuple[tuple[str, ...], int], Side | None],
+    sides: set[Side],
+    at_all: bool,
+) -> str:
+    """``mpi is fastest up to 64 KiB, gloo from 128 KiB``, of the sizes that are decided."""
+    parts = []
+    for side, run in groupby(decided, key=lambda place: best[place]):
+        sizes = [size_text(size) for _, size in run]
+        assert side is not None
+        parts.append((_name(side, sides), sizes[0], sizes[-1]))
+    (first, start, until), *others = parts
+    if not others:
+        span = f"at {start}" if start == until else f"from {start} to {until}"
+        return f"{first} is fastest {'at every size' if at_all else span}"
+    rest = [f"{name} from {start} to {end}" for name, start, end in others[:-1]]
+    rest.append(f"{others[-1][0]} from {others[-1][1]}")
+    return f"{first} is fastest up to {until}, {', '.join(rest)}"
+
+
+def _name(side: Side, sides: set[Side]) -> str:
     """Name a side by its backend, with binding and device only where sides share the backend."""
     backend, binding, device = side
     same_backend = [other for other in sides if other[0] == backend]

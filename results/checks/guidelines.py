@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from omb_py.results.compare import tags
 from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers, p_above, p_below
 from omb_py.results.statistics.t_test import paired
@@ -26,7 +27,7 @@ FAMILY = "guideline"
 SIDES = ("left", "right")
 _SHOWN = 0.90
 """Confidence level of the interval of the ratio that is shown."""
-ROUND_TAG = "guideline_look"
+ROUND_TAG = tags.GUIDELINE_ROUND
 """Tag of a row, as ``2/3`` for the second of three rounds."""
 Round = tuple[int, int]
 """(number of the round from 1, number of declared rounds)."""

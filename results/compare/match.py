@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from omb_py.results.compare import tags
 from omb_py.results.compare.judge import Launched, Round
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
 from omb_py.results.statistics.sequential import COMPARISON
@@ -15,11 +16,11 @@ Row = Mapping[str, Any]
 Side = Literal["BASE", "NEW"]
 SIDES: tuple[Side, Side] = ("BASE", "NEW")
 
-ROUND_TAG = "compare_look"
+ROUND_TAG = tags.COMPARE_ROUND
 """Tag of a row of a comparison: the number of its round, from 1."""
-ROUNDS_TAG = "compare_looks"
+ROUNDS_TAG = tags.COMPARE_ROUNDS
 """Tag of a row of a comparison: how many rounds were declared."""
-SIDE_TAG = "compare_side"
+SIDE_TAG = tags.COMPARE_SIDE
 SOURCE = "source"
 _KEY = "comparability_key"
 PROGRAM = "program or placement"

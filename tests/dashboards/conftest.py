@@ -139,6 +139,7 @@ def verdict_table() -> pd.DataFrame:
 def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.DataFrame) -> list[Any]:
     """One view of each kind, from cells whose names are markup."""
     from omb_py.dashboards.base import series
+    from omb_py.dashboards.changes import sides
     from omb_py.dashboards.figures import comparison, curves, distributions, roofline, steps
     from omb_py.dashboards.figures.environment import environment
     from omb_py.dashboards.figures.guidelines import guidelines
@@ -167,21 +168,23 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
             "violated": [True, False],
         }
     )
-    (sides,) = comparison.pairs_of_sides(series.lines(rows))
+    (pair,) = sides.pairs(sides.sides(rows))
+    base, new = sides.rows_of(pair, rows)
+    names = (pair.base.name, pair.new.name)
     made = [
         curves.curves(rows),
         curves.curves(rows, quantity="busbw"),
         curves.scaling(both),
         comparison.board(verdict_table),
         comparison.ratio(verdict_table, "new against old"),
-        comparison.beside(sides[1], sides[3], (sides[0], sides[2]), "allreduce"),
+        comparison.beside(base, new, names, "allreduce"),
         distributions.distribution(eight),
         distributions.trace(eight.iloc[:1]),
         stragglers(one),
         comparison.beside_counts(
-            pd.concat([sides[1], sides[1].assign(ranks=8, comparability_key="p8")]),
-            pd.concat([sides[3], sides[3].assign(ranks=8, comparability_key="p8")]),
-            (sides[0], sides[2]),
+            pd.concat([base, base.assign(ranks=8, comparability_key="p8")]),
+            pd.concat([new, new.assign(ranks=8, comparability_key="p8")]),
+            names,
             "allreduce",
         ),
         roofline.roofline(one, pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]}), "x", series.lines(one)),

@@ -19,11 +19,12 @@ from omb_py.options.request import Part
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, NEWEST, stored_run
 from omb_py.results.checks.guidelines import FAMILY, SIDES
+from omb_py.results.compare import tags as tag_names
 from omb_py.results.store import schema
 
 FOLDER = ".accept"
 PHASE_TAG = ACCEPTED
-CORRECTNESS, PERFORMANCE, BESIDE = "correctness", "performance", "beside"
+CORRECTNESS, PERFORMANCE, BESIDE = tag_names.CORRECTNESS, tag_names.PERFORMANCE, tag_names.BESIDE
 """Phases, the values of :data:`PHASE_TAG`: every byte is checked; cells are timed; they are timed beside a job."""
 Step = tuple[str, int]
 """(phase, turn)."""

@@ -51,10 +51,11 @@ from omb_py.results.accept.criteria import Criterion
 from omb_py.results.accept.judge import Evidence, Verdict, close, has_baseline, incomparable, judge
 from omb_py.results.accept.report import Checked, Incident, Verdicts
 from omb_py.results.compare.report import fields_text
+from omb_py.results.compare.tags import ACCEPT_ROUND
 from omb_py.results.formats.units import counted
 from omb_py.results.statistics.sequential import FEWEST
 
-ROUND_TAG = "accept_look"
+ROUND_TAG = ACCEPT_ROUND
 CHECKS = "10"
 """Iterations of a cell in the correctness check."""
 Job = Callable[[Sequence[str], float], AbstractContextManager[Callable[[], str]]]

@@ -15,10 +15,11 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import UsageError
 from omb_py.options.request import Part
 from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.results.compare import tags as tag_names
 from omb_py.results.store.keys import digest
 
-SUITE_TAG, HASH_TAG, CELL_TAG = "suite", "suite_hash", "suite_cell"
-ACCEPTED = "accept_phase"
+SUITE_TAG, HASH_TAG, CELL_TAG = tag_names.SUITE, tag_names.SUITE_HASH, tag_names.SUITE_CELL
+ACCEPTED = tag_names.ACCEPT_PHASE
 """Tag of the rows of ``omb-py accept``, which resumes in its own way."""
 NEWEST = "last"
 """Stands for a run's id: the newest run of the same suite, or a new one where there is none."""

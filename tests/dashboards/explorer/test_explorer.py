@@ -104,18 +104,20 @@ def test_two_selections_over_ranks_and_gpus(tmp_path: Path, frame) -> None:
             )
         )
     data = Data(write(tmp_path / "s", pd.concat(parts)))
-    for state, x, word in (
-        (State("beside_counts"), [4, 8, 16], "ranks"),
+    for state, x, version in (
+        (State("beside_counts"), [4, 8, 16], " 5.0.2"),
         (
             State("beside_counts", count="devices", filters={"library": ["MPICH"]}, other={"library": ["Open MPI"]}),
             [8, 16],
-            "GPUs",
+            "",
         ),
     ):
         ((view, *_), note) = views(data, state)
         assert (
             note == ""
-            and view.title == f"allreduce: Open MPI took up to 2× the time of MPICH, at 64 KiB, {x[0]} {word}"
+            and view.title
+            == f"allreduce: Open MPI{version} took up to 2× the time of MPICH{version}, at 64 KiB, "
+            f"{x[0]} {'ranks' if version else 'GPUs'}"
         )
         by_size = {t["name"]: t for t in view.spec["data"]}
         assert by_size["64 KiB"]["x"] == x and by_size["64 KiB"]["y"] == pytest.approx([2.0] * len(x), rel=0.01)
@@ -230,7 +232,8 @@ def test_more_ranks_on_one_node_are_a_series(tmp_path: Path, frame) -> None:
     data = Data(write(tmp_path / "s", pd.concat([frame.assign(ranks_per_node=4), more])))
     made, note = views(data, State("scaling"))
     assert note == "" and [view.title for view in made] == [
-        f"allreduce, {name}: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB" for name in ("MPICH", "Open MPI")
+        f"allreduce, {name}: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB"
+        for name in ("MPICH 5.0.2", "Open MPI 5.0.2")
     ]
     assert [view.kind for view in report(data.store, Selection()).measured].count("scaling") == 2
 

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.changes import sides
 from omb_py.dashboards.figures import comparison
 
 
@@ -31,13 +32,21 @@ def test_the_ratio_axis_is_symmetric_about_1(verdict_table) -> None:
     view.figure  # noqa: B018
 
 
+def test_the_line_of_ratios_joins_medians_only(verdict_table) -> None:
+    """The third cell was decided by its p99, eight times the other's; its median is as it was."""
+    rows = verdict_table.assign(ratio=[1.0, 1.25, 8.0, 0.8], median_ratio=[1.0, 1.25, 1.04, 0.8], series="x")
+    line = next(t for t in comparison.ratio(rows, "new against old").spec["data"] if t["mode"] == "lines")
+    assert sorted(line["y"]) == [0.8, 1.0, 1.04, 1.25]
+
+
 def test_two_selections_beside_each_other(frame) -> None:
     rows = series.prepared(frame)
-    ((a, base, b, new),) = comparison.pairs_of_sides(series.lines(rows))
-    assert (a, b) == ("MPICH", "Open MPI")
+    (pair,) = sides.pairs(sides.sides(rows))
+    (base, new), (a, b) = sides.rows_of(pair, rows), (pair.base.name, pair.new.name)
+    assert (a, b) == ("MPICH 5.0.2", "Open MPI 5.0.2")
     view = comparison.beside(base, new, (a, b), "allreduce")
     assert view is not None
-    assert view.title == "allreduce: Open MPI took up to 2× the time of MPICH, at 64 KiB"
+    assert view.title == "allreduce: Open MPI 5.0.2 took up to 2× the time of MPICH 5.0.2, at 64 KiB"
     assert view.spec["data"][0]["y"] == pytest.approx([1, 1, 2], rel=1e-2)
     assert view.spec["data"][0]["marker"]["symbol"][-1] == "circle"
     turned = comparison.beside(new, base, (b, a), "allreduce")
@@ -48,4 +57,4 @@ def test_what_measured_other_things_is_not_put_side_by_side(frame) -> None:
     other = frame.assign(comparability_key="other")
     assert comparison.beside(frame, other, ("a", "b"), "x") is None
     mixed = pd.concat([frame[frame["library"] == "MPICH"], other[other["library"] == "Open MPI"]])
-    assert comparison.pairs_of_sides(series.lines(series.prepared(mixed))) == []
+    assert sides.pairs(sides.sides(series.prepared(mixed))) == []

@@ -16,14 +16,14 @@ def lines_of(view) -> dict[str, dict]:
 def test_what_is_drawn_is_what_is_stored(frame) -> None:
     view = curves.curves(series.prepared(frame))
     drawn = lines_of(view)
-    assert set(drawn) == {"MPICH", "Open MPI"}
+    assert set(drawn) == {"MPICH 5.0.2", "Open MPI 5.0.2"}
     for library, line in drawn.items():
-        stored = frame[frame["library"] == library].groupby("size_bytes")["median_us"].median()
+        stored = frame[frame["library"] == library.removesuffix(" 5.0.2")].groupby("size_bytes")["median_us"].median()
         assert line["x"] == [8, 1024, 65536]
         assert line["y"] == pytest.approx(list(stored))
-    tail = next(t for t in view.spec["data"] if t["name"] == "MPICH p99")
+    tail = next(t for t in view.spec["data"] if t["name"] == "MPICH 5.0.2 p99")
     assert tail["y"] == pytest.approx(list(frame[frame["library"] == "MPICH"].groupby("size_bytes")["p99_us"].median()))
-    band = next(t for t in view.spec["data"] if t["name"] == "MPICH quartiles")
+    band = next(t for t in view.spec["data"] if t["name"] == "MPICH 5.0.2 quartiles")
     first = frame[(frame["library"] == "MPICH") & (frame["size_bytes"] == 8)]
     assert band["x"][0] == band["x"][-1] == 8
     assert (band["y"][0], band["y"][-1]) == pytest.approx((first["p25_us"].median(), first["p75_us"].median()))
@@ -31,17 +31,38 @@ def test_what_is_drawn_is_what_is_stored(frame) -> None:
 
 def test_the_title_is_the_finding(frame) -> None:
     view = curves.curves(series.prepared(frame))
-    assert view.title == "allreduce: shortest times with MPICH, at every size; up to 2× apart at 64 KiB"
+    assert view.title == (
+        "allreduce: shortest times with MPICH 5.0.2, at 1 of 3 sizes beyond the range of the launches; "
+        "up to 2× apart at 64 KiB"
+    )
     one = curves.curves(series.prepared(frame[frame["library"] == "MPICH"]))
     assert one.title == "allreduce: 1.01 µs at 8 B, 66.5 µs at 64 KiB"
     assert one.caption.endswith("4 ranks · 3 launches · 10 800 samples · sync barrier · timing local_max · 2026-11-20")
+
+
+def test_a_side_leads_where_its_launches_lie_apart_and_one_launch_has_no_spread(cell) -> None:
+    def title(*launches: tuple[str, float]) -> str:
+        rows = [cell(at, n, library=name) for n, (name, at) in enumerate(launches)]
+        return curves.curves(series.prepared(pd.DataFrame(rows))).title
+
+    late = [("A", 1.0), ("A", 1.2), ("B", 1.1), ("B", 1.3)]
+    assert title(*late).startswith("allreduce: no series is faster beyond the range of the launches; up to 1.09×")
+    assert title(*late[:2], ("B", 1.3), ("B", 1.4)).startswith("allreduce: shortest times with A 5.0.2, at every size")
+    assert "with one launch each, whose spread is unknown" in title(("A", 1.0), ("B", 1.1))
+
+
+def test_bandwidth_is_told_by_its_peaks(frame) -> None:
+    rows = series.prepared(frame.assign(busbw_gbps=frame["size_bytes"] / frame["median_us"] / 1e3))
+    assert curves.curves(rows, "allreduce, bus bandwidth", "busbw").title == (
+        "allreduce, bus bandwidth: up to 0.985 GB/s with MPICH 5.0.2, at 64 KiB; 0.506 GB/s with Open MPI 5.0.2"
+    )
 
 
 def test_the_table_has_the_same_numbers(frame) -> None:
     view = curves.curves(series.prepared(frame))
     assert view.columns == ("series", "size", "median µs", "p25 µs", "p75 µs", "p99 µs", "launches")
     assert len(view.rows) == 6
-    assert view.rows[-1][:2] == ("Open MPI", "64 KiB") and view.rows[-1][-1] == 3
+    assert view.rows[-1][:2] == ("Open MPI 5.0.2", "64 KiB") and view.rows[-1][-1] == 3
 
 
 def test_plotly_accepts_it_and_the_axis_has_binary_ticks(frame) -> None:
@@ -59,16 +80,16 @@ def test_a_lower_bound_and_zero_bytes(frame, cell) -> None:
     assert (drawn["x"], drawn["y"]) == ([8, 1024], [0.5, 0.6])
     axis = view.spec["layout"]["xaxis"]
     assert axis["tickvals"][0] == 2.0 and axis["ticktext"][0] == "0 B"
-    assert lines_of(view)["MPICH"]["x"][0] == 2.0
+    assert lines_of(view)["MPICH 5.0.2"]["x"][0] == 2.0
 
 
 def test_bus_bandwidth_and_a_benchmark_that_prints_a_rate(frame) -> None:
     view = curves.curves(series.prepared(frame), quantity="busbw")
     stored = frame[frame["library"] == "MPICH"].groupby("size_bytes")["busbw_gbps"].median()
-    assert lines_of(view)["MPICH"]["y"] == pytest.approx(list(stored))
+    assert lines_of(view)["MPICH 5.0.2"]["y"] == pytest.approx(list(stored))
     rate = frame.assign(unit="MB/s", metric="bandwidth", value=100.0)
     view = curves.curves(series.prepared(rate))
-    assert lines_of(view)["MPICH"]["y"] == [100.0] * 3
+    assert lines_of(view)["MPICH 5.0.2"]["y"] == [100.0] * 3
     assert view.spec["layout"]["yaxis"]["title"]["text"] == "bandwidth (MB/s)"
     with pytest.raises(ValueError, match="unknown quantity 'speed'"):
         curves.curves(rate, quantity="speed")
@@ -77,7 +98,7 @@ def test_bus_bandwidth_and_a_benchmark_that_prints_a_rate(frame) -> None:
 def test_a_barrier_has_no_size(frame) -> None:
     rows = frame[frame["size_bytes"] == 8].assign(benchmark="barrier", size_bytes=pd.array([None] * 6, dtype="Int64"))
     view = curves.curves(series.prepared(rows))
-    assert [t["y"] for t in view.spec["data"]] == [["MPICH"], ["Open MPI"]]
+    assert [t["y"] for t in view.spec["data"]] == [["MPICH 5.0.2"], ["Open MPI 5.0.2"]]
     assert view.spec["data"][0]["x"] == pytest.approx([rows["median_us"].iloc[0]], rel=0.01)
     view.figure  # noqa: B018
 
@@ -129,6 +150,8 @@ def test_the_tags_of_a_comparison_make_no_lines_unless_nothing_else_does(cell) -
         )
 
     other = rows(library=("MPICH", "Open MPI"))
-    assert [one.label for one in series.lines(other)] == ["MPICH", "Open MPI"] and set(other["tags"]) == {"when=now"}
+    assert [one.label for one in series.lines(other)] == ["MPICH 5.0.2", "Open MPI 5.0.2"] and set(other["tags"]) == {
+        "when=now"
+    }
     same = [one.label for one in series.lines(rows())]
     assert same == ["compare_side=BASE, when=now", "compare_side=NEW, when=now"]

@@ -34,7 +34,7 @@ def test_it_opens_on_what_is_slower_then_odd_then_measured(store: Path) -> None:
     text = page(made)
     heads = re.findall(r"<h2>(.*?)</h2>", text)
     assert heads == ["What is slower", "What is odd", "What was measured"]
-    assert made.slower[0].title == "allreduce, 4 ranks: Open MPI took up to 2× the time of MPICH, at 64 KiB"
+    assert made.slower[0].title == "allreduce, 4 ranks: Open MPI 5.0.2 took up to 2× the time of MPICH 5.0.2, at 64 KiB"
     assert any("rank 3 on n1 is the slowest in 85 % of the calls" in line for line in made.odd)
     assert [view.kind for view in made.measured] == ["overview", "curves", "curves"]
 

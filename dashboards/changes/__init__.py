@@ -1,0 +1,1 @@
+"""What changed: which sides can be compared, where they differ beyond their noise, and what moved over time."""

@@ -1,0 +1,183 @@
+"""Sides of a store: who measured, by library, version and settings, and which of them can be compared."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from omb_py.dashboards.base import series, theme
+from omb_py.results.analysis.series import version_key
+from omb_py.results.statistics.launch_time import FIELD
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LIBRARY, VERSION = "library", "library_version"
+COLUMNS = ("backend", LIBRARY, VERSION, "binding", "device", "device_name", "thread_level", "tags", FIELD)
+"""Columns that say who measured; rows with equal values are one side."""
+KEY = "comparability_key"
+Kind = Literal["versions", "libraries", "settings"]
+KINDS: tuple[Kind, ...] = ("versions", "libraries", "settings")
+"""What two sides differ in, those that a reader asks for first at the front."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Who measured some cells."""
+
+    values: Mapping[str, Any]
+    """Each of :data:`COLUMNS`; None where it is null."""
+    keys: frozenset[str]
+    """Comparability keys of its cells."""
+    name: str
+    """Library and version, and what else tells it from the other sides."""
+
+    def differing(self, other: Side) -> tuple[str, ...]:
+        """The columns in which two sides differ."""
+        return tuple(name for name, value in self.values.items() if value != other.values[name])
+
+    @cached_property
+    def library(self) -> tuple[Any, Any]:
+        """Backend and library."""
+        return self.values.get("backend"), self.values.get(LIBRARY)
+
+    def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Its rows."""
+        for name, value in self.values.items():
+            column = frame[name]
+            frame = frame[column.isna() | (column == "") if value is None else column == value]
+        return frame
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two sides that measured the same cells."""
+
+    base: Side
+    new: Side
+    kind: Kind
+
+    @property
+    def name(self) -> str:
+        """``Open MPI 5.0.11 against MPICH 5.0.2``."""
+        return f"{self.new.name} against {self.base.name}"
+
+
+def sides(frame: pd.DataFrame) -> list[Side]:
+    """The sides of prepared cells, those of one library together, older versions first."""
+    names = [name for name in COLUMNS if name in frame]
+    if "parameters" in frame:
+        distinct = frame[[*names, KEY, "parameters"]].drop_duplicates()
+        # they belong to what was measured, until one side has several for the same thing
+        names += ["parameters"] if distinct.duplicated([*names, KEY]).any() else []
+    known: dict[tuple[Any, ...], set[str]] = {}
+    distinct = frame[[*names, KEY]].drop_duplicates().astype(object)
+    for *values, key in distinct.itertuples(index=False):
+        who = tuple(None if theme.absent(value) else value for value in values)
+        known.setdefault(who, set()).update(() if theme.absent(key) else (str(key),))
+    named = _names([dict(zip(names, who, strict=True)) for who in known])
+    whole = [
+        Side(dict(zip(names, who, strict=True)), frozenset(keys), name)
+        for (who, keys), name in zip(known.items(), named, strict=True)
+    ]
+    return sorted(whole, key=_order)
+
+
+def pairs(known: Iterable[Side]) -> list[Pair]:
+    """All pairs of sides that are worth a look: versions of one library first, the newest of them first.
+
+    Of one library each version stands against the one before it, and the newest against the oldest. Of two libraries
+    the newest versions stand against each other. Sides of one library and version that differ in one setting (binding,
+    device, tag) stand against each other.
+    """
+    ordered = sorted(known, key=_order)
+    families: dict[tuple[Any, ...], list[Side]] = {}
+    for side in ordered:
+        families.setdefault(tuple(v for n, v in side.values.items() if n != VERSION), []).append(side)
+    versions: list[Pair] = []
+    ends: list[Pair] = []
+    for family in families.values():
+        steps = [Pair(a, b, "versions") for a, b in itertools.pairwise(family)]
+        versions += reversed(steps)
+        ends += [Pair(family[0], family[-1], "versions")] if len(family) > 2 else []
+    newest = [family[-1] for family in families.values()]
+    others = [
+        Pair(a, b, "libraries" if a.library != b.library else "settings")
+        for at, a in enumerate(newest)
+        for b in newest[at + 1 :]
+        if a.keys & b.keys and _closest(a, b, newest)
+    ]
+    others.sort(key=lambda pair: KINDS.index(pair.kind))
+    return [pair for pair in (*versions, *ends, *others) if pair.base.keys & pair.new.keys]
+
+
+WHAT = tuple(name for name in series.IDENTITY if name not in (*COLUMNS, "parameters"))
+"""Columns that say what was measured, beside :data:`omb_py.dashboards.base.series.PANEL` and the message size."""
+
+
+def subjects(frame: pd.DataFrame, ignore: Sequence[str] = ()) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Cells of the same thing over message sizes, whoever measured it, with their name: ``allreduce, 4 ranks``.
+
+    Columns in `ignore` may differ within one.
+    """
+    for (benchmark, *_), rows in frame.groupby(list(series.PANEL), sort=True, dropna=False, observed=True):
+        names = [name for name in series.varying(rows, WHAT) if name not in ignore]
+        if not names:
+            yield str(benchmark), rows
+            continue
+        for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
+            words = [w for name, value in zip(names, values, strict=True) if (w := series.word(name, value))]
+            yield ", ".join([str(benchmark), *words]), part
+
+
+def rows_of(pair: Pair, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of both sides, of the cells that both have measured."""
+    shared = pair.base.keys & pair.new.keys
+    both = frame[frame[KEY].isin(shared)]
+    return pair.base.rows(both), pair.new.rows(both)
+
+
+def _closest(a: Side, b: Side, known: Iterable[Side]) -> bool:
+    """False where another side of either's library differs less from the other: mpi4py against mpi4py, not native."""
+    apart = _distance(a, b)
+    return not any(
+        (other.library == b.library and _distance(a, other) < apart and a.keys & other.keys)
+        or (other.library == a.library and _distance(other, b) < apart and other.keys & b.keys)
+        for other in known
+        if other is not a and other is not b
+    ) or (a.library == b.library and apart == 1)
+
+
+def _distance(a: Side, b: Side) -> int:
+    """Columns in which two sides differ, without those in which two libraries always do."""
+    free = {"backend", LIBRARY, VERSION, "thread_level"} if a.library != b.library else {VERSION}
+    return len({*a.differing(b)} - free)
+
+
+def _order(side: Side) -> tuple[Any, ...]:
+    rest = [str(value or "") for name, value in side.values.items() if name != VERSION]
+    return (*rest[:2], version_key(str(side.values.get(VERSION) or "")), *rest[2:])
+
+
+def _names(known: list[dict[str, Any]]) -> list[str]:
+    """Library and version of each, and of those with the same ones what tells them apart."""
+    names = [full_name(values) for values in known]
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for name, values in zip(names, known, strict=True):
+        alike.setdefault(name, []).append(values)
+    texts = []
+    for name, values in zip(names, known, strict=True):
+        differing = [n for n in values if len({str(other[n]) for other in alike[name]}) > 1]
+        texts.append(" · ".join([name, *(w for n in differing if (w := series.word(n, values[n])))]))
+    return texts
+
+
+def full_name(values: Mapping[str, Any]) -> str:
+    """``Open MPI 5.0.11``; the backend where no library is known."""
+    library = values.get(LIBRARY)
+    name = str(values.get("backend") or "unknown") if theme.absent(library) else str(library)
+    version = values.get(VERSION)
+    return name if theme.absent(version) else f"{name} {version}"

@@ -1,0 +1,39 @@
+"""Tags that omb-py writes itself: which suite, comparison or acceptance a row belongs to, not what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+SUITE: Final = "suite"
+SUITE_HASH: Final = "suite_hash"
+SUITE_CELL: Final = "suite_cell"
+ACCEPT_PHASE: Final = "accept_phase"
+ACCEPT_ROUND: Final = "accept_look"
+GUIDELINE_ROUND: Final = "guideline_look"
+COMPARE_ROUND: Final = "compare_look"
+COMPARE_ROUNDS: Final = "compare_looks"
+COMPARE_SIDE: Final = "compare_side"
+CORRECTNESS: Final = "correctness"
+"""Value of :data:`ACCEPT_PHASE`: few calls, of which every byte is checked; their times are no measurement."""
+PERFORMANCE: Final = "performance"
+"""Value of :data:`ACCEPT_PHASE`: calls that are timed as in any run."""
+BESIDE: Final = "beside"
+"""Value of :data:`ACCEPT_PHASE`: calls that are timed while another job runs."""
+BOOKKEEPING: Final = frozenset(
+    {SUITE, SUITE_HASH, SUITE_CELL, ACCEPT_ROUND, GUIDELINE_ROUND, COMPARE_ROUND, COMPARE_ROUNDS}
+)
+"""Tags that number rows; rows that differ in nothing else measured the same thing."""
+
+
+def telling(tags: Mapping[str, str]) -> dict[str, str]:
+    """Select the tags that say what was measured: a user's, the side of a comparison, and an unusual phase.
+
+    >>> telling({"suite": "quick", "suite_cell": "1f2e", "accept_phase": "performance", "rack": "a3"})
+    {'rack': 'a3'}
+    """
+    return {
+        name: value
+        for name, value in tags.items()
+        if name not in BOOKKEEPING and not (name == ACCEPT_PHASE and value == PERFORMANCE)
+    }

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import itertools
+
+import pandas as pd
+
+from omb_py.dashboards.base import series
+from omb_py.dashboards.changes.sides import Pair, full_name, pairs, rows_of, sides, subjects
+
+
+def frame(cell, *who: tuple[str, str, str]) -> pd.DataFrame:
+    """Cells of (library, version, binding) at two sizes, two launches each."""
+    rows = [
+        cell(1.0, 10 * n + launch, library=library, library_version=version, binding=binding, size_bytes=size)
+        for n, (library, version, binding) in enumerate(who)
+        for size, launch in itertools.product((8, 1024), range(2))
+    ]
+    return series.prepared(pd.DataFrame(rows))
+
+
+def names(found: list[Pair]) -> list[str]:
+    return [pair.name for pair in found]
+
+
+def test_versions_of_one_library_come_first_the_newest_before_the_others(cell) -> None:
+    rows = frame(
+        cell,
+        ("Open MPI", "5.0.10", "native"),
+        ("MPICH", "5.0.2", "native"),
+        ("Open MPI", "5.0.9", "native"),
+        ("Open MPI", "4.1.8", "native"),
+    )
+    found = pairs(sides(rows))
+    assert names(found) == [
+        "Open MPI 5.0.10 against Open MPI 5.0.9",
+        "Open MPI 5.0.9 against Open MPI 4.1.8",
+        "Open MPI 5.0.10 against Open MPI 4.1.8",
+        "Open MPI 5.0.10 against MPICH 5.0.2",
+    ]
+    assert [pair.kind for pair in found] == ["versions", "versions", "versions", "libraries"]
+    base, new = rows_of(found[0], rows)
+    assert set(base["library_version"]) == {"5.0.9"} and set(new["library_version"]) == {"5.0.10"}
+
+
+def test_libraries_meet_by_the_binding_that_both_have(cell) -> None:
+    both = [(lib, "5.0", binding) for lib in ("MPICH", "Open MPI") for binding in ("mpi4py", "native")]
+    assert names(pairs(sides(frame(cell, *both)))) == [
+        "Open MPI 5.0 · mpi4py against MPICH 5.0 · mpi4py",
+        "Open MPI 5.0 · native against MPICH 5.0 · native",
+        "MPICH 5.0 · native against MPICH 5.0 · mpi4py",
+        "Open MPI 5.0 · native against Open MPI 5.0 · mpi4py",
+    ]
+
+
+def test_sides_without_a_cell_in_common_are_no_pair(cell) -> None:
+    rows = frame(cell, ("MPICH", "5.0.2", "native"), ("Open MPI", "5.0.2", "native"))
+    rows.loc[rows["library"] == "MPICH", "comparability_key"] = "other"
+    assert pairs(sides(rows)) == []
+
+
+def test_parameters_part_sides_only_where_one_side_has_several(cell) -> None:
+    rows = pd.DataFrame(
+        [cell(1.0, n, benchmark=b, comparability_key=b, parameters={"of": b}) for n, b in enumerate(("bw", "bcast"))]
+    )
+    assert len(sides(series.prepared(rows))) == 1
+    tuned = pd.DataFrame([cell(1.0, n, parameters={"algorithm": str(n)}) for n in range(2)])
+    assert names(pairs(sides(series.prepared(tuned)))) == [
+        "MPICH 5.0.2 · algorithm=1 against MPICH 5.0.2 · algorithm=0"
+    ]
+
+
+def test_subjects_are_what_was_measured_not_who_measured(cell) -> None:
+    rows = pd.DataFrame(
+        [cell(1.0, n, ranks=ranks, library=lib) for n, (ranks, lib) in enumerate(itertools.product((2, 4), "ab"))]
+    )
+    found = dict(subjects(series.prepared(rows)))
+    assert list(found) == ["allreduce, 2 ranks", "allreduce, 4 ranks"]
+    assert [len(part) for part in found.values()] == [2, 2]
+    assert [name for name, _ in subjects(series.prepared(rows), ignore=("ranks",))] == ["allreduce"]
+
+
+def test_a_library_without_a_name_is_its_backend() -> None:
+    assert full_name({"backend": "x", "library": None}) == "x"
+    assert full_name({"backend": "x", "library": "Y", "library_version": "1"}) == "Y 1"

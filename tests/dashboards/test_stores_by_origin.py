@@ -1,0 +1,131 @@
+"""Report and explorer of stores that a suite, an acceptance and an import made: whole curves, not points."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.dashboards.base import series
+from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.explorer import grid
+from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.explorer.state import State
+from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.report.build import report
+
+ACCEPTANCE = """
+name = "small"
+description = "two benchmarks at four sizes"
+[accept]
+launches = 3
+most-launches = 3
+[[entry]]
+benchmarks = ["allreduce", "latency"]
+ranks = 2
+message-size = "8:512:4"
+iterations = 4
+[[criterion]]
+id = "fast"
+benchmark = "latency"
+max = "1 s"
+"""
+OSU = """\
+# OSU MPI Allreduce Latency Test v7.5
+# Datatype: MPI_INT.
+# Size       Avg Latency(us)
+4                       1.31
+64                      1.40
+1024                    2.51
+65536                  30.11
+"""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("suite") / "s"
+    for _ in range(2):
+        assert main(["run", "quick", "--backend", "mock", "-n", "4", "-i", "4", "--quiet", "--store", str(store)]) == 0
+    return store
+
+
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("accept")
+    (folder / "small.toml").write_text(ACCEPTANCE)
+    words = [str(folder / "small.toml"), "--backend", "mock", "--store", str(folder / "s")]
+    assert main(["accept", *words, "--output", str(folder / "a.html")]) == 0
+    return folder / "s"
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("imported")
+    (folder / "osu.log").write_text(OSU)
+    words = [str(folder / "osu.log"), "--set", "ranks=4", "--set", "library=MPICH", "--store", str(folder / "s")]
+    assert main(["results", "import", *words]) == 0
+    return folder / "s"
+
+
+def curves(store: Path) -> list[Any]:
+    return [view for view in report(store, parse([])).views if view.kind == "curves"]
+
+
+def drawn(view: Any) -> list[Any]:
+    return [trace for trace in view.spec["data"] if trace["mode"] == "lines+markers"]
+
+
+def test_a_suite_gives_a_curve_for_each_benchmark(suite: Path) -> None:
+    for view in curves(suite):
+        assert len(drawn(view)) == 1 and "suite" not in view.title
+        assert len(drawn(view)[0]["x"]) > 1, view.title
+        assert "2 launches" in view.caption
+    counted = Counter(view.title.partition(":")[0].partition(",")[0] for view in curves(suite))
+    assert set(counted) == {"allgather", "allreduce", "alltoall", "bcast", "bw", "latency"}
+
+
+def test_an_acceptance_gives_whole_curves_of_its_timed_launches(accepted: Path) -> None:
+    for view in curves(accepted):
+        (line,) = drawn(view)
+        assert len(line["x"]) == 4 and "3 launches" in view.caption, "the calls that check bytes are no measurement"
+    assert {view.title.partition(":")[0] for view in curves(accepted)} == {"allreduce", "latency"}
+    found, _ = views(Data(accepted), State("curves"))
+    assert [view.title for view in found] == [view.title for view in curves(accepted)]
+
+
+def test_what_a_user_tagged_makes_lines_of_its_own(tmp_path: Path) -> None:
+    for rack in "ab":
+        words = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:64", "-i", "4", "--tag", f"rack={rack}"]
+        assert main([*words, "--quiet", "--store", str(tmp_path)]) == 0
+    (view,) = curves(tmp_path)
+    assert [line["name"] for line in drawn(view)] == ["rack=a", "rack=b"]
+
+
+def test_a_printed_mean_is_drawn_and_called_so(imported: Path) -> None:
+    (view,) = curves(imported)
+    (line,) = drawn(view)
+    assert (line["x"], line["y"]) == ([4, 64, 1024, 65536], [1.31, 1.40, 2.51, 30.11])
+    assert view.spec["layout"]["yaxis"]["title"]["text"] == "printed mean time (µs)"
+    assert view.columns[1] == "printed mean µs" and "printed means, no samples" in view.caption
+    assert "the mean that the tool printed" in view.notes[0]
+
+
+def test_a_printed_mean_is_no_median_in_the_table_and_the_downloads(imported: Path) -> None:
+    data = Data(imported)
+    answer = grid.answer(data.select({}), {})
+    assert [row["median_us"] for row in answer["rowData"]] == [None] * 4
+    assert [row["value"] for row in answer["rowData"]] == [1.31, 1.40, 2.51, 30.11]
+    stored = series.as_stored(data.select({}))
+    assert stored["median_us"].isna().all() and "statistic" not in stored
+
+
+def test_means_and_medians_of_one_library_are_two_lines(imported: Path, tmp_path: Path) -> None:
+    words = ["allreduce", "--backend", "mock", "-n", "4", "-m", "4:1K:16", "-i", "4", "--quiet"]
+    assert main([*words, "--store", str(tmp_path)]) == 0
+    (tmp_path / "osu.log").write_text(OSU)
+    assert main(["results", "import", str(tmp_path / "osu.log"), "--set", "ranks=4", "--store", str(tmp_path)]) == 0
+    (view,) = [view for view in curves(tmp_path) if "bandwidth" not in view.title]
+    assert len(drawn(view)) == 2 and "no like with like" in view.notes[0]
