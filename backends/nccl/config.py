@@ -84,7 +84,7 @@ def communicator_config(settings: Settings) -> ctypes.Structure | None:
     _blank(config, 22700 if settings.cta_policy else 21700)
     if settings.cta_policy:
         config.CTAPolicy = POLICIES.index(settings.cta_policy)
-    config.minCTAs, config.maxCTAs = settings.min_ctas or UNDEFINED, settings.max_ctas or UNDEFINED
+    config.minCTAs, config.maxCTAs = settings.min_ctas or UNDEFINED, settings.limit or UNDEFINED
     return config
 
 

@@ -11,7 +11,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-_LINE: Final = re.compile(r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}")
+_LINE: Final = re.compile(
+    r"(?P<call>\w+)(?: \[(?P<way>[\w ]+)\])?: (?P<bytes>\d+) Bytes -> (?:"
+    r"Algo (?P<algorithm>\w+) proto (?P<protocol>\w+) channel\{Lo\.\.Hi\}=\{(?P<low>\d+)\.\.(?P<high>\d+)\}"
+    r"|Kernel (?P<kernel>\S+) nchannels (?P<channels>\d+)"
+    r"|(?P<engine>cudaMemcpy|RMA proxy \+ CE))"
+)
+"""The three forms: a kernel of rings and trees; a symmetric kernel (2.27); copies by the copy engines (2.28)."""
 _BARRIER: Final = ("AllReduce", "1")
 
 
@@ -39,21 +45,28 @@ class TuningLog:
         self._folder.cleanup()
 
 
-def chosen(text: str) -> dict[str, str]:
+def _choice(line: re.Match[str]) -> tuple[tuple[str, str], ...]:
+    """What a line says about its call, as marks of a row."""
+    if line["algorithm"]:
+        marks = {"algorithm_used": line["algorithm"], "protocol_used": line["protocol"]}
+        return (*marks.items(), ("channels_used", f"{line['low']}..{line['high']}"))
+    if line["kernel"]:
+        channels = f"0..{max(0, int(line['channels']) - 1)}"
+        return (("algorithm_used", f"{line['way']} {line['kernel']}".strip()), ("channels_used", channels))
+    return (("algorithm_used", f"{line['way'] or 'Copy Engine'}: {line['engine']}"),)
+
+
+def chosen(text: str, barriers: bool = False) -> dict[str, str]:
     """The choices of most calls in a part of the log, as marks of a row; empty where it names none.
 
-    The one-byte reductions that stand for barriers do not count while there are others.
+    One-byte reductions are the barriers between calls, so they count with `barriers` alone: where they are measured.
 
     >>> chosen("NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}")["algorithm_used"]
     'RING'
     """
-    lines = Counter(_LINE.findall(text))
-    counted = {line: count for line, count in lines.items() if line[:2] != _BARRIER} or dict(lines)
-    if not counted:
+    lines = [line for line in _LINE.finditer(text) if barriers or line.group("call", "bytes") != _BARRIER]
+    used = Counter(map(_choice, lines))
+    if not used:
         return {}
-    used = Counter[tuple[str, ...]]()
-    for (_, _, *how), count in counted.items():
-        used[tuple(how)] += count
-    (algorithm, protocol, low, high), _ = used.most_common(1)[0]
-    marks = {"algorithm_used": algorithm, "protocol_used": protocol, "channels_used": f"{low}..{high}"}
-    return marks | ({"algorithms_seen": str(len(used))} if len(used) > 1 else {})
+    (marks, _), *others = used.most_common()
+    return dict(marks) | ({"algorithms_seen": str(1 + len(others))} if others else {})

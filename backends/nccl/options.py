@@ -22,6 +22,7 @@ LOGS: Final = ("off", "tuning")
 ALGORITHMS: Final = ("ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
 """Those of ``NCCL_ALGO``; of a newer version any name of letters and digits is passed on."""
 MOST: Final = 64
+"""``MAXCHANNELS`` of NCCL, the most CTAs of a communicator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class Settings:
     """Calls of one group."""
     log: str = "off"
     """``tuning``: NCCL writes the algorithm of every call into a log, which is read."""
+
+    @property
+    def limit(self) -> int:
+        """``maxCTAs`` as NCCL wants it: up to 2.30.7 it refuses a least number alone, above an undefined greatest."""
+        return self.max_ctas or (MOST if self.min_ctas else 0)
 
 
 def _word(setting: str, choices: tuple[str, ...]) -> Key:

@@ -53,6 +53,8 @@ class NcclSession(BaseSession):
 
     backend = "nccl"
     _runner: Runner | None = None
+    _barriers_count = False
+    """Whether the one-byte reductions in NCCL's log are what the cell measures."""
     binding_version = f"omb-py {__version__}"
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
@@ -205,6 +207,7 @@ class NcclSession(BaseSession):
         if grouped:
             marks["calls"] = "grouped ncclSend and ncclRecv"
         self.tuning()  # what was written before is about other cells
+        self._barriers_count = cell.benchmark == "barrier" or (cell.benchmark == "allreduce" and cell.size == 1)
         if cell.binding == NATIVE:
             self._runner = NcclRunner(self, translated, marks, comms)
         else:
@@ -217,7 +220,7 @@ class NcclSession(BaseSession):
 
     def tuning(self) -> dict[str, str]:
         """The choices that NCCL's log reports for the calls since the last time; empty without a log."""
-        return chosen(self._log.new()) if self._log else {}
+        return chosen(self._log.new(), self._barriers_count) if self._log else {}
 
     def events(self) -> tuple[int, int]:
         """Two events, made once."""

@@ -245,3 +245,23 @@ def test_a_buffer_that_does_not_fit_leaves_the_memory_usable(
         memory.reserve("send", 2 << 20)
     memory.close()  # what was given back is not given back again
     assert device.memory_left() == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("code", "uuid", "identity"), [(0, 7, "07" * 16), (1, 7, "0:1"), (0, 0, "0:1"), (None, 0, "0:1")]
+)
+def test_a_gpu_is_told_by_its_uuid_which_mig_instances_do_not_share(code: int | None, uuid: int, identity: str) -> None:
+    def ask(buffer: Any, device: Any) -> int:
+        assert device.value == 3
+        buffer[:] = [uuid] * 16
+        return code or 0
+
+    def get(device: Any, index: int) -> int:
+        device._obj.value = index
+        return 0
+
+    driver = {"cuDeviceGet": get} | ({"cuDeviceGetUuid_v2": ask} if code is not None else {})
+    gpu = Gpu.__new__(Gpu)
+    gpu.kind, gpu.index = "cuda", 3
+    gpu._driver, gpu._runtime = SimpleNamespace(**driver), SimpleNamespace(deviceGetPCIBusId=lambda index: "0:1")
+    assert gpu.identity() == identity

@@ -435,7 +435,7 @@ ncclResult_t ncclCommInitRankConfig(void** comm, int size, ncclUniqueId id, int 
   if ((int)config->version > version() || version() < 21700) return fail(USAGE, "stand-in: a newer configuration");
   if (config->size != (newer ? sizeof(Config) : offsetof(Config, commName)))
     return fail(ARGUMENT, "stand-in: the configuration has another size");
-  if (config->minCTAs != UNDEFINED && config->maxCTAs != UNDEFINED && config->minCTAs > config->maxCTAs)
+  if (config->minCTAs > config->maxCTAs) /* UNDEFINED is the least int, as in NCCL up to 2.30.7 */
     return fail(ARGUMENT, "stand-in: minCTAs is above maxCTAs");
   if (config->blocking != UNDEFINED || config->splitShare != UNDEFINED || config->netName)
     return fail(ARGUMENT, "stand-in: a field is set that nobody asked for");

@@ -65,7 +65,7 @@ class Nccl4pyBinding(Binding):
 
     def config(self, settings: Settings) -> Any:
         """The communicator's configuration; None where NCCL's own holds."""
-        values: dict[str, Any] = {"min_ctas": settings.min_ctas, "max_ctas": settings.max_ctas}
+        values: dict[str, Any] = {"min_ctas": settings.min_ctas, "max_ctas": settings.limit}
         if settings.cta_policy:
             values["cta_policy"] = self.core.CTAPolicy(POLICIES.index(settings.cta_policy))
         values = {name: value for name, value in values.items() if value or name == "cta_policy"}

@@ -117,8 +117,8 @@ def options(settings: Settings) -> dict[str, Any]:
     group_options = dist.ProcessGroupNCCL.Options()
     if settings.min_ctas:
         group_options.config.min_ctas = settings.min_ctas
-    if settings.max_ctas:
-        group_options.config.max_ctas = settings.max_ctas
+    if settings.limit:
+        group_options.config.max_ctas = settings.limit
     return {"pg_options": group_options}
 
 

@@ -77,6 +77,10 @@ extern "C" __global__ void spin(long long ns, float *keep) {
 _SPIN_THREADS: Final = 256
 _GLOBAL: Final = 1
 """cudaMemAttachGlobal."""
+_UUID: Final = {
+    "cuda": ("cuDeviceGet", "cuDeviceGetUuid_v2"),  # the second form gives a MIG instance its own
+    "rocm": ("hipDeviceGet", "hipDeviceGetUuid"),
+}
 _PACKAGES: Final = {"cuda": "pip install cupy-cuda13x (or cupy-cuda12x)", "rocm": "pip install cupy-rocm-7-0"}
 _CLOCKS: Final[Mapping[str, Mapping[str, int]]] = {
     "cuda": {"clock": 13, "memory_clock": 36},
@@ -214,8 +218,18 @@ class Gpu:
         return rates
 
     def identity(self) -> str:
-        """The PCI address."""
-        return str(self._runtime.deviceGetPCIBusId(self.index))
+        """The UUID, which tells the MIG instances of one GPU apart; the PCI address where the driver gives none."""
+        return self._uuid() or str(self._runtime.deviceGetPCIBusId(self.index))
+
+    def _uuid(self) -> str:
+        get, ask = _UUID[self.kind]
+        device, uuid = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+        try:
+            failed = getattr(self._driver, get)(ctypes.byref(device), self.index)
+            failed = failed or getattr(self._driver, ask)(uuid, device)
+        except AttributeError:  # an old driver
+            return ""
+        return "" if failed or not any(uuid) else bytes(uuid).hex()
 
     def function(self, name: str) -> int:
         """Address of the driver's function. Raises EnvironmentProblem when it has none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ from omb_py.engine.measuring.async_timing import BATCHED
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
 from omb_py.engine.program.dtypes import parse_dtype
+from omb_py.engine.rank.launcher_variables import BATCH_SYSTEMS
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import NCCL_TESTS, Request
 from omb_py.options.table import check_words, one_of
@@ -24,6 +26,7 @@ GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "roc
 """Device -> (maker, files that exist when its driver is loaded)."""
 DEVICES = KINDS
 HOST_MEMORY = "cpu"
+BATCH_LAUNCHERS = frozenset(system.launcher for system in BATCH_SYSTEMS if system.launcher)
 
 
 def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:
@@ -35,6 +38,12 @@ def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:
 def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:
     """Whether the driver for GPUs of this kind is loaded on this machine."""
     return any(exists(Path(name)) for name in GPUS[device][1])
+
+
+def ranks_may_be_elsewhere(request: Request, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether ranks may start on other machines, so that only they can say which GPUs they see."""
+    in_batch_job = any(system.sign in environ for system in BATCH_SYSTEMS)
+    return bool(request.hosts) or in_batch_job or request.launcher in BATCH_LAUNCHERS
 
 
 def device_problem(device: str, backend: str) -> tuple[str, str]:
@@ -56,7 +65,7 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
         if device not in offers[backend].devices:
             kinds = ", ".join(kind for kind in offers[backend].devices if kind != SIMULATED)
             raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: --device {kinds}")
-        if device in GPUS and not gpu_here(device):
+        if device in GPUS and not gpu_here(device) and not ranks_may_be_elsewhere(request):
             reason, fix = device_problem(device, backend)
             raise EnvironmentProblem(f"--device {device}: {reason}: {fix}")
     asynchronous = all(offers[backend].asynchronous for backend in request.backends)

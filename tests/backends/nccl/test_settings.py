@@ -13,7 +13,7 @@ from omb_py.backends.nccl.communicators import check, per_call
 from omb_py.backends.nccl.config import UNDEFINED, Config217, Config227, communicator_config, selection
 from omb_py.backends.nccl.library import VARIABLE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import chosen, variables
-from omb_py.backends.nccl.options import Settings, settings_of
+from omb_py.backends.nccl.options import MOST, Settings, settings_of
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Region, Step
 from omb_py.errors import EnvironmentProblem
@@ -46,6 +46,7 @@ CELLS: tuple[Cell, ...] = (
     {"benchmark": "reduce", "size": 4096, "settings": "aggregate=2", "timing": "graph", "batch": 2},
     {"benchmark": "alltoallv", "size": 4096, "traffic": "0,3;1,0"},
     {"benchmark": "hypercube", "size": 4096},
+    {"benchmark": "bcast", "size": 64, "settings": "min_ctas=3"},
     *(
         {"benchmark": name, "size": 4096, "dtype": dtype, "op": op}
         for dtype in ("float8e4m3", "float8e5m2")
@@ -203,11 +204,18 @@ def test_configurations_are_laid_out_as_the_library_expects() -> None:
     assert (old.size, new.size) == (48, 72) and new.magic == 0xCAFEBEEF and new.blocking == UNDEFINED
 
 
+@pytest.mark.parametrize("text", ["min_ctas=2", "min_ctas=64"])
+def test_a_least_number_of_ctas_alone_brings_the_greatest(text: str) -> None:
+    config = communicator_config(settings_of(text))
+    assert isinstance(config, Config217) and 0 < config.minCTAs <= config.maxCTAs == MOST
+    assert settings_of(text).max_ctas == 0  # the row says what was asked for
+
+
 def test_the_log_is_read() -> None:
     line = "h:1:2 [0] NCCL INFO {}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{0..{}}} comm 0x1\n"
     barrier = line.format("AllReduce", 1, "TREE", "LL", 0)
     assert chosen("nothing of that kind\n") == {}
-    assert chosen(barrier)["algorithm_used"] == "TREE"
+    assert chosen(barrier) == {} and chosen(barrier, barriers=True)["algorithm_used"] == "TREE"
     text = (
         barrier * 9
         + line.format("AllGather", 64, "RING", "SIMPLE", 7) * 2
@@ -218,6 +226,15 @@ def test_the_log_is_read() -> None:
         "protocol_used": "SIMPLE",
         "channels_used": "0..7",
         "algorithms_seen": "2",
+    }
+    copies = "h:1:2 [0] NCCL INFO AllGather [Copy Engine]: 64 Bytes -> cudaMemcpy; CE synchronization with NVLS\n"
+    assert chosen(barrier * 9 + copies) == {"algorithm_used": "Copy Engine: cudaMemcpy"}
+    far = "h:1:2 [0] NCCL INFO AllGather [Hierarchical CE]: 64 Bytes -> RMA proxy + CE\n"
+    assert chosen(barrier + far) == {"algorithm_used": "Hierarchical CE: RMA proxy + CE"}
+    symmetric = "h:1:2 [0] NCCL INFO AllReduce [Symmetric]: 4096 Bytes -> Kernel AllReduce_RSxLDMC nchannels 16 "
+    assert chosen(barrier * 9 + symmetric + "nthreads 512 nWorks 1\n") == {
+        "algorithm_used": "Symmetric AllReduce_RSxLDMC",
+        "channels_used": "0..15",
     }
     assert {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"} == set(variables(__import__("pathlib").Path("x")))
 

@@ -47,6 +47,11 @@ def test_devices(device: str, maker: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(validation, "gpu_here", lambda device: False)
     with pytest.raises(EnvironmentProblem, match=f"no {maker} GPU found here .* use --device cpu"):
         check_choices(Request("allreduce", device=device), capabilities_of())
+    for elsewhere in ({"hosts": ("n1", "n2")}, {"launcher": "srun"}, {"launcher": "flux"}):  # a login node has no GPU
+        check_choices(Request("allreduce", device=device, **elsewhere), capabilities_of())
+    with monkeypatch.context() as job:
+        job.setenv("SLURM_JOB_ID", "7")
+        check_choices(Request("allreduce", device=device), capabilities_of())
     monkeypatch.setattr(validation, "gpu_here", lambda device: True)
     check_choices(Request("allreduce", device=device), capabilities_of())
     with pytest.raises(EnvironmentProblem, match=f"backend mock has no buffers on {device}: --device cpu"):
