@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.devices import chosen
-from omb_py.engine.devices.callbacks import Callbacks
+from omb_py.engine.devices.callbacks import Callbacks, store
 from omb_py.engine.native.matmul import multiply_at
 from omb_py.errors import EnvironmentProblem
 
@@ -166,7 +166,7 @@ class SimulatedDevice:
             launch=lambda executable, stream: self._at(stream).put(*_of(self._executables, executable).jobs),
             destroy_graph=lambda graph: _of(self._graphs, graph, pop=True).drop(),
             destroy_executable=lambda executable: _of(self._executables, executable, pop=True).drop(),
-            write_value=self._write,
+            store=store,
             wait_value=self._wait,
             launch_host=self._launch_host,
             prefetch=self._prefetch,
@@ -189,6 +189,10 @@ class SimulatedDevice:
         address = self.allocate(nbytes)
         self.resides[address] = self.index
         return address
+
+    def allocate_mapped(self, nbytes: int) -> int:
+        """Memory that the host writes while streams are busy."""
+        return self.allocate(nbytes)
 
     def free(self, address: int) -> None:
         """Give memory back. Raises EnvironmentProblem while work is enqueued, which may use it."""
@@ -320,9 +324,6 @@ class SimulatedDevice:
         call = _HOST_FUNCTION(function)
         captured.when_gone.append(lambda: call(argument))
         return 1
-
-    def _write(self, stream: int, address: int, value: int, flags: int) -> None:
-        self._at(stream).put(lambda: _store(address, value, ctypes.c_uint32))
 
     def _wait(self, stream: int, address: int, value: int, flags: int, mask: int) -> None:
         def wait() -> None:

@@ -88,14 +88,13 @@ def test_what_a_graph_retains_is_let_go_with_its_last_handle(device: SimulatedDe
 
 
 def test_a_stream_waits_at_a_gate(device: SimulatedDevice) -> None:
-    word, event = device.allocate(4), device.event()
-    device.call("write_value", device.stream, word, 0, 0)
-    device.call("synchronise", device.stream)
+    word, event = device.allocate_mapped(4), device.event()
+    device.call("store", word, 0)
     device.call("wait_value", device.stream, word, 1, 0, 0xFFFFFFFF)
     device.call("record", event, device.stream)
     time.sleep(2 * SLOW_US / 1e6)
     assert device.busy()
-    device.call("write_value", device.new_stream(), word, 1, 0)
+    device.call("store", word, 1)
     device.call("synchronise", device.stream)
     assert device.elapsed_ns(event, event) == 0
 

@@ -38,7 +38,7 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     "launch": "executable stream",
     "destroy_graph": "graph",
     "destroy_executable": "executable",
-    "write_value": "stream address value flags",
+    "store": "address value",
     "wait_value": "stream address value flags mask",
     "launch_host": "stream function argument",
     "prefetch": "device nbytes where stream",
@@ -47,9 +47,12 @@ FUNCTIONS: Final[Mapping[str, str]] = {
 }
 """Name -> operands. Each returns 0, or an error code of the device's own library.
 
-``prefetch`` brings managed memory to device `where`, or to the host (-1); ``spin`` computes on the device for `ns`
-nanoseconds; ``matmul`` multiplies a matrix (rows, side) by one of (side, side), all float32.
+``store`` is done by the host, at once and on no stream: it writes a word of mapped memory.  ``prefetch`` brings managed
+memory to device `where`, or to the host (-1); ``spin`` computes on the device for `ns` nanoseconds; ``matmul``
+multiplies a matrix (rows, side) by one of (side, side), all float32.
 """
+GATE: Final = "gate"
+"""The buffer with the word that holds a stream back, in mapped memory: the host opens it, whatever is enqueued."""
 OTHER_STREAM: Final = -1
 """Value of a step's operand `stream` for the second stream of this rank."""
 
@@ -59,7 +62,6 @@ SYNCHRONISES: Final[Mapping[str, str]] = {
     "wait": "a non-blocking call that is waited for is done",
     "barrier": "all ranks have come before anything follows",
     "body": "nothing is left over from an iteration",
-    "gate": "the gate is closed before it can be opened",
     "read": "bytes have come from the device before the host reads them",
     "handed over": "bytes have gone to the device before the host writes others",
     "free": "nothing uses memory that is given back",
@@ -92,6 +94,9 @@ class Device(Protocol):
 
     def allocate_managed(self, nbytes: int) -> int:
         """Memory that host and device both use. Raises EnvironmentProblem when there is none to be had."""
+
+    def allocate_mapped(self, nbytes: int) -> int:
+        """Memory of the host that the device reads at the same address. Raises EnvironmentProblem."""
 
     def free(self, address: int) -> None:
         """Give memory back."""

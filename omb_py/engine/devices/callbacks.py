@@ -12,6 +12,11 @@ from omb_py.errors import EnvironmentProblem
 FAILED = 1
 
 
+def store(address: int, value: int) -> None:
+    """Write a word of 32 bits on the host, at once."""
+    ctypes.c_uint32.from_address(address).value = value
+
+
 class Callbacks:
     """The functions of a device that is written in Python, by the names of :data:`~omb_py.engine.devices.FUNCTIONS`."""
 

@@ -45,6 +45,10 @@ class CpuDevice:
         """Memory of the host: it needs no moving."""
         return self.allocate(nbytes)
 
+    def allocate_mapped(self, nbytes: int) -> int:
+        """Memory of the host."""
+        return self.allocate(nbytes)
+
     def free(self, address: int) -> None:
         """Give memory back."""
         del self._memory[address]

@@ -12,13 +12,14 @@ from importlib import import_module
 from typing import Any, Final
 
 from omb_py.engine.devices import FUNCTIONS, chosen
-from omb_py.engine.devices.callbacks import Callbacks
+from omb_py.engine.devices.callbacks import Callbacks, store
 from omb_py.engine.program.steps import MATMUL
 from omb_py.errors import EnvironmentProblem
 
 SPIN: Final = "spin"
-OWN: Final = (SPIN, MATMUL)
-"""Functions that the driver does not have: a kernel of ours, and CuPy's product (cuBLAS, hipBLAS)."""
+STORE: Final = "store"
+OWN: Final = (SPIN, MATMUL, STORE)
+"""Functions that the driver does not have: a kernel of ours, CuPy's product (cuBLAS, hipBLAS), a store by the host."""
 LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "cuda": ("libcuda.so.1",),
     "rocm": ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"),
@@ -36,7 +37,6 @@ SYMBOLS: Final[Mapping[str, Mapping[str, str]]] = {
         "launch": "cuGraphLaunch",
         "destroy_graph": "cuGraphDestroy",
         "destroy_executable": "cuGraphExecDestroy",
-        "write_value": "cuStreamWriteValue32_v2",
         "wait_value": "cuStreamWaitValue32_v2",
         "launch_host": "cuLaunchHostFunc",
         "prefetch": "cuMemPrefetchAsync",
@@ -53,7 +53,6 @@ SYMBOLS: Final[Mapping[str, Mapping[str, str]]] = {
         "launch": "hipGraphLaunch",
         "destroy_graph": "hipGraphDestroy",
         "destroy_executable": "hipGraphExecDestroy",
-        "write_value": "hipStreamWriteValue32",
         "wait_value": "hipStreamWaitValue32",
         "launch_host": "hipLaunchHostFunc",
         "prefetch": "hipMemPrefetchAsync",
@@ -77,6 +76,8 @@ extern "C" __global__ void spin(long long ns, float *keep) {
 _SPIN_THREADS: Final = 256
 _GLOBAL: Final = 1
 """cudaMemAttachGlobal."""
+_MAPPED: Final = 2
+"""cudaHostAllocMapped."""
 _UUID: Final = {
     "cuda": ("cuDeviceGet", "cuDeviceGetUuid_v2"),  # the second form gives a MIG instance its own
     "rocm": ("hipDeviceGet", "hipDeviceGetUuid"),
@@ -163,6 +164,7 @@ class Gpu:
         """Compute capability; None for GPUs of other makers."""
         self._streams: list[int] = []
         self._events: list[int] = []
+        self._mapped: set[int] = set()
         self.stream = self.new_stream()
         self._callbacks: dict[str, Callbacks] = {}
 
@@ -182,9 +184,22 @@ class Gpu:
                 f"{self.name}: no {nbytes} B of managed memory to be had ({error}): choose a smaller -m, or buffers D"
             ) from None
 
+    def allocate_mapped(self, nbytes: int) -> int:
+        """Memory of the host that the GPU reads at the same address. Raises EnvironmentProblem."""
+        try:
+            address = int(self._runtime.hostAlloc(max(1, nbytes), _MAPPED))
+        except Exception as error:
+            raise EnvironmentProblem(f"{self.name}: no mapped host memory to be had ({error})") from None
+        self._mapped.add(address)
+        return address
+
     def free(self, address: int) -> None:
         """Give memory back."""
-        self._runtime.free(address)
+        if address in self._mapped:
+            self._mapped.remove(address)
+            self._runtime.freeHost(address)
+        else:
+            self._runtime.free(address)
 
     def new_stream(self) -> int:
         """A stream that does not wait for the default one."""
@@ -240,7 +255,8 @@ class Gpu:
     def _own(self, name: str) -> Callbacks:
         """The callback of one of :data:`OWN`, which generated code can call; made when first asked for."""
         if name not in self._callbacks:
-            self._callbacks[name] = Callbacks(**{name: {SPIN: self._spinner, MATMUL: self._multiplier}[name]()})
+            makers: dict[str, Callable[[], Callable[..., None]]] = {SPIN: self._spinner, MATMUL: self._multiplier}
+            self._callbacks[name] = Callbacks(**{name: store if name == STORE else makers[name]()})
         return self._callbacks[name]
 
     def _spinner(self) -> Callable[[int, int], None]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.devices import Device
+from omb_py.engine.devices import GATE, Device
 from omb_py.engine.devices.arrays import PlainArray, address_of, array
 from omb_py.engine.measuring.host_memory import HostMemory
 
@@ -46,6 +46,9 @@ class DeviceMemory:
             del self._places[name]
             self._lent.pop(name, None)
             self._free(name, address)
+        if name == GATE:  # the host has it as well, so there is no mirror
+            self._places[name] = self.device.allocate_mapped(nbytes), nbytes
+            return
         self.host.reserve(name, nbytes)
         self._places[name] = self._allocate(name, nbytes), nbytes
         self._lent[name] = nbytes

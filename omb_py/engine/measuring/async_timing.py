@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from omb_py.engine.devices import OTHER_STREAM, synchronise
+from omb_py.engine.devices import GATE, synchronise
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import (
     Blocks,
@@ -44,8 +44,8 @@ ENQUEUE, SYNCHRONISE, TIME = "enqueue", "synchronise", "time"
 SLOTS: Final = 4
 """Handles that steps refer to: two events, a graph, and what launches it."""
 START_EVENT, STOP_EVENT, GRAPH, EXECUTABLE = range(SLOTS)
-GATE: Final = "gate"
-"""The buffer with the word that holds a stream back."""
+MOST_GATED: Final = 256
+"""Most calls behind a closed gate: a launch queue of a GPU holds about a thousand, and enqueueing more would wait."""
 LANES: Final = "lanes"
 """Operand of a step in a repeat: the number of lanes. Pass k uses the communicator and the stream number k."""
 TURN_BYTES: Final = 64 << 20
@@ -154,8 +154,8 @@ def _record(slot: int) -> Step:
     return Step("record", {"slot": slot})
 
 
-def _gate(op: str, value: int, stream: int = 0) -> Step:
-    return Step(op, {"address": Region(GATE, 0, 4), "value": value, "flags": 0, "stream": stream})
+def _store(value: int) -> Step:
+    return Step("store", {"address": Region(GATE, 0, 4), "value": value})
 
 
 def _waited(parts: Parts, call: Body) -> Body:
@@ -186,10 +186,11 @@ def _evented(parts: Parts, call: Body) -> Body:
 
 
 def _spin_gated(parts: Parts, call: Body) -> Body:
-    closed = (_gate("write_value", 0), synchronise("gate"))
-    events = (_gate("wait_value", 1), _record(START_EVENT), *call, _record(STOP_EVENT))
-    opened = (Lap(ENQUEUE), _gate("write_value", 1, OTHER_STREAM), synchronise("result"), Lap(SYNCHRONISE), Stamp(TIME))
-    return (*parts.before, *closed, Lap(), *events, *opened, *parts.after)
+    gate = Step("wait_value", {"address": Region(GATE, 0, 4), "value": 1, "flags": 0})
+    events = (gate, _record(START_EVENT), *call, _record(STOP_EVENT))
+    # a second stream could not open it: with one hardware queue it stands behind the first
+    opened = (Lap(ENQUEUE), _store(1), synchronise("result"), Lap(SYNCHRONISE), Stamp(TIME))
+    return (*parts.before, _store(0), Lap(), *events, *opened, *parts.after)
 
 
 _BODIES: Final[Mapping[str, Callable[[Parts, Body], Body]]] = {
@@ -215,6 +216,11 @@ def timed(program: Program, cell: Cell, many: Multiplicity) -> Program:
     (stage,) = program.stages
     if cell.timing in BATCHED and (stage.copies > 1 or (cell.timing == "graph" and len(parts) > 1)):
         raise UsageError(f"--timing {cell.timing} takes neither --cache rotate nor a rotating root: leave them out")
+    if cell.timing == "spin-gated" and cell.batch * many.aggregate > MOST_GATED:
+        raise UsageError(
+            f"--timing spin-gated holds back at most {MOST_GATED} calls, not {cell.batch * many.aggregate}: the "
+            "GPU's launch queue would be full: choose a smaller --batch"
+        )
     if many.communicators > 1 and (cell.timing != "isolated" or stage.copies > 1):
         raise UsageError(f"{many.flag} communicators is for --timing isolated and --cache hot: leave the other out")
     buffers, bodies = program.buffers, []

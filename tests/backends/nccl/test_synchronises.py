@@ -23,9 +23,8 @@ CASES: dict[str, dict[str, Any]] = {
     "barrier": {"benchmark": "barrier", "process_sync": "none"},
     "body": {"benchmark": "latency", "size": 64},
     "read": {"benchmark": "allreduce", "size": 64},
-    "gate": {"benchmark": "allreduce", "size": 64, "timing": "spin-gated", "batch": 2},
 }
-"""What shows that a synchronise is missing. The gate is the last: what it breaks stays broken."""
+"""What shows that a synchronise is missing."""
 OF_MEMORY = {"handed over", "free"}
 """In tests/engine/test_devices.py."""
 OF_STAGING = {"copied out", "copied in", "settled", "filler"}

@@ -93,3 +93,21 @@ def test_what_has_no_such_timing_is_refused(name: str, more: dict[str, Any]) -> 
 def test_a_graph_has_one_body() -> None:
     with pytest.raises(UsageError, match="rotating root"):
         made("reduce", timing="graph", root=-1)
+
+
+def test_the_host_opens_the_gate_as_a_second_stream_may_stand_behind_the_first() -> None:
+    (stage,) = made(timing="spin-gated", batch=4)[0].stages
+    steps = [node for node, _ in walk(stage.variants[0]) if isinstance(node, Step)]
+    assert [step["value"] for step in steps if step.op == "store"] == [0, 1]
+    assert not any("stream" in step.operands for step in steps)
+    assert [step.op for step in steps][-5:] == ["allreduce", "record", "store", "synchronise", "barrier"]
+
+
+@pytest.mark.parametrize("batch", [256, 257])
+def test_a_batch_behind_a_closed_gate_fits_the_launch_queue(batch: int) -> None:
+    if batch <= 256:
+        assert made(timing="spin-gated", batch=batch)
+    else:
+        with pytest.raises(UsageError, match=r"at most 256 calls, not 257: .* choose a smaller --batch"):
+            made(timing="spin-gated", batch=batch)
+    assert made(timing="pipelined", batch=batch)
