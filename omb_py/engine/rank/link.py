@@ -14,8 +14,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, BinaryIO, NoReturn, Protocol, TypeAlias, cast
 
+from omb_py.engine.rank import handshake
 from omb_py.engine.rank.launcher_variables import environment_rank
 from omb_py.engine.rank.lifetime import die_with_parent
 from omb_py.errors import EnvironmentProblem
@@ -35,8 +36,8 @@ Position: TypeAlias = Callable[[], Mapping[str, Any]]
 class Channel(Protocol):
     """A rank's connection to its supervisor: :class:`Link` over a socket, :class:`LocalLink` by a function call."""
 
-    def hello(self) -> Message:
-        """Report to the supervisor and return the spec."""
+    def spec(self) -> Message:
+        """The description of the launch, which the supervisor sends to every rank that has reported."""
 
     def joined(self, rank: int, size: int) -> None:
         """Say which place the communication library gave to this process."""
@@ -81,22 +82,30 @@ def split_address(address: str) -> list[tuple[str, int]]:
 
 
 class Link:
-    """The rank's end of the connection. Thread-safe; made by :meth:`connect`."""
+    """The rank's end of the connection. Thread-safe; made by :meth:`connect`.
 
-    def __init__(self, connection: socket.socket, token: str) -> None:
+    Args:
+        connection: connected, and known to the supervisor.
+        lines: the same connection, to read from.
+        parent: the process that started this one, taken before it reported: its end is noticed from then on.
+    """
+
+    def __init__(self, connection: socket.socket, lines: BinaryIO, parent: int) -> None:
         self._socket = connection
-        self._token = token
+        self._lines = lines
         self._sending = threading.Lock()
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._host = socket.gethostname()
         self._beat_s = DEFAULT_BEAT_S
-        self._parent = os.getppid()
+        self._parent = parent
         threading.Thread(target=self._read, name="omb-link", daemon=True).start()
 
     @classmethod
     def connect(cls, address: str, token: str, timeout: float = 30.0) -> Link:
-        """Connect to the supervisor; an address that cannot be reached is tried again until `timeout` has passed.
+        """Connect and report to the supervisor, before anything that takes long is imported.
+
+        An address that cannot be reached is tried again until `timeout` has passed.
 
         Args:
             address: ``host:port``, or several separated by commas, tried in turn.
@@ -104,26 +113,28 @@ class Link:
             timeout: seconds; where every address refuses, one suffices.
 
         Raises:
-            LinkRefused: nobody answered.
+            LinkRefused: nobody answered who knows the secret.
             ValueError: not an address.
         """
         places = split_address(address)
+        if not token:
+            raise LinkRefused(
+                f"{CONTROL_VARIABLE} is set without {TOKEN_VARIABLE}, this launch's secret: "
+                "the launcher must pass both on"
+            )
+        parent = os.getppid()
         began = time.monotonic()
         deadline = began + timeout
         pause = 0.02
         while True:
             refused = True
             for place in places:
-                remaining = deadline - time.monotonic()
+                remaining = max(0.1, deadline - time.monotonic())
                 try:
-                    connection = socket.create_connection(place, max(0.1, min(remaining, 5.0)))
-                except OSError as error:
+                    return cls(*_reported(place, token, min(remaining, 5.0), remaining / len(places)), parent)
+                except (OSError, handshake.Stranger) as error:
                     reason = error
-                    refused &= isinstance(error, ConnectionRefusedError)
-                    continue
-                connection.settimeout(None)
-                _tune(connection)
-                return cls(connection, token)
+                    refused &= isinstance(error, (ConnectionRefusedError, handshake.Stranger))
             if time.monotonic() + pause > (min(deadline, began + _REFUSED_S) if refused else deadline):
                 raise LinkRefused(
                     f"no supervisor answers at {address}: {reason}. What to do: see whether it has ended, and whether "
@@ -140,11 +151,8 @@ class Link:
             return None
         return cls.connect(address, os.environ.get(TOKEN_VARIABLE, ""), timeout)
 
-    def hello(self) -> Message:
-        """Report to the supervisor and return the spec."""
-        rank, size = environment_rank(os.environ)
-        me = {"pid": os.getpid(), "host": self._host, "start": start_ticks()}
-        self.send("hello", token=self._token, env_rank=rank, env_size=size, **me)
+    def spec(self) -> Message:
+        """The description of the launch, which the supervisor sends to every rank that has reported."""
         spec = self._inbox.get()
         self._beat_s = float(spec.get("beat_s", DEFAULT_BEAT_S))
         if spec.get("follow_launcher") and not die_with_parent(self._parent):
@@ -210,8 +218,8 @@ class Link:
 
     def _read(self) -> None:
         try:
-            with self._socket.makefile("rb") as lines:
-                for line in lines:
+            with self._lines:
+                for line in self._lines:
                     message = json.loads(line)
                     if message.get("type") == "exit":
                         if message.get("code"):
@@ -237,10 +245,10 @@ class LocalLink:
         self._handler = handler
         self._position: Position | None = None
 
-    def hello(self) -> Message:
-        """The spec, as the handler gives it."""
+    def spec(self) -> Message:
+        """The description of the launch, as the handler gives it."""
         me = {"pid": os.getpid(), "host": socket.gethostname(), "env_rank": None, "env_size": None}
-        return dict(self._handler({"type": "hello", "token": "", **me}) or {})
+        return dict(self._handler({"type": "hello", **me}) or {})
 
     def joined(self, rank: int, size: int) -> None:
         """Say how many ranks there are."""
@@ -261,6 +269,24 @@ class LocalLink:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def _reported(place: tuple[str, int], token: str, connect_s: float, answer_s: float) -> tuple[socket.socket, BinaryIO]:
+    """A connection to the supervisor on which this process has said who it is. Raises OSError and Stranger."""
+    rank, size = environment_rank(os.environ)
+    me = {"env_rank": rank, "env_size": size, "pid": os.getpid(), "host": socket.gethostname(), "start": start_ticks()}
+    connection = socket.create_connection(place, connect_s)
+    lines = cast(BinaryIO, connection.makefile("rb"))
+    try:
+        _tune(connection)
+        connection.settimeout(answer_s)
+        handshake.call(connection, lines, token, me)
+        connection.settimeout(None)
+    except BaseException:
+        lines.close()
+        connection.close()
+        raise
+    return connection, lines
 
 
 def _tune(connection: socket.socket) -> None:

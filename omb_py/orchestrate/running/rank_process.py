@@ -290,7 +290,7 @@ def measure_on(link: Any, session: Session) -> int:
 
 
 def _measure(link: Any, connect: Callable[[Mapping[str, Any]], Session]) -> int:
-    spec = link.hello()
+    spec = link.spec()
     position = Position()
     link.watch(position)
     try:

@@ -87,11 +87,12 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
 
 
 def absent(states: Sequence[RankState], ranks: int, timeout: float, address: str, lines: Sequence[str]) -> str:
-    """Text for ranks that did not report within `timeout` seconds; `lines` end the launcher's output."""
+    """Text for a launch of which no rank reported for `timeout` seconds; `lines` end the launcher's output."""
     last = launcher_output.last_words(lines)
     words = f"; the launcher said: {last}" if last else ""
     return (
-        f"{len(states)} of {ranks} ranks reported within {timeout:g} s{_missing(states, ranks, 'did not')}{words}. "
+        f"{len(states)} of {ranks} ranks reported{_missing(states, ranks, 'did not')}, and no other for "
+        f"{timeout:g} s{words}. "
         "What to do: check that every host can start Python with omb-py and reach this one by TCP "
         f"({address.split(',')[0]}), or raise --timeout"
     )

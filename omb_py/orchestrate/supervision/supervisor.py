@@ -7,9 +7,7 @@ closing them ends ranks on every node, also those that are blocked in a communic
 from __future__ import annotations
 
 import contextlib
-import hmac
 import os
-import secrets
 import selectors
 import socket
 import time
@@ -17,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from omb_py.engine.rank.handshake import new_secret
 from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message, start_ticks
 from omb_py.errors import (
     ENVIRONMENT,
@@ -30,20 +29,19 @@ from omb_py.errors import (
 )
 from omb_py.orchestrate.supervision import failure_messages, launcher_output, processes, shared_memory, wire
 from omb_py.orchestrate.supervision.launcher_process import Child
+from omb_py.orchestrate.supervision.lobby import MOST, Lobby
 from omb_py.orchestrate.supervision.rank_state import RankState, names, position
 from omb_py.orchestrate.supervision.signals import Signals
 from omb_py.orchestrate.supervision.wire import Connection, Garbage, Output
 
 _TICK_S = 0.25
 """Seconds after which the loop checks for failures when nothing happens."""
+_LOOK_S = 0.2
+"""Seconds between looks for silent ranks."""
 _GRACE_S = 0.4
 """Seconds to wait for the last output of dying processes before a failure is reported."""
 _REPORT_S = 1.6
 """Further seconds to wait for the launcher's report of how a rank ended, which takes longer on a busy machine."""
-_FINISH_S = 10.0
-"""Seconds that ranks have to finalise the library once all cells are done."""
-_STRANGER_S = 5.0
-"""Seconds that a connection has to send the token."""
 _LAST_LINES = 12
 _TOGETHER_S = 0.002
 """Connections that close within so many seconds may have closed in any order."""
@@ -129,9 +127,9 @@ class Supervisor:
         hosts: Sequence[str] = (),
         launcher: str = "",
     ) -> None:
-        processes.allow_files(ranks + 128)
+        processes.allow_files(ranks + MOST + 64)
         self.ranks, self.timeout = ranks, timeout
-        self.token = secrets.token_hex(16)
+        self.token = new_secret()
         self._command = None if command is None else list(command)
         self._environ = dict(os.environ if environ is None else environ)
         self._handlers = handlers or Handlers()
@@ -140,11 +138,15 @@ class Supervisor:
         fields = {"type": "spec", "beat_s": self._beat_s, "follow_launcher": self._command is not None}
         self._spec = wire.encode({**spec, **fields})
         self._states: dict[Connection, RankState] = {}
-        self._strangers: dict[Connection, float] = {}
+        self._lobby = Lobby(self.token)
+        self._done = self._lost = 0
+        """Numbers of ranks: counted, since asking each at every message would take N² steps."""
         self._child: Child | None = None
         self._output = Output()
         self._clock = 0.0
         self._moved = 0.0
+        self._look_at = 0.0
+        """When to look next for a rank that has fallen silent: that takes a step for each rank."""
         self._trouble: Trouble | None = None
         self._finish_by: float | None = None
         self._notes: list[str] = []
@@ -222,7 +224,7 @@ class Supervisor:
             while True:
                 peer, _ = self._server.accept()
                 connection = Connection(peer)
-                self._strangers[connection] = self._clock
+                self._lobby.enter(connection, self._clock)
                 self._selector.register(connection, selectors.EVENT_READ, lambda c=connection: self._ready(c))
 
     def _ready(self, connection: Connection) -> None:
@@ -243,7 +245,7 @@ class Supervisor:
             self._selector.modify(connection, events, self._selector.get_key(connection).data)
 
     def _drop(self, connection: Connection) -> None:
-        self._strangers.pop(connection, None)
+        self._lobby.leave(connection)
         self._selector.unregister(connection)
         connection.close()
 
@@ -253,7 +255,9 @@ class Supervisor:
         if state is None:
             return
         state.lost = True
+        self._lost += 1
         if self._finish_by is not None:
+            self._finish_by = self._clock + self.timeout  # ranks that end one after another make progress
             return
         if self._trouble is None:
             self._begin("lost")
@@ -264,7 +268,7 @@ class Supervisor:
     # messages
 
     def _message(self, connection: Connection, message: Message) -> None:
-        if connection in self._strangers:
+        if connection in self._lobby:
             self._welcome(connection, message)
             return
         kind, state = message["type"], self._states[connection]
@@ -287,8 +291,9 @@ class Supervisor:
                 if other is not connection:
                     self._send(other, self._meeting)
         elif kind == "done":
+            self._done += not state.done
             state.done = True
-            if len(self._states) == self.ranks and all(state.done for state in self._states.values()):
+            if self._done == self.ranks:
                 self._all_done()
         else:
             self._hand_on(kind, message)
@@ -300,11 +305,7 @@ class Supervisor:
         handlers.get(kind, _nothing)(message)
 
     def _welcome(self, connection: Connection, message: Message) -> None:
-        given = str(message.get("token", "")).encode(errors="replace")
-        if message["type"] != "hello" or not hmac.compare_digest(given, self.token.encode()):
-            raise Garbage("not a rank of this launch")
-        del self._strangers[connection]
-        connection.trusted = True
+        self._lobby.admit(connection, message)
         self._states[connection] = RankState(
             host=str(message.get("host", "?")),
             pid=int(message.get("pid") or 0),
@@ -325,7 +326,7 @@ class Supervisor:
         self._handlers.beat({**message, "rank": state.number})
 
     def _all_done(self) -> None:
-        self._finish_by = self._clock + _FINISH_S
+        self._finish_by = self._clock + self.timeout
         line = wire.encode({"type": "exit", "code": 0})
         for connection in self._states:
             self._send(connection, line)
@@ -340,9 +341,8 @@ class Supervisor:
             self._begin("launcher")
 
     def _check(self) -> None:
-        for connection, since in list(self._strangers.items()):
-            if self._clock - since > _STRANGER_S:
-                self._drop(connection)
+        for connection in self._lobby.overdue(self._clock, self.ranks - len(self._states) + MOST):
+            self._drop(connection)
         if self._child is not None and self._child.status is not None:
             self._launcher_ended()
         if self._trouble is not None:
@@ -352,13 +352,17 @@ class Supervisor:
             self._check_time()
 
     def _check_time(self) -> None:
-        states = list(self._states.values())
-        if len(states) < self.ranks:
-            if self._clock >= self.timeout:
+        stopped = self._clock - self._moved >= self.timeout
+        if len(self._states) < self.ranks:
+            if stopped:
                 lines = self._output.last_lines(_LAST_LINES)
+                states = list(self._states.values())
                 raise LaunchFailed(failure_messages.absent(states, self.ranks, self.timeout, self.address, lines))
             return
-        stopped = self._clock - self._moved >= self.timeout
+        if not stopped and self._clock < self._look_at:
+            return
+        self._look_at = self._clock + _LOOK_S
+        states = list(self._states.values())
         # A rank may be silent for longer while others, which do not wait for it, still make progress.
         patience = max(3 * self._beat_s, 2 * _TICK_S) if stopped else self.timeout
         silent = [state for state in states if state.beat and not state.done and self._clock - state.seen >= patience]
@@ -374,7 +378,7 @@ class Supervisor:
 
     def _all_gone(self) -> bool:
         ended = self._child is not None and self._child.status is not None
-        return ended and all(state.lost for state in self._states.values())
+        return ended and self._lost == len(self._states)
 
     def _fail(self, trouble: Trouble) -> None:
         self._take_in()
@@ -403,15 +407,16 @@ class Supervisor:
     def _finished(self) -> bool:
         if self._finish_by is None:
             return False
-        late = [state for state in self._states.values() if not state.lost]
         if self._child is None:
             # Ranks of a foreign launcher end by themselves once each has the exit message.
             gone = not any(connection.waiting for connection in self._states)
         else:
             gone = self._child.status is not None
         if not gone and self._clock >= self._finish_by:
+            late = [state for state in self._states.values() if not state.lost]
             who = names(late) if late else f"the launcher {self._launcher}"
-            self._notes.append(f"{who} did not end within {_FINISH_S:g} s of the last cell and was killed")
+            was = "were" if len(late) > 1 else "was"
+            self._notes.append(f"{who} {was} killed: all cells are done, but no rank ended for {self.timeout:g} s")
             return True
         return gone
 
@@ -441,7 +446,7 @@ class Supervisor:
             problem.add_note("\n  ".join(["last words of the launch:", *lines]))
 
     def _stop(self, failed: bool) -> None:
-        for connection in (*self._states, *self._strangers):
+        for connection in (*self._states, *self._lobby):
             connection.close()
         local = (state for state in self._states.values() if self._is_here(state))
         known = [(state.pid, state.ticks) for state in local if state.ticks is not None]

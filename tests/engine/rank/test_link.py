@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from omb_py.engine.rank import handshake
 from omb_py.engine.rank.link import LOST, Channel, Link, LinkRefused, LocalLink, split_address
 
 
@@ -24,10 +25,21 @@ class Server:
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listening.getsockname()[1]}"
 
-    def accept(self) -> None:
+    def accept(self, secret: str = "t") -> dict[str, Any]:
+        """Let a rank in; what it says of itself."""
         self.peer, _ = self.listening.accept()
         self.peer.settimeout(10)
         self.lines = self.peer.makefile("rb")
+        return handshake.answer(self.peer, self.lines, secret)
+
+    @contextlib.contextmanager
+    def accepting(self, secret: str = "t") -> Iterator[list[dict[str, Any]]]:
+        """Let a rank of this process in, from a thread; the list gets what it says of itself."""
+        hello: list[dict[str, Any]] = []
+        thread = threading.Thread(target=lambda: hello.append(self.accept(secret)))
+        thread.start()
+        yield hello
+        thread.join()
 
     def read(self) -> dict[str, Any]:
         return json.loads(self.lines.readline())
@@ -40,8 +52,15 @@ class Server:
         self.peer.close()
 
     def close(self) -> None:
-        self.hang_up()
+        if hasattr(self, "peer"):
+            self.hang_up()
         self.listening.close()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 @pytest.fixture
@@ -54,12 +73,12 @@ def server() -> Iterator[Server]:
 def test_a_rank_says_who_it_is_and_gets_the_spec(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PMI_RANK", "1")
     monkeypatch.setenv("PMI_SIZE", "2")
-    link = Link.connect(server.address, "secret")
-    server.accept()
+    with server.accepting() as said:
+        link = Link.connect(server.address, "t")
     server.send(type="spec", cells=[1, 2], beat_s=0.02)
-    assert link.hello()["cells"] == [1, 2]
-    hello = server.read()
-    assert (hello["type"], hello["token"], hello["pid"]) == ("hello", "secret", os.getpid())
+    assert link.spec()["cells"] == [1, 2]
+    hello = said[0]
+    assert hello["pid"] == os.getpid()
     assert (hello["env_rank"], hello["env_size"], hello["host"]) == (1, 2, socket.gethostname())
     link.joined(1, 2)
     assert server.read()["size"] == 2
@@ -76,8 +95,8 @@ def test_a_rank_says_who_it_is_and_gets_the_spec(server: Server, monkeypatch: py
 
 
 def test_messages_of_many_threads_stay_whole(server: Server) -> None:
-    link = Link.connect(server.address, "t")
-    server.accept()
+    with server.accepting():
+        link = Link.connect(server.address, "t")
     threads = [
         threading.Thread(target=lambda k=k: [link.send("cell", k=k, text="x" * 5000) for _ in range(50)])
         for k in range(4)
@@ -92,23 +111,91 @@ def test_messages_of_many_threads_stay_whole(server: Server) -> None:
 
 
 def test_a_position_that_fails_does_not_stop_the_heart(server: Server) -> None:
-    link = Link.connect(server.address, "t")
-    server.accept()
+    with server.accepting():
+        link = Link.connect(server.address, "t")
     link.watch(lambda: {}["gone"], interval=0.01)
     assert "KeyError" in server.read()["doing"]
     assert server.read()["type"] == "beat"
     link.close()
 
 
-def test_a_refused_connection_is_tried_again() -> None:
-    with socket.socket() as later:
-        later.bind(("127.0.0.1", 0))  # reserved, not listening: refused
-        address = f"127.0.0.1:{later.getsockname()[1]}"
-        timer = threading.Timer(0.15, later.listen)
-        timer.start()
-        link = Link.connect(f"127.0.0.1:9,{address}", "t", timeout=5)
-        timer.join()
+def test_a_refused_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[tuple[str, int]] = []
+    connect = socket.create_connection
+    with Server() as server:
+
+        def slow(place: tuple[str, int], timeout: float) -> socket.socket:
+            tries.append(place)
+            if len(tries) < 4:
+                raise ConnectionRefusedError("not yet")
+            return connect(place, timeout)
+
+        monkeypatch.setattr(socket, "create_connection", slow)
+        with server.accepting():
+            link = Link.connect(f"127.0.0.1:9,{server.address}", "t", timeout=5)
         link.close()
+    assert len(tries) == 4
+
+
+@pytest.mark.parametrize("secret", ["", "s", "secret", "secrets"])
+def test_a_supervisor_that_does_not_know_the_secret_is_refused(server: Server, secret: str) -> None:
+    """What answers may be another program, or another user's, at a port that is used again."""
+
+    def impostor() -> None:
+        peer, _ = server.listening.accept()
+        with peer, peer.makefile("rb") as lines:
+            handshake.write(peer, {"type": "challenge", "nonce": "0"})
+            hello = json.loads(lines.readline())
+            claim = handshake.proof(secret, "listener", "0", hello["nonce"]) if secret else ""
+            handshake.write(peer, {"type": "welcome", "proof": claim})
+            handshake.write(peer, {"type": "spec", "cells": ["of somebody else"]})
+
+    thread = threading.Thread(target=impostor)
+    thread.start()
+    with pytest.raises(LinkRefused, match="does not know this launch's secret"):
+        Link.connect(server.address, "secret?", timeout=0.0)
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"[" * 5000, b"[]\n", b'{"type":"spec"}\n']
+)
+def test_another_service_at_the_address_is_refused(server: Server, answer: bytes) -> None:
+    def other() -> None:
+        peer, _ = server.listening.accept()
+        with peer:
+            peer.sendall(answer)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with pytest.raises(LinkRefused, match="no supervisor answers at"):
+        Link.connect(server.address, "t", timeout=0.0)
+    thread.join()
+
+
+def test_a_supervisor_without_a_secret_is_an_error(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+    monkeypatch.setenv("OMB_PY_CONTROL", server.address)
+    monkeypatch.delenv("OMB_PY_TOKEN", raising=False)
+    with pytest.raises(LinkRefused, match="OMB_PY_CONTROL is set without OMB_PY_TOKEN"):
+        Link.from_environment()
+
+
+def test_a_rank_has_reported_before_anything_heavy_is_imported() -> None:
+    """Importing takes seconds on a loaded machine: a supervisor must not take a rank that imports for a stranger."""
+    body = """
+import sys
+import omb_py.engine.rank.link as link
+def reported(self, *arguments):
+    heavy = {"numpy", "mpi4py", "llvmlite", "torch", "omb_py.results", "omb_py.backends", "omb_py.suites"}
+    raise SystemExit(str(sorted(heavy & sys.modules.keys())))
+link.Link.__init__ = reported
+link._reported = lambda *arguments: ()
+from omb_py.orchestrate.running.rank_process import main
+main()
+"""
+    environ = {**os.environ, "OMB_PY_CONTROL": "127.0.0.1:9", "OMB_PY_TOKEN": "t"}
+    done = subprocess.run([sys.executable, "-c", body], env=environ, capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "[]"
 
 
 def test_nobody_there_is_said_in_time() -> None:
@@ -142,7 +229,7 @@ BLOCKED = """
 import ctypes
 from omb_py.engine.rank.link import Link
 link = Link.from_environment(5)
-link.hello()
+link.spec()
 link.joined(0, 1)
 {blocked}
 """
@@ -173,7 +260,7 @@ def start(server: Server) -> Iterator[Start]:
 def test_a_closed_connection_ends_the_rank_whatever_it_does(server: Server, start: Start, blocked: str) -> None:
     child = start(BLOCKED.format(blocked=blocked))
     server.send(type="spec")
-    assert [server.read()["type"], server.read()["type"]] == ["hello", "joined"]
+    assert server.read()["type"] == "joined"
     server.hang_up()
     assert child.wait(2) == LOST
 
@@ -183,7 +270,6 @@ def test_a_rank_that_is_told_to_end_ends_with_that_code(server: Server, start: S
     child = start(BLOCKED.format(blocked=IN_NATIVE_CODE))
     server.send(type="spec")
     server.read()
-    server.read()
     server.send(type="exit", code=2)
     assert child.wait(2) == 2
 
@@ -191,7 +277,6 @@ def test_a_rank_that_is_told_to_end_ends_with_that_code(server: Server, start: S
 @pytest.mark.faults
 def test_a_connection_closed_before_the_spec_ends_the_rank(server: Server, start: Start) -> None:
     child = start(BLOCKED.format(blocked=IN_NATIVE_CODE))
-    assert server.read()["type"] == "hello"
     server.hang_up()
     assert child.wait(2) == LOST
 
@@ -216,9 +301,8 @@ def test_a_stopped_rank_dies_with_its_launcher(server: Server) -> None:
     environ = {**os.environ, "OMB_PY_CONTROL": server.address, "OMB_PY_TOKEN": "t"}
     body = BLOCKED.format(blocked=IN_NATIVE_CODE)
     with subprocess.Popen([sys.executable, "-c", FOLLOWS, body], env=environ, stdin=subprocess.PIPE) as launcher:
-        server.accept()
+        rank = server.accept()["pid"]
         server.send(type="spec", follow_launcher=True)
-        rank = server.read()["pid"]
         assert server.read()["type"] == "joined"
         os.kill(rank, signal.SIGSTOP)
         launcher.kill()
@@ -261,7 +345,7 @@ def test_a_local_link_is_a_function_call() -> None:
         return {"hello": {"cells": [7]}, "done": {"code": 1}}.get(message["type"])
 
     link: Channel = LocalLink(handler)
-    assert link.hello() == {"cells": [7]}
+    assert link.spec() == {"cells": [7]}
     link.joined(0, 8)
     link.watch(lambda: {"phase": "loop"})
     link.send("cell", index=0)
@@ -272,6 +356,6 @@ def test_a_local_link_is_a_function_call() -> None:
 
 def test_a_silent_handler_means_an_empty_spec_and_no_error() -> None:
     link = LocalLink(lambda message: None)
-    assert link.hello() == {}
+    assert link.spec() == {}
     assert link.done() == 0
     link.close()

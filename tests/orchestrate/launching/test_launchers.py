@@ -295,7 +295,7 @@ environment_rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PM
 if mode == "dies unheard" and environment_rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 link = Link.from_environment(10)
-spec = link.hello()
+spec = link.spec()
 if mode == "dies after hello" and environment_rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 import mpi4py

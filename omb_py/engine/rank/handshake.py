@@ -1,0 +1,116 @@
+"""Both ends of a connection prove that they know the launch's secret, which itself never travels.
+
+The listener speaks first.  Each proof covers two random numbers, one of each end, so a recorded one opens nothing::
+
+    listener → caller    {"type": "challenge", "nonce": N}
+    caller → listener    {"type": "hello", "nonce": M, "proof": HMAC-SHA256(secret, "caller N M"), …}
+    listener → caller    {"type": "welcome", "proof": HMAC-SHA256(secret, "listener N M")}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import socket
+from collections.abc import Mapping
+from typing import Any, BinaryIO, Final, Literal
+
+LINE_LIMIT: Final = 4096
+"""Bytes of the longest line that either end reads before the other has proven itself."""
+Role = Literal["caller", "listener"]
+
+
+class Stranger(Exception):
+    """The other end does not know the secret, or does not follow the protocol."""
+
+
+def new_secret() -> str:
+    """A new secret: 128 random bits in hexadecimal."""
+    return secrets.token_hex(16)
+
+
+def new_nonce() -> str:
+    """A number that no other connection has: 128 random bits in hexadecimal."""
+    return secrets.token_hex(16)
+
+
+def proof(secret: str, role: Role, listener_nonce: str, caller_nonce: str) -> str:
+    """The proof of one end, in hexadecimal. Raises ValueError for an empty secret, which everybody knows."""
+    if not secret:
+        raise ValueError("an empty secret proves nothing")
+    text = f"{role} {listener_nonce} {caller_nonce}"
+    return hmac.new(secret.encode(), text.encode(errors="replace"), hashlib.sha256).hexdigest()
+
+
+def agrees(given: object, expected: str) -> bool:
+    """Whether a proof that came over the wire is the expected one, compared whole and in constant time."""
+    return isinstance(given, str) and hmac.compare_digest(given.encode(errors="replace"), expected.encode())
+
+
+def is_caller(message: Mapping[str, Any], secret: str, listener_nonce: str) -> bool:
+    """Whether a message is the hello of a caller that knows the secret."""
+    nonce = message.get("nonce")
+    if message.get("type") != "hello" or not isinstance(nonce, str):
+        return False
+    return agrees(message.get("proof"), proof(secret, "caller", listener_nonce, nonce))
+
+
+def welcome(secret: str, listener_nonce: str, hello: Mapping[str, Any]) -> dict[str, Any]:
+    """The listener's answer to the hello of a caller."""
+    return {"type": "welcome", "proof": proof(secret, "listener", listener_nonce, hello["nonce"])}
+
+
+def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: Mapping[str, Any]) -> None:
+    """Do the caller's part on a connection that blocks.
+
+    Args:
+        connection: to write to; its time limit holds for each step.
+        lines: the same connection, to read from.
+        secret: of the launch.
+        fields: more for the listener, sent with the hello.
+
+    Raises:
+        Stranger: the listener does not know the secret, or is something else.
+        OSError: the connection broke, or the listener took too long.
+    """
+    challenge = _read(lines, "challenge")
+    theirs, ours = str(challenge.get("nonce")), new_nonce()
+    write(connection, {"type": "hello", "nonce": ours, "proof": proof(secret, "caller", theirs, ours), **fields})
+    if not agrees(_read(lines, "welcome").get("proof"), proof(secret, "listener", theirs, ours)):
+        raise Stranger("it does not know this launch's secret")
+
+
+def answer(connection: socket.socket, lines: BinaryIO, secret: str) -> dict[str, Any]:
+    """Do the listener's part on a connection that blocks. Returns the caller's hello.
+
+    Raises:
+        Stranger: the caller does not know the secret, or is something else.
+        OSError: the connection broke, or the caller took too long.
+    """
+    nonce = new_nonce()
+    write(connection, {"type": "challenge", "nonce": nonce})
+    hello = _read(lines, "hello")
+    if not is_caller(hello, secret, nonce):
+        raise Stranger("it does not know this launch's secret")
+    write(connection, welcome(secret, nonce, hello))
+    return hello
+
+
+def write(connection: socket.socket, message: Mapping[str, Any]) -> None:
+    """Send a message as a line of JSON. Raises OSError."""
+    connection.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+
+def _read(lines: BinaryIO, kind: str) -> dict[str, Any]:
+    line = lines.readline(LINE_LIMIT)
+    if not line.endswith(b"\n"):
+        raise Stranger(f"it sent no {kind}" if line else "it hung up: it does not know this launch's secret")
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Stranger(f"it sent no {kind}") from None
+    if not isinstance(message, dict) or message.get("type") != kind:
+        raise Stranger(f"it sent no {kind}")
+    return message

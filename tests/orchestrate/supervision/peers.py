@@ -1,0 +1,80 @@
+"""A supervisor in a thread, ranks made of bare sockets, and a clock that a test moves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from omb_py.engine.rank import handshake
+from omb_py.orchestrate.supervision.supervisor import Supervisor
+
+
+@contextlib.contextmanager
+def supervising(supervisor: Supervisor) -> Iterator[list[Any]]:
+    """Run a supervisor in a thread; the list gets its outcome or its exception."""
+    result: list[Any] = []
+
+    def run() -> None:
+        try:
+            result.append(supervisor.run())
+        except Exception as error:
+            result.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield result
+    finally:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+class Peer:
+    """A rank made of a bare socket."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        host, _, port = supervisor.address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), 5)
+        self.lines = self.socket.makefile("rb")
+
+    def send(self, **message: Any) -> None:
+        self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def hello(self, token: str, rank: int, host: str = "elsewhere") -> dict[str, Any]:
+        """Report as a rank; the spec, or nothing from a supervisor that hangs up."""
+        handshake.call(self.socket, self.lines, token, {"pid": 0, "host": host, "env_rank": rank, "env_size": 2})
+        return self.read()
+
+    def read(self) -> dict[str, Any]:
+        return json.loads(self.lines.readline() or b"{}")
+
+    def close(self) -> None:
+        self.lines.close()
+        self.socket.close()
+
+
+class Clock:
+    """Time as the supervisor reads it, before and after the wait in each turn of its loop; one takes `step` seconds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tick: float = 0.25) -> None:
+        self.now, self.step, self.readings = 0.0, 0.0, 0
+        monkeypatch.setattr("omb_py.orchestrate.supervision.supervisor._TICK_S", tick)
+        monkeypatch.setattr("omb_py.orchestrate.supervision.supervisor.time", self)
+
+    def monotonic(self) -> float:
+        self.readings += 1
+        self.now += self.step
+        return self.now
+
+    def wait(self, turns: int) -> None:
+        """Wait until the loop has turned so often."""
+        until = self.readings + 2 * turns
+        while self.readings < until:
+            time.sleep(0.001)
