@@ -1,5 +1,6 @@
-# make run    makes .venv, installs omb-py with an MPI library, measures, stores
-# make test   installs what the tests need and runs them
+# make run       makes .venv, installs omb-py with an MPI library, measures, stores
+# make test      installs what the tests need and runs those that are not slow: every module, real ranks of MPICH and Gloo
+# make test-all  runs all tests; make test-rest those that make test leaves out
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,7 +15,8 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-plotly test-oldest lint bench bench-fidelity bench-store bench-compare gpu-check python clean
+.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest lint bench bench-fidelity bench-store bench-compare \
+  gpu-check python clean
 
 run: $(VENV)/.run
 	@echo "Measuring an allreduce on 2 ranks: up to 20 seconds."
@@ -26,10 +28,23 @@ run: $(VENV)/.run
 	@echo "  $(BIN)/omb-py explain allreduce                  what is timed, and which formula is printed"
 	@echo "  $(BIN)/omb-py list                               what can run here"
 
+BESIDE := $(BIN)/python -m pytest tests -n auto --dist loadfile -p no:benchmark
+# ranks that spin need the cores for themselves
+ALONE := $(BIN)/python -m pytest tests --durations 20 --durations-min 3
+
 test: $(VENV)/.test
-	$(BIN)/python -m pytest tests -m "not mpi or calm" -n auto --dist loadfile -p no:benchmark
-	@# ranks that spin need the cores for themselves
-	$(BIN)/python -m pytest tests -m "mpi and not calm" --durations 20 --durations-min 3
+	$(BESIDE) -m "not slow and (not mpi or calm)"
+	$(ALONE) -m "not slow and mpi and not calm"
+
+test-rest: $(VENV)/.test
+	$(BESIDE) -m "slow and (not mpi or calm)"
+	$(ALONE) -m "slow and mpi and not calm"
+
+test-all: test test-rest
+
+# calls, launchers and faults on another MPI library
+test-openmpi: .venv-openmpi/.test
+	.venv-openmpi/bin/python -m pytest tests -m each_library --durations 20 --durations-min 3
 
 # only plotly is exchanged, in a folder that goes before the environment's own
 test-plotly: $(VENV)/.test

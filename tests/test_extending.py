@@ -121,8 +121,8 @@ def test_its_backend_is_listed_explained_and_examined(ring: Path) -> None:
     assert found["what it is"]["text"] in ("threads of one process", "a simulation of all ranks in one process")
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
-@pytest.mark.one_library
 def test_it_is_measured_and_checked_on_real_ranks(ring: Path) -> None:
     for binding in ("native", "mpi4py"):
         done = omb_py(ring, "ring", "-n", "2", "-m", "8:64:8", "-c", "--binding", binding, "-i", "20")

@@ -83,8 +83,8 @@ def loaded_by_ranks(folder: Path, *words: str) -> list[set[str]]:
     return [set(json.loads(file.read_text())) for file in sorted(folder.glob("rank-*.json"))]
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
-@pytest.mark.one_library
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_a_measuring_rank_loads_no_analysis_package(tmp_path: Path, binding: str) -> None:
     words = ("allreduce", "--binding", binding, "-n", "2", "-m", "8:8", "-i", "auto", "-c", "-z")

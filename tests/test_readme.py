@@ -47,8 +47,8 @@ def test_the_readme_fits_a_screen() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
-@pytest.mark.one_library
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("make ")])
 def test_runs_as_written(command: str, folder: Path) -> None:
     told = subprocess.run(

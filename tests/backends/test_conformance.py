@@ -15,7 +15,11 @@ from tests.support import conformance
 from tests.support.conformance import Combination, combinations
 from tests.support.machines.mpi import report
 
-RANKS = (2, 3, 4)
+FEW, MORE = (2,), (3, 4)
+"""Numbers of ranks on real MPI: in every run of the tests, and in the long one."""
+
+
+MPI = [pytest.mark.mpi, pytest.mark.timeout(500)]
 
 
 @cache
@@ -28,9 +32,9 @@ def launched(ranks: int) -> dict[str, list[str]] | AssertionError:
     return found
 
 
-def on_mpi(what: Combination) -> list[str]:
+def on_mpi(what: Combination, rank_counts: tuple[int, ...]) -> list[str]:
     found = []
-    for ranks in RANKS:
+    for ranks in rank_counts:
         told = launched(ranks)
         if isinstance(told, AssertionError):
             raise told
@@ -38,27 +42,28 @@ def on_mpi(what: Combination) -> list[str]:
     return found
 
 
-def on_mock(what: Combination) -> list[str]:
+def on_mock(what: Combination, rank_counts: tuple[int, ...]) -> list[str]:
     return [
         text
-        for ranks in (*RANKS, 5)
+        for ranks in rank_counts
         for text in conformance.check(find("mock").connect({"ranks": ranks}), "mock", what, crowded=ranks != 3)
     ]
 
 
 @pytest.mark.parametrize(
-    ("backend", "what"),
+    ("backend", "rank_counts", "what"),
     [
-        *(pytest.param("mock", what, id=f"mock-{what}") for what in combinations(("native",))),
+        *(pytest.param("mock", (*FEW, *MORE, 5), what, id=f"mock-{what}") for what in combinations(("native",))),
         *(
-            pytest.param("mpi", what, id=f"mpi-{what}", marks=[pytest.mark.mpi, pytest.mark.timeout(500)])
+            pytest.param("mpi", ranks, what, id=f"mpi-{ranks[0]}-{what}", marks=[*MPI, ring])
+            for ranks, ring in ((FEW, pytest.mark.each_library), (MORE, pytest.mark.slow))
             for what in combinations(("native", "mpi4py"))
         ),
     ],
 )
 def test_every_byte_is_right_and_every_sample_sane(
-    backend: str, what: Combination, monkeypatch: pytest.MonkeyPatch
+    backend: str, rank_counts: tuple[int, ...], what: Combination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omb_py.engine.measuring.validate.ITERATIONS", 3)  # here as on real ranks
-    found = (on_mpi if backend == "mpi" else on_mock)(what)
+    found = (on_mpi if backend == "mpi" else on_mock)(what, rank_counts)
     assert found == []

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.machines.mpi import ROOT, environment
 
-pytestmark = [pytest.mark.mpi, pytest.mark.calm, pytest.mark.one_library]
+pytestmark = [pytest.mark.mpi, pytest.mark.calm, pytest.mark.slow]
 BACKENDS = {
     "mpi": ("--backend", "mpi"),
     # inside a batch step, whose variables name one rank

@@ -16,9 +16,10 @@ from tests.support.sessions.workload_session import COMPUTING, bindings_of
 RANKS = 4
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("backend", ["mpi", pytest.param("gloo", marks=[pytest.mark.calm, pytest.mark.one_library])])
+@pytest.mark.parametrize("backend", ["mpi", pytest.param("gloo", marks=pytest.mark.calm)])
 def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
     if backend == "gloo" and importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is an extra")

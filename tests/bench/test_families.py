@@ -110,6 +110,7 @@ def test_wrong_data_are_said_with_cell_and_side() -> None:
     assert fidelity.wrong_data({"cells": cells[1:]}) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_side_that_moves_no_data_is_found_out() -> None:
     """Real ranks; side A does nothing."""

@@ -95,6 +95,7 @@ def test_no_block_is_left_out_of_the_plan() -> None:
     assert all(c["quads"] % 2 == 0 for c in plan)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_one_short_launch_of_every_series(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Real ranks, both sides in one process; no verdict is asked of one launch."""

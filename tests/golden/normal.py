@@ -22,6 +22,11 @@ SECONDS = (
 )
 WRITTEN = re.compile(r"(<version> · )[\d-]+ [\d:]+ UTC")
 """When a page was written."""
+FACTS = (
+    re.compile(r"(<h3>)\d+( facts of the first launch</h3>)"),
+    re.compile(r'(data-kind="configuration">(?:(?!</figure>).)*<summary>Table, )\d+( rows)', re.S),
+)
+"""How many a machine can say of itself depends on the machine."""
 ENVIRONMENT = re.compile(r'("environment_key": ")[0-9a-f]{32}"')
 PYTHON = re.compile(r'("(?:python_version|machine)": )"[^"]*"')
 SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
@@ -79,6 +84,8 @@ def page(text: str) -> str:
     text = re.sub(r"(<script[^>]*>)(.*?)</script>", _script, text, flags=re.S)
     text = re.sub(r"data:[\w/+;-]+base64,[\w/+=]+", "data:…", text)
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
+    for pattern in FACTS:
+        text = pattern.sub(r"\1…\2", text)
     lines = (line.strip() for line in re.sub(r">\s*<(?!/)", ">\n<", text).splitlines())
     return "\n".join(line for line in lines if line)
 

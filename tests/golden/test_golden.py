@@ -8,8 +8,13 @@ import pytest
 
 from tests.golden.capture import ALL, DATA, difference, made
 
+COSTLY = ("reports/accept", "reports/guidelines.txt", "errors/suite-files.txt")
+"""Each runs dozens of launches; the parts that they are made of have golden files and tests of their own."""
 
-@pytest.mark.parametrize("name", list(ALL))
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(COSTLY)) for name in ALL]
+)
 def test_it_is_as_it_was(name: str) -> None:
     found = difference(name, made(name))
     assert not found, f"wanted? then python -m tests.golden.capture --update {name}\n{found}"

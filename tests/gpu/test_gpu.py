@@ -32,9 +32,9 @@ def test_everything_on_one_gpu(tmp_path: Path) -> None:
     assert check.run_all(check.Check("cuda", tmp_path)) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.calm
-@pytest.mark.one_library
 @pytest.mark.timeout(600)  # half a minute where nothing else runs
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 @pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
@@ -69,9 +69,9 @@ def test_everything_on_the_simulated_device(
     assert "gloo" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.calm
-@pytest.mark.one_library
 def test_the_direct_part_fails_where_the_library_takes_no_device_buffers(tmp_path: Path) -> None:
     direct = next(part for part in parts("sim") if part.name == "mpi direct")
     short = tuple({**entry, "benchmarks": entry["benchmarks"][:1]} for entry in direct.suite[:1])

@@ -31,8 +31,8 @@ def test_an_undisturbed_host_steals_nothing(tmp_path: Path) -> None:
     assert row["median_us"] == pytest.approx(READINGS / 1000) and METRICS["stolen"].read(row) == pytest.approx(0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
-@pytest.mark.one_library
 def test_a_real_host(tmp_path: Path) -> None:
     words = ["noise", "-n", "2", "-i", "200", "--store", str(tmp_path), "--quiet"]
     assert main(words) == 0

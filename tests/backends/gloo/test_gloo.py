@@ -27,8 +27,8 @@ pytestmark = [
     pytest.mark.timeout(240),
     pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo"),
 ]
-LAUNCHES = [("torchrun", 2), ("mpiexec", 2), ("torchrun", 4), ("mpiexec", 4)]
-FULL = LAUNCHES[0]
+LAUNCHES = [("mpiexec", 2), ("torchrun", 2), ("torchrun", 4), ("mpiexec", 4)]
+FULL = ("torchrun", 2)
 """Here every option, type and reduction is tried, and a fault in every benchmark."""
 NO_MPI = {"MPI4PY_LIBMPI": "/nowhere/libmpi.so"}
 """With this mpi4py finds no MPI library."""
@@ -44,13 +44,18 @@ def told(launcher: str, ranks: int) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(params=LAUNCHES, ids=lambda launch: f"{launch[0]}-{launch[1]}")
+@pytest.fixture(
+    params=[
+        LAUNCHES[0],  # the others show the other launcher, every option and more ranks
+        *(pytest.param(launch, marks=pytest.mark.slow) for launch in LAUNCHES[1:]),
+    ],
+    ids=lambda launch: f"{launch[0]}-{launch[1]}",
+)
 def launch(request: pytest.FixtureRequest) -> tuple[str, int]:
     found: tuple[str, int] = request.param
     return found
 
 
-@pytest.mark.one_library
 def test_what_a_session_says(launch: tuple[str, int]) -> None:
     _, ranks = launch
     for rank, one in enumerate(told(*launch)["facts"]):
@@ -64,12 +69,11 @@ def test_what_a_session_says(launch: tuple[str, int]) -> None:
         assert one["modules"] == []
 
 
-@pytest.mark.one_library
+@pytest.mark.slow
 def test_under_torchrun_no_mpi_is_loaded() -> None:
     assert [one["mpi"] for one in told("torchrun", 2)["facts"]] == [False, False]
 
 
-@pytest.mark.one_library
 def test_every_byte_of_every_benchmark_is_right(launch: tuple[str, int]) -> None:
     right = told(*launch)["right"]
     here = [b for b in BENCHMARKS.values() if b.ranks.admits(launch[1]) and not b.ranks.over_nodes]
@@ -78,7 +82,6 @@ def test_every_byte_of_every_benchmark_is_right(launch: tuple[str, int]) -> None
     assert {name: wrong for name, wrong in right.items() if wrong} == {}
 
 
-@pytest.mark.one_library
 def test_one_inverted_byte_is_found(launch: tuple[str, int]) -> None:
     found = told(*launch)["corrupted"]
     every = {name for name in told(*launch)["right"] if checkable(BENCHMARKS[name])}
@@ -87,13 +90,11 @@ def test_one_inverted_byte_is_found(launch: tuple[str, int]) -> None:
         assert validated is False and wrong > 0, name
 
 
-@pytest.mark.one_library
 def test_every_synchronisation_keeps_data_and_counts(launch: tuple[str, int]) -> None:
     for kind, (validated, iterations, skew) in told(*launch)["synchronised"].items():
         assert (validated, iterations) == (True, 5) and skew >= 0, kind
 
 
-@pytest.mark.one_library
 def test_with_rotating_memory_every_copy_is_right(launch: tuple[str, int]) -> None:
     found = told(*launch)["turning"]
     assert len(found) == 4 and set(map(tuple, found.values())) == {(True, 0)}
@@ -118,7 +119,7 @@ def command(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
 QUICK = ("-m", "8:512:8", "-i", "5", "-x", "1", "-c", "--format", "json")
 
 
-@pytest.mark.one_library
+@pytest.mark.slow
 def test_without_any_mpi_torchrun_starts_the_ranks(tmp_path: Path) -> None:
     done = command("allreduce", "--backend", "gloo", "-n", "2", *QUICK, "--store", str(tmp_path), **NO_MPI)
     found = rows(done)
@@ -130,7 +131,10 @@ def test_without_any_mpi_torchrun_starts_the_ranks(tmp_path: Path) -> None:
     assert b'"launcher": "torchrun"' in file.read_bytes() or b'"launcher":"torchrun"' in file.read_bytes()
 
 
-@pytest.mark.parametrize("launcher", [pytest.param("torchrun", marks=pytest.mark.one_library), "mpiexec"])
+@pytest.mark.parametrize(
+    "launcher",
+    [pytest.param("torchrun", marks=pytest.mark.slow), pytest.param("mpiexec", marks=pytest.mark.each_library)],
+)
 def test_inside_a_launcher_each_process_joins(launcher: str) -> None:
     words = [sys.executable, "-m", "omb_py", "alltoallv", "--backend", "gloo", *QUICK, "--no-store"]
     found = rows(start(words, 2, 100, torchrun(2) if launcher == "torchrun" else ()))
@@ -141,6 +145,7 @@ def test_inside_a_launcher_each_process_joins(launcher: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_mpi_and_gloo_in_one_table() -> None:
     words = ("-m", "8:512:8", "-i", "20", "-x", "1", "--no-store")
     done = command("allgather", "--backend", "mpi,nccl,gloo", "-n", "2", *words)
@@ -155,7 +160,7 @@ def test_mpi_and_gloo_in_one_table() -> None:
     )  # a busy machine may choose
 
 
-@pytest.mark.one_library
+@pytest.mark.slow
 def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
     done = command(
         "latency",
@@ -178,7 +183,7 @@ def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
 LOST = {"mpiexec": (signal.SIGSTOP, "no sign of life"), "torchrun": (signal.SIGKILL, "killed by signal 9")}
 
 
-@pytest.mark.one_library
+@pytest.mark.slow
 def test_a_rank_that_is_lost_is_named(tmp_path: Path) -> None:
     """Under either launcher; while the first run waits for its stopped rank, the second loses one."""
     runs = {}

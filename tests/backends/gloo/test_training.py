@@ -18,9 +18,9 @@ from omb_py.suites.workloads.families import parse_workload
 from tests.support.machines.mpi import environment, start
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.mpi,
     pytest.mark.calm,
-    pytest.mark.one_library,
     pytest.mark.timeout(120),
     pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo"),
 ]

@@ -17,7 +17,7 @@ from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.counted import build
 from tests.support.machines.mpi import report
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(200), pytest.mark.each_library]
 
 Said = dict[str, list[str]]
 """Part of a stage -> calls."""

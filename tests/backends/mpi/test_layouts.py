@@ -6,10 +6,10 @@ import pytest
 
 from tests.support.machines.mpi import report
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300), pytest.mark.each_library]
 
 
-@pytest.mark.parametrize(("ranks", "least"), [(2, 180), (3, 40)])
+@pytest.mark.parametrize(("ranks", "least"), [(2, 180), pytest.param(3, 40, marks=pytest.mark.slow)])
 def test_exactly_what_the_layout_says_travels(ranks: int, least: int) -> None:
     told = report("tests.support.sessions.layouts", ranks, timeout_s=240)
     assert told["wrong"] == []

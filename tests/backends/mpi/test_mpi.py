@@ -19,7 +19,7 @@ from tests.support.machines.mpi import environment, report
 from tests.support.sessions import large_messages
 from tests.support.sessions.mpi_session import ON_MORE_RANKS
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 BINDINGS = ("native", "mpi4py")
 
 
@@ -30,7 +30,7 @@ def told(ranks: int, level: str = "funneled", *checks: str) -> dict[str, list[An
     return result
 
 
-@pytest.fixture(params=[2, 3])
+@pytest.fixture(params=[2, pytest.param(3, marks=pytest.mark.slow)])
 def ranks(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
@@ -122,6 +122,7 @@ def test_with_rotating_memory_every_copy_is_right_and_checked(ranks: int, bindin
                 assert (validated, wrong == 0) == (("flip" not in what,) * 2), what
 
 
+@pytest.mark.slow
 def test_messages_of_more_than_2_gib() -> None:
     """With MPI-4's large counts every byte arrives; a library without them is named, with the missing function."""
     needed = 2 * large_messages.NBYTES + (2 << 30)

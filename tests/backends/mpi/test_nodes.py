@@ -48,7 +48,9 @@ def told(folder: Path, nodes: int, ranks_per_node: int) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize(("nodes", "ranks_per_node"), [(2, 1), (3, 1), (2, 2)])
+@pytest.mark.parametrize(
+    ("nodes", "ranks_per_node"), [(2, 1), *(pytest.param(*shape, marks=pytest.mark.slow) for shape in ((3, 1), (2, 2)))]
+)
 @pytest.mark.parametrize("name", BOTH)
 def test_a_node_and_the_others_exchange_windows(
     name: str, nodes: int, ranks_per_node: int, tmp_path_factory: pytest.TempPathFactory

@@ -7,7 +7,7 @@ import pytest
 from tests.support.machines.mpi import report
 from tests.support.sessions.object_session import SIZE
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
 
 def test_objects_arrive_as_they_were_sent_and_a_wrong_byte_is_found() -> None:

@@ -128,6 +128,7 @@ def test_every_byte_is_right_and_the_way_is_said(aware: str, way: str) -> None:
         assert all(right(done, way, cell) and done["wrong"] is not None for done in both), (cell, both)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_managed_memory_is_where_its_word_says() -> None:
     seen = [[done["resides"] for done in both] for both in _measured("1")[len(CELLS) :]]
@@ -136,6 +137,7 @@ def test_managed_memory_is_where_its_word_says() -> None:
     assert m_d == [[0], []] and md_mh == [[0], [-1]] and mh_h == [[-1], []]
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_the_device_computes_as_long_as_the_call_took() -> None:
     for cell, both in zip(FILLED, _measured("0")[-len(FILLED) :], strict=True):
@@ -143,9 +145,9 @@ def test_the_device_computes_as_long_as_the_call_took() -> None:
         assert means["overlap.compute"] >= 0.9 * means["pure.time"], (cell, means)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.calm
-@pytest.mark.one_library
 @pytest.mark.timeout(150)
 @pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
 def test_gloo_under_torchrun_is_staged_on_a_device_that_pytorch_does_not_know() -> None:
@@ -155,6 +157,7 @@ def test_gloo_under_torchrun_is_staged_on_a_device_that_pytorch_does_not_know() 
         assert all(right(done, "staged", cell) for done in both), (cell, both)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize(("aware", "slow"), [("0", SLOW), ("1", SETTLED)])
 def test_a_synchronise_that_is_left_out_is_found_missing(aware: str, slow: dict[str, Cell]) -> None:
@@ -253,10 +256,12 @@ class TestProbe:
         monkeypatch.setattr(aware, "_child", lambda *words: {"moved": True})
         assert confirmed("cuda", yes) is yes
 
+    @pytest.mark.each_library
     @pytest.mark.mpi
     def test_the_child_passes_its_message(self) -> None:
         assert aware._child("sim", "message", 30) == {"moved": True}
 
+    @pytest.mark.each_library
     @pytest.mark.mpi
     def test_this_library_says_no_of_itself(self) -> None:
         """The MPI libraries of PyPI were built without CUDA; Intel's needs a variable."""

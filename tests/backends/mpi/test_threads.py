@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.machines.mpi import ROOT, environment
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
 
 def words(*more: str) -> list[str]:
@@ -48,6 +48,7 @@ def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) ->
     assert [(row[0], row[-1]) for row in rows] == [("8", "Pass"), ("16", "Pass")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_a_hang_names_rank_and_thread(binding: str) -> None:
     done = subprocess.run(
@@ -62,6 +63,7 @@ def test_a_hang_names_rank_and_thread(binding: str) -> None:
     assert re.search(r"rank 1 on \S+ .* thread [01]: recv 1 B from 0\.", done.stderr), done.stderr
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_forked_children_when_all_is_killed() -> None:
     marker = f"OMB_PY_TEST_MARKER={os.getpid()}"
     name, _, value = marker.partition("=")

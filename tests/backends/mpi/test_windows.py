@@ -11,7 +11,7 @@ from omb_py.engine.program.rma import SYNCS, WINDOWS
 from tests.support.machines.mpi import report
 from tests.support.sessions.one_sided import EVERYWHERE, cells, named
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300), pytest.mark.each_library, pytest.mark.slow]
 BINDINGS = ("native", "mpi4py")
 
 

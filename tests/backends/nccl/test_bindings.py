@@ -36,7 +36,7 @@ from tests.support.machines.standin import COMPILER, report
 
 PYTHON = BINDINGS[1:]
 PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "standin" / "python")))
-pytestmark = [pytest.mark.calm, pytest.mark.one_library]
+pytestmark = pytest.mark.calm
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 
 
@@ -87,6 +87,7 @@ def test_every_byte_is_right(binding: str) -> None:
     assert all(done["wrong"] > 0 and not done["busy"] for _, done in wrong), "a wrong byte on the device was not found"
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_a_row_says_by_which_package_and_which_nccl_it_was_measured() -> None:
@@ -100,6 +101,7 @@ def test_a_row_says_by_which_package_and_which_nccl_it_was_measured() -> None:
     assert ("torch", "alltoallv") not in grouped and ("nccl4py", "alltoallv") in grouped
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize(

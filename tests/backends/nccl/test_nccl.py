@@ -33,7 +33,6 @@ from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.standin import COMPILER, library, report, start
 from tests.support.sessions.nccl_cells import MULTIPLIED
 
-pytestmark = pytest.mark.one_library
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 Cell = dict[str, Any]
 
@@ -96,7 +95,9 @@ def _measured(ranks: int, old: bool) -> list[dict[str, Any]]:
 
 @needs_compiler
 @pytest.mark.mpi
-@pytest.mark.parametrize(("ranks", "old"), [(2, False), (2, True), (4, False)], ids=["2", "2 on 2.27", "4"])
+@pytest.mark.parametrize(
+    ("ranks", "old"), [(2, False), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((2, True), (4, False)))]
+)
 def test_every_byte_is_right(ranks: int, old: bool) -> None:
     wanted = _cells(ranks) if not old else [cell for cell in _cells(ranks) if cell["benchmark"] in NEWER]
     wrong = [
@@ -112,6 +113,7 @@ def expected(cell: Cell) -> int | None:
     return None if cell["benchmark"] in MADE else 3 * ("inject" in cell)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_what_an_older_version_lacks_is_grouped_and_says_so() -> None:
@@ -149,6 +151,7 @@ def fails(fault: str, *words: str, **more: str) -> tuple[int, str, float]:
     return _cli(*line, OMB_PY_NCCL=str(library()), STANDIN_FAIL=fault, **more)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize(
@@ -194,6 +197,7 @@ except ArithmeticError:
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -> None:
@@ -203,6 +207,7 @@ def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -
     assert done.stdout == "closed\n", done.stderr
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_an_error_while_a_graph_runs_ends_the_run() -> None:
@@ -211,6 +216,7 @@ def test_an_error_while_a_graph_runs_ends_the_run() -> None:
     assert "Traceback" not in text and took < 20
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize(
@@ -226,6 +232,7 @@ def test_a_rank_that_does_not_come_ends_the_run(fault: str, says: str) -> None:
     assert took < 30
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from omb_py.errors import EnvironmentProblem
 from tests.backends.nccl.test_nccl import Cell
 from tests.support.machines.standin import COMPILER, library, report
 
-pytestmark = [pytest.mark.calm, pytest.mark.one_library]
+pytestmark = pytest.mark.calm
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 ALGORITHMS = (
     ("allreduce", "tree+ring", "TREE"),
@@ -89,6 +89,7 @@ def test_every_byte_is_right_and_the_library_got_what_was_asked_for(version: str
     assert "communicators" in found[str(len(CELLS) - 1)]["refused"]  # beside pipelined
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_a_library_that_cannot_register_ends_the_run() -> None:

@@ -12,7 +12,6 @@ from omb_py.engine.devices import SYNCHRONISES
 from tests.support.machines.mpi import ROOT
 from tests.support.machines.standin import COMPILER, report
 
-pytestmark = pytest.mark.one_library
 DELAY_US = 4000
 """No operation of the simulated device begins earlier: a sample that is shorter did not wait."""
 
@@ -56,6 +55,7 @@ def launched() -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
 @pytest.mark.mpi
 @pytest.mark.parametrize("why", CASES)

@@ -74,7 +74,7 @@ def tables(binding: str, folder: Path) -> dict[str, list[list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("binding", ["native", "mpi4py"])
+@pytest.mark.parametrize("binding", ["native", pytest.param("mpi4py", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [b.name for b in WANTED])
 def test_every_table_is_printed_and_every_byte_right(
     name: str, binding: str, tmp_path_factory: pytest.TempPathFactory
@@ -93,6 +93,7 @@ def test_every_table_is_printed_and_every_byte_right(
     assert all(re.fullmatch(rf"\d+(\s+{NUMBER})+\s*({said})", row) for row in rows), lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["init", "hello"])
 def test_start_up_is_one_sentence_a_launch(name: str, tmp_path: Path) -> None:
     done = run(tmp_path, name, "-n", "2", "--launches", "2", "--format", "osu")
@@ -103,6 +104,7 @@ def test_start_up_is_one_sentence_a_launch(name: str, tmp_path: Path) -> None:
     assert re.fullmatch(f"({re.escape(title)}\n{row}\n){{2}}", done.stdout), done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_one_wrong_byte_is_a_fail_and_exit_code_1(binding: str, tmp_path: Path) -> None:
     done = run(

@@ -10,10 +10,9 @@ import pytest
 from omb_py.cli import main
 from tests.support.machines.cluster import YIELD
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120), pytest.mark.slow]
 
 
-@pytest.mark.one_library  # the wait is not in the library
 def test_a_planted_wait_is_always_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """20 ms in calls of 8 bytes, through the library's own; the other side is not slowed. Fresh launches say it too."""
     line = (

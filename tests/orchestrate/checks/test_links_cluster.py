@@ -17,7 +17,7 @@ from tests.support.machines.cluster import FAULTS, YIELD, broken, command, named
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.nodes import hosts, why_not
 
-pytestmark = [pytest.mark.mpi, pytest.mark.one_library, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300), pytest.mark.slow]
 
 SUITE = """
 name = "long"

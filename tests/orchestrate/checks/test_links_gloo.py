@@ -10,9 +10,9 @@ import pytest
 from omb_py.cli import main
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.mpi,
     pytest.mark.calm,
-    pytest.mark.one_library,
     pytest.mark.timeout(120),
     pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo"),
 ]

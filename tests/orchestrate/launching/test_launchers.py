@@ -330,7 +330,7 @@ MPI.Finalize()
 sys.exit(code)
 """
 
-real = [pytest.mark.mpi, pytest.mark.timeout(90)]
+real = [pytest.mark.mpi, pytest.mark.each_library, pytest.mark.timeout(90)]
 
 
 class Real:
@@ -392,6 +392,7 @@ class TestReal:
         assert len(set(cores)) == ranks and all("," not in core for core in cores), cores
         assert {note[-1] for note in launch.notes} == {"1"}, "one thread"
 
+    @pytest.mark.slow
     def test_more_ranks_than_cores_run_unbound(self, launch: Real) -> None:
         ranks = len(os.sched_getaffinity(0)) + 2
         assert launch.run("fine", ranks).status == 0
@@ -401,12 +402,12 @@ class TestReal:
     @pytest.mark.parametrize(
         ("mode", "words"),
         [
-            ("dies unheard", ["of 2 ranks"]),
-            ("dies after hello", ["rank 1 on", "died"]),
             ("dies in the loop", ["rank 1 on", "died", "killed by signal 9 (SIGKILL)", "barrier, loop", "dmesg"]),
-            ("crashes", ["rank 1 on", "died", "barrier, loop"]),
-            ("exits 5", ["rank 1 on", "died", "barrier, loop"]),
-            ("launcher dies", ["launcher mpiexec", "killed by signal 9"]),
+            pytest.param("dies unheard", ["of 2 ranks"], marks=pytest.mark.slow),
+            pytest.param("dies after hello", ["rank 1 on", "died"], marks=pytest.mark.slow),
+            pytest.param("crashes", ["rank 1 on", "died", "barrier, loop"], marks=pytest.mark.slow),
+            pytest.param("exits 5", ["rank 1 on", "died", "barrier, loop"], marks=pytest.mark.slow),
+            pytest.param("launcher dies", ["launcher mpiexec", "killed by signal 9"], marks=pytest.mark.slow),
         ],
     )
     def test_a_death_is_named(self, launch: Real, mode: str, words: list[str]) -> None:
@@ -418,6 +419,7 @@ class TestReal:
             assert launch.shared
         assert [path for path in launch.shared if os.path.exists(path)] == [], "shared memory of killed ranks"
 
+    @pytest.mark.slow
     @pytest.mark.faults
     @pytest.mark.parametrize(
         ("mode", "words"),
@@ -432,6 +434,7 @@ class TestReal:
         assert [word for word in words if word not in str(caught.value)] == [], caught.value
         assert launch.seconds < 3 + 2.0 + 1.0 + 1.6
 
+    @pytest.mark.slow
     @pytest.mark.faults
     @pytest.mark.parametrize("mode", ["runs on", "stops"])
     def test_ctrl_c_ends_it_within_two_seconds(self, launch: Real, mode: str) -> None:
@@ -449,6 +452,7 @@ class TestReal:
         timer.join()
         assert ended - pressed[0] < 2
 
+    @pytest.mark.slow
     @pytest.mark.faults
     @pytest.mark.parametrize("mode", ["runs on", "stops"])
     def test_killing_the_parent_leaves_no_orphan(self, launch: Real, mode: str) -> None:
@@ -476,6 +480,7 @@ class TestReal:
             time.sleep(0.05)
         assert left == []
 
+    @pytest.mark.slow
     def test_worlds_of_one_are_told_apart_from_a_launch(self, launch: Real) -> None:
         """Two processes that no launcher brought together: each is a world of its own."""
         starter = launch.script.with_name("starter.py")

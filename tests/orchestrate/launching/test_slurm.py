@@ -13,8 +13,8 @@ from tests.support.machines import slurm
 from tests.support.machines.slurm import Slurm
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.mpi,
-    pytest.mark.one_library,
     pytest.mark.timeout(180),
     pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing()),
 ]

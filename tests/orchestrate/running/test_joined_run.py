@@ -32,6 +32,7 @@ def under_mpiexec(
     )
 
 
+@pytest.mark.each_library
 @pytest.mark.mpi
 def test_the_ranks_join_one_world_and_one_table_is_printed(tmp_path: Path) -> None:
     from omb_py.results import load
@@ -44,6 +45,7 @@ def test_the_ranks_join_one_world_and_one_table_is_printed(tmp_path: Path) -> No
     assert load(tmp_path)["size_bytes"].tolist() == [8, 16, 32]
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_the_rank_rule_is_told_once(tmp_path: Path) -> None:
     told = under_mpiexec(3, "latency", "--store", str(tmp_path))
@@ -51,6 +53,7 @@ def test_the_rank_rule_is_told_once(tmp_path: Path) -> None:
     assert told.stderr.count("latency needs exactly 2 ranks, not 3") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_the_api_gives_rows_to_rank_0_only(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
@@ -64,6 +67,7 @@ def test_the_api_gives_rows_to_rank_0_only(tmp_path: Path) -> None:
     assert sorted(told.stdout.split("\n")[:2]) == ["rows False []", "rows True [8, 16]"]
 
 
+@pytest.mark.each_library
 @pytest.mark.mpi
 def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
     # what a launcher of another MPI library does: its variables are there, but the library does not know them

@@ -297,6 +297,7 @@ validation = false
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_real_ranks_in_three_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Started by omb-py, and gone on with although nothing is left."""
@@ -316,6 +317,7 @@ def test_real_ranks_in_three_launches(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "7 of 7 cells are in the store" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_inside_a_foreign_launcher(tmp_path: Path) -> None:
     """What fits the job is measured, the rest is skipped; --resume there, and its refusal on all ranks."""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.orchestrate.supervision.faultlab import Run, announced, stored
 
-pytestmark = [pytest.mark.mpi, pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.mpi, pytest.mark.faults, pytest.mark.timeout(120), pytest.mark.each_library]
 
 SWEEP = ("allreduce", "-n", "2", "-m", "4:64K", "-i", "3000", "-x", "10", "--timeout", "20")
 TARGETS = ("rank 0", "rank 1", "launcher", "command")
@@ -31,6 +31,7 @@ def duration(tmp_path_factory: pytest.TempPathFactory) -> float:
     return min(took)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_killed_at_a_random_moment(seed: int, duration: float, tmp_path: Path) -> None:
     target = TARGETS[seed % len(TARGETS)]
@@ -67,6 +68,7 @@ def test_killed_at_a_random_moment(seed: int, duration: float, tmp_path: Path) -
         assert "rank" in last or "mpiexec" in last
 
 
+@pytest.mark.slow
 def test_stopped_rank_is_named_within_the_timeout(tmp_path: Path) -> None:
     run = Run(tmp_path, "allreduce", "-n", "2", "-m", "8:8", "-i", "100000000", "--timeout", "8")
     victim = run.wait_for("rank 1")
@@ -80,6 +82,7 @@ def test_stopped_rank_is_named_within_the_timeout(tmp_path: Path) -> None:
     run.assert_no_orphans()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_receive_that_never_comes_is_named(binding: str, tmp_path: Path) -> None:
     run = Run(
@@ -107,6 +110,7 @@ def test_receive_that_never_comes_is_named(binding: str, tmp_path: Path) -> None
     run.assert_no_orphans()
 
 
+@pytest.mark.slow
 def test_interrupt_ends_a_long_loop_within_two_seconds(tmp_path: Path) -> None:
     run = Run(tmp_path, "allreduce", "-n", "2", "-m", "8:16", "-i", "8:100,0:100000000")
     run.wait_for_cells(1)

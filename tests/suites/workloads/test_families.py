@@ -41,21 +41,24 @@ SMALL = {
     "matmul": "side=16",
     "replay": "trace=2*allreduce/100/float32/0;1*reducescatter/40/bfloat16/4;1*allgather/3/int64/0",
 }
-MANY = {
-    "ring": "ring=4",
-    "parameter_server": "servers=1020",
-    "fsdp": "shard=8,replica=128",
-    "tensor": "tp=4,layers=1",
-    "context": "cp=4,layers=1",
-    "ulysses": "sp=4,layers=1",
-    "pipeline": "pp=4,micro=1",
-    "gems": "pp=4,micro=1",
-    "three_d": "tp=2,pp=2,layers=2,micro=1",
-    "moe": "ep=4,tokens=8",
-    "decode": "tp=4,layers=1",
-    "halo": "columns=32,layers=1",
-}
-"""At 1 024 ranks: groups, where all ranks in one would take long, or the model has too few heads or layers."""
+
+
+def many(ranks: int) -> dict[str, str]:
+    """Settings at hundreds of ranks: groups, where all in one would take long, or the model has few heads or layers."""
+    return {
+        "ring": "ring=4",
+        "parameter_server": f"servers={ranks - 4}",
+        "fsdp": f"shard=8,replica={ranks // 8}",
+        "tensor": "tp=4,layers=1",
+        "context": "cp=4,layers=1",
+        "ulysses": "sp=4,layers=1",
+        "pipeline": "pp=4,micro=1",
+        "gems": "pp=4,micro=1",
+        "three_d": "tp=2,pp=2,layers=2,micro=1",
+        "moe": "ep=4,tokens=8",
+        "decode": "tp=4,layers=1",
+        "halo": f"columns={ranks // 32 or 1},layers=1",
+    }
 
 
 def text_of(name: str, settings: str) -> str:
@@ -85,11 +88,12 @@ def test_a_wrong_byte_is_found(name: str) -> None:
     assert done.wrong_bytes > 0
 
 
+@pytest.mark.parametrize("ranks", [64, pytest.param(1024, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_many_ranks(name: str) -> None:
-    done = step(text_of(name, MANY.get(name, "")), 1024, mock="data=off")
+def test_many_ranks(name: str, ranks: int) -> None:
+    done = step(text_of(name, many(ranks).get(name, "")), ranks, mock="data=off")
     assert columns(done.laps)["serial_us"] > 0
-    assert len(done.laps["step"]) == 1024
+    assert len(done.laps["step"]) == ranks
 
 
 @pytest.mark.parametrize("name", FAMILIES)
