@@ -14,7 +14,7 @@ import numpy as np
 from omb_py.backends.nccl.config import PER_CALL_SINCE, CollectiveConfig, collective_config, communicator_config
 from omb_py.backends.nccl.library import Library
 from omb_py.backends.nccl.options import Settings
-from omb_py.engine.devices import Device
+from omb_py.engine.devices import GATE, Device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.errors import EnvironmentProblem
 
@@ -189,14 +189,21 @@ class _NcclMemory:
 
     def __init__(self, device: Device, library: Library) -> None:
         self._device, self._library = device, library
+        self._own: set[int] = set()
 
     def allocate(self, nbytes: int) -> int:
         """Memory that can be registered. Raises EnvironmentProblem."""
-        return self._library.mem_alloc(nbytes)
+        address = self._library.mem_alloc(nbytes)
+        self._own.add(address)
+        return address
 
     def free(self, address: int) -> None:
-        """Free such memory."""
-        self._library.mem_free(address)
+        """Free such memory, or other memory of the device."""
+        if address in self._own:
+            self._own.remove(address)
+            self._library.mem_free(address)
+        else:
+            self._device.free(address)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._device, name)
@@ -214,6 +221,9 @@ class RegisteredMemory(DeviceMemory):
 
     def reserve(self, name: str, nbytes: int) -> None:
         """Make buffer `name` at least `nbytes` large; all ranks call it together, since they register it together."""
+        if name == GATE:  # NCCL does not touch it
+            super().reserve(name, nbytes)
+            return
         nbytes = int(self._session.maximum(np.array([float(max(1, nbytes))]))[0])
         if name in self._places and self._places[name][1] >= nbytes:
             return

@@ -47,6 +47,7 @@ CELLS: tuple[Cell, ...] = (
     {"benchmark": "alltoallv", "size": 4096, "traffic": "0,3;1,0"},
     {"benchmark": "hypercube", "size": 4096},
     {"benchmark": "bcast", "size": 64, "settings": "min_ctas=3"},
+    {"benchmark": "bcast", "size": 64, "settings": "registration=register", "timing": "spin-gated", "batch": 2},
     *(
         {"benchmark": name, "size": 4096, "dtype": dtype, "op": op}
         for dtype in ("float8e4m3", "float8e5m2")
