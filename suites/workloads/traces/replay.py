@@ -6,10 +6,10 @@ A trace is of one rank; every rank makes its collectives over all ranks (docs/wo
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +57,12 @@ Entry = tuple[str, int, str, int]
 """Name (with ``@GROUP`` for a group of unknown ranks), elements of the input, their type, ranks of the group (0:
 unknown)."""
 _GZIP: Final = b"\x1f\x8b"
+_MOST_UNPACKED: Final = 64 << 20
+_MOST_RATIO: Final = 100
+"""A packed trace unpacks to at most the larger of these: bytes, and times its size. JSON packs about thirty times."""
+MOST_CALLS: Final = 1_000_000
+"""Calls of a step: more would be a list of gigabytes."""
+_MOST_DIGITS: Final = 15
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """Bytes that no JSON contains (RFC 8259, section 7), but every node of a Chakra trace does."""
 
@@ -71,11 +77,29 @@ def element_type(word: Any) -> str:
     return _TYPES.get(plain) or parse_dtype(plain)
 
 
+def _whole(value: Any) -> int:
+    """A count of a trace; null counts nothing. Raises UsageError for what is no whole number of at least 0."""
+    if value is None or value == "":
+        return 0
+    number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else -1.0
+    if not (number.is_integer() and 0 <= number < 10**_MOST_DIGITS):
+        raise UsageError(f"a count is {str(value)[:40]!r}: it should be a whole number")
+    return int(value)
+
+
+def _instant(value: Any) -> float:
+    """A time in us. Raises UsageError for what is no number."""
+    number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"a time is {str(value)[:40]!r}: it should be a number of us")
+    return number
+
+
 def _elements(shapes: Any) -> int:
     """Elements of the first tensor of a list of shapes, which may be a list of lists."""
     while isinstance(shapes, list) and shapes and isinstance(shapes[0], list):
         shapes = shapes[0]
-    return prod(shapes) if isinstance(shapes, list) else 0
+    return math.prod(map(_whole, shapes)) if isinstance(shapes, list) else 0
 
 
 _OUTPUT_FIRST: Final = ("allgather", "reduce_scatter_block", "alltoall")
@@ -96,15 +120,15 @@ def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
     annotated = {e["name"].removeprefix("gloo:"): e for e in events if str(e.get("name", "")).startswith("gloo:")}
     entries: dict[int, Entry] = {}
     latest: dict[tuple[Any, Any], tuple[int, float]] = {}
-    for at, event in enumerate(sorted((e for e in events if "ts" in e), key=lambda e: float(e["ts"]))):
-        name, args, begin = str(event.get("name", "")), event.get("args") or {}, float(event["ts"])
+    for at, event in enumerate(sorted((e for e in events if "ts" in e), key=lambda e: _instant(e["ts"]))):
+        name, args, begin = str(event.get("name", "")), event.get("args") or {}, _instant(event["ts"])
         thread = event.get("pid"), event.get("tid")
         if name == "record_param_comms" and "Collective name" in args:
             around, end = latest.get(thread, (-1, begin - 1))
             if begin <= end:
                 entries.pop(around, None)
-            group = int(args.get("Group size") or 0)
-            elements = int(args.get("In msg nelems") or 0)
+            group = _whole(args.get("Group size"))
+            elements = _whole(args.get("In msg nelems"))
             entries[at] = str(args["Collective name"]), elements, str(args.get("dtype")), group
         elif name.startswith("c10d::") and "Input Dims" in args:
             short, elements, kind, group = _operator(name[6:], args["Input Dims"], args.get("Input type") or [])
@@ -113,7 +137,7 @@ def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
             )
             kinds = ((annotation or {}).get("args") or {}).get("Input type") or [kind]
             entries[at] = short, elements, kinds[0], group  # a list of tensors has no type of its own
-            latest[thread] = at, begin + float(event.get("dur") or 0)
+            latest[thread] = at, begin + _instant(event.get("dur") or 0)
     yield from entries.values()
 
 
@@ -124,7 +148,7 @@ def _execution(nodes: list[Mapping[str, Any]]) -> Iterator[Entry]:
     for node, attributes in sorted(pairs, key=lambda pair: int(pair[0].get("id", 0))):
         name = str(node.get("name", ""))
         if attributes.get("collective_name"):
-            elements, group = int(attributes.get("in_msg_nelems") or 0), int(attributes.get("pg_size") or 0)
+            elements, group = _whole(attributes.get("in_msg_nelems")), _whole(attributes.get("pg_size"))
             yield str(attributes["collective_name"]), elements, str(attributes.get("dtype")), group
         elif name.startswith("c10d::") and node.get("id") not in named:
             inputs = node.get("inputs") or {}
@@ -135,8 +159,8 @@ def _execution(nodes: list[Mapping[str, Any]]) -> Iterator[Entry]:
 def _basic(items: list[Mapping[str, Any]]) -> Iterator[Entry]:
     for item in items:
         if "comms" in item:
-            group = int(item.get("world_size") or 0)
-            yield str(item["comms"]), int(item.get("in_msg_size") or 0), str(item.get("dtype", "float")), group
+            group = _whole(item.get("world_size"))
+            yield str(item["comms"]), _whole(item.get("in_msg_size")), str(item.get("dtype", "float")), group
 
 
 def entries_of(trace: Any) -> list[Entry]:
@@ -152,12 +176,17 @@ def entries_of(trace: Any) -> list[Entry]:
 
 def _unpacked(data: bytes) -> bytes:
     import gzip
+    import io
     import zlib
 
+    most = max(_MOST_UNPACKED, _MOST_RATIO * len(data))
     try:
-        return gzip.decompress(data)
+        unpacked = gzip.GzipFile(fileobj=io.BytesIO(data)).read(most + 1)
     except (EOFError, OSError, zlib.error):
         raise UsageError("cut off, or no gzip") from None
+    if len(unpacked) > most:
+        raise UsageError(f"it unpacks to more than {most >> 20} MiB, as no trace does: unpack it yourself if it is one")
+    return unpacked
 
 
 def _loaded(path: Path) -> Any:
@@ -181,6 +210,10 @@ def _loaded(path: Path) -> Any:
         raise UsageError("not a text file") from None
     except json.JSONDecodeError as error:
         raise UsageError(f"line {error.lineno}: no JSON: {error.msg}") from None
+    except RecursionError:
+        raise UsageError("its lists are nested too deeply for a trace") from None
+    except ValueError:  # a number of thousands of digits
+        raise UsageError("a number in it is too long") from None
 
 
 def _word(name: str) -> str:
@@ -204,11 +237,15 @@ def travelling(text: str) -> str:
         words = [f"{_word(name)}/{elements}/{element_type(kind)}/{group}" for name, elements, kind, group in entries]
     except UsageError as error:
         raise UsageError(f"trace {path}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"trace {path}: {type(error).__name__}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UsageError(f"trace {path}: an entry is not as it should be: {str(error)[:200]}") from None
     if not words:
         raise UsageError(f"trace {path} has no communication")
     return ";".join(f"{len(list(run))}*{word}" for word, run in groupby(words))
+
+
+def _short(word: str) -> bool:
+    return word.isdecimal() and word.isascii() and len(word) <= _MOST_DIGITS
 
 
 def read_calls(text: str) -> tuple[tuple[int, Entry], ...]:
@@ -217,11 +254,14 @@ def read_calls(text: str) -> tuple[tuple[int, Entry], ...]:
     for part in filter(None, text.split(";")):
         count, star, rest = part.partition("*")
         words = rest.split("/")
-        if not star or len(words) != 4 or not all(w.isdigit() for w in (count, words[1], words[3])):
+        if not star or len(words) != 4 or not all(map(_short, (count, words[1], words[3]))):
             raise UsageError(f"{part!r}: write @FILE, or COUNT*OP/ELEMENTS/TYPE/RANKS")
         calls.append((int(count), (words[0], int(words[1]), parse_dtype(words[2]), int(words[3]))))
     if not calls:
         raise UsageError("which trace? write trace=@FILE")
+    total = sum(count for count, _ in calls)
+    if total > MOST_CALLS:
+        raise UsageError(f"a trace has at most {MOST_CALLS:,} calls, not {total:,}: replay a part of it")
     return tuple(calls)
 
 
