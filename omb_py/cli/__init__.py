@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from omb_py import __version__
+from omb_py.cli.terminal import PRINTED, REDRAWN, guarded
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError, UsageError
 
 __all__ = ["main"]
@@ -24,10 +25,14 @@ def main(args: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # never die of a character that the terminal cannot show
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    plain = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = guarded(sys.stdout, PRINTED), guarded(sys.stderr, REDRAWN)
     try:
         code = _run(words)
     except BrokenPipeError:
         code = OK
+    finally:
+        sys.stdout, sys.stderr = plain
     return _flushed(code)
 
 

@@ -37,6 +37,13 @@ def check_writable(store: str | Path) -> None:
     """Create the store's folder and write a test file in it. Raises EnvironmentProblem with the reason, in one line."""
     root = Path(store)
     try:
+        str(root.absolute()).encode()
+    except UnicodeEncodeError:
+        # Arrow takes paths as UTF-8: it could not read what we write there
+        raise EnvironmentProblem(
+            f"cannot write results to {os.fsencode(root)!r}: the path is not UTF-8; {_ELSEWHERE}"
+        ) from None
+    try:
         root.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=".write-test-", dir=root)
         try:

@@ -29,10 +29,19 @@ def test_only_listed_names_are_kept() -> None:
 
 
 def test_secret_names_are_named_without_their_value() -> None:
-    environ = {"SLURM_JWT": "eyJ.live", "NCCL_NET_AUTH": "a", "UCX_TLS": "tcp", "FLUX_cookie": "c"}
+    environ = {
+        "I_MPI_PWD": "x",
+        "PBS_O_CRED": "y",
+        "SLURM_JWT": "eyJ.live",
+        "NCCL_NET_AUTH": "a",
+        "UCX_TLS": "tcp",
+        "FLUX_cookie": "c",
+    }
     assert allowed_environment(environ) == {
         "FLUX_cookie": REDACTED,
+        "I_MPI_PWD": REDACTED,
         "NCCL_NET_AUTH": REDACTED,
+        "PBS_O_CRED": REDACTED,
         "SLURM_JWT": REDACTED,
         "UCX_TLS": "tcp",
     }
@@ -50,6 +59,11 @@ def test_secret_names_are_named_without_their_value() -> None:
         ("password='a b' next", f"password={REDACTED} next"),
         ("Authorization: Bearer abc.def", f"Authorization: {REDACTED}"),
         ("/opt/keys:/usr/lib", "/opt/keys:/usr/lib"),
+        ("run --password hunter2 -n 4", f"run --password {REDACTED} -n 4"),
+        ("header Bearer abc.def-1 end", f"header Bearer {REDACTED} end"),
+        ("scp me:pw@host:/x", f"scp me:{REDACTED}@host:/x"),
+        ("I_MPI_PWD=abc", f"I_MPI_PWD={REDACTED}"),
+        ("bind 10.0.0.1:5000 me@host", "bind 10.0.0.1:5000 me@host"),
         ("self,sm,tcp", "self,sm,tcp"),
     ],
 )

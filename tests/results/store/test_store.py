@@ -51,6 +51,12 @@ class TestCheckWritable:
                 "choose another folder with --store DIR, or measure with --no-store"
             )
 
+    def test_a_path_that_arrow_could_not_read(self, tmp_path) -> None:
+        store = tmp_path / os.fsdecode(b"caf\xe9")
+        with pytest.raises(EnvironmentProblem, match="the path is not UTF-8; choose another folder"):
+            check_writable(store)
+        assert list(tmp_path.iterdir()) == []
+
     def test_a_place_where_no_folder_can_be(self) -> None:
         with pytest.raises(EnvironmentProblem, match="cannot write results to '/proc/omb'"):
             check_writable("/proc/omb")
