@@ -35,10 +35,12 @@ PHASE = "accept_phase"
 METHOD = (
     "Correctness first: every byte of every cell is checked, in launches of their own. What is wrong is not timed.",
     "The launch is the sample: a launch gives one number, the log of the named metric of the maximum over ranks.",
-    "PASS when the pessimistic one-sided limit keeps the bound, FAIL when even the optimistic one breaks it, else "
-    "MARGINAL: as many launches again, up to the maximum. All launches count; none is chosen, none is dropped.",
-    "The chance of an error is shared among the rounds (Boole), and for FAIL also among all verdicts of the report, so "
-    "that the chance of any FAIL of a machine that keeps all bounds is at most one minus the confidence.",
+    "The median of launches is judged by counting: PASS when so few launches are beyond the bound that their median is "
+    "within it, FAIL when so few are within it that the median is beyond it, and the mean is too, else MARGINAL: as "
+    "many launches again, up to the maximum. All launches count; none is chosen, none is dropped.",
+    "A count needs no assumption about how launches are distributed, and holds where a launch knows of the one before "
+    "with a correlation of up to 0.5. The chance of an error covers all rounds, and for FAIL also all verdicts.",
+    "A baseline is judged by nights: one more night is compared with the earlier ones by their own spread.",
     "Derivation: docs/statistics.md, section Acceptance; format of the criteria: docs/accept.md.",
 )
 

@@ -1,12 +1,14 @@
-"""Verdicts on the criteria of an acceptance from its rows. Pure; ``results.statistics.sequential`` decides."""
+"""Verdicts on the criteria of an acceptance from its rows. Pure; :mod:`omb_py.results.accept.decision` decides."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from omb_py.results.accept.criteria import METRICS, Case, Row
+from omb_py.results.accept.decision import Launches, Mean, Nights, Question
 from omb_py.results.analysis.cost_model import OFFLOAD, bound_us, message_of
 from omb_py.results.analysis.drift import drift
 from omb_py.results.analysis.series import timed
@@ -14,8 +16,10 @@ from omb_py.results.checks.guidelines import SIDES
 from omb_py.results.compare.match import differing
 from omb_py.results.compare.report import fields_text
 from omb_py.results.formats.units import counted
-from omb_py.results.statistics.sequential import Rule, Word, decide, settled, worst
-from omb_py.results.statistics.t_test import Estimate, paired, ratio_of, welch
+from omb_py.results.statistics.nights import nights_of
+from omb_py.results.statistics.order_statistics import median
+from omb_py.results.statistics.sequential import Rule, Word, settled, worst
+from omb_py.results.statistics.t_test import ratio_of
 
 Times = Mapping[int, Sequence[Row]]
 """Turn of a launch -> rows of one cell in that launch; a soak has several."""
@@ -59,7 +63,7 @@ class Verdict:
     case: Case
     word: Word
     measured: float | None = None
-    """Geometric mean over the launches: in the metric's unit, or a ratio where `is_ratio`."""
+    """Median over the launches, of a drift the mean: in the metric's unit, or a ratio where `is_ratio`."""
     low: float | None = None
     """Lower one-sided limit of the measured number."""
     high: float | None = None
@@ -74,21 +78,19 @@ class Verdict:
     """Reason of an ERROR, or what else should be known."""
     by_rule: bool = False
     """True if it was MARGINAL after the last launch and the contract's rule chose the word."""
+    evidence: str = ""
+    """What the word rests on: how many launches are beyond the bound, or how much nights differ."""
+    missing: str = ""
+    """What it would take to decide, where it was MARGINAL."""
+    beyond: int | None = None
+    """Number of launches beyond the bound; None where launches are not counted."""
+    share_at_most: float | None = None
+    """Upper limit of the share of launches beyond the bound, at the rule's confidence."""
 
     @property
     def launches(self) -> int:
         """Number of launches that decided."""
         return len(self.values)
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """One limit of one log cost."""
-
-    estimate: Estimate
-    limit: float
-    show: Callable[[float], float]
-    """Turns a log cost into the number that is shown."""
 
 
 class CannotJudge(Exception):
@@ -112,10 +114,11 @@ def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Ve
         questions_asked, values, note = _ASK[case.criterion.source](case, evidence)
     except CannotJudge as why:
         return Verdict(case, "ERROR", rounds=rounds, note=str(why))
-    answers = [(question, decide(question.estimate, question.limit, rule, questions)) for question in questions_asked]
-    word = worst(answer.word for _, answer in answers)
-    question, decision = next(pair for pair in answers if pair[1].word == word)
-    low, high = sorted(question.show(x) for x in (decision.optimistic, decision.pessimistic))
+    looks = (*(judged.launches for judged in rounds), len(values))
+    answers = [(question, question.answer(rule, questions, looks)) for question in questions_asked]
+    word = worst(answer.decision.word for _, answer in answers)
+    question, answer = next(pair for pair in answers if pair[1].decision.word == word)
+    low, high = sorted(question.show(x) for x in (answer.decision.optimistic, answer.decision.pessimistic))
     latest = Round(len(values), word, low, high)
     lost = evidence.missing.get(case.cell)
     if lost:
@@ -123,7 +126,7 @@ def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Ve
     return Verdict(
         case,
         word,
-        question.show(question.estimate.difference),
+        question.show(answer.middle),
         low,
         high,
         case.criterion.source != "contract",
@@ -131,7 +134,16 @@ def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Ve
         values,
         (*rounds, latest),
         note,
+        evidence=answer.evidence,
+        missing=question.missing(rule, questions) if word == "MARGINAL" else "",
+        beyond=answer.beyond,
+        share_at_most=answer.share_at_most,
     )
+
+
+def gains_by_launches(verdict: Verdict) -> bool:
+    """Say whether more launches may settle a verdict: it is MARGINAL, and other nights are not what it lacks."""
+    return verdict.word == "MARGINAL" and verdict.case.criterion.source != "baseline"
 
 
 def close(verdict: Verdict, rule: Rule) -> Verdict:
@@ -211,23 +223,22 @@ def _logs(case: Case, times: Times) -> list[float]:
     return [_of_turn(case, rows) for _, rows in sorted(times.items())]
 
 
-_Asked = tuple[list[_Question], tuple[tuple[str, float], ...], str]
+_Asked = tuple[list[Question], tuple[tuple[str, float], ...], str]
 
 
 def _contract(case: Case, evidence: Evidence) -> _Asked:
     times = _rows(case, evidence.alone)
-    logs = _logs(case, times)
-    estimate = paired([0.0] * len(logs), logs)
+    costs = _logs(case, times)
     bound = case.criterion.range_of(case.size)
     less = METRICS[case.criterion.metric].better == "less"
-    questions = []
+    questions: list[Question] = []
     # a range has two ends: the one on the bad side limits the log cost, the other one limits minus the log cost
     for end, bad in ((bound.high, less), (bound.low, not less)):
         if end is not None and bad:
-            questions.append(_Question(estimate, _log_cost(end, case), lambda x: _value_of(x, case)))
+            questions.append(Launches(tuple(costs), _log_cost(end, case), lambda x: _value_of(x, case)))
         elif end is not None:
-            turned = replace(estimate, difference=-estimate.difference)
-            questions.append(_Question(turned, -_log_cost(end, case), lambda x: _value_of(-x, case)))
+            turned = tuple(-cost for cost in costs)
+            questions.append(Launches(turned, -_log_cost(end, case), lambda x: _value_of(-x, case)))
     return questions, _shown(case, times), ""
 
 
@@ -246,14 +257,32 @@ def _baseline(case: Case, evidence: Evidence) -> _Asked:
             raise CannotJudge(f"the baseline {evidence.baseline_word} has no such cell")
         base, new, fields = other
         raise CannotJudge(f"the baseline {evidence.baseline_word} is not comparable: {fields_text(base, new, fields)}")
-    launches: dict[str, list[Row]] = {}
-    for row in known:
-        launches.setdefault(str(row["launch_id"]), []).append(row)
-    if len(launches) == 1:
+    if len({row["launch_id"] for row in known}) == 1:
         raise CannotJudge(f"the baseline {evidence.baseline_word} is one launch, which says nothing about the next")
-    logs = [_of_turn(case, rows) for rows in launches.values()]
-    question = _Question(welch(logs, _logs(case, times)), math.log1p(case.criterion.share), ratio_of)
-    return [question], _shown(case, times), f"baseline {evidence.baseline_word}: {counted(len(launches), 'launch')}"
+    logs = _logs(case, times)
+    earlier = _by_night(case, known, len(logs))
+    question = Nights(tuple(earlier), median(logs), math.log1p(case.criterion.share), ratio_of)
+    launches = counted(len({row["launch_id"] for row in known}), "launch")
+    nights = counted(len(earlier), "night")
+    return [question], _shown(case, times), f"baseline {evidence.baseline_word}: {launches} in {nights}"
+
+
+def _by_night(case: Case, rows: Sequence[Row], most: int) -> list[float]:
+    """Log cost of each night of a baseline, the median of its launches.
+
+    Of each night at most `most` launches count, the first ones: the median of more would differ less from night to
+    night than the one that it is compared with.
+    """
+    nights = nights_of((str(row["run_id"]), _start(row)) for row in rows)
+    launches: dict[int, dict[tuple[datetime, str], list[Row]]] = {}
+    for row in rows:
+        of_night = launches.setdefault(nights[str(row["run_id"])], {})
+        of_night.setdefault((_start(row), str(row["launch_id"])), []).append(row)
+    return [median([_of_turn(case, own[key]) for key in sorted(own)[:most]]) for _, own in sorted(launches.items())]
+
+
+def _start(row: Row) -> datetime:
+    return datetime.fromisoformat(str(row["started_at"])).replace(tzinfo=None)
 
 
 def _lower_bound(case: Case, evidence: Evidence) -> _Asked:
@@ -268,13 +297,12 @@ def _lower_bound(case: Case, evidence: Evidence) -> _Asked:
     bound = bound_us(measured, message)
     if bound is None:
         raise CannotJudge(f"no lower bound is known for {measured['benchmark']} on {measured['ranks']} ranks")
-    logs = _logs(case, times)
-    estimate = paired([math.log(bound)] * len(logs), logs)
-    efficiency = math.exp(-estimate.difference)
+    costs = tuple(cost - math.log(bound) for cost in _logs(case, times))
+    efficiency = math.exp(-median(costs))
     note = f"lower bound {bound:.3g} us of messages of {message.alpha_us:.3g} us + {message.beta_us:.3g} us a byte"
     if efficiency >= OFFLOAD:
         note += "; faster than messages between ranks can be: offload"
-    question = _Question(estimate, -math.log(case.criterion.share), lambda x: ratio_of(-x))
+    question = Launches(costs, -math.log(case.criterion.share), lambda x: ratio_of(-x))
     return [question], _shown(case, times), note
 
 
@@ -288,8 +316,8 @@ def _guideline(case: Case, evidence: Evidence) -> _Asked:
     shared = sorted(set(left) & set(right))
     if not shared:
         raise CannotJudge(f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}")
-    pairs = [[_of_turn(case, side[turn]) for turn in shared] for side in (right, left)]
-    question = _Question(paired(*pairs), math.log1p(case.criterion.share), ratio_of)
+    costs = tuple(_of_turn(case, left[turn]) - _of_turn(case, right[turn]) for turn in shared)
+    question = Launches(costs, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, {turn: left[turn] for turn in shared}), ""
 
 
@@ -298,8 +326,8 @@ def _interference(case: Case, evidence: Evidence) -> _Asked:
     shared = sorted(set(alone) & set(beside))
     if not shared:
         raise CannotJudge("no launch was made both alone and beside another job")
-    pairs = [[_of_turn(case, side[turn]) for turn in shared] for side in (alone, beside)]
-    question = _Question(paired(*pairs), math.log1p(case.criterion.share), ratio_of)
+    costs = tuple(_of_turn(case, beside[turn]) - _of_turn(case, alone[turn]) for turn in shared)
+    question = Launches(costs, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, {turn: beside[turn] for turn in shared}), ""
 
 
@@ -310,7 +338,7 @@ def _drift(case: Case, evidence: Evidence) -> _Asked:
     if len(longest) < 3:
         raise CannotJudge(f"too few for a drift: {counted(len(longest), 'pass')}; 3 or more, with a longer repeat-for")
     estimate, note = drift(series)
-    question = _Question(estimate, math.log1p(case.criterion.share), ratio_of)
+    question = Mean(estimate, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, times), f"{counted(sum(map(len, series)), 'pass')}{note}"
 
 

@@ -14,6 +14,7 @@ from omb_py.results.accept.criteria import METRICS
 from omb_py.results.accept.judge import Verdict
 from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.formats.units import counted, in_unit, share_text
+from omb_py.results.statistics.order_statistics import allowed_counts
 from omb_py.results.statistics.sequential import WORDS, Rule, Word, worst
 
 HEADS = ("criterion", "source", "bound", "measured", "interval", "launches", "verdict", "note")
@@ -37,6 +38,18 @@ class Incident:
     reason: str
     failed: bool
     """True if it began and ranks died or hung; False if it could not be measured here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An acceptance by a suite of the same name on the same hosts that was judged before."""
+
+    run_id: str
+    done_at: str
+    """ISO 8601, UTC."""
+    verdict: str
+    bounds: str
+    """Hash of its rule and criteria."""
 
 
 @dataclass(slots=True)
@@ -69,6 +82,10 @@ class Verdicts:
     """Path and SHA-256 of each file of raw data."""
     command: str = ""
     """Command that repeats the acceptance."""
+    bounds: str = ""
+    """Hash of the rule and the criteria."""
+    earlier: list[Earlier] = field(default_factory=list)
+    """Acceptances that this one repeats, in the order of time."""
 
     @property
     def words(self) -> Counter[Word]:
@@ -138,7 +155,7 @@ def margin(verdict: Verdict) -> float | None:
 def sentence(verdict: Verdict) -> str:
     """Write a verdict as one line: ``12.1 us (11.9 us … 12.4 us), at most 13 us, 3 launches in 1 round``."""
     if verdict.word == "ERROR":
-        return verdict.note
+        return note(verdict)
     far = margin(verdict)
     parts = [
         f"{number(verdict, verdict.measured)} ({interval(verdict)})",
@@ -147,9 +164,16 @@ def sentence(verdict: Verdict) -> str:
     ]
     if far is not None:
         parts.append(f"{100 * far:+.1f} % from the bound")
+    return "; ".join(filter(None, [", ".join(parts), note(verdict)]))
+
+
+def note(verdict: Verdict) -> str:
+    """Write what a verdict rests on, what it lacks, and what else should be known: ``0 of 8 launches beyond it``."""
+    parts = [verdict.evidence, verdict.missing, verdict.note]
     if verdict.by_rule:
-        parts.append("undecided after the last launch: the suite's rule says so")
-    return ", ".join(parts) + (f"; {verdict.note}" if verdict.note else "")
+        after = counted(verdict.launches, "launch")
+        parts.insert(0, f"undecided after {after}, which the suite counts as {verdict.word}")
+    return "; ".join(filter(None, parts))
 
 
 def _facts(acceptance: Verdicts) -> list[str]:
@@ -160,10 +184,9 @@ def _facts(acceptance: Verdicts) -> list[str]:
         f"{counted(acceptance.launches, 'launch')}, {acceptance.seconds:.0f} s",
         f"{counted(len(acceptance.hosts), 'node')}: {_listed(acceptance.hosts)}; "
         f"{_listed(acceptance.libraries) or 'no library'}",
-        f"rule: {share_text(rule.confidence)} one-sided, {counted(rule.launches, 'launch')} a round, at most "
-        f"{rule.most}; what is MARGINAL after that is "
-        f"{'left so' if rule.undecided == 'marginal' else f'a {rule.undecided}'}",
+        *_rule_lines(rule),
     ]
+    lines += _repetition(acceptance)
     lines += [f"missing node {name}: {why}" for name, why in acceptance.missing_nodes.items()]
     lines += [f"deviation: {text}" for text in acceptance.deviations]
     if acceptance.baseline:
@@ -171,6 +194,40 @@ def _facts(acceptance: Verdicts) -> list[str]:
     if acceptance.beside:
         lines.append(f"the other job of the interference test: omb-py {acceptance.beside}")
     return lines
+
+
+def _rule_lines(rule: Rule) -> list[str]:
+    """Say how launches are counted, and how many may be beyond a bound after each round."""
+    looks = tuple(min(rule.most, number * rule.launches) for number in range(1, rule.rounds + 1))
+    allowed = allowed_counts(looks, rule.rounds, 1 - rule.confidence)
+    steps = [f"{count} of {launches}" for launches, count in zip(looks, allowed, strict=True) if count >= 0]
+    few = f": PASS with at most {', '.join(steps)} launches beyond its bound" if steps else ""
+    left = "left so" if rule.undecided == "marginal" else f"a {rule.undecided}"
+    return [
+        f"rule: {'the median of launches, ' if steps else ''}{share_text(rule.confidence)} one-sided, "
+        f"{counted(rule.launches, 'launch')} a round, at most {rule.most}{few}; what is MARGINAL after that is {left}"
+    ]
+
+
+def _repetition(acceptance: Verdicts) -> list[str]:
+    """Say that the whole acceptance was made before: whoever repeats it until it passes will see it pass."""
+    if not acceptance.earlier:
+        return []
+    before = ", ".join(
+        f"{earlier.verdict} on {earlier.done_at[:10]} ({earlier.run_id}"
+        f"{', other bounds' if earlier.bounds != acceptance.bounds else ''})"
+        for earlier in acceptance.earlier
+    )
+    return [f"{_ordinal(len(acceptance.earlier) + 1)} acceptance of this suite on these hosts; before: {before}"]
+
+
+def _ordinal(number: int) -> str:
+    """Write a number as an ordinal: ``third``, ``11th``, ``22nd``."""
+    words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+    if number <= len(words):
+        return words[number - 1]
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def _problems(acceptance: Verdicts) -> list[str]:
@@ -234,7 +291,7 @@ def row(verdict: Verdict) -> tuple[str, ...]:
         "" if verdict.word == "ERROR" else interval(verdict),
         _launches(verdict),
         verdict.word,
-        verdict.note,
+        note(verdict),
     )
 
 
@@ -297,6 +354,7 @@ def as_dict(acceptance: Verdicts) -> dict[str, Any]:
         "deviations": acceptance.deviations,
         "baseline": acceptance.baseline or None,
         "beside": acceptance.beside or None,
+        "earlier": [asdict(earlier) for earlier in acceptance.earlier],
         "correctness": [asdict(check) for check in acceptance.checked],
         "incidents": [asdict(incident) for incident in acceptance.incidents],
         "verdicts": [_verdict(verdict) for verdict in acceptance.verdicts],
@@ -325,7 +383,9 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "unit": "ratio" if verdict.is_ratio else METRICS[criterion.metric].dimension,
         "margin": margin(verdict),
         "by_rule": verdict.by_rule,
-        "note": verdict.note or None,
+        "note": note(verdict) or None,
+        "launches_beyond": verdict.beyond,
+        "share_beyond_at_most": verdict.share_at_most,
         "looks": [asdict(judged) for judged in verdict.rounds],
         "launches": [{"launch_id": launch, "value": value} for launch, value in verdict.values],
     }

@@ -124,9 +124,9 @@ FEWEST = 2
 class Rule:
     """The rule that verdicts follow. It is fixed before the first launch and printed with the report."""
 
-    launches: int = 3
+    launches: int = 8
     """Launches of each round; a criterion that is MARGINAL gets as many again."""
-    most: int = 9
+    most: int = 24
     """Most launches of one criterion, over all rounds."""
     confidence: float = 0.95
     """One minus the chance of a wrong PASS of a criterion, and of any wrong FAIL in the report."""

@@ -159,7 +159,7 @@ description = "what the hosts steal, a guideline that is broken, a table of boun
 backend = "mock"
 [accept]
 undecided = "fail"
-most-launches = 3
+most-launches = 8
 [[entry]]
 benchmarks = ["noise"]
 ranks = "max"

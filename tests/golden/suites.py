@@ -19,6 +19,7 @@ warmup = 1
 [accept]
 launches = 3
 most-launches = 6
+confidence = "75%"
 undecided = "marginal"
 
 [[entry]]

@@ -73,8 +73,9 @@ def read_accepting(suite: Suite) -> Accepting:
     table = suite.accept
     keys = {} if table is None else table.by_key(RULE_KEYS, OLDER_KEYS)
     usual, no_words = Rule(), tuple[str, ...]()
-    launches = toml.read(keys, "launches", _count, usual.launches)
-    most = toml.read(keys, "most-launches", _count, max(usual.most, launches))
+    given = toml.read(keys, "launches", _count, None)
+    most = toml.read(keys, "most-launches", _count, max(usual.most, given or 0))
+    launches = given or min(usual.launches, most)
     if most < launches:
         raise keys["most-launches"].error(f"{most} is less than launches, {launches}")
     confidence = toml.read(keys, "confidence", lambda s: parse_share(toml.text(s), 0.5, 0.9999), usual.confidence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Part
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, NEWEST, stored_run
+from omb_py.results.accept.report import Earlier
 from omb_py.results.checks.guidelines import FAMILY, SIDES
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.store import schema
@@ -56,6 +57,19 @@ class Begun:
                 )
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """End of an acceptance, by which a later one knows that it is a repetition."""
+
+    suite: str
+    bounds: str
+    """Hash of the rule and the criteria."""
+    hosts: tuple[str, ...]
+    """Hosts on which ranks ran."""
+    verdict: str
+    """The one word of the report."""
+
+
 @dataclass(slots=True)
 class Log:
     """Progress log of an acceptance run, with the entries and rows of the run it resumes."""
@@ -89,9 +103,9 @@ class Log:
         """Write the settings of the run."""
         self._write({"begun": asdict(begun)})
 
-    def finish(self, when: str) -> None:
-        """Write that all was judged."""
-        self._write({"done": when})
+    def finish(self, when: str, outcome: Outcome) -> None:
+        """Write that all was judged, and how it ended."""
+        self._write({"done": when, **asdict(outcome)})
 
     def give_up(self, step: Step, skips: Iterable[Skip]) -> None:
         """Write what is not tried again."""
@@ -114,6 +128,46 @@ class Log:
                 os.fsync(out.fileno())
         except OSError as error:
             raise EnvironmentProblem(f"cannot write {str(self.path)!r}: {error.strerror}") from error
+
+
+def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: str) -> list[Earlier]:
+    """Find the acceptances that were judged before by a suite of this name on the same hosts, in the order of time.
+
+    Args:
+        store: folder of the launches and logs.
+        suite: name of the suite; its bounds may have been others.
+        hosts: hosts on which ranks ran, in any order.
+        own_run: the run that is being judged; it is left out.
+    """
+    earlier = []
+    for path in sorted((store / FOLDER).glob("*.jsonl")):
+        ended = _ended(path) if path.stem != own_run else None
+        if ended and ended.get("suite") == suite and set(ended.get("hosts", ())) == set(hosts):
+            earlier.append(Earlier(path.stem, ended["done"], ended["verdict"], ended["bounds"]))
+    return sorted(earlier, key=lambda acceptance: (acceptance.done_at, acceptance.run_id))
+
+
+def _ended(path: Path) -> dict[str, Any] | None:
+    """Read the last line of a log that says how the acceptance ended."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None  # it was pruned meanwhile
+    ended = None
+    for line in lines:
+        entry = _entry(line)
+        if entry is not None and "done" in entry and "verdict" in entry:
+            ended = entry
+    return ended
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    """Parse a line of a log; None where the run was cut off while it wrote it."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
 
 
 def log_of(store: Path, run_id: str) -> Path:
@@ -159,10 +213,9 @@ def read_log(store: Path, part: Part, which: str) -> tuple[str, Log] | None:
 
 def _take_in(log: Log, lines: Iterable[str]) -> None:
     for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue  # the run was cut off while it wrote this line
+        entry = _entry(line)
+        if entry is None:
+            continue
         if "begun" in entry:
             begun: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry["begun"].items()}
             log.begun = Begun(**begun)

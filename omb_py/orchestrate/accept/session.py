@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,9 @@ from omb_py.orchestrate.accept.progress_log import (
     PHASE_TAG,
     Begun,
     Log,
+    Outcome,
     Step,
+    earlier_acceptances,
     log_of,
     read_log,
 )
@@ -48,12 +50,21 @@ from omb_py.orchestrate.suites.expand import Expanded, expand
 from omb_py.orchestrate.suites.option_values import Values, Vocabulary
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.accept.criteria import Criterion
-from omb_py.results.accept.judge import Evidence, Verdict, close, has_baseline, incomparable, judge
+from omb_py.results.accept.judge import (
+    Evidence,
+    Verdict,
+    close,
+    gains_by_launches,
+    has_baseline,
+    incomparable,
+    judge,
+)
 from omb_py.results.accept.report import Checked, Incident, Verdicts
 from omb_py.results.compare.report import fields_text
 from omb_py.results.compare.tags import ACCEPT_ROUND
-from omb_py.results.formats.units import counted
-from omb_py.results.statistics.sequential import FEWEST
+from omb_py.results.formats.units import counted, share_text
+from omb_py.results.statistics.order_statistics import fewest_launches
+from omb_py.results.store.keys import digest
 
 ROUND_TAG = ACCEPT_ROUND
 CHECKS = "10"
@@ -195,7 +206,9 @@ class _Acceptance:
         out.baseline = self.evidence.baseline_word
         out.beside = " ".join(self.how.background_job) if any(c.source == "interference" for c in self.criteria) else ""
         out.seconds = time.monotonic() - began
-        self.log.finish(now())
+        out.bounds = digest([asdict(rule), *(asdict(replace(c, at="", text="")) for c in self.criteria)])[:12]
+        out.earlier = earlier_acceptances(self.store, self.suite.name, out.hosts, self.run.run_id)
+        self.log.finish(now(), Outcome(self.suite.name, out.bounds, tuple(out.hosts), out.word))
         self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
         return out
 
@@ -216,8 +229,8 @@ class _Acceptance:
             return
         if word is None:
             raise UsageError(
-                f"{asking.at}: criterion {asking.id} needs a baseline: --baseline RUN or --baseline tag=K=V; the first "
-                f"one is made with omb-py run {self.suite.file} --launches 5 --tag K=V"
+                f"{asking.at}: criterion {asking.id} needs a baseline: --baseline RUN or --baseline tag=K=V; it "
+                f"is made on several nights with omb-py run {self.suite.file} --launches 8 --tag K=V"
             )
         self.evidence.baseline_word = word
         self.evidence.baseline = baseline_rows(word, self.store, run_id, self.log.begun)
@@ -467,7 +480,7 @@ class _Acceptance:
                 self._check_comparable()
             for k in left:
                 verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), verdicts.get(k))
-            left = [k for k in left if verdicts[k].word == "MARGINAL" and self.cases[k].cell not in self.given_up]
+            left = [k for k in left if gains_by_launches(verdicts[k]) and self.cases[k].cell not in self.given_up]
             if not left:
                 break
         if self.how.nodes and len(self.seen["hosts"]) < self.how.nodes:
@@ -526,11 +539,12 @@ class _Acceptance:
 
 def _check_rule(how: Accepting, criteria: Sequence[Criterion], suite: Suite) -> None:
     """Raises UsageError where a criterion can never be decided."""
-    static = next((c for c in criteria if c.source != "drift"), None)
-    if static and how.rule.most < FEWEST:
+    counted_ones = next((c for c in criteria if c.source not in ("drift", "baseline")), None)
+    fewest = fewest_launches(1 - how.rule.confidence)
+    if counted_ones and how.rule.most < fewest:
         raise UsageError(
-            f"{static.at}: criterion {static.id} needs most-launches = {FEWEST} or more under [accept]: one launch "
-            "says nothing about the next"
+            f"{counted_ones.at}: criterion {counted_ones.id} needs most-launches = {fewest} or more under [accept]: "
+            f"{counted(how.rule.most, 'launch')} cannot show at {share_text(how.rule.confidence)} where their median is"
         )
     disturbed = next((c for c in criteria if c.source == "interference"), None)
     if disturbed and not how.background_job:

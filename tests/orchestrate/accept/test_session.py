@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
+from omb_py.orchestrate.running import collector
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results import load
 from omb_py.results.accept.report import Verdicts, document_of, exit_code
@@ -44,11 +46,11 @@ def test_correctness_then_performance(tmp_path: Path) -> None:
     found = accepted(text, tmp_path)
     assert words(found) == {"a, 8 B": "PASS", "a, 1 KiB": "PASS", "b, 8 B": "FAIL"}
     assert [one.word for one in found.checked] == ["PASS", "PASS"] and exit_code(found) == 1
-    assert phases(tmp_path) == {"correctness": 1, "performance": 3} and found.launches == 4
+    assert phases(tmp_path) == {"correctness": 1, "performance": 8} and found.launches == 9
     assert load(tmp_path)["run_id"].unique().tolist() == [found.run_id]
     first = load(tmp_path).sort_values("launch_index").iloc[0]
     assert first["tags"]["accept_phase"] == "correctness" and first["validated"]
-    assert len(found.files) == 4 and all(len(digest) == 64 for _, digest in found.files)
+    assert len(found.files) == 9 and all(len(digest) == 64 for _, digest in found.files)
 
 
 def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Path) -> None:
@@ -59,8 +61,8 @@ def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Pat
     )
     found = accepted(text, tmp_path, values={"seed": 1})
     made = next(verdict for verdict in found.verdicts if verdict.case.name == "a, 8 B")
-    assert made.word == "MARGINAL" and [one.launches for one in made.rounds] == [3, 6, 9] and made.launches == 9
-    assert len({launch for launch, _ in made.values}) == 9
+    assert made.word == "MARGINAL" and [one.launches for one in made.rounds] == [8, 16, 24] and made.launches == 24
+    assert len({launch for launch, _ in made.values}) == 24
     frame = load(tmp_path)
     again = frame[[int(tags["accept_look"]) > 1 for tags in frame["tags"]]]
     assert set(again["benchmark"]) == {"latency"} and set(again["size_bytes"]) == {8}
@@ -105,13 +107,50 @@ def test_a_benchmark_that_cannot_run_here_is_an_error(tmp_path: Path) -> None:
 BASELINE = HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "5%"')
 
 
-def test_a_baseline(tmp_path: Path) -> None:
+def at_night(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Let launches start so many days later."""
+    shifted = datetime(2026, 11, 1, 22, tzinfo=UTC) + timedelta(days=number)
+    monkeypatch.setattr(collector, "now", lambda: shifted.isoformat(timespec="milliseconds"))
+
+
+def test_a_baseline_of_several_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noisy = BASELINE.replace("iterations = 5", 'iterations = 20\nmock = "launch=0.01"')
+    first = noisy.replace('baseline = "5%"', 'max = "1 s"')
+    for night in range(5):
+        at_night(monkeypatch, night)
+        accepted(first, tmp_path, values={"seed": night})
+    at_night(monkeypatch, 6)
+    same = accepted(noisy, tmp_path, baseline="tag=suite=mine", values={"seed": 7})
+    assert set(words(same).values()) == {"PASS"} and same.baseline == "tag=suite=mine"
+    assert all("40 launches in 5 nights" in verdict.note for verdict in same.verdicts)
+    slower = noisy.replace("launch=0.01", "launch=0.01,alpha=2us")
+    assert set(words(accepted(slower, tmp_path, baseline="tag=suite=mine")).values()) == {"FAIL"}
+
+
+def test_a_baseline_of_one_night_decides_nothing_and_is_not_launched_again_for_it(tmp_path: Path) -> None:
     noisy = BASELINE.replace("iterations = 5", 'iterations = 20\nmock = "launch=0.01"')
     first = accepted(noisy.replace('baseline = "5%"', 'max = "1 s"'), tmp_path)
-    same = accepted(noisy, tmp_path, baseline=first.run_id)
-    assert set(words(same).values()) <= {"PASS", "MARGINAL"} and same.baseline == first.run_id
-    slower = accepted(noisy.replace("launch=0.01", "launch=0.01,alpha=2us"), tmp_path, baseline=first.run_id[:20])
-    assert set(words(slower).values()) == {"FAIL"}
+    slower = noisy.replace("launch=0.01", "launch=0.01,alpha=2us")
+    found = accepted(slower, tmp_path, baseline=first.run_id[:20])
+    assert set(words(found).values()) == {"MARGINAL"} and exit_code(found, strict=True) == 4
+    assert all("how much nights differ is unknown" in verdict.missing for verdict in found.verdicts)
+    assert found.launches == 9, "more launches tonight tell nothing about other nights"
+
+
+def test_a_whole_acceptance_that_is_repeated_is_recorded(tmp_path: Path) -> None:
+    text = HEAD + ENTRY + criterion('benchmark = "latency"\nmax = "0.1 us"')
+    first = accepted(text, tmp_path)
+    other = accepted(text.replace('name = "mine"', 'name = "other"'), tmp_path)
+    moved = accepted(text, tmp_path, values={"mock": "nodes=2"})
+    assert first.earlier == other.earlier == moved.earlier == []
+    second = accepted(text.replace("0.1 us", "5 us"), tmp_path)
+    assert [(one.run_id, one.verdict) for one in second.earlier] == [(first.run_id, "FAIL")]
+    assert any(
+        "second acceptance of this suite on these hosts; before: FAIL on" in f for f in document_of(second).facts
+    )
+    assert any("other bounds)" in fact for fact in document_of(second).facts)
+    again = accepted(text.replace("0.1 us", "5 us"), tmp_path, resume=second.run_id)
+    assert [one.run_id for one in again.earlier] == [first.run_id], "judging a run again is no repetition"
 
 
 def test_a_baseline_that_is_not_there_or_measured_otherwise(tmp_path: Path) -> None:
@@ -135,7 +174,7 @@ def test_a_baseline_with_which_nothing_can_be_judged_is_refused_before_it_is_mea
     eight = accepted(HEAD + ENTRY + LAX, tmp_path / "a", ranks=8)
     with pytest.raises(UsageError, match=r"has none of the cells .*: allreduce: ranks 8 against 2"):
         accepted(allreduce, tmp_path / "a", baseline=eight.run_id)
-    one = accepted(HEAD + ENTRY + LAX + "[accept]\nlaunches = 1\nmost-launches = 2\n", tmp_path / "b")
+    one = accepted(HEAD + ENTRY + LAX + "[accept]\nlaunches = 1\nmost-launches = 8\n", tmp_path / "b")
     launches = set(load(tmp_path / "b")["launch_id"])
     for launch in sorted(launches)[2:]:
         next((tmp_path / "b").rglob(f"{launch}.parquet")).unlink()
@@ -164,7 +203,7 @@ def test_interference_takes_turns(tmp_path: Path) -> None:
     assert set(words(found).values()) == {"PASS"} and found.beside == "alltoall -n 2"
     frame = load(tmp_path).drop_duplicates("launch_id").sort_values("launch_index")
     order = [tags["accept_phase"] for tags in frame["tags"]][1:]
-    assert order == ["performance", "beside", "beside", "performance", "performance", "beside"]
+    assert order == ["performance", "beside", "beside", "performance"] * 4
     beside = load(tmp_path)
     assert set(beside[[t["accept_phase"] == "beside" for t in beside["tags"]]]["benchmark"]) == {"latency"}
 
@@ -182,7 +221,7 @@ def test_drift_over_passes(tmp_path: Path) -> None:
     text += '[accept]\nlaunches = 1\nmost-launches = 1\n[[entry]]\nbenchmarks = ["barrier"]\n'
     found = accepted(text + criterion('benchmark = "barrier"\ndrift = "5%"'), tmp_path)
     assert words(found) == {"a": "PASS"} and "passes" in found.verdicts[0].note
-    with pytest.raises(UsageError, match="one launch says nothing about the next"):
+    with pytest.raises(UsageError, match=r"needs most-launches = 8 or more under .* 1 launch cannot show at 95% where"):
         accepted(text + criterion('benchmark = "barrier"\nmax = "1 s"'), tmp_path)
     with pytest.raises(UsageError, match="needs passes: write repeat-for"):
         accepted(HEAD + ENTRY + criterion('benchmark = "latency"\ndrift = "5%"'), tmp_path)
@@ -216,6 +255,7 @@ ranks = 2
 [accept]
 launches = 2
 most-launches = 2
+confidence = "60%"
 [[entry]]
 benchmarks = ["latency", "allreduce"]
 message-size = "8,64K"

@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.results.accept.criteria import SOURCES, Case, Range
-from omb_py.results.accept.judge import Evidence, close, incomparable, judge
+from omb_py.results.accept.judge import Evidence, close, gains_by_launches, incomparable, judge
 from omb_py.results.statistics.sequential import Rule
 from tests.support.accepting import add, case, evidence, row
 
 RULE = Rule()
+ONES = [1.0] * 8
+FOURFOLD = [10.0, 20.0, 40.0, 10.0, 20.0, 40.0, 10.0, 20.0]
 
 
 def word(made: Case, found: Evidence, questions: int = 1) -> str:
@@ -21,12 +23,14 @@ def word(made: Case, found: Evidence, questions: int = 1) -> str:
 @pytest.mark.parametrize(
     ("medians", "said"),
     [
-        ((8.0, 8.1, 7.9), "PASS"),
-        ((12.0, 12.1, 11.9), "FAIL"),
-        ((9.0, 11.0, 10.0), "MARGINAL"),
-        ((8.0,), "MARGINAL"),
-        ((10.0, 10.0), "PASS"),
-        ((1.0, 12.0, 12.0), "MARGINAL"),
+        ((8.0, 8.1, 7.9, 8.0, 8.1, 7.9, 8.0, 8.1), "PASS"),
+        ((12.0, 12.1, 11.9, 12.0, 12.1, 11.9, 12.0, 12.1), "FAIL"),
+        ((9.0, 11.0, 10.0, 9.0, 11.0, 10.0, 9.0, 11.0), "MARGINAL"),
+        ((8.0,) * 7, "MARGINAL"),
+        ((12.0,) * 7, "MARGINAL"),
+        ((10.0,) * 8, "PASS"),
+        ((1.0, *(12.0,) * 7), "MARGINAL"),
+        ((9.0, 9.1, 8.9, 9.2, 9.0, 8.8, 9.1, 18.0), "MARGINAL"),
     ],
 )
 def test_a_contract(medians: tuple[float, ...], said: str) -> None:
@@ -35,20 +39,20 @@ def test_a_contract(medians: tuple[float, ...], said: str) -> None:
 
 def test_a_range_has_two_ends() -> None:
     made = case(ranges={None: Range(9.0, 11.0)})
-    assert word(made, evidence(10.0, 10.0)) == "PASS"
-    assert word(made, evidence(5.0, 5.0)) == "FAIL" and word(made, evidence(15.0, 15.0)) == "FAIL"
+    assert word(made, evidence(*[10.0] * 8)) == "PASS"
+    assert word(made, evidence(*[5.0] * 8)) == "FAIL" and word(made, evidence(*[15.0] * 8)) == "FAIL"
 
 
 def test_rates_are_better_when_larger() -> None:
     made = case(metric="busbw", ranges={None: Range(low=1000.0)})
-    assert word(made, evidence(1.0, 1.0, busbw_gbps=1.2)) == "PASS"
-    found = judge(made, evidence(1.0, 1.0, busbw_gbps=0.8), RULE, 1)
+    assert word(made, evidence(*ONES, busbw_gbps=1.2)) == "PASS"
+    found = judge(made, evidence(*ONES, busbw_gbps=0.8), RULE, 1)
     assert found.word == "FAIL" and found.measured == pytest.approx(800.0) and found.limit == pytest.approx(1000.0)
 
 
 def test_shares_may_be_nothing() -> None:
     made = case(metric="stolen", ranges={None: Range(high=5.0)})
-    found = judge(made, evidence(1.0, 1.0, mean_us=1.0, min_us=1.0), RULE, 1)
+    found = judge(made, evidence(*ONES, mean_us=1.0, min_us=1.0), RULE, 1)
     assert found.word == "PASS" and found.measured == pytest.approx(0.0)
 
 
@@ -65,16 +69,52 @@ def test_a_metric_that_rows_lack_is_an_error() -> None:
     assert found.word == "ERROR" and "r-0 has no p99" in found.note
 
 
+def nights(*medians: float, launches: int = 3) -> list[dict[str, object]]:
+    """Rows of a baseline: a run each night, in each so many launches of this median."""
+    return [
+        row(median, 10 * night + k, run_id=f"night{night}", started_at=f"2026-11-{night + 1:02}T22:{k:02}:00+00:00")
+        for night, median in enumerate(medians)
+        for k in range(launches)
+    ]
+
+
 def test_a_baseline() -> None:
     made = case("baseline", share=0.05)
     for medians, said in (((10.1, 10.2, 10.0), "PASS"), ((13.0, 13.1, 12.9), "FAIL")):
         found = evidence(*medians)
-        found.baseline, found.baseline_word = [row(10.0 + k / 100, k) for k in range(5)], "last"
+        found.baseline, found.baseline_word = nights(10.0, 10.1, 9.9, 10.05, 9.95), "last"
         assert word(made, found) == said
+    assert judge(made, found, RULE, 1).note == "baseline last: 15 launches in 5 nights"
+    assert judge(made, found, RULE, 1).evidence == "its 5 nights differ by 0.79 %"
     found.baseline = found.baseline[:1]
     assert "one launch" in judge(made, found, RULE, 1).note
     found.baseline = []
     assert "has no such cell" in judge(made, found, RULE, 1).note
+
+
+def test_one_night_says_nothing_about_the_next_however_many_launches_it_has() -> None:
+    """Thirty launches a night that agree to the last digit, and one night that is 8 % slower, as nights are."""
+    made, found = case("baseline", share=0.05), evidence(*[10.8] * 30)
+    found.baseline = nights(10.0, launches=30)
+    said = judge(made, found, RULE, 1)
+    assert said.word == "MARGINAL" and "the baseline is one night" in said.missing and not gains_by_launches(said)
+    found.baseline = nights(10.0, 10.6, 9.4, launches=30)
+    said = judge(made, found, RULE, 1)
+    assert said.word == "MARGINAL" and "nights differ too much for one more to decide" in said.missing
+    found.baseline = nights(10.0, 10.1, 9.9, launches=30)
+    assert judge(made, found, RULE, 1).missing == "a baseline of about 4 nights would decide"
+
+
+def test_of_a_night_no_more_launches_count_than_were_made_tonight() -> None:
+    """The median of thirty launches differs less from night to night than that of the three that are judged."""
+    made, found = case("baseline", share=0.05), evidence(10.0, 10.0, 10.0)
+    late = [
+        row(14.0, 100 + k, run_id=f"night{n}", started_at=f"2026-11-{n + 1:02}T23:{k:02}:00")
+        for n in (0, 1, 2)
+        for k in range(27)
+    ]
+    found.baseline = nights(10.0, 10.1, 9.9) + late
+    assert judge(made, found, RULE, 1).measured == pytest.approx(1.0, abs=0.01)
 
 
 def test_a_baseline_measured_otherwise_is_refused_with_what_differs() -> None:
@@ -95,37 +135,37 @@ def latency(found: Evidence) -> None:
 
 def test_a_lower_bound() -> None:
     """One step of 1 us + 1 ns a byte: an allreduce of 8 B on 2 ranks takes 1 us at least."""
-    found = evidence(4.0, 4.0)
+    found = evidence(*[4.0] * 8)
     assert "latency was not measured" in judge(case("lower bound", share=0.2), found, RULE, 1).note
     latency(found)
     said = judge(case("lower bound", share=0.2), found, RULE, 1)
     assert said.word == "PASS" and said.measured == pytest.approx(0.25) and said.is_ratio
     assert word(case("lower bound", share=0.3), found) == "FAIL"
-    fast = evidence(0.5, 0.5)
+    fast = evidence(*[0.5] * 8)
     latency(fast)
     assert "offload" in judge(case("lower bound", share=0.2), fast, RULE, 1).note
 
 
 def test_a_guideline_is_paired_inside_launches() -> None:
     made = case("guideline", mock_up="reduce + bcast", share=0.1)
-    found = evidence(10.0, 20.0, 40.0, parameters={"side": "left"})
+    found = evidence(*FOURFOLD, parameters={"side": "left"})
     assert "both allreduce and reduce + bcast" in judge(made, found, RULE, 1).note
-    add(found, [10.0, 20.0, 40.0], parameters={"side": "right"})
+    add(found, FOURFOLD, parameters={"side": "right"})
     said = judge(made, found, RULE, 1)
     assert said.word == "PASS" and said.measured == pytest.approx(1.0), "launches differ fourfold, the ratio does not"
-    assert [value for _, value in said.values] == pytest.approx([10.0, 20.0, 40.0])
-    worse = evidence(15.0, 30.0, 60.0, parameters={"side": "left"})
-    add(worse, [10.0, 20.0, 40.0], parameters={"side": "right"})
+    assert [value for _, value in said.values] == pytest.approx(FOURFOLD)
+    worse = evidence(*(1.5 * us for us in FOURFOLD), parameters={"side": "left"})
+    add(worse, FOURFOLD, parameters={"side": "right"})
     assert word(made, worse) == "FAIL"
 
 
 def test_interference_is_paired_too() -> None:
-    made, found = case("interference", share=0.25), evidence(10.0, 20.0)
+    made, found = case("interference", share=0.25), evidence(*FOURFOLD)
     assert "beside another job" in judge(made, found, RULE, 1).note
-    add(found, [11.0, 22.0], beside=True)
+    add(found, [1.1 * us for us in FOURFOLD], beside=True)
     assert word(made, found) == "PASS"
     found.beside.clear()
-    add(found, [20.0, 40.0], beside=True)
+    add(found, [2 * us for us in FOURFOLD], beside=True)
     assert word(made, found) == "FAIL"
 
 
@@ -144,9 +184,30 @@ def test_rounds_are_kept_and_the_contract_has_the_last_word() -> None:
     for turn, median in enumerate((9.5, 10.5, 9.9), 3):
         found.add("c", turn, row(median, turn))
     second = judge(case(), found, RULE, 1, first)
-    assert [one.launches for one in second.rounds] == [3, 6] and second.launches == 6
+    assert [one.launches for one in second.rounds] == [3, 6] and second.launches == 6 and gains_by_launches(second)
     ruled = close(second, Rule(undecided="fail"))
     assert ruled.word == "FAIL" and ruled.by_rule and not close(second, RULE).by_rule
+
+
+def test_a_launch_that_takes_ten_times_as_long_does_not_hide_that_all_are_too_slow() -> None:
+    """A plain t limit of these is 9 us: the one slow launch makes the spread."""
+    slow = [11.0, 11.1, 10.9, 11.2, 11.0, 10.8, 11.1, 11.0] * 2
+    slow[5] = 110.0
+    assert judge(case(), evidence(*slow), Rule(16, 16), 33).word == "FAIL"
+
+
+def test_half_of_the_launches_slow_is_no_fail_among_many_verdicts() -> None:
+    assert word(case(), evidence(*[9.9, 30.0] * 12), questions=33) == "MARGINAL"
+
+
+def test_a_verdict_says_how_many_launches_are_beyond_the_bound() -> None:
+    good = judge(case(), evidence(*[9.0] * 15, 20.0), Rule(16, 16), 1)
+    assert good.word == "PASS" and good.beyond == 1 and good.share_at_most == pytest.approx(0.2640, abs=1e-4)
+    assert good.evidence == "median within the bound, 95% sure; 1 of 16 launches beyond (at most 26 % are)"
+    bad = judge(case(), evidence(*[11.0] * 13, 9.0, 9.0, 9.0), Rule(16, 16), 1)
+    assert bad.word == "MARGINAL" and bad.missing == "about 20 launches would decide"
+    half = judge(case(), evidence(*[9.0, 11.0] * 4), RULE, 1)
+    assert half.missing == "no number of launches decides: half of them are beyond the bound"
 
 
 def test_a_launch_that_died_is_said() -> None:

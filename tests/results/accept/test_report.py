@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import junitparser
 import pytest
 
-from omb_py.results.accept.judge import Verdict, judge
+from omb_py.results.accept.judge import Verdict, close, judge
 from omb_py.results.accept.report import (
     HEADS,
     Checked,
+    Earlier,
     Incident,
     Verdicts,
     document_of,
     exit_code,
     headline,
+    note,
 )
 from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from omb_py.results.statistics.sequential import Rule
@@ -27,7 +30,7 @@ def verdict(*medians: float) -> Verdict:
     return judge(case(), evidence(*medians), Rule(), 1)
 
 
-GOOD, BAD, OPEN, LOST = verdict(8.0, 8.0), verdict(12.0, 12.0), verdict(9.0, 11.0), verdict()
+GOOD, BAD, OPEN, LOST = verdict(*[8.0] * 8), verdict(*[12.0] * 8), verdict(9.0, 11.0), verdict()
 
 
 def verdicts(*found: Verdict, **more: object) -> Verdicts:
@@ -62,8 +65,43 @@ def test_texts() -> None:
     document = document_of(found)
     assert "missing node n3: no answer" in document.facts and document.problems == ["failed: bw: died"]
     bad, lost = (document_of(verdicts(one)).cases[0].message for one in (BAD, LOST))
-    assert bad == "FAIL: 12 us (12 us … 12 us), at most 10 us, 2 launches in 1 round, +20.0 % from the bound"
+    assert bad == (
+        "FAIL: 12 us (12 us … 12 us), at most 10 us, 8 launches in 1 round, +20.0 % from the bound; median "
+        "beyond the bound, 95% sure; 8 of 8 launches beyond"
+    )
     assert lost == "ERROR: not measured"
+
+
+def test_a_fail_by_the_suites_rule_says_why() -> None:
+    """A number inside its bound that fails is a riddle without the reason."""
+    launches = [9.0, 9.0, 9.0, 9.0, 9.0, 11.0, 9.0, 9.0]
+    ruled = close(judge(case(), evidence(*launches), Rule(), 1), Rule(undecided="fail"))
+    assert ruled.word == "FAIL" and ruled.measured == pytest.approx(9.0)
+    assert note(ruled) == (
+        "undecided after 8 launches, which the suite counts as FAIL; 1 of 8 launches beyond; "
+        "about 22 launches would decide"
+    )
+    assert document_of(verdicts(ruled)).tables[0].rows[0][-1] == note(ruled)
+
+
+def test_the_rule_says_how_many_launches_may_be_beyond_a_bound() -> None:
+    (line,) = [fact for fact in document_of(verdicts(GOOD)).facts if fact.startswith("rule: ")]
+    assert line == (
+        "rule: the median of launches, 95% one-sided, 8 launches a round, at most 24: PASS with at most 0 of 8, "
+        "1 of 16, 3 of 24 launches beyond its bound; what is MARGINAL after that is left so"
+    )
+
+
+def test_a_repeated_acceptance_says_so() -> None:
+    before = [Earlier(f"run{day}", f"2026-11-{day}T01:00:00", "FAIL", "b") for day in (20, 21)]
+    found = verdicts(GOOD, bounds="b", earlier=[replace(before[0], bounds="other"), before[1]])
+    assert (
+        "third acceptance of this suite on these hosts; before: FAIL on 2026-11-20 (run20, other bounds), FAIL on "
+        "2026-11-21 (run21)" in document_of(found).facts
+    )
+    assert [one["run_id"] for one in json.loads(to_json(document_of(found)))["earlier"]] == ["run20", "run21"]
+    many = document_of(verdicts(GOOD, earlier=before * 10)).facts
+    assert any(fact.startswith("21st acceptance of this suite") for fact in many)
 
 
 def test_json_holds_every_launch_and_nothing_that_is_not_finite() -> None:

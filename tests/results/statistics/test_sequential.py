@@ -154,7 +154,7 @@ def said(values: np.ndarray, rule: Rule, limit: float, questions: int = 1) -> st
 
 def test_how_often_it_is_wrong_and_how_often_it_finds() -> None:
     """A machine right at its bound passes, or fails, in at most 5 % of cases; one that is well apart is told."""
-    draw, rule, limit = np.random.default_rng(7), Rule(), 0.0
+    draw, rule, limit = np.random.default_rng(7), Rule(3, 9), 0.0
     logs = draw.normal(0.0, 0.02, (1000, 9))
     at_the_bound = [said(one, rule, limit) for one in logs]
     assert at_the_bound.count("PASS") <= 0.05 * 1000 and at_the_bound.count("FAIL") <= 0.05 * 1000
@@ -164,6 +164,6 @@ def test_how_often_it_is_wrong_and_how_often_it_finds() -> None:
 
 def test_a_good_machine_with_many_criteria() -> None:
     """All of 20 right at their bounds: any FAIL in 5 % of reports, or three deviations more."""
-    draw, rule = np.random.default_rng(8), Rule()
+    draw, rule = np.random.default_rng(8), Rule(3, 9)
     reports = [[said(one, rule, 0.0, 20) for one in draw.normal(0.0, 0.02, (20, 9))] for _ in range(150)]
     assert sum("FAIL" in words for words in reports) <= 0.05 * 150 + 3 * math.sqrt(150 * 0.05 * 0.95)

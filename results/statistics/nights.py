@@ -1,0 +1,90 @@
+"""Nights: how much a machine differs from day to day, and one more night against those of a baseline. Pure.
+
+Launches of one night share the state of the machine: its neighbours, its routes, its temperature. However many they
+are, they are one draw of that state. So the night is the unit, and one more night is compared with the earlier ones by
+their own spread (docs/statistics.md, Acceptance).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from statistics import NormalDist
+
+from omb_py.results.statistics.t_test import Estimate, quantile
+
+NIGHT = timedelta(hours=8)
+"""Runs that begin within this time of the first one of a night belong to it."""
+MOST_NIGHTS = 1000
+"""Most nights that :func:`nights_to_decide` searches."""
+
+
+def nights_of(runs: Iterable[tuple[str, datetime]]) -> dict[str, int]:
+    """Number the night of each run, from 0 in the order of time. A run is never divided.
+
+    Args:
+        runs: id and start of each launch's run; a run may occur several times, and its earliest start counts.
+
+    >>> at = datetime.fromisoformat
+    >>> nights_of([("a", at("2026-11-20T22:00")), ("b", at("2026-11-21T03:00")), ("c", at("2026-11-21T22:00"))])
+    {'a': 0, 'b': 0, 'c': 1}
+    """
+    begun: dict[str, datetime] = {}
+    for run, start in runs:
+        begun[run] = min(start, begun.get(run, start))
+    nights: dict[str, int] = {}
+    first: datetime | None = None
+    number = -1
+    for run, start in sorted(begun.items(), key=lambda item: (item[1], item[0])):
+        if first is None or start - first >= NIGHT:
+            first, number = start, number + 1
+        nights[run] = number
+    return nights
+
+
+def one_more_night(earlier: Sequence[float], tonight: float) -> Estimate:
+    """Estimate how far a night is from the mean of the earlier ones, by what the earlier ones differ from each other.
+
+    The standard error is that of the prediction of one more value, s·√(1 + 1/N), with N - 1 degrees of freedom.
+
+    Args:
+        earlier: log of each earlier night; with fewer than two the spread is unknown.
+        tonight: log of the night that is judged.
+
+    Raises:
+        ValueError: there is no earlier night.
+    """
+    n = len(earlier)
+    if not n:
+        raise ValueError("no nights")
+    mean = math.fsum(earlier) / n
+    if n == 1:
+        return Estimate(tonight - mean, math.inf, 0.0, 1, 1, paired=False)
+    return Estimate(tonight - mean, spread_of(earlier) * math.sqrt(1 + 1 / n), n - 1.0, n, 1, paired=False)
+
+
+def spread_of(nights: Sequence[float]) -> float:
+    """Standard deviation of two or more nights, with n - 1; 0 where all are equal."""
+    mean = math.fsum(nights) / len(nights)
+    equal = len(set(nights)) == 1  # rounding of the mean is no spread
+    return 0.0 if equal else math.sqrt(math.fsum((x - mean) ** 2 for x in nights) / (len(nights) - 1))
+
+
+def nights_to_decide(spread: float, distance: float, alpha: float) -> int | None:
+    """Compute how many nights of a baseline decide about a night that is this far from the limit.
+
+    Args:
+        spread: standard deviation of nights, in logs.
+        distance: distance of the night from the limit, in logs, 0 or more.
+        alpha: one-sided level of the verdict.
+
+    Returns:
+        2 or more; None where not even :data:`MOST_NIGHTS` do, because single nights differ by more than the distance.
+    """
+    if distance <= NormalDist().inv_cdf(1 - alpha) * spread:
+        return None
+    for n in range(2, MOST_NIGHTS + 1):
+        if quantile(1 - alpha, n - 1.0) * spread * math.sqrt(1 + 1 / n) < distance:
+            return n
+    return None
