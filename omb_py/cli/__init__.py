@@ -12,6 +12,9 @@ from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError, UsageError
 
 __all__ = ["main"]
 
+_LONGEST_WORD = 1000
+"""A longer word of an error is cut in its middle: a path is shorter."""
+
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line with `args` (default: those of the process) and return the exit code.
@@ -76,7 +79,7 @@ def _fail(text: str, code: int, debug: bool) -> int:
         import traceback  # only --debug needs it
 
         traceback.print_exc()
-    line = " ".join(text.split())
+    line = " ".join(f"{word[:60]}…{word[-20:]}" if len(word) > _LONGEST_WORD else word for word in text.split())
     print(f"omb-py: error: {line}", file=sys.stderr)
     return code
 

@@ -150,24 +150,31 @@ def whole(word: str, most: int = INT64) -> int:
 
 
 def number(word: str) -> float | None:
-    """Convert a word to a number; None for nan and inf. Raises BadTable."""
+    """Convert a word to a number of at least 0; None for nan and inf. Raises BadTable."""
     if word in _NO_NUMBER:
         return None
     if not _NUMBER.fullmatch(word):
         raise BadTable(f"{shown(word)} is not a number")
+    return _measured(word)
+
+
+def _measured(word: str) -> float | None:
+    """The number in a word. Raises BadTable for a negative one: no tool measures less than nothing."""
+    if float(word) < 0:
+        raise BadTable(f"{shown(word)} is negative")
     return _finite(float(word))
 
 
 def decimal(word: str) -> float | None:
     """Convert a number that C printed with ``%.2f``; None for nan and inf.
 
-    Raises BadTable, also for fewer than two decimals: such a number was cut off.
+    Raises BadTable, also for fewer than two decimals, as such a number was cut off, and below 0.
     """
     if word in _NO_NUMBER:
         return None
     if not _DECIMALS.fullmatch(word):
         raise BadTable(f"{shown(word)} is not a number with two decimals")
-    return _finite(float(word))
+    return _measured(word)
 
 
 def check_end(line: Line, length: int) -> int:

@@ -209,3 +209,9 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     os.close(writing)
     assert done.stderr == b""
     assert done.returncode == 0
+
+
+def test_a_word_of_thousands_of_characters_is_cut_in_its_middle(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["allreduce", "--backend", "mock", "-n", "9" * 5000, "--no-store"]) == 2
+    line = capsys.readouterr().err
+    assert len(line) < 300 and "9…9" in line and line.endswith("is not a whole number\n")

@@ -106,6 +106,9 @@ def parse_suite(text: str, file: str) -> Suite:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(_syntax(error, text, file)) from None
+    except ValueError:  # Python converts no number of thousands of digits
+        line = 1 + next(n for n, words in enumerate(text.splitlines()) if re.search(r"\d{4300}", words))
+        raise UsageError(f"{file}:{line}: a number has thousands of digits") from None
     return _Reader(data, key_lines(text), file).suite()
 
 

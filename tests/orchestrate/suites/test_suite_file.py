@@ -120,3 +120,8 @@ def test_any_text_is_a_suite_or_one_line(text: str) -> None:
             parse_suite(whole, "f.toml")
         except UsageError as error:
             assert str(error).startswith("f.toml:") and "\n" not in str(error)
+
+
+def test_a_number_that_python_does_not_convert_is_named_by_its_line() -> None:
+    with pytest.raises(UsageError, match=r"^big\.toml:2: a number has thousands of digits$"):
+        parse_suite(f'name = "x"\nranks = {"9" * 5000}\n', "big.toml")

@@ -10,7 +10,7 @@ import pytest
 from omb_py.results.formats.osu_titles import TITLES, family
 from omb_py.results.formats.tables import to_osu
 from omb_py.results.importers.formats import parse
-from omb_py.results.importers.model import Context, Parsed
+from omb_py.results.importers.model import BadTable, Context, Parsed, decimal, number
 from omb_py.results.importers.storing import Options, store_bytes
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.suites import BENCHMARKS
@@ -197,3 +197,13 @@ class TestDamage:
     def test_two_benchmarks_with_one_title(self) -> None:
         assert read(OMB["bw"], benchmark="bw_fan_in").tables[0].benchmark == "bw_fan_in"
         assert read(OMB["bw"], benchmark="latency").tables[0].benchmark == "bw"
+
+
+@pytest.mark.parametrize(("word", "good"), [("129.91", True), ("0.00", True), ("-0.00", True), ("-129.91", False)])
+def test_nothing_is_measured_below_zero(word: str, good: bool) -> None:
+    if good:
+        assert decimal(word) == abs(float(word)) and number(word) == abs(float(word))
+        return
+    for read in (decimal, number):
+        with pytest.raises(BadTable, match="^'-129.91' is negative$"):
+            read(word)
