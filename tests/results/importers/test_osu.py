@@ -205,5 +205,5 @@ def test_nothing_is_measured_below_zero(word: str, good: bool) -> None:
         assert decimal(word) == abs(float(word)) and number(word) == abs(float(word))
         return
     for read in (decimal, number):
-        with pytest.raises(BadTable, match="^'-129.91' is negative$"):
+        with pytest.raises(BadTable, match=r"^'-129\.91' is negative$"):
             read(word)
