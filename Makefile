@@ -15,7 +15,7 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest lint bench bench-fidelity bench-store bench-compare \
+.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest dist lint bench bench-fidelity bench-store bench-compare \
   gpu-check python clean
 
 run: $(VENV)/.run
@@ -60,6 +60,15 @@ test-oldest:
 	build/oldest/bin/python -m pip --disable-pip-version-check -q install \
 	  $$($(PYTHON) -m tests.support.oldest_versions) mpich pytest pytest-timeout hypothesis
 	PYTHONPATH=$(CURDIR) build/oldest/bin/python -m pytest -q tests/results/store tests/cli/commands/results tests/backends/mock
+
+# sdist, wheel and the list of what an installation holds; of the same commit the wheel has the same bytes everywhere
+dist:
+	rm -rf dist build/release && $(PYTHON) -m venv build/release
+	build/release/bin/python -m pip --disable-pip-version-check -q install build twine cyclonedx-bom
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) build/release/bin/python -m build --outdir dist
+	build/release/bin/twine check --strict dist/*
+	$(PYTHON) -m venv build/installed && build/installed/bin/python -m pip --disable-pip-version-check -q install dist/*.whl
+	build/release/bin/cyclonedx-py environment --output-reproducible -o dist/omb-bench.cdx.json build/installed/bin/python
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

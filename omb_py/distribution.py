@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+from pathlib import Path
 from typing import Final
 
 DISTRIBUTION: Final = "omb-bench"
@@ -17,3 +19,45 @@ def pip_install(extra: str) -> str:
         return f"pip install '{DISTRIBUTION}[{extra}]'"
     here = os.path.realpath(os.curdir) == os.path.realpath(_ROOT)
     return f"pip install -e {shlex.quote(f'{os.curdir if here else _ROOT}[{extra}]')}"
+
+
+def commit() -> str:
+    """The commit of a checkout, or of an installation from a repository; empty where nobody knows it."""
+    return _of_checkout(Path(_ROOT) / ".git") or _of_installation()
+
+
+def _of_checkout(git: Path) -> str:
+    """The commit that HEAD names, read as git lays its files out, without starting git."""
+    try:
+        if git.is_file():  # a worktree: it names its own folder, which names the common one
+            git = git.parent / git.read_text().removeprefix("gitdir:").strip()
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head
+        name = head.removeprefix("ref: ")
+        shared = git / (git / "commondir").read_text().strip() if (git / "commondir").is_file() else git
+        for folder in (git, shared):
+            if (folder / name).is_file():
+                return (folder / name).read_text().strip()
+        packed = (line.split() for line in (shared / "packed-refs").read_text().splitlines())
+        return next((words[0] for words in packed if words[1:] == [name]), "")
+    except OSError:
+        return ""
+
+
+def _of_installation() -> str:
+    from importlib.metadata import PackageNotFoundError, distribution  # slow to import, and not needed in a checkout
+
+    try:
+        origin = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return ""
+    return str(origin.get("vcs_info", {}).get("commit_id", ""))
+
+
+def version_line() -> str:
+    """What ``--version`` prints: ``omb-py 0.1.0 (commit 382d6ea1f)``."""
+    from omb_py import __version__
+
+    known = commit()[:9]
+    return f"omb-py {__version__}{f' (commit {known})' * bool(known)}"

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import omb_py
 from omb_py import distribution
-from omb_py.distribution import DISTRIBUTION, pip_install
+from omb_py.distribution import DISTRIBUTION, pip_install, version_line
 from tests.support.oldest_versions import oldest_versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,3 +60,34 @@ def test_every_dependency_has_a_lower_bound_that_can_be_tried() -> None:
     assert all(re.fullmatch(r"[\w-]+==\d[\d.]*", text) for text in pinned), pinned
     with pytest.raises(ValueError, match="no lower bound"):
         oldest_versions(["numpy"])
+
+
+SHA = "0123456789abcdef" * 2 + "01234567"
+
+
+@pytest.mark.parametrize("kind", ["loose", "packed", "detached", "worktree"])
+def test_the_commit_of_a_checkout_is_read_as_git_lays_it_out(kind: str, tmp_path: Path) -> None:
+    git = tmp_path / ".git"
+    git.mkdir()
+    (git / "HEAD").write_text(f"{SHA}\n" if kind == "detached" else "ref: refs/heads/main\n")
+    if kind in ("loose", "worktree"):
+        (git / "refs" / "heads").mkdir(parents=True)
+        (git / "refs" / "heads" / "main").write_text(f"{SHA}\n")
+    (git / "packed-refs").write_text(f"# pack-refs with: peeled\n{SHA[::-1]} refs/heads/other\n{SHA} refs/heads/main\n")
+    if kind == "worktree":
+        own = git / "worktrees" / "w"
+        own.mkdir(parents=True)
+        (own / "HEAD").write_text("ref: refs/heads/main\n")
+        (own / "commondir").write_text("../..\n")
+        (tmp_path / "w").mkdir()
+        git = tmp_path / "w" / ".git"
+        git.write_text(f"gitdir: {own}\n")
+    assert distribution._of_checkout(git) == SHA
+
+
+def test_the_version_says_the_commit_where_one_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(distribution, "commit", lambda: SHA)
+    assert version_line() == f"omb-py {omb_py.__version__} (commit 012345678)"
+    monkeypatch.setattr(distribution, "commit", lambda: "")
+    assert version_line() == f"omb-py {omb_py.__version__}"
+    assert distribution._of_checkout(tmp_path / ".git") == ""

@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from omb_py import __version__
 from omb_py.cli.terminal import PRINTED, REDRAWN, guarded
+from omb_py.distribution import version_line
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError, UsageError
 
 __all__ = ["main"]
@@ -23,7 +23,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if args is None else args)
     if words in (["--version"], ["-v"]):
-        print(f"omb-py {__version__}")
+        print(version_line())
         return OK
     for stream in (sys.stdout, sys.stderr):  # never die of a character that the terminal cannot show
         if hasattr(stream, "reconfigure"):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from omb_py import __version__
 from omb_py.cli.help import CONTEXT, ENVIRONMENT, EXIT_CODES, debug_option, write_options, write_sections
+from omb_py.distribution import version_line
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
 from omb_py.suites import BENCHMARKS, find, names
 from omb_py.suites.registry import BROKEN
@@ -156,7 +156,7 @@ def _first_names(of_family: Sequence[str], width: int = 46) -> str:
 
 def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        click.echo(f"omb-py {__version__}")
+        click.echo(version_line())
         ctx.exit()
 
 

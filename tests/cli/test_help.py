@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
-from omb_py import __version__
 from omb_py.cli import main
 from omb_py.cli.app import FAMILIES, FIRST, ROOT, TOOLS
 from omb_py.cli.commands.benchmark import command
+from omb_py.distribution import version_line
 from omb_py.engine.program.benchmark import Cell
 from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
@@ -97,7 +97,7 @@ def test_a_suite_page_names_the_options_of_some_benchmarks(capsys: pytest.Captur
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     for line in ("--version", "-v", "--debug --version"):
-        assert page(line, capsys) == f"omb-py {__version__}\n"
+        assert page(line, capsys) == f"{version_line()}\n"
 
 
 @pytest.mark.parametrize("name", list(BENCHMARKS))
