@@ -55,14 +55,16 @@ class Interrupted(OmbError):
     exit_code = INTERRUPTED
 
 
-def nearest(word: str, choices: Iterable[str]) -> str:
+def nearest(word: str, choices: Iterable[str], alike: float = 0.5) -> str:
     """Return the end of an error line: the nearest valid choice, or all choices if none is near.
+
+    `alike` is the least similarity of a near choice, 0 to 1, by :class:`difflib.SequenceMatcher`.
 
     >>> nearest("alreduce", ["allreduce", "bcast"])
     'did you mean allreduce?'
     """
     valid = sorted(set(choices))
-    close = difflib.get_close_matches(word, valid, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, valid, n=1, cutoff=alike)
     if close:
         return f"did you mean {close[0]}?"
     return "valid: " + ", ".join(valid)

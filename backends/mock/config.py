@@ -89,7 +89,7 @@ def _straggler(text: str) -> tuple[int, float]:
 
 def _slow(text: str) -> tuple[int, float]:
     rank, _, factor = text.partition(":")
-    return parse_whole(rank), parse_number(factor)
+    return parse_whole(rank), _above(factor, 0)
 
 
 def _link(text: str) -> tuple[int, int, float]:
@@ -97,7 +97,7 @@ def _link(text: str) -> tuple[int, int, float]:
     ranks = pair_of(ends, "-")
     if ranks is None or ranks[0] == ranks[1]:
         raise UsageError(f"{ends!r} are not two ranks")
-    return *ranks, parse_number(factor)
+    return *ranks, _above(factor, 0)
 
 
 def _series(text: str) -> tuple[tuple[float, ...], ...]:
@@ -123,8 +123,8 @@ _GRAMMAR: Final = KeyValues(
         "spike": Key(_spike, form="SHARE:FACTOR, as 0.03:10"),
         "drift": Key(partial(_above, bound=-1), form="SHARE a launch, as 0.01"),
         "straggler": Key(_straggler, form="RANK:TIME, as 3:2us", repeats=True),
-        "slow": Key(_slow, form="RANK:FACTOR, as 3:1.06", repeats=True),
-        "link": Key(_link, form="RANK-RANK:FACTOR, as 2-5:3", repeats=True),
+        "slow": Key(_slow, form="RANK:FACTOR above 0, as 3:1.06", repeats=True),
+        "link": Key(_link, form="RANK-RANK:FACTOR above 0, as 2-5:3", repeats=True),
         "series": Key(_series, form="TIME/TIME/…, one list or one a rank with ':' between, as 10us/12us:20us/22us"),
         "nodes": Key(partial(parse_whole, least=1), form="COUNT of 1 or more"),
         "eager": Key(parse_size, form="BYTES, as 64K"),

@@ -206,7 +206,7 @@ def _figure(view: View, place: int) -> Iterator[str]:
     if view.commands:
         lines = "\n".join(_text(line) for line in view.commands)
         yield (
-            f"<details><summary>To measure this again</summary><pre>{lines}</pre>"
+            f"<details><summary>To see or measure this again</summary><pre>{lines}</pre>"
             f'<button type="button" data-copy="{place}" data-what="command">copy</button></details>'
         )
     yield "</figure>"

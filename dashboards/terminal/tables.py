@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from omb_py.results.analysis.crossover import marks
+from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
 from omb_py.results.formats.json_values import plain
 from omb_py.results.formats.units import number_of, size_text
 from omb_py.results.store.runs import Run
@@ -51,17 +52,40 @@ def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
 def runs_table(runs: Sequence[Run]) -> Table:
     """Make a table of the runs of a store, one line each, as :func:`omb_py.results.store.runs.runs` lists them."""
     table = Table(box=box.SIMPLE_HEAD)
-    for head in ("run", "started (UTC)", "benchmarks", "backend", "library"):
+    optional = [("sides", _sides), ("tags", _tags), ("failed", _failed)]
+    shown = [(head, value) for head, value in optional if any(value(run) for run in runs)]
+    table.add_column("run", no_wrap=True)
+    for head in ("started (UTC)", "benchmarks", "backend", "library"):
         table.add_column(head, overflow="fold")
-    for head in ("ranks", "cells", "launches", "failed"):
+    for head in ("ranks", "cells", "launches"):
         table.add_column(head, justify="right")
+    for head, _ in shown:
+        table.add_column(head, overflow="fold")
     for run in runs:
         benchmarks = ", ".join(run.benchmarks[:4]) + (f" +{len(run.benchmarks) - 4}" if len(run.benchmarks) > 4 else "")
         texts = [run.run_id, run.started_at[:19].replace("T", " "), benchmarks, ", ".join(run.backends)]
-        numbers = [", ".join(str(n) for n in run.ranks), str(run.cells), str(run.launches), str(run.failed or "-")]
-        cells = [*texts, ", ".join(run.libraries), *numbers]
+        numbers = [", ".join(str(n) for n in run.ranks), str(run.cells), str(run.launches)]
+        cells = [*texts, ", ".join(run.libraries), *numbers, *(value(run) for _, value in shown)]
         table.add_row(*(Text(cell) for cell in cells), style="red" if run.failed else None)
     return table
+
+
+_OWN = frozenset({COMPARE_SIDE, ACCEPT_PHASE})
+"""Tags that omb-py writes, and that the list shows in a column of their own or not at all."""
+
+
+def _sides(run: Run) -> str:
+    return " and ".join(sorted(run.tags.get(COMPARE_SIDE, ())))
+
+
+def _tags(run: Run) -> str:
+    own = telling({key: " or ".join(values) for key, values in run.tags.items() if key not in _OWN})
+    texts = [f"{key}={value}" for key, value in own.items()]
+    return ", ".join(texts[:3]) + (f" +{len(texts) - 3}" if len(texts) > 3 else "")
+
+
+def _failed(run: Run) -> str:
+    return str(run.failed or "")
 
 
 def _text(name: str) -> Callable[[Row], str]:
@@ -109,8 +133,13 @@ def _launch(row: Row) -> str:
     return str(row.get("launch_id") or "")
 
 
+def _side(row: Row) -> str:
+    return str(dict(row.get("tags") or {}).get(COMPARE_SIDE, ""))
+
+
 _IDENTITY: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("launch", _launch),
+    ("side", _side),
     ("benchmark", _text("benchmark")),
     ("backend", _text("backend")),
     ("library", _text("library")),

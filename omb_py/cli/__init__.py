@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from omb_py.cli.stdout import discard_output, survive_a_closed_pipe
 from omb_py.cli.terminal import PRINTED, REDRAWN, guarded
 from omb_py.distribution import version_line
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError, UsageError
@@ -25,6 +26,7 @@ def main(args: Sequence[str] | None = None) -> int:
     if words in (["--version"], ["-v"]):
         print(version_line())
         return OK
+    survive_a_closed_pipe()
     for stream in (sys.stdout, sys.stderr):  # never die of a character that the terminal cannot show
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -53,7 +55,8 @@ def _run(words: list[str]) -> int:
     except OmbError as error:
         return _fail(str(error), error.exit_code, debug)
     except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED, debug)
+        # every rank of a launcher gets the signal: one line is enough
+        return INTERRUPTED if _rank() > 0 else _fail("interrupted", INTERRUPTED, debug)
     except Exception as error:  # a bug ends in one line too
         hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
         return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
@@ -80,7 +83,7 @@ def _fail(text: str, code: int, debug: bool) -> int:
 
         traceback.print_exc()
     line = " ".join(f"{word[:60]}…{word[-20:]}" if len(word) > _LONGEST_WORD else word for word in text.split())
-    print(f"omb-py: error: {line}", file=sys.stderr)
+    sys.stderr.write(f"omb-py: error: {line}\n")  # one write, so that lines of two processes do not mix
     return code
 
 
@@ -88,10 +91,5 @@ def _flushed(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()
+        discard_output(sys.stdout.fileno())
     return code
-
-
-def _discard_output() -> None:
-    """Send the rest to /dev/null: who read our output has gone, as in ``omb-py list | head``."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

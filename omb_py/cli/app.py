@@ -213,10 +213,11 @@ def invoke(words: Sequence[str]) -> int:
 def usage_line(error: click.UsageError, words: Sequence[str]) -> str:
     """Click's usage error as one line, with the nearest choice or the help page to read."""
     ctx = error.ctx
-    path = ctx.command_path if ctx else " ".join(["omb-py", *words[:1]])
+    path = _path(ctx) if ctx else " ".join(["omb-py", *words[:1]])
     if isinstance(error, click.NoSuchOption):
         options = [name for param in (ctx.command.params if ctx else []) for name in _visible(param)]
-        near = nearest(error.option_name, [name for name in options if name.startswith("--")])
+        long = [name.removeprefix("--") for name in options if name.startswith("--")]
+        near = nearest(error.option_name.removeprefix("--"), long, 0.55).replace("did you mean ", "did you mean --")
         known = near.startswith("did you mean") and error.option_name.startswith("--")
         return f"no such option {error.option_name}: {near if known else f'see {path} --help'}"
     text = " ".join(error.format_message().rstrip(".").split())
@@ -225,6 +226,18 @@ def usage_line(error: click.UsageError, words: Sequence[str]) -> str:
     if extra and stores and Path(extra[1]).is_dir():
         return f"{extra[1]} is a folder: give it as --store {extra[1]}"
     return f"{text[:1].lower()}{text[1:]}: see {path} --help"
+
+
+def _path(ctx: click.Context) -> str:
+    """The command whose ``--help`` explains an error, such as ``omb-py results list``.
+
+    A benchmark's line inside another command, as in ``compare … latency -W 4``, is that of the benchmark.
+    """
+    names, parent = [str(ctx.info_name)], ctx.parent
+    while parent is not None and isinstance(parent.command, click.Group):
+        names.insert(0, str(parent.info_name))
+        parent = parent.parent
+    return " ".join(names if names[0] == "omb-py" else ["omb-py", *names])
 
 
 def _visible(param: click.Parameter) -> Iterable[str]:

@@ -10,6 +10,7 @@ import click
 
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.engine.program.benchmark import Benchmark
+from omb_py.grammar.values import one_size
 from omb_py.options.option import Option, is_given
 from omb_py.options.request import Request
 from omb_py.options.table import TABLE, options_of
@@ -58,4 +59,5 @@ def _key(option: Option, benchmark: Benchmark) -> Key:
         return Key(option.long, str, option.scope, option.takes(benchmark), bare=True, text=False)
     bare = option.reader.parse(option.bare) if option.bare else None
     fits = option.takes(benchmark)
-    return Key(option.long, option.reader.parse, option.scope, fits, bare=bare, repeats=option.repeats)
+    parse = one_size if option.name == "sizes" else option.reader.parse
+    return Key(option.long, parse, option.scope, fits, bare=bare, repeats=option.repeats)

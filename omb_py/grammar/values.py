@@ -144,7 +144,7 @@ def parse_size(text: str) -> int:
     letters = unit.upper()
     prefix = letters.removesuffix("IB") if letters.endswith("IB") else letters.removesuffix("B")
     if prefix not in _SIZE_POWERS or (power and unit):
-        hint = "write 2^20 without a unit" if power else nearest(unit, ["K", "M", "G", "T", "KiB", "MiB", "GiB"])
+        hint = "write 2^20 without a unit" if power else "write bytes as 8, 4K, 1MiB or 2^20"
         raise UsageError(f"{word!r} is not a message size: {hint}")
     # The lengths are checked first, so that no huge power is ever computed.
     if len(digits) > 19 or (power and (len(power) > 3 or int(power) > 62)):
@@ -153,6 +153,17 @@ def parse_size(text: str) -> int:
     if value > MAX_BYTES:
         raise UsageError(f"message size {word!r} is too large: at most 2^62 bytes")
     return value
+
+
+def one_size(text: str) -> str:
+    """The sizes of a suite file in the grammar of :func:`parse_sizes`: in a file, a single size is this size only.
+
+    On the command line it is a MAX, as in OMB; a file is read by people, who mean one size by one size.
+
+    >>> one_size("8"), one_size("8:64"), one_size("8,32")
+    ('8:8', '8:64', '8,32')
+    """
+    return text if "," in text or ":" in text else f"{text}:{text}"
 
 
 def parse_sizes(text: str | None, minimum: int, maximum: int, zero_ok: bool = False) -> tuple[int, ...]:
@@ -224,7 +235,7 @@ def _listed(text: str, zero_ok: bool) -> tuple[int, ...]:
         size = parse_size(word)
         _refuse_zero(size, zero_ok)
         if size in sizes:
-            raise UsageError(f"message sizes {text!r}: {size} stands there twice")
+            raise UsageError(f"message sizes {text!r}: {size} is listed twice")
         sizes.append(size)
     return tuple(sizes)
 
@@ -368,7 +379,7 @@ def parse_percentiles(text: str) -> tuple[int, ...]:
     for part in word.split(","):
         value = parse_whole(part.strip(), 1, 100, "percentile {text!r}: whole numbers from 1 to 100, as in -z50,90,99")
         if value in values:
-            raise UsageError(f"percentiles {word!r}: {value} stands there twice")
+            raise UsageError(f"percentiles {word!r}: {value} is listed twice")
         values.append(value)
     if len(values) > MAX_PERCENTILES:
         raise UsageError(f"percentiles {word!r}: at most {MAX_PERCENTILES}, as in OMB")

@@ -258,7 +258,7 @@ def _baseline(case: Case, evidence: Evidence) -> _Asked:
         base, new, fields = other
         raise CannotJudge(f"the baseline {evidence.baseline_word} is not comparable: {fields_text(base, new, fields)}")
     if len({row["launch_id"] for row in known}) == 1:
-        raise CannotJudge(f"the baseline {evidence.baseline_word} is one launch, which says nothing about the next")
+        raise CannotJudge(f"the baseline {evidence.baseline_word} is only one launch; at least two are needed")
     logs = _logs(case, times)
     earlier = _by_night(case, known, len(logs))
     question = Nights(tuple(earlier), median(logs), math.log1p(case.criterion.share), ratio_of)
@@ -299,7 +299,7 @@ def _lower_bound(case: Case, evidence: Evidence) -> _Asked:
         raise CannotJudge(f"no lower bound is known for {measured['benchmark']} on {measured['ranks']} ranks")
     costs = tuple(cost - math.log(bound) for cost in _logs(case, times))
     efficiency = math.exp(-median(costs))
-    note = f"lower bound {bound:.3g} us of messages of {message.alpha_us:.3g} us + {message.beta_us:.3g} us a byte"
+    note = f"lower bound {bound:.3g} µs (message = {message.alpha_us:.3g} µs + {1000 * message.beta_us:.3g} ns/B)"
     if efficiency >= OFFLOAD:
         note += "; faster than messages between ranks can be: offload"
     question = Launches(costs, -math.log(case.criterion.share), lambda x: ratio_of(-x))

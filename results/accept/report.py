@@ -132,6 +132,10 @@ def launch_text(verdict: Verdict, value: float) -> str:
     return in_unit(value, METRICS[verdict.case.criterion.metric].dimension)
 
 
+_UNITS = {"time": "us", "rate": "MB/s", "share": "%"}
+"""Dimension of a metric -> the unit of its numbers in JSON, that of :class:`omb_py.results.accept.criteria.Range`."""
+
+
 def _retests(verdict: Verdict) -> str:
     """Write the verdict after each round, and the number of every launch."""
     rounds = "; ".join(f"{judged.word} after {counted(judged.launches, 'launch')}" for judged in verdict.rounds)
@@ -179,7 +183,7 @@ def note(verdict: Verdict) -> str:
 def _facts(acceptance: Verdicts) -> list[str]:
     rule = acceptance.rule
     lines = [
-        f"suite {acceptance.suite} ({acceptance.suite_hash}): {acceptance.description}",
+        f"suite {acceptance.suite} ({acceptance.suite_hash}): {acceptance.description}".removesuffix(": "),
         f"run {acceptance.run_id} in {acceptance.store}, {acceptance.started_at}, "
         f"{counted(acceptance.launches, 'launch')}, {acceptance.seconds:.0f} s",
         f"{counted(len(acceptance.hosts), 'node')}: {_listed(acceptance.hosts)}; "
@@ -380,7 +384,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "low": verdict.low,
         "high": verdict.high,
         "limit": verdict.limit,
-        "unit": "ratio" if verdict.is_ratio else METRICS[criterion.metric].dimension,
+        "unit": "ratio" if verdict.is_ratio else _UNITS[METRICS[criterion.metric].dimension],
         "margin": margin(verdict),
         "by_rule": verdict.by_rule,
         "note": note(verdict) or None,

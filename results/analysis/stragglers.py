@@ -41,6 +41,9 @@ class Straggler:
 def stragglers(cells: Sequence[Last]) -> list[Straggler]:
     """Find the ranks that are last too often in half of the cells or more, the most frequent first.
 
+    Its mean share over the cells is at least half way from chance to what one cell must show. Two ranks of which
+    each is last at every other size are no stragglers.
+
     If all ranks are alike, the number of calls in which a rank is last is binomial with probability 1/p for p ranks.
     Holm's method keeps the chance of naming any rank, over all ranks and cells, at :data:`ALPHA`.
 
@@ -65,8 +68,9 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
     for rank in range(ranks):
         own = [row[rank] for row in shares]
         late_cells = sum(share >= least and adjusted[k * ranks + rank] <= ALPHA for k, share in enumerate(own))
-        if 2 * late_cells >= len(cells):
-            late_ranks.append(Straggler(rank, sum(own) / len(own), chance, late_cells))
+        mean = sum(own) / len(own)
+        if 2 * late_cells >= len(cells) and mean >= (chance + least) / 2:
+            late_ranks.append(Straggler(rank, mean, chance, late_cells))
     return sorted(late_ranks, key=lambda straggler: -straggler.share)
 
 

@@ -17,7 +17,7 @@ from omb_py.results.formats.document import Document, TextTable
 if TYPE_CHECKING:
     import pandas as pd
 
-HEADS = ("what", "which", "metric", "state", "times as long", "by chance up to")
+HEADS = ("what", "which", "metric", "state", "times as long", "expected by chance, at most")
 UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
 
 
@@ -99,7 +99,7 @@ def document_of(sweep: Sweep) -> Document:
         by_state[subject["state"]].append(subject)
     notes = []
     if by_state["cleared"]:
-        notes.append(f"cleared by the repeat: {_names(by_state['cleared'])}")
+        notes.append(f"suspected, not confirmed: {_names(by_state['cleared'])}")
     if by_state["suspect"]:
         notes.append(f"suspect, not repeated since others were slower: {_names(by_state['suspect'])}")
     rows = [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from omb_py.results.formats.units import counted
 from omb_py.results.store.keys import digest, environment_facts, flat
 
 _TITLES = (
@@ -27,6 +28,11 @@ _TOOL = (f"{_IMPORTED}tool", f"{_IMPORTED}tool_version")
 """Facts of an imported file that say how it was measured; the others only name the file."""
 _ASKED = "config"
 """Key in the launch section: what a comparison set on this side. The environment key does not contain it."""
+_NOT_SET = "not set"
+_MANY = 3
+"""Variables with a common beginning, set on one side only, that share a line."""
+_LONG = 80
+"""Characters of a value that are shown; a longer one is cut between words."""
 _SHOWN = 3
 """Values of a fact, or libraries, that are named before the rest is counted."""
 
@@ -72,11 +78,36 @@ def differences(
     return sorted(diffs, key=_place)
 
 
-def say(diffs: Sequence[Difference]) -> str:
-    """Write differences as one line: ``library: NCCL 2.30 → NCCL 2.32, and nothing else``."""
+def say(diffs: Sequence[Difference]) -> list[str]:
+    """Write differences, the most important first, in lines that can be read.
+
+    A single one is ``library: NCCL 2.30 → NCCL 2.32, and nothing else``. Several have a line each; variables that begin
+    alike and are set on one side only share a line.
+    """
     if not diffs:
-        return "nothing that is recorded"
-    return "; ".join(map(str, diffs)) + ", and nothing else"
+        return ["nothing that is recorded"]
+    lines = _lines(diffs)
+    if len(lines) == 1:
+        return [f"{lines[0]}, and nothing else"]
+    return [f"{counted(len(diffs), 'fact')}, and nothing else", *(f"  {line}" for line in lines)]
+
+
+def _lines(diffs: Sequence[Difference]) -> list[str]:
+    alike: dict[tuple[str, str], list[Difference]] = {}
+    for difference in diffs:
+        name = difference.what.removeprefix("variable ")
+        family, sides = "_".join(name.split("_")[:2]), (difference.base == _NOT_SET, difference.new == _NOT_SET)
+        is_family = name != difference.what and any(sides) and name.count("_") >= 2
+        where = "only NEW has" if sides[0] else "only BASE has"
+        alike.setdefault((where, family) if is_family else ("", difference.what), []).append(difference)
+    lines = []
+    for (where, family), members in alike.items():
+        if where and len(members) >= _MANY:
+            names = [member.what.removeprefix("variable ") for member in members]
+            lines.append(f"{where} {len(names)} variables {family}_*, as {names[0]}")
+        else:
+            lines += map(str, members)
+    return lines
 
 
 def _differ(sides: Sequence[Mapping[str, set[str]]], name: str) -> bool:
@@ -129,13 +160,20 @@ def _place(difference: Difference) -> tuple[int, str]:
 
 
 def _difference(fact: str, values: Sequence[set[str]]) -> Difference:
-    none = "not set" if fact.startswith("variable ") else "none"
+    none = _NOT_SET if fact.startswith("variable ") else "none"
     return Difference(fact, *(_text(side) or none for side in values))
 
 
 def _text(values: set[str]) -> str:
     shown = sorted(values)[:_SHOWN]
-    return " or ".join(value[:80] for value in shown) + (" or …" if len(values) > _SHOWN else "")
+    return " or ".join(map(_short, shown)) + (" or …" if len(values) > _SHOWN else "")
+
+
+def _short(value: str) -> str:
+    if len(value) <= _LONG:
+        return value
+    end = max(value.rfind(mark, 0, _LONG) for mark in " :,;")
+    return f"{value[: end if end > 0 else _LONG]} …"
 
 
 def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Difference]:

@@ -146,7 +146,8 @@ def side_text(side: Launches) -> str:
 def _facts(report: Report) -> list[str]:
     """Lines before the table: the sides, their differences, and the smallest change that could be detected."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
-    lines.append(f"differs: {say(report.differences)}")
+    first, *others = say(report.differences)
+    lines += [f"differs: {first}", *others]
     if any(row.get("source") != OURS for side in (report.base, report.new) for row in side.rows):
         lines.append("imported launches say little of their environment: what else differs is not known")
     seen = [
@@ -154,10 +155,8 @@ def _facts(report: Report) -> list[str]:
     ]
     if seen:
         low, high = percent(min(seen)), percent(max(seen))
-        smallest = low if low == high else f"{low} to {high}, by cell"
-        lines.append(
-            f"smallest change that these launches can show ({share_text(report.rules.power)} power): {smallest}"
-        )
+        smallest = low if low == high else f"{low} to {high} (it depends on the cell)"
+        lines.append(f"changes under {smallest} would probably be missed ({share_text(report.rules.power)} power)")
     return lines
 
 
@@ -171,6 +170,8 @@ def _notes(report: Report) -> list[str]:
         f"more (tail {share_text(rules.tail_delta)}); Holm over {report.questions} questions at "
         f"{share_text(rules.alpha)}{rounds}",
     ]
+    if any("(" in _verdict(answer) for judged in report.judged for answer in judged.answers.values()):
+        lines.append("UNCLEAR (about N): about N launches a side would decide")
     if False in paired:
         lines.append(
             "the launches were not interleaved, so a drift of the machine between the sides counts as a change: "
@@ -270,7 +271,7 @@ def _verdict(answer: Answer) -> str:
     """The verdict; UNCLEAR comes with the number of launches that would decide."""
     if answer.verdict != "UNCLEAR" or answer.needed is None:
         return answer.verdict
-    return f"UNCLEAR, needs {max(answer.needed, max(answer.launches) + 1)}"
+    return f"UNCLEAR (about {max(answer.needed, max(answer.launches) + 1)})"
 
 
 def _launches(answer: Answer) -> str:

@@ -87,8 +87,9 @@ def check_apart(base: Launches, new: Launches) -> None:
     for side in (base, new):
         mixed: set[Side] = {dict(row["tags"] or {}).get(SIDE_TAG) for row in side.rows} - {None}  # type: ignore[assignment]
         if len(mixed) > 1:
+            run = next(row["run_id"] for row in side.rows if dict(row["tags"] or {}).get(SIDE_TAG))
             raise UsageError(
-                f"{side.word} holds both sides of a comparison: omb-py compare {side.rows[0]['run_id']} shows it, and "
+                f"{side.word} holds both sides of a comparison: omb-py compare {run} shows it, and "
                 f"tag={SIDE_TAG}=BASE names one side"
             )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,20 @@ class Run:
     launches: int
     failed: int
     """Number of cells with wrong bytes."""
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tag -> its values in the launches, those that omb-py writes too."""
 
 
 def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[Run]:
     """The runs of a store, oldest first. Raises UsageError when there is no such folder."""
     grouped: dict[str, list[dict[str, Any]]] = {}
-    cells = load_table(store, columns=_LISTED, on_skip=on_skip)
+    cells = load_table(store, columns=(*_LISTED, "tags"), on_skip=on_skip)
     # counted in Arrow first: a big store has many cells but few distinct combinations of these columns
     kinds = cells.group_by(list(_LISTED), use_threads=False).aggregate([([], "count_all")])
     for row in to_rows(kinds):
         grouped.setdefault(row["run_id"], []).append(row)
-    summaries = [_run(run_id, rows) for run_id, rows in grouped.items()]
+    tags = _tags(cells)
+    summaries = [_run(run_id, rows, tags.get(run_id, {})) for run_id, rows in grouped.items()]
     return sorted(summaries, key=lambda run: (run.started_at, run.run_id))
 
 
@@ -72,7 +75,22 @@ def show(store: str | Path, which: str = LAST, *, on_skip: OnSkip | None = None)
     return sorted(rows, key=lambda row: int(row["launch_index"]))
 
 
-def _run(run_id: str, rows: list[dict[str, Any]]) -> Run:
+def _tags(cells: Any) -> dict[str, dict[str, list[str]]]:
+    """Run id -> tag -> its values; read from one row of each launch, because a launch has one set of tags."""
+    import pyarrow as pa
+
+    numbered = cells.append_column("row", pa.array(range(cells.num_rows), pa.int64()))
+    first = numbered.group_by("launch_id", use_threads=False).aggregate([("row", "min")])["row_min"]
+    out: dict[str, dict[str, list[str]]] = {}
+    for row in to_rows(cells.select(["run_id", "tags"]).take(first)):
+        for key, value in dict(row["tags"] or {}).items():
+            values = out.setdefault(row["run_id"], {}).setdefault(key, [])
+            if value not in values:
+                values.append(value)
+    return out
+
+
+def _run(run_id: str, rows: list[dict[str, Any]], tags: Mapping[str, list[str]]) -> Run:
     return Run(
         run_id=run_id,
         started_at=min(row["started_at"] for row in rows),
@@ -83,6 +101,7 @@ def _run(run_id: str, rows: list[dict[str, Any]]) -> Run:
         cells=sum(row["count_all"] for row in rows),
         launches=len({row["launch_id"] for row in rows}),
         failed=sum(row["count_all"] for row in rows if row["validated"] is False),
+        tags={key: tuple(values) for key, values in tags.items()},
     )
 
 

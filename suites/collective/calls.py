@@ -195,6 +195,7 @@ COLLECTIVES = (
         bcast,
         _vector,
         "broadcast",
+        options=frozenset({_ROOT}),
         rooted=True,
     ),
     Collective(

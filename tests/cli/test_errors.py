@@ -47,7 +47,7 @@ Refuse = Callable[[str], tuple[int, str]]
         ("allreduce -n", "option '-n' requires an argument: see omb-py allreduce --help"),
         ("allreduce -m 1M:4", "MIN 1048576 is greater than MAX 4: write 4:1M"),
         ("allreduce -m -8", "a message size cannot be negative: '-8'"),
-        ("allreduce -m 8,8", "8 stands there twice"),
+        ("allreduce -m 8,8", "8 is listed twice"),
         ("allreduce -m 1:8:1", "2 or more"),
         ("allreduce -m big", "'big' is not a message size: write bytes as 8, 4K, 1MiB or 2^20"),
         ("allreduce -m 0:8", "a message of 0 bytes means nothing"),
@@ -96,7 +96,14 @@ Refuse = Callable[[str], tuple[int, str]]
         ("results lst", "unknown verb 'lst' of results: did you mean list?"),
         ("results", "missing command: see omb-py results --help"),
         ("results list --store /no/such/store", "no store at '/no/such/store'"),
-        ("results export --where benchmark", "--where takes COLUMN=VALUE"),
+        ("results export --where benchmark", "--where 'benchmark' is not COLUMN=VALUE: write --where benchmark=VALUE"),
+        ("results export --where a=1 --where a=2", "--where gives column 'a' twice"),
+        ("latency --backend mock --hosts a,b", "--hosts: --backend mock simulates all ranks in this process"),
+        ("latency --backend mock --launcher srun", "--launcher: --backend mock simulates all ranks in this process"),
+        ("latency --backend mock --launcher-args=-v", "--launcher-args: --backend mock simulates all ranks"),
+        ("latency --dry-runs", "no such option --dry-runs: see omb-py latency --help"),
+        ("latency -m 7apples", "'7apples' is not a message size: write bytes as 8, 4K, 1MiB or 2^20"),
+        ("results list --stroe x", "no such option --stroe: did you mean --store?"),
     ],
 )
 def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
@@ -137,7 +144,7 @@ def test_a_log_folder_must_be_new(refusal: Refuse, tmp_path: Path) -> None:
 def test_nothing_at_all_shows_the_help_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     out, err = capsys.readouterr()
-    assert out == "" and "Collective benchmarks:" in err
+    assert out == "" and "Type first:" in err
 
 
 @pytest.fixture
@@ -180,12 +187,54 @@ def test_errors_of_a_run(
     assert err.splitlines()[-1].startswith("omb-py: error: ")
 
 
-def test_a_closed_pipe_is_quiet_but_no_success(
-    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("bcast --backend mock -m 8:16 -i 5", 0),
+        ("bcast --backend mock -m 8:16 -i 5 -c --inject flip:1:8", 1),
+        ("run {suite}", 0),
+        ("accept {suite} --quiet", 1),
+    ],
+)
+def test_without_a_reader_everything_is_measured_and_the_exit_code_is_that_of_the_result(
+    line: str, code: int, tmp_path: Path
 ) -> None:
-    failing(BrokenPipeError())
-    assert main(["bcast"]) == 3
-    assert capsys.readouterr() == ("", "")
+    """As in ``omb-py accept nightly | head -1``."""
+    suite = tmp_path / "s.toml"
+    suite.write_text(
+        'name = "s"\n[[entry]]\nbenchmarks = ["latency"]\nbackend = "mock"\nmessage-size = 8\niterations = 20\n'
+        '[[criterion]]\nid = "fast"\nbenchmark = "latency"\nmax = "1 ns"\n'
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = line.format(suite=suite).split()
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", *words, "--store", "kept"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        timeout=100,
+        check=False,
+    )
+    os.close(writing)
+    assert b"Traceback" not in done.stderr and b"error" not in done.stderr
+    assert done.returncode == code
+    assert list((tmp_path / "kept").rglob("*.parquet"))
+
+
+def test_ctrl_c_is_told_once_in_one_write(
+    failing: Callable[[BaseException], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """mpirun sends the signal to every rank; two lines must not run into each other."""
+    failing(KeyboardInterrupt())
+    written: list[str] = []
+    monkeypatch.setattr(sys.stderr, "write", written.append)
+    assert main(["bcast"]) == 130
+    assert written == ["omb-py: error: interrupted\n"]
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    assert main(["bcast"]) == 130
+    assert len(written) == 1
 
 
 def test_inside_a_launcher_only_rank_0_speaks(

@@ -175,7 +175,7 @@ benchmark = "noise"
 metric = "stolen"
 max = "10 %"
 [[criterion]]
-id = "gather-is-worth-it"
+id = "gather-not-slower"
 benchmark = "gather"
 guideline = "allgather"
 tolerance = "50%"

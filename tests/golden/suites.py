@@ -58,7 +58,7 @@ message-size = "64K"
 efficiency = "25%"
 
 [[criterion]]
-id = "worth-it"
+id = "not-slower"
 benchmark = "allreduce"
 message-size = "64K"
 guideline = "reduce + bcast"

@@ -24,7 +24,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.accept.criteria_file import key_of
 from omb_py.orchestrate.accept.session import AcceptRequest, accept, check_criteria
 from omb_py.orchestrate.running.resume import NEWEST
-from omb_py.orchestrate.suites.expand import load_suite
+from omb_py.orchestrate.suites.expand import expand, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.accept.report import document_of
 from omb_py.results.store.redact import redact_words
@@ -104,6 +104,7 @@ def _check(values: dict[str, Any]) -> None:
 def checked_suite(word: str) -> Suite:
     """Load a suite with criteria. Raises UsageError where it has none, or they or the background job are wrong."""
     suite = load_suite(word)
+    expand(suite, CommandLine())  # a wrong line is named before a criterion that is missing
     how, _ = check_criteria(suite)
     check_job(suite, how.background_job)
     return suite

@@ -14,7 +14,7 @@ from omb_py.cli.option_params import measuring_options
 from omb_py.engine.devices.placement import PLACES, is_managed
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
-from omb_py.errors import ENVIRONMENT, EnvironmentProblem, OmbError, UsageError
+from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 from omb_py.options.placed import MANAGED
 from omb_py.options.request import Request
 from omb_py.options.table import request_from, takes
@@ -128,8 +128,4 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
         raise
     from omb_py.orchestrate.running.run import execute  # loads numpy: not for --help and refused options
 
-    try:
-        return execute(checked)
-    except BrokenPipeError:
-        # Half a table has been read: not a success, and nothing can be printed.
-        return ENVIRONMENT
+    return execute(checked)

@@ -283,7 +283,7 @@ def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
         if values["no_store"]:
             raise UsageError(_STORED)
         if values["resume"] or values["run"]:
-            raise UsageError(f"{values['run'] or '--resume'}: a comparison is not gone on with: leave it out")
+            raise UsageError(f"{values['run'] or '--resume'}: a comparison cannot be resumed: leave it out")
         _, expanded = expanded_suite(values["suite"], values["ranks"])
     say_skipped(expanded.skips)
     if not expanded.checked:

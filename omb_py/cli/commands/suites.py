@@ -16,7 +16,7 @@ from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, Ver
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given, long_name
-from omb_py.errors import ENVIRONMENT, OK, OmbError, UsageError
+from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.running.resume import NEWEST
@@ -153,10 +153,7 @@ def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: in
         if rank_0_speaks():
             return error.exit_code
         raise
-    try:
-        return run_suite(expanded, run or resume)
-    except BrokenPipeError:
-        return ENVIRONMENT  # half a table has been read: not a success, and nothing can be printed
+    return run_suite(expanded, run or resume)
 
 
 def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:

@@ -54,7 +54,7 @@ def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str) -> Non
         raise UsageError(f"the baseline {word} has none of the cells that are to be compared with it: {nearest}")
     if max(map(len, launches)) == 1:
         raise UsageError(
-            f"the baseline {word} is one launch of each cell, which says nothing about the next: measure it with "
+            f"the baseline {word} is only one launch of each cell; at least two are needed: measure it with "
             "--launches 5"
         )
 

@@ -11,7 +11,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.grammar.values import Quantity, parse_quantity, parse_share, parse_size, parse_sizes
+from omb_py.grammar.values import Quantity, one_size, parse_quantity, parse_share, parse_size, parse_sizes
 from omb_py.orchestrate.accept.mockup_requests import mock_up, words_of
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.suite_file import Suite
@@ -208,12 +208,9 @@ def _mock_up(setting: Setting, benchmark: Benchmark) -> tuple[str, str]:
 def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:
     if benchmark.sizes is None:
         raise setting.error(f"{benchmark.name} has no message size: leave it out")
-    if isinstance(setting.value, int) and not isinstance(setting.value, bool):
-        return (parse_size(str(setting.value)),)
-    word = toml.text(setting)
-    if "," not in word and ":" not in word:  # unlike -m: a bound is about this size
-        return (parse_size(word),)
-    return parse_sizes(word, benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size)
+    is_number = isinstance(setting.value, int) and not isinstance(setting.value, bool)
+    word = str(setting.value) if is_number else toml.text(setting)
+    return parse_sizes(one_size(word), benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size)
 
 
 def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
@@ -244,7 +241,7 @@ def _quantities(setting: Setting) -> dict[int | None, Quantity]:
         quantities: dict[int | None, Quantity] = {}
         for size, text in value.items():
             if parse_size(size) in quantities:
-                raise setting.error(f"size {size} stands there twice")
+                raise setting.error(f"size {size} is listed twice")
             quantities[parse_size(size)] = parse_quantity(text)
         return quantities
     if not isinstance(value, str):

@@ -174,8 +174,8 @@ class _Acceptance:
         )
         if self.log.started_at:
             launches = len({row["launch_id"] for rows in self.log.rows.values() for row in rows})
-            past = f"judged at {self.log.done}, and again" if self.log.done else "cut off, and gone on with"
-            out.deviations.append(f"{past} at {now()}: {counted(launches, 'launch')} had been made")
+            past = f"judged at {self.log.done}; judged again" if self.log.done else "interrupted; resumed"
+            out.deviations.append(f"{past} at {now()}, after {counted(launches, 'launch')}")
             self.run.note(f"run {self.run.run_id} goes on: {counted(launches, 'launch')} in the store")
         self.log.path = log_of(self.store, self.run.run_id)
         if self.log.begun is None:
@@ -468,7 +468,8 @@ class _Acceptance:
             cases = [self.cases[k] for k in left]
             launches = min(rule.launches, rule.most - turn)
             self.run.note(
-                f"round {number} of at most {rule.rounds}: {len(cases)} verdicts open, {launches} more launches"
+                f"round {number} of up to {rule.rounds}: {counted(len(cases), 'verdict')} open, "
+                f"{counted(launches, 'more launch')}"
             )
             wanted = needed(cases) if number > 1 else {planned_cell.key for planned_cell in self.cells}
             disturbed = needed(c for c in cases if c.criterion.source == "interference")

@@ -96,7 +96,7 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
     """
     if request.launches < FEWEST:
         raise UsageError(
-            f"--launches {request.launches}: one launch says nothing about the next: --launches {DEFAULT_LAUNCHES}"
+            f"--launches {request.launches}: at least {FEWEST} launches are needed: --launches {DEFAULT_LAUNCHES}"
         )
     if not 1 <= rules.rounds <= GUIDELINE.most_rounds:
         raise UsageError(f"--rounds {rules.rounds}: 1 to {GUIDELINE.most_rounds}")
@@ -123,7 +123,7 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
         chosen_now = [plan for _ in range(GUIDELINE.batches(round_number)) for plan in _of(plans, wanted)]
         if wanted is not None:
             more = f"{len(wanted)} cells in {len(chosen_now)} more launches"
-            run.note(f"round {round_number} of at most {rules.rounds}: {more}")
+            run.note(f"round {round_number} of up to {rules.rounds}: {more}")
         # half of the time is left for the second round, which decides what the first one cannot
         middle = began + within_s / 2 if within_s and round_number < min(2, rules.rounds) else until
         number = _make(run, chosen_now, number, middle)

@@ -21,7 +21,7 @@ def check_common(report: Report) -> None:
         raise UsageError(_nothing_in_common(report))
     for side in (report.base, report.new):
         if side.count == 1:
-            reason = f"{side.word} is one launch, which says nothing about the next"
+            reason = f"{side.word} is only one launch; compare needs at least two a side"
             if (tool := _tool(side.rows)) is not None:
                 raise UsageError(
                     f"{reason}: import the output of more starts of {tool}, each of which is a launch: "

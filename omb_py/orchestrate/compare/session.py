@@ -184,7 +184,7 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     """
     if launches < FEWEST:
         raise UsageError(
-            f"--launches {launches}: one launch says nothing about the next, so a verdict needs {FEWEST} or more of "
+            f"--launches {launches}: compare needs {FEWEST} or more launches of "
             f"each side: --launches {DEFAULT_LAUNCHES}"
         )
     ready = {side: _checked(spec) for side, spec in sides.items()}
@@ -196,8 +196,8 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
 
     def announce(number: int, cells: Sequence[int]) -> None:
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        again = "" if number == 1 else ", flagged before, with fresh launches"
-        run.note(f"round {number} of at most {rules.rounds}: {what}{again}, {launches} launches of each side in turn")
+        cells = what if number == 1 else f"re-measuring {what} that may have changed"
+        run.note(f"round {number} of up to {rules.rounds}: {cells}, {launches} launches a side, interleaved")
 
     current = ""
     try:

@@ -22,7 +22,7 @@ def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence
         launches: the planned launches.
         skips: what cannot be measured here.
     """
-    lines = [f"{suite.name}: {suite.description}", f"from {suite.file}", ""]
+    lines = [f"{suite.name}: {suite.description}".removesuffix(": "), f"from {suite.file}", ""]
     if suite.defaults or suite.ranks:
         ranks = f"ranks {_texts(suite.ranks)}" if suite.ranks else ""
         lines.append("defaults  " + "; ".join(filter(None, [ranks, *map(_setting, suite.defaults)])))

@@ -12,7 +12,7 @@ from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import CheckedRequest, cells_on, check, check_options, check_sizes, common_cells
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices
+from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices, check_launching
 from omb_py.suites import find
 
 _Side = tuple[str, str]
@@ -27,7 +27,9 @@ def narrowed(request: Request, offers: Mapping[str, Capabilities]) -> CheckedReq
         EnvironmentProblem: none of the backends can run it.
     """
     if len(request.sides) < 2:
-        return check(request, offers)
+        checked = check(request, offers)
+        check_launching(request, offers)
+        return checked
     benchmark = find(request.benchmark)
     problems: dict[_Side, str] = {}
     cells: dict[tuple[str, str, str], tuple[Cell, ...]] = {}
@@ -46,6 +48,7 @@ def narrowed(request: Request, offers: Mapping[str, Capabilities]) -> CheckedReq
     check_sizes(left, benchmark, common)
     left = _restricted(request, able)
     check_choices(left, offers)
+    check_launching(request, offers)
     return CheckedRequest(left, request, benchmark, cells, problems)
 
 

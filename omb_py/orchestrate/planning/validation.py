@@ -93,6 +93,27 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
         _check_placement(request, on_device, offers)
 
 
+def check_launching(request: Request, offers: Mapping[str, Capabilities]) -> None:
+    """Refuse what a launcher would be told where no launcher runs, because the backend has all ranks in one process.
+
+    Raises:
+        UsageError: hosts or a launcher are given, and no backend of the request starts ranks.
+    """
+    if not all(offers[backend].in_process for backend in request.backends):
+        return
+    given = (
+        ("--hosts", bool(request.hosts)),
+        ("--launcher", request.launcher not in ("auto", "none")),
+        ("--launcher-args", bool(request.launcher_args)),
+    )
+    for option, is_given in given:
+        if is_given:
+            raise UsageError(
+                f"{option}: --backend {request.backends[0]} simulates all ranks in this process, so no launcher "
+                "starts them: leave it out"
+            )
+
+
 def _check_nccl_tests(request: Request, offers: Mapping[str, Capabilities], asynchronous: bool, instead: str) -> None:
     if not asynchronous:
         raise UsageError(

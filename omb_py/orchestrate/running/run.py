@@ -26,6 +26,7 @@ from omb_py.orchestrate.planning.validation import HOST_MEMORY
 from omb_py.orchestrate.running.collector import Collector, Run, tool_facts
 from omb_py.orchestrate.running.printers import printer_of
 from omb_py.orchestrate.running.rank_process import Position, run_cells
+from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from omb_py.results.store.paths import hide_former_files
 from omb_py.results.store.write import check_writable
@@ -308,5 +309,5 @@ def unjoined(joined: Joined, size: int) -> EnvironmentProblem:
     """The error for processes that a launcher started together but that do not see one world."""
     return EnvironmentProblem(
         f"ranks did not join one world: {joined.launcher} started {joined.size} processes, but each MPI world has "
-        f"{size}: the launcher and the MPI library of mpi4py do not belong together (omb-py doctor shows both)"
+        f"{size}: {join_hint(joined.launcher)}"
     )

@@ -39,10 +39,13 @@ class LastRanks:
             late = stragglers([Last(shares, trials) for shares, trials in cells])
             if not late:
                 continue
-            who = ", ".join(f"rank {last.rank} ({hosts[last.rank]}) in {last.share:.0%}" for last in late[:_NAMED])
+            who = " and ".join(
+                f"rank {last.rank} ({hosts[last.rank]}) finished last in {100 * last.share:.0f} % of calls"
+                for last in late[:_NAMED]
+            )
             sentences.append(
-                f"{name}: the last to finish is not chance: {who} of the calls, where {late[0].chance:.0%} would be "
-                f"usual ({len(cells)} {'cell' if len(cells) == 1 else 'cells'}): a slow rank, a shared core, or the "
-                "shape of the algorithm"
+                f"{name}: {who} ({100 * late[0].chance:.0f} % expected, "
+                f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}): a slow rank, a shared core, or the shape of "
+                "the algorithm"
             )
         return sentences

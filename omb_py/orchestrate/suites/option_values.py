@@ -82,7 +82,7 @@ def choose(setting: Setting, key: Key) -> list[Chosen]:
         value = _read(setting, key, element)
         value = (value,) if key.repeats and value is not None else value
         if any(value == other.value for other in chosen):
-            raise setting.error(f"{kind(element)} stands there twice")
+            raise setting.error(f"{kind(element)} is listed twice")
         chosen.append(Chosen(setting.key, value, element if isinstance(element, str) else kind(element), setting))
     return chosen
 

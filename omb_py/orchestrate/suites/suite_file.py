@@ -131,7 +131,8 @@ class _Reader:
         name = toml.identifier(self._top("name"))
         defaults = self._only_table(DEFAULTS)
         entries = self._entries()
-        description = toml.text(self._top("description"))
+        given = self._top("description")
+        description = "" if given.value is None else toml.text(given)
         settings = defaults.settings if defaults else ()
         ranks = next((_ranks(s) for s in settings if s.key == "ranks"), ())
         measured = {key: value for key, value in self.data.items() if key not in _OF_VERDICTS}
@@ -189,7 +190,7 @@ class _Reader:
             at = replace(setting, value=name, line=self._line((*place, index)))
             short = name.lower().removeprefix("osu_")
             if short in benchmarks:
-                raise at.error(f"benchmark {short!r} stands there twice")
+                raise at.error(f"benchmark {short!r} is listed twice")
             benchmarks[short] = Named(short, at)
         return tuple(benchmarks.values())
 
@@ -207,7 +208,7 @@ def _ranks(setting: Setting) -> tuple[Ranks, ...]:
         if isinstance(value, bool) or not (value == MOST or (isinstance(value, int) and value >= 1)):
             raise setting.error(f"expected whole numbers of 1 or more, or {MOST!r}, got {kind(value)}")
         if values.count(value) > 1:
-            raise setting.error(f"{value} stands there twice")
+            raise setting.error(f"{value} is listed twice")
     if not values:
         raise setting.error("expected at least one number of ranks, got an empty list")
     return tuple(values)

@@ -111,6 +111,8 @@ def read(settings: Mapping[str, Setting], key: str, reader: Callable[[Setting], 
 
 def text(setting: Setting) -> str:
     """Read a text that is not blank, and strip it. Raises LocatedError."""
+    if setting.value is None:
+        raise setting.error("missing; it is required")
     if not isinstance(setting.value, str) or not setting.value.strip():
         raise setting.error(f"expected a text, got {kind(setting.value)}")
     return setting.value.strip()

@@ -130,10 +130,19 @@ def apart(states: Sequence[RankState], ranks: int, launcher: str) -> str:
         seen = f"{len(states)} processes each see 1 rank"
     else:
         seen = f"{ranks} were started, they see a world of {' or '.join(map(str, sizes))}"
+    return f"ranks did not join one world: {seen}: {join_hint(launcher)}"
+
+
+def join_hint(launcher: str) -> str:
+    """Why processes of a launcher see no common world, and what to do."""
+    if launcher == "srun":
+        return (
+            "srun and the MPI library do not use the same protocol. What to do: srun --mpi=pmi2 for MPICH and Intel "
+            "MPI, srun --mpi=pmix for Open MPI (srun --mpi=list shows what this Slurm has)"
+        )
     return (
-        f"ranks did not join one world: {seen}: the launcher ({launcher}) and the MPI library do not "
-        "belong together. What to do: use the mpiexec of the MPI library that mpi4py loads (omb-py doctor names "
-        "both), or under Slurm the right --mpi type (srun --mpi=list)"
+        f"the launcher ({launcher}) and the MPI library do not belong together. What to do: use the mpiexec of the MPI "
+        "library that mpi4py loads (omb-py doctor names both)"
     )
 
 

@@ -127,10 +127,19 @@ _BOILERPLATE = re.compile(
 )
 
 
+_CONNECTION = re.compile(
+    r"^ssh: |Could not resolve hostname|Host key verification failed|Permission denied \(|No route to host|"
+    r"Connection (?:refused|timed out|closed by)"
+)
+"""What ssh prints when it cannot reach a host."""
+
+
 def last_words(lines: Sequence[str], count: int = 2) -> str:
     """The last `count` lines that carry information, without the frames that launchers print around them."""
-    telling = [line for line in lines if re.search(r"\w", line) and not _BOILERPLATE.search(line)]
-    return "; ".join(list(dict.fromkeys(telling))[-count:])
+    telling = list(dict.fromkeys(line for line in lines if re.search(r"\w", line) and not _BOILERPLATE.search(line)))
+    reasons = [line for line in telling if _CONNECTION.search(line)][:count]
+    # what ssh says comes first; the launcher's own lines after it only say that something failed
+    return "; ".join(reasons or telling[-count:])
 
 
 def advice(why: str, host: str) -> str:

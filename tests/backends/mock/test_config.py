@@ -57,6 +57,8 @@ def test_settings(text: str, name: str, value: object) -> None:
         ("Noise=1", "did you mean noise?"),
         ("alpha", "alpha needs a value, alpha=TIME, as 1us"),
         ("alpha=", "alpha needs a value"),
+        ("slow=1:0", "slow='1:0' is not of the form slow=RANK:FACTOR above 0, as 3:1.06"),
+        ("link=0-1:0", "link='0-1:0' is not of the form link=RANK-RANK:FACTOR above 0, as 2-5:3"),
         ("alpha=1", "alpha='1' is not of the form alpha=TIME, as 1us"),
         ("alpha=-1us", "is not of the form"),
         ("alpha=nanus", "is not of the form"),

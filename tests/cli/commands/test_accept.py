@@ -119,3 +119,11 @@ def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and "there is no folder gone" in err
     assert not Path("omb-results").exists()
+
+
+def test_a_wrong_entry_is_named_before_the_missing_criterion(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite.write_text(HEAD + '[[entry]]\nbenchmarks = ["latenc"]\n')
+    assert main(["accept", "mine.toml"]) == 2
+    err = capsys.readouterr().err
+    assert "benchmark 'latenc' unknown, the nearest is 'latency'" in err and "mine.toml:" in err
+    assert "criterion" not in err

@@ -60,8 +60,8 @@ def test_a_planted_change_is_found_after_fresh_launches(run, tmp_path: Path) -> 
     ]
     assert out.count("SLOWER") >= 2 and "2 slower" in out
     assert out.splitlines()[2] == f"differs: option mock: {NOISE} → alpha=1.1us,{NOISE}, and nothing else"
-    assert "smallest change that these launches can show" in out
-    assert "round 2 of at most 3: 2 cells, flagged before, with fresh launches" in err
+    assert "would probably be missed (80% power)" in out
+    assert "round 2 of up to 3: re-measuring 2 cells that may have changed, " in err
     frame = load(tmp_path)
     assert {(t[SIDE_TAG], t[ROUND_TAG]) for t in frame["tags"]} == {(s, k) for s in ("BASE", "NEW") for k in ("1", "2")}
     order = frame.drop_duplicates("launch_id").sort_values("launch_index")["tags"]
@@ -102,7 +102,7 @@ def test_a_change_under_the_launch_spread_is_unclear_and_strict_says_so(run, tmp
     wide = "launch=0.3,noise=0.005"
     line = f"{sides(wide, f'alpha=1.1us,{wide}')} {SMALL}"
     code, out, _ = run(line)
-    assert code == 0 and "2 unclear" in out and "needs" in out
+    assert code == 0 and "2 unclear" in out and "UNCLEAR (about N): about N launches a side would decide" in out
     assert run(f"compare {run_of(tmp_path)} --strict")[0] == 4
 
 
@@ -171,7 +171,8 @@ class TestRefusals:
             ("compare --option NEW:bindng=mpi4py latency", "no such option --bindng: did you mean --binding?"),
             (f"compare {SMALL}", "nothing differs between the sides"),
             (f"compare --set NEW:A=b --set BASE:A=b {SMALL}", "both sides are A=b"),
-            (f"compare --set NEW:A=b {SMALL} --launches 1", "one launch says nothing about the next"),
+            ("compare --set NEW:A=b latency --nonsense", "no such option --nonsense: see omb-py latency --help"),
+            (f"compare --set NEW:A=b {SMALL} --launches 1", "compare needs 2 or more launches of each side"),
             (f"compare --set NEW:A=b {SMALL} --rounds 4", "--rounds 4: at most 3"),
             (f"compare --set NEW:A=b {SMALL} --no-store", "leave --no-store out"),
             (f"compare --set NEW:A=b {SMALL} --repeat-for 2", "--repeat-for measures many times in one launch"),
@@ -211,7 +212,7 @@ class TestRefusals:
         for tag, launches in (("one", 1), ("more", 3)):
             run(f"bcast --backend mock -n 2 -m 8:8 --launches {launches} --quiet --tag t={tag}")
         told = refused(run, "compare tag=t=more tag=t=one")
-        assert told.startswith("tag=t=one is one launch, which says nothing about the next: omb-py bcast")
+        assert told.startswith("tag=t=one is only one launch; compare needs at least two a side: omb-py bcast")
 
     def test_both_sides_in_one(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         run(f"{sides(new=OTHER)} {ONE} --quiet")
@@ -257,7 +258,7 @@ class TestSuites:
 
     def test_all_cells_in_one_report(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
         code, out, err = run(f"{sides(new=f'alpha=1.2us,{NOISE}')} {suite} --rounds 1 --output {tmp_path / 'a.json'}")
-        assert code == 1 and "round 1 of at most 1: 6 cells" in err
+        assert code == 1 and "round 1 of up to 1: 6 cells" in err
         cells = [line.split("  ")[1].strip() for line in out.splitlines() if " ranks " in line or line[:6] == "  bcas"]
         assert cells[:4] == [f"allreduce {size} B, {n} ranks" for n in (2, 4) for size in (8, 64)]
         assert "Holm over 12 questions" in out, "one family over all benchmarks"
@@ -311,9 +312,18 @@ class TestSuites:
             (f"compare {suite}", "nothing differs between the sides"),
             ("compare --set NEW:A=b ./none.toml", "none.toml"),
             (f"compare --set NEW:A=b {suite} --no-store", "leave --no-store out"),
-            (f"compare --set NEW:A=b {suite} --resume", "a comparison is not gone on with"),
+            (f"compare --set NEW:A=b {suite} --resume", "a comparison cannot be resumed"),
             (f"compare --set NEW:A=b {suite} --oops", "no such option --oops"),
             ("compare --set NEW:A=b quik", "did you mean quick?"),
             ("aa quik", "unknown benchmark 'quik': did you mean quick?"),
         ):
             assert told in refused(run, line), line
+
+
+def test_the_comparison_is_named_where_a_side_holds_other_runs_too(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """An older run has the same version of the library; it is not the comparison that the error sends the user to."""
+    run(f"{SMALL} --launches 2 --quiet --mock version=1.0")
+    run(f"{SMALL} --launches 2 --quiet --mock version=1.1")
+    run(f"compare --set NEW:A=b --rounds 1 --launches 2 {SMALL} --mock version=1.0")
+    told = refused(run, "compare library_version=1.0 library_version=1.1")
+    assert f"holds both sides of a comparison: omb-py compare {run_of(tmp_path)} shows it" in told

@@ -73,7 +73,7 @@ def test_gloo_has_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("guidelines gl99", "no guideline 'gl99': did you mean gl9?"),
         ("guidelines alreduce", "no guideline 'alreduce': did you mean allreduce?"),
-        ("guidelines --launches 1 --backend mock", "--launches 1: one launch says nothing about the next"),
+        ("guidelines --launches 1 --backend mock", "--launches 1: at least 2 launches are needed"),
         ("guidelines --backend mpi,gloo", "guidelines are checked on one backend at a time"),
         ("guidelines --output x.txt", "--output x.txt: the ending says the form"),
         ("guidelines -n 1 --backend mock", "gl1_allgather needs 2 ranks or more, not 1: use -n 2"),

@@ -165,3 +165,10 @@ def test_the_former_spelling_of_a_key_stays_valid() -> None:
     older, newer = (f'{BODY}[accept]\n{key} = "alltoall -n 2"\n' for key in ("beside", "background-job"))
     jobs = [read_accepting(parse_suite(text, "f.toml")).background_job for text in (older, newer)]
     assert jobs == [("alltoall", "-n", "2")] * 2
+
+
+@pytest.mark.parametrize(
+    ("written", "sizes"), [('"8"', (8,)), ("8", (8,)), ('":4"', (1, 2, 4)), ('"8,64"', (8, 64)), ('"8:16"', (8, 16))]
+)
+def test_a_single_size_is_this_size_in_a_criterion(written: str, sizes: tuple[int, ...]) -> None:
+    assert one(f'benchmark = "latency"\nmessage-size = {written}\nmax = "5 us"').sizes == sizes

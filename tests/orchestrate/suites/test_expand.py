@@ -145,7 +145,7 @@ def test_what_differs_stands_above_a_table() -> None:
         (entry("window-size = [[1]]"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a list"),
         (entry("window-size.x = 1"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a list of t"),
         (entry("window-size = 07:32:00"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a lis"),
-        (entry("window-size = [8, 8]"), "f.toml:5: [entry 1] key 'window-size': 8 stands there twice"),
+        (entry("window-size = [8, 8]"), "f.toml:5: [entry 1] key 'window-size': 8 is listed twice"),
         (entry("full = 1", benchmarks='"bcast"'), "f.toml:5: [entry 1] key 'full': expected true or false, got 1"),
         (entry("op = 'sum'"), "f.toml:5: [entry 1] key 'op': bw has no reduction operation, so it takes no --op: for"),
         (entry("op = 'som'", benchmarks='"reduce"'), "f.toml:5: [entry 1] key 'op': unknown operation 'som': did you"),
@@ -188,3 +188,16 @@ def test_names_of_suites(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None
     (tmp_path / "here.toml").write_text(HEAD + entry())
     monkeypatch.chdir(tmp_path)
     assert load_suite("here.toml").name == load_suite("./here.toml").name == "m"
+
+
+@pytest.mark.parametrize(
+    ("written", "sizes"), [('"64"', "64:64"), ("64", "64:64"), ('":64"', ":64"), ('"8,64"', "8,64")]
+)
+def test_a_single_size_is_this_size_in_an_entry(written: str, sizes: str) -> None:
+    """As in a criterion, and unlike ``-m 64``, which is OMB's 1 to 64."""
+    (request,) = requests(entry(f"message-size = {written}"))
+    assert request.sizes == sizes
+
+
+def test_a_description_is_optional() -> None:
+    assert parse_suite('name = "m"\n' + entry(), "f.toml").description == ""

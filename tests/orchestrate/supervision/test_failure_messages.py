@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from omb_py.orchestrate.supervision import failure_messages
+from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.rank_state import RankState, doing, names, numbers, position
 
 
@@ -94,3 +95,8 @@ def test_what_passes_by_itself() -> None:
     assert failure_messages.passes_by_itself([], told)
     assert not failure_messages.passes_by_itself([rank(0)], told)
     assert not failure_messages.passes_by_itself([], "ssh: no route to host")
+
+
+def test_under_srun_the_hint_names_the_protocol() -> None:
+    assert "srun --mpi=pmi2 for MPICH and Intel MPI, srun --mpi=pmix for Open MPI" in join_hint("srun")
+    assert "use the mpiexec of the MPI library" in join_hint("mpiexec") and "srun" not in join_hint("mpiexec")

@@ -108,3 +108,12 @@ def test_torchrun_says_signals_as_negative_exit_codes() -> None:
     line = "E1121 21:48:09 18064 torch/api.py:1002] failed (exitcode: {}) local_rank: 1 (pid: 18251) of binary: python"
     assert reports(line.format(-9)) == [Report(18251, 1, 9, None)]
     assert reports(line.format(3)) == [Report(18251, 1, None, 3)]
+
+
+def test_what_ssh_says_is_quoted_before_the_launchers_own_lines() -> None:
+    lines = [
+        "ssh: Could not resolve hostname nod7: Name or service not known",
+        "[mpiexec@head] control_cb (mpiexec/pmiserv_cb.c:280): assert (!closed) failed",
+        "[mpiexec@head] HYD_pmci_wait_for_completion (mpiexec/pmiserv_pmci.c:197): error waiting for event",
+    ]
+    assert last_words(lines) == lines[0]

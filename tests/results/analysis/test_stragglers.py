@@ -62,3 +62,10 @@ def test_the_order_of_ranks_and_cells_does_not_matter(ranks: int, seed: int, wei
     assert sorted((one.rank, one.cells) for one in stragglers(cells)) == sorted(
         (ranks - 1 - one.rank, one.cells) for one in stragglers(turned)
     )
+
+
+def test_two_ranks_that_are_last_in_turn_are_no_stragglers() -> None:
+    """Two ranks without noise: one of them is last in all calls of a size, and the other in those of the next."""
+    first, second = Last([1.0, 0.0], 100), Last([0.0, 1.0], 100)
+    assert stragglers([first, second] * 5) == []
+    assert [late.rank for late in stragglers([first, second, *[first] * 8])] == [0]

@@ -30,12 +30,12 @@ def row(version: str = "2.30", binding: str = "native") -> dict[str, Any]:
 
 def test_a_library_and_nothing_else() -> None:
     found = differences([provenance()], [provenance("2.32")], (row(), row("2.32")))
-    assert say(found) == "library: NCCL 2.30 → NCCL 2.32, and nothing else"
+    assert say(found) == ["library: NCCL 2.30 → NCCL 2.32, and nothing else"]
 
 
 def test_nothing() -> None:
-    assert say(differences([provenance()], [provenance()], (row(), row()))) == "nothing that is recorded"
-    assert say(differences([], [])) == "nothing that is recorded"
+    assert say(differences([provenance()], [provenance()], (row(), row()))) == ["nothing that is recorded"]
+    assert say(differences([], [])) == ["nothing that is recorded"]
 
 
 def test_a_variable_a_package_a_kernel_and_the_binding() -> None:
@@ -78,3 +78,21 @@ def test_libraries_of_another_build() -> None:
 
     (one,) = differences([mapped("aaaabbbbcc")], [mapped("ddddeeeeff")], (row(), row()))
     assert str(one) == "loaded libraries of other builds (libucp.so.0): aaaabbbb → ddddeeee"
+
+
+def test_many_differences_have_a_line_each_and_a_family_of_variables_shares_one() -> None:
+    variables = {f"OMPI_MCA_{name}": "1" for name in ("btl", "pml", "coll")} | {"UCX_TLS": "tcp"}
+    other = provenance("2.32", environment=variables)
+    assert say(differences([provenance()], [other], (row(), row("2.32")))) == [
+        "5 facts, and nothing else",
+        "  library: NCCL 2.30 → NCCL 2.32",
+        "  only NEW has 3 variables OMPI_MCA_*, as OMPI_MCA_btl",
+        "  variable UCX_TLS: not set → tcp",
+    ]
+
+
+def test_a_long_value_is_cut_between_its_parts() -> None:
+    path = ":".join(f"/opt/libraries/of/number/{n}" for n in range(9))
+    (found,) = differences([provenance()], [provenance(environment={"LD_LIBRARY_PATH": path})])
+    shown = found.new.removesuffix(" …")
+    assert shown != found.new and path.startswith(f"{shown}:") and len(shown) <= 80

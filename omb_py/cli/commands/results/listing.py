@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
@@ -18,9 +19,9 @@ from omb_py.cli.output import form_option, write_file
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.stored_cells import skipped
 from omb_py.errors import OK, EnvironmentProblem, UsageError
-from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.running.printers import AtEnd
+from omb_py.results.compare.tags import COMPARE_SIDE, telling
 from omb_py.results.formats.tables import export, to_osu
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.recovery import recover
@@ -30,9 +31,28 @@ ALL = "all"
 """In place of a run's id, this word means every run of the store."""
 
 
+class RunId(Parsed):
+    """A run's id, the beginning of it, or ``last``; completion offers those of the store, the newest first."""
+
+    def __init__(self) -> None:
+        super().__init__("run", str)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer the runs of the store that fit."""
+        store = ctx.params.get("store") or DEFAULT_STORE
+        if not Path(store).is_dir():
+            return []
+        stored = runs(store, on_skip=lambda path, why: None)
+        return [
+            CompletionItem(run.run_id, help=", ".join(run.benchmarks[:3]))
+            for run in reversed(stored)
+            if run.run_id.startswith(incomplete)
+        ]
+
+
 def group() -> click.Command:
     """``omb-py results``."""
-    run = Parsed("run", str)
+    run = RunId()
     form = ("osu", "table", "csv", "json")
     verbs = (
         _verb("list", run_list, "The runs in the store, oldest first.", (form_option(("table", "json"), "table"),)),
@@ -139,13 +159,33 @@ def run_show(run: str, form: str, full: bool, percentiles: tuple[int, ...] | Non
     """Print the rows of a run."""
     rows = show(_store(store), run, on_skip=skipped)
     if form == "osu":
-        click.echo(to_osu(rows, percentiles or (), full), nl=False)
+        for head, of_launch in launches_of(rows):
+            click.echo(f"{head}{to_osu(of_launch, percentiles or (), full)}", nl=False)
         return OK
     printer = AtEnd(form)
     for row in rows:
         printer.row(row)
     printer.close()
     return OK
+
+
+def launches_of(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """A line about each launch of a run, with its rows; no line for a run of a single launch without tags.
+
+    The line is a comment, as OMB's own heads, so ``results import`` can read the text.
+    """
+    launches: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        launches.setdefault(str(row["launch_id"]), []).append(row)
+    shown = []
+    for number, of_launch in enumerate(launches.values(), 1):
+        tags = dict(of_launch[0]["tags"] or {})
+        about = [f"launch {number} of {len(launches)}"] if len(launches) > 1 else []
+        side = tags.pop(COMPARE_SIDE, None)
+        about += [f"side {side}"] if side else []
+        about += [f"{key}={value}" for key, value in telling(tags).items()]
+        shown.append((f"\n# {', '.join(about)}" if about else "", of_launch))
+    return shown
 
 
 def run_export(
@@ -163,10 +203,15 @@ def run_export(
 
 
 def _filters(where: Sequence[str]) -> Mapping[str, str]:
-    try:
-        return parse_tags(where)
-    except UsageError as error:
-        raise UsageError(f"--where takes COLUMN=VALUE: {error}".replace("tag ", "")) from None
+    filters: dict[str, str] = {}
+    for text in where:
+        column, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not column:
+            raise UsageError(f"--where {text!r} is not COLUMN=VALUE: write --where {column or 'benchmark'}=VALUE")
+        if column in filters:
+            raise UsageError(f"--where gives column {column!r} twice: leave one out")
+        filters[column] = value
+    return filters
 
 
 def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -103,7 +103,7 @@ def test_what_is_not_comparable_and_what_to_do(run: Run) -> None:
             "measure tag=file=a.log again with omb-py latency --backend mock",
         ),
         ("tag=file=a.log tag=file=old.log", "another version of OMB, or with other options"),
-        ("tag=file=a.log tag=file=one.log", "is one launch", "import the output of more starts of OMB"),
+        ("tag=file=a.log tag=file=one.log", "is only one launch", "import the output of more starts of OMB"),
         ("a.log one.log", "a.log is a file: omb-py results import a.log --tag file=a.log --store store"),
     ):
         code, out, err = run(f"compare {line}")

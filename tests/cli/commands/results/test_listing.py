@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from omb_py.cli import main
+from omb_py.cli.commands.results.listing import group
 from omb_py.results.store.journal import Journal
 from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.results.store.write import write_launch
@@ -75,7 +76,7 @@ def test_list(run: Run) -> None:
     code, out, err = run("list")
     assert (code, err) == (0, "")
     first, second = (line.split() for line in out.splitlines() if "run-" in line)
-    assert first == ["run-1", "2026-11-21", "10:00:00", "bcast", "mpi", "MPICH", "5.0", "2", "3", "2", "-"]
+    assert first == ["run-1", "2026-11-21", "10:00:00", "bcast", "mpi", "MPICH", "5.0", "2", "3", "2"]
     assert second == ["run-2", "2026-11-22", "10:00:00", "allreduce", "mpi", "MPICH", "5.0", "2", "1", "1", "1"]
 
 
@@ -107,7 +108,8 @@ def test_show_is_ombs_text(run: Run) -> None:
     assert (code, err) == (0, "")
     table = "\n# OSU MPI Broadcast Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n"
     first = f"{8:<10}{1.25:18.2f}\n{16:<10}{2.5:18.2f}\n"
-    assert out == f"{table}{first}{table}{8:<10}{1.75:18.2f}\n"
+    second = f"{8:<10}{1.75:18.2f}\n"
+    assert out == f"\n# launch 1 of 2{table}{first}\n# launch 2 of 2{table}{second}"
 
 
 def test_show_the_last_with_columns(run: Run) -> None:
@@ -192,3 +194,29 @@ def test_recover_says_what_it_cannot_read(run: Run, store: Path) -> None:
     assert code == 3
     assert "unreadable: " in out and "1 of 1 journals could not be recovered" in err
     assert path.exists()
+
+
+def comparison(store: Path) -> None:
+    for launch, side in enumerate(("BASE", "NEW")):
+        tags = {"compare_side": side, "compare_look": "1", "site": "alps"}
+        write_launch(store, [row("run-7", launch, 8, 1.0, tags=tags)], {})
+
+
+def test_list_and_show_name_sides_and_tags_of_a_comparison(run: Run, store: Path) -> None:
+    comparison(store)
+    (line,) = (line for line in run("list")[1].splitlines() if "run-7" in line)
+    assert line.rstrip().endswith("BASE and NEW   site=alps")
+    (listed,) = (r for r in json.loads(run("list --format json")[1]) if r["run_id"] == "run-7")
+    assert (listed["tags"]["compare_side"], listed["tags"]["site"]) == (["BASE", "NEW"], ["alps"])
+    heads = [line for line in run("show run-7")[1].splitlines() if line.startswith("# launch")]
+    assert heads == ["# launch 1 of 2, side BASE, site=alps", "# launch 2 of 2, side NEW, site=alps"]
+    assert "NEW" in run("show run-7 --format table")[1]
+
+
+def test_ids_of_runs_are_completed(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMB_PY_STORE", str(store))
+    verb = group().commands["show"]  # type: ignore[attr-defined]
+    ctx = verb.make_context("show", [], resilient_parsing=True)
+    (argument,) = (param for param in verb.params if param.name == "run")
+    assert [item.value for item in argument.type.shell_complete(ctx, argument, "run")] == ["run-2", "run-1"]
+    assert [item.value for item in argument.type.shell_complete(ctx, argument, "run-1")] == ["run-1"]
