@@ -72,6 +72,7 @@ dist:
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/codespell
 	rm -rf build/lint build/lib && $(BIN)/python -m pip --disable-pip-version-check -q install --no-deps --target build/lint .
 	cd build/lint && PYTHONPATH=. $(LINT)/mypy --config-file ../../pyproject.toml -p omb_py
 	cd build/lint && PYTHONPATH=. $(LINT)/lint-imports --config ../../pyproject.toml --no-cache

@@ -143,7 +143,6 @@ AVOIDED = {
 """Word of the column "not" that has no other meaning in the documents -> what it looks like there."""
 EXCEPTIONS = {
     ("docs/accept.md", "`beside`"): "the old key, which stays valid, and the value of a stored tag",
-    ("docs/compare.md", "launches of each side in turn"): "copied from what compare prints",
     ("docs/one-sided.md", "transport"): "a word of UCX",
 }
 """(file, text) that may stay -> why."""

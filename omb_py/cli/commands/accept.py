@@ -144,9 +144,7 @@ def run_accept(
     """Run and judge the suite; the exit code."""
     check_files(output, _FILES)
     if run is not None and resume != NEWEST:
-        raise UsageError(
-            f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to go on with a run"
-        )
+        raise UsageError(f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to resume a run")
     options = given(click.get_current_context())
     own = {"baseline", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
     request = AcceptRequest(

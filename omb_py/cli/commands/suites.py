@@ -133,7 +133,7 @@ def resume_option() -> click.Option:
         heading="Storage",
         metavar="RUN",
         type=Parsed("run", str),
-        help="Go on with a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
+        help="Resume a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
         "Cells that are in the store are not measured again. (default: a new run)",
     )
 
@@ -146,7 +146,7 @@ def word_after_resume() -> click.Argument:
 def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: int | None, **values: Any) -> int:
     """Measure a suite; the exit code."""
     if run is not None and resume != NEWEST:
-        raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to go on with a run")
+        raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to resume a run")
     try:
         _, expanded = expanded_suite(suite, ranks)
     except OmbError as error:

@@ -51,9 +51,9 @@ class Begun:
             if old != new:
                 before, after = (" ".join(x) if isinstance(x, tuple) else x for x in (old, new))
                 raise UsageError(
-                    f"run {run_id} was begun with --{name.replace('_', '-')} {before or 'not given'}, and goes on with "
-                    f"{after or 'none'}: its launches are judged together: say the same, or begin a new run without "
-                    "--resume"
+                    f"run {run_id} was begun with --{name.replace('_', '-')} {before or 'not given'}, and is resumed "
+                    f"with {after or 'none'}: its launches are judged together: say the same, or begin a new run "
+                    "without --resume"
                 )
 
 

@@ -196,8 +196,8 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
 
     def announce(number: int, cells: Sequence[int]) -> None:
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        cells = what if number == 1 else f"re-measuring {what} that may have changed"
-        run.note(f"round {number} of up to {rules.rounds}: {cells}, {launches} launches a side, interleaved")
+        subject = what if number == 1 else f"re-measuring {what} that may have changed"
+        run.note(f"round {number} of up to {rules.rounds}: {subject}, {launches} launches a side, interleaved")
 
     current = ""
     try:

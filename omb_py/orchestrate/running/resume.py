@@ -119,7 +119,7 @@ def stored_run(
         return None
     if not candidates:
         begun, command = ("was not begun", "run") if accepting else ("was begun", "accept")
-        raise UsageError(f"run {which} {begun} by omb-py accept: omb-py {command} --resume goes on with it")
+        raise UsageError(f"run {which} {begun} by omb-py accept: omb-py {command} --resume resumes it")
     run_id = str(max(candidates, key=lambda row: (row["started_at"], row["run_id"]))["run_id"])
     if any(launch.startswith(f"{run_id}-") for launch in alive):
         raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")

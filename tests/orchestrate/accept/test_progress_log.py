@@ -111,7 +111,7 @@ def test_it_goes_on_with_the_same_nodes_and_the_same_baseline(tmp_path: Path, mo
     monkeypatch.setattr(backend_selection, "check_launching", lambda request, offers: None)
     with cut_off(monkeypatch, 2):
         accepted(tmp_path, values={"hosts": ("a", "b")})
-    with pytest.raises(UsageError, match="was begun with --hosts a b, and goes on with a c: its launches are judged"):
+    with pytest.raises(UsageError, match="was begun with --hosts a b, and is resumed with a c: its launches"):
         accepted(tmp_path, values={"hosts": ("a", "c")}, resume="last")
     assert accepted(tmp_path, values={"hosts": ("a", "b")}, resume="last").deviations[0].startswith("interrupted")
 
