@@ -30,6 +30,8 @@ FACTS = (
 ENVIRONMENT = re.compile(r'("environment_key": ")[0-9a-f]{32}"')
 PYTHON = re.compile(r'("(?:python_version|machine)": )"[^"]*"')
 SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
+COMMIT = re.compile(r" \(commit [0-9a-f]{9}\)")
+"""What --version says of a checkout."""
 REVISION = re.compile(r'("revision": )"[0-9a-f]+(-dirty|\+)?"')
 
 
@@ -54,6 +56,7 @@ class Normal:
             text = DATE.sub("0000-00-00", text)
             text = ENVIRONMENT.sub(r'\g<1><environment>"', text)
             text = SHA256.sub("<sha256>", text)
+        text = COMMIT.sub("", text)
         text = WRITTEN.sub(r"\g<1>0000-00-00 00:00 UTC", text)
         text = PYTHON.sub(r'\g<1>"…"', text)
         text = REVISION.sub(r'\g<1>"<revision>"', text)
@@ -75,7 +78,7 @@ def version() -> str:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         main(["--version"])
-    return said.getvalue().split()[-1]
+    return said.getvalue().split()[1]
 
 
 def page(text: str) -> str:
