@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -112,12 +112,18 @@ class TestManaged:
         with pytest.raises(EnvironmentProblem, match="only managed memory"):
             device.call("prefetch", device.allocate(8), 8, -1, device.stream)
 
-    def test_the_device_computes_for_a_while(self, device: SimulatedDevice) -> None:
-        stream, began = device.new_stream(), time.monotonic()
+    def test_the_device_computes_while_the_host_goes_on(
+        self, device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done, slept = threading.Event(), list[float]()
+        stream = device.new_stream()
+        clock = SimpleNamespace(sleep=lambda seconds: (slept.append(seconds), done.wait(60)))
+        monkeypatch.setattr("omb_py.testing.simulated_device.time", clock)
         device.call("spin", 200_000_000, stream)
-        assert time.monotonic() - began < 0.2
+        assert device.busy(), "the call came back before the device was done"
+        done.set()
         device.call("synchronise", stream)
-        assert time.monotonic() - began >= 0.2
+        assert slept[-1] == 0.2 and not device.busy()
 
 
 class TestMemory:

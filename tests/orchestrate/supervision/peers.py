@@ -15,6 +15,9 @@ import pytest
 from omb_py.engine.rank import handshake
 from omb_py.orchestrate.supervision.supervisor import Supervisor
 
+PATIENCE_S = 50.0
+"""Only a test that hangs waits so long."""
+
 
 @contextlib.contextmanager
 def supervising(supervisor: Supervisor) -> Iterator[list[Any]]:
@@ -32,7 +35,7 @@ def supervising(supervisor: Supervisor) -> Iterator[list[Any]]:
     try:
         yield result
     finally:
-        thread.join(20)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 
@@ -41,15 +44,16 @@ class Peer:
 
     def __init__(self, supervisor: Supervisor) -> None:
         host, _, port = supervisor.address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), 5)
+        self.socket = socket.create_connection((host, int(port)), PATIENCE_S)
         self.lines = self.socket.makefile("rb")
 
     def send(self, **message: Any) -> None:
         self.socket.sendall(json.dumps(message).encode() + b"\n")
 
-    def hello(self, token: str, rank: int, host: str = "elsewhere") -> dict[str, Any]:
+    def hello(self, token: str, rank: int, host: str = "elsewhere", **more: Any) -> dict[str, Any]:
         """Report as a rank; the spec, or nothing from a supervisor that hangs up."""
-        handshake.call(self.socket, self.lines, token, {"pid": 0, "host": host, "env_rank": rank, "env_size": 2})
+        facts = {"pid": 0, "host": host, "env_rank": rank, "env_size": 2, **more}
+        handshake.call(self.socket, self.lines, token, facts)
         return self.read()
 
     def read(self) -> dict[str, Any]:

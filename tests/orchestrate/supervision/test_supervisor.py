@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -19,7 +20,7 @@ from omb_py.engine.rank.link import start_ticks
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageError
 from omb_py.orchestrate.supervision import processes
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor, beat_interval
-from tests.orchestrate.supervision.peers import Clock, Peer, supervising
+from tests.orchestrate.supervision.peers import PATIENCE_S, Clock, Peer, supervising
 
 TOY = """
 import json, os, signal, sys, time
@@ -92,6 +93,8 @@ sys.exit(worst)
 """
 
 pytestmark = pytest.mark.timeout(60)
+SLOW = pytest.mark.slow
+NO_PROGRESS = "no rank made progress for 3 s"
 
 
 class Toy:
@@ -103,7 +106,6 @@ class Toy:
         self.script.write_text(TOY)
         self.messages: list[tuple[str, dict[str, Any]]] = []
         self.supervisor: Supervisor | None = None
-        self.seconds = 0.0
 
     def command(self, mode: str, ranks: int) -> list[str]:
         return [sys.executable, str(self.script), mode, str(ranks), str(self.folder)]
@@ -118,17 +120,38 @@ class Toy:
         spec = {"beat_s": 0.05, **(spec or {})}
         command = self.command(mode, ranks)
         self.supervisor = Supervisor(spec, ranks, timeout, command=command, handlers=self.handlers(), launcher="toy")
-        began = time.monotonic()
         try:
             return self.supervisor.run()
         finally:
-            self.seconds = time.monotonic() - began
             self.check_no_orphan(self.supervisor.token)
 
+    def wait_until(self, mode: str) -> None:
+        """Wait until the launch does what its mode says: a rank is stopped, or a cell was measured."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            if mode == "stops" and "T" in self.states():
+                return
+            if mode != "stops" and "cell" in [kind for kind, _ in self.messages]:
+                return
+            time.sleep(0.005)
+
+    def states(self) -> list[str]:
+        """The states of the processes, as in /proc/PID/stat."""
+        found = []
+        for pid in self.pids():
+            with contextlib.suppress(OSError):
+                found.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+        return found
+
+    def pids(self) -> list[int]:
+        """Numbers of the processes that have begun."""
+        file = self.folder / "pids"
+        return [int(pid) for pid in file.read_text().split()] if file.exists() else []
+
     def check_no_orphan(self, token: str) -> None:
-        pids = [int(pid) for pid in (self.folder / "pids").read_text().split()]
+        pids = self.pids()
         assert pids
-        until = time.monotonic() + 3.0  # a killed process may wait for a busy core before it is gone
+        until = time.monotonic() + PATIENCE_S  # a killed process may wait for a busy core before it is gone
         while [pid for pid in pids if start_ticks(pid) is not None] and time.monotonic() < until:
             time.sleep(0.02)
         assert [pid for pid in pids if start_ticks(pid) is not None] == []
@@ -146,7 +169,6 @@ def test_a_launch_runs_to_its_end(toy: Toy) -> None:
     assert toy.messages[2][1]["value"] == 1.5
     assert (outcome.status, outcome.notes) == (0, ())
     assert outcome.hosts == (socket.gethostname(),) * 3
-    assert toy.seconds < 3
 
 
 @pytest.mark.parametrize("mode", ["meets", "meets late"])
@@ -179,11 +201,10 @@ def test_the_spec_reaches_every_rank_even_when_it_is_large(toy: Toy) -> None:
 )
 def test_a_death_is_named_at_once(toy: Toy, mode: str, words: list[str]) -> None:
     with pytest.raises(LaunchFailed) as caught:
-        toy.run(mode, timeout=2.0)
+        toy.run(mode, timeout=PATIENCE_S)  # which would give other words
     line = str(caught.value)
     assert "\n" not in line
     assert [word for word in words if word not in line] == []
-    assert toy.seconds < 4
     if mode == "rank 0 dies":
         assert "cell" in [kind for kind, _ in toy.messages], "what was sent before the death is kept"
     if mode == "apart":
@@ -194,21 +215,20 @@ def test_a_death_is_named_at_once(toy: Toy, mode: str, words: list[str]) -> None
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("dies unheard", ["1 of 2 ranks reported (rank 1 did not), and no other for 0.8 s"]),
-        ("never comes", ["1 of 2 ranks reported (rank 1 did not), and no other for 0.8 s", "--timeout"]),
-        ("never joins", ["no rank made progress for 0.8 s", "rank 1 on", "is behind the others", "has not joined"]),
+        pytest.param("dies unheard", ["1 of 2 ranks reported (rank 1 did not)", "other for 3 s"], marks=SLOW),
+        pytest.param("never comes", ["1 of 2 ranks reported", "other for 3 s", "--timeout"], marks=SLOW),
+        pytest.param("never joins", [NO_PROGRESS, "rank 1 on", "is behind the others", "has not joined"], marks=SLOW),
         (
             "hangs",
-            ["no rank made progress for 0.8 s", "rank 1 on", "behind the others", "iteration 4, recv 8 B from 0"],
+            [NO_PROGRESS, "rank 1 on", "behind the others", "iteration 4, recv 8 B from 0"],
         ),
         ("stops", ["rank 1 on", "sent no sign of life", "stopped, or its node is gone", "loop iteration"]),
     ],
 )
 def test_a_hang_is_named_within_the_timeout(toy: Toy, mode: str, words: list[str]) -> None:
     with pytest.raises(LaunchFailed) as caught:
-        toy.run(mode, timeout=0.8)
+        toy.run(mode, timeout=3.0)  # in which a Python starts also on a busy machine
     assert [word for word in words if word not in str(caught.value)] == []
-    assert toy.seconds < 0.8 + 1.0 + 3.0  # seconds to notice, and to start and to clear up on a busy machine
 
 
 def test_a_rank_that_refuses_gives_its_own_words_and_code(toy: Toy) -> None:
@@ -236,14 +256,14 @@ def test_the_last_words_go_with_the_failure(toy: Toy) -> None:
 @pytest.mark.faults
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("mode", ["runs on", "stops"])
-def test_an_interrupt_ends_all_within_two_seconds(toy: Toy, number: signal.Signals, mode: str) -> None:
+def test_an_interrupt_ends_all(toy: Toy, number: signal.Signals, mode: str) -> None:
+    """Also a rank that is stopped and cannot end itself; nobody waits for the time-out."""
     before = signal.getsignal(number)
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), number))
-    timer.start()
+    sender = threading.Thread(target=lambda: (toy.wait_until(mode), os.kill(os.getpid(), number)))
+    sender.start()
     with pytest.raises(Interrupted):
-        toy.run(mode)
-    timer.join()
-    assert toy.seconds < 0.5 + 2.0
+        toy.run(mode, timeout=PATIENCE_S)
+    sender.join()
     assert signal.getsignal(number) is before
 
 
@@ -303,7 +323,7 @@ def test_killing_the_parent_leaves_no_orphan(toy: Toy, mode: str) -> None:
         time.sleep(0.2)
         assert len(processes.holders(token)) == 3
         parent.kill()
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + PATIENCE_S
     while processes.holders(token) and time.monotonic() < deadline:
         time.sleep(0.02)
     toy.check_no_orphan(token)
