@@ -138,6 +138,7 @@ def test_sizes(text: str | None, sizes: tuple[int, ...]) -> None:
         ("", "write MAX"),
         (":", "write MAX"),
         ("8,8", "8 is listed twice"),
+        ("8,16,8", "8 is listed twice"),
         ("8,0x8", "is not a message size"),
         ("1K,1024", "1024 is listed twice"),
         ("8,", "one size alone is 8:8"),

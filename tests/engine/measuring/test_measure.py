@@ -20,6 +20,7 @@ from omb_py.engine.program.language import program_hash
 from omb_py.engine.session import BaseRunner, Runner
 from omb_py.errors import LaunchFailed
 from omb_py.orchestrate.running.rank_process import encode
+from omb_py.suites.collective.forms import ROTATE
 from omb_py.suites.registry import find
 from tests.support.machines.simulated import cell, measured, session
 from tests.support.programs import IALLREDUCE
@@ -296,3 +297,12 @@ def test_a_benchmark_of_another_package_is_measured_the_same_way() -> None:
     mine: Benchmark = replace(find("allreduce"), name="mine")
     done = measure(session(3, f"series={us(4)}"), mine, replace(cell("allreduce"), benchmark="mine"))
     assert done.laps["time"] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("warmup", [0, 1])
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+@pytest.mark.parametrize("name", ["scatter", "gatherv"])
+def test_the_timed_loop_is_checked_for_the_root_of_its_last_iteration(name: str, iterations: int, warmup: int) -> None:
+    """Roots take turns: which bytes are where at the end depends on whose turn was last, warm-up included."""
+    done = measured(name, 2, validate=True, root=ROTATE, iterations=iterations, warmup=warmup)
+    assert (done.validated, done.wrong_bytes) == (True, 0)

@@ -77,6 +77,12 @@ def test_merges_old_days_and_leaves_new_ones(store) -> None:
     assert not [p for p in store.rglob(".*") if p.suffix in (".tmp", ".old")]
 
 
+@pytest.mark.parametrize(("hour", "merged"), [("2026-11-02T23:59:59", 1), ("2026-11-03T00:00:00", 2)])
+def test_a_day_is_merged_once_it_has_ended(store, hour: str, merged: int) -> None:
+    done = compact(store, 0 * DAY, now=datetime.fromisoformat(hour).replace(tzinfo=UTC))
+    assert len(done) == merged
+
+
 def test_every_launch_keeps_its_provenance(store) -> None:
     path = compact(store, 7 * DAY, now=NOW)[0].path
     assert provenances(path)["r1-2"] == {"number": 2, "day": 1, "text": "x" * 100}
@@ -269,6 +275,19 @@ class TestPrune:
         assert {c.state for c in verify(store)} == {"ok"}
         prune(store, [one.launch_id for one in doomed(store, **rest)])
         assert set(load(store)["run_id"]) == {"r21"}
+
+    def test_a_launch_exactly_as_old_as_the_limit_stays(self, store) -> None:
+        """``--older-than`` is a limit that a launch must be beyond."""
+        started = datetime(2026, 11, 1, 12, tzinfo=UTC)
+        assert doomed(store, older_than=DAY, now=started + DAY) == []
+        found = doomed(store, older_than=DAY, now=started + DAY + timedelta(microseconds=1))
+        assert {launch.run_id for launch in found} == {"r1"}
+
+    def test_a_reader_is_told_that_a_file_went(self, store) -> None:
+        """The generation rises also where no file is merged: a listing made meanwhile is made again."""
+        before = paths.generation(store)
+        prune(store, ["r1-0"])
+        assert paths.generation(store) > before
 
     def test_a_copy_in_a_merged_file_goes_too(self, store, add) -> None:
         compact(store, 7 * DAY, now=NOW)

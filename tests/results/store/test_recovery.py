@@ -183,6 +183,20 @@ def test_a_journal_that_another_recovery_took_is_passed_over(tmp_path, make_row,
     assert recover(tmp_path) == []
 
 
+def with_header(store: Path, make_row, **values: object) -> None:
+    """A dead journal whose header says something else."""
+    path = dead_journal(store, [make_row()])
+    header, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps({**json.loads(header), **values}), *rest]) + "\n")
+
+
+def test_the_lock_of_a_writer_that_had_none_proves_nothing(tmp_path, make_row) -> None:
+    """The writer's node mounts the file system without locks, this one with them: its lock is free while it lives."""
+    with_header(tmp_path, make_row, locked=False)
+    [result] = recover(tmp_path)
+    assert (result.state, result.note) == ("running", f"process {os.getpid()} is alive")
+
+
 class TestWithoutLocks:
     @pytest.fixture(autouse=True)
     def no_locks(self, monkeypatch) -> None:
@@ -191,24 +205,23 @@ class TestWithoutLocks:
 
         monkeypatch.setattr(journal_module.fcntl, "flock", refuse)
 
-    def with_header(self, store: Path, make_row, **values: object) -> None:
-        path = dead_journal(store, [make_row()])
-        header, *rest = path.read_text().splitlines()
-        path.write_text("\n".join([json.dumps({**json.loads(header), **values}), *rest]) + "\n")
-
     def test_a_living_process_is_left_alone(self, tmp_path, make_row) -> None:
-        self.with_header(tmp_path, make_row)
+        with_header(tmp_path, make_row)
         [result] = recover(tmp_path)
         assert (result.state, result.note) == ("running", f"process {os.getpid()} is alive")
+
+    def test_a_living_process_that_could_lock_elsewhere_is_left_alone(self, tmp_path, make_row) -> None:
+        with_header(tmp_path, make_row, locked=True)
+        assert [result.state for result in recover(tmp_path)] == ["running"]
 
     def test_a_dead_process_is_recovered(self, tmp_path, make_row) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
-        self.with_header(tmp_path, make_row, pid=dead.pid)
+        with_header(tmp_path, make_row, pid=dead.pid)
         assert [r.state for r in recover(tmp_path)] == ["recovered"]
 
     def test_another_host_has_to_do_it(self, tmp_path, make_row) -> None:
-        self.with_header(tmp_path, make_row, host="elsewhere")
+        with_header(tmp_path, make_row, host="elsewhere")
         [result] = recover(tmp_path)
         assert (result.state, result.note) == (
             "running",

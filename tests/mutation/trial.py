@@ -1,0 +1,139 @@
+"""One mutant tried: in a copy of the tree its tests are run until one fails.
+
+A mutant of what ends processes may end any process. So tests run where they see no process but their own: in a PID
+namespace (``unshare``, Linux).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from tests.mutation.mutants import Mutant
+
+QUICK = "not slow and not bench and not gpu"
+PROCESSOR_S = 600
+"""Processor seconds after which a mutant that loops is ended; wall time would depend on who else is working here."""
+NEEDED = ("omb_py", "backends", "results", "suites", "dashboards", "tests", "docs")
+FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.M)
+
+APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""What follows runs in a PID namespace with a /proc of its own. As a user who is not root, in a user namespace too."""
+AS_USER = (*APART, "--user", "--map-root-user")
+INIT = ("bash", "-c", '"$@"; exit $?', "init")
+"""The first process of the namespace, which waits for orphans as an init does."""
+
+Verdict = Literal["killed", "survived", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of a mutant."""
+
+    mutant: Mutant
+    verdict: Verdict
+    """broken: the test that failed also fails without the mutant, so that nothing is known."""
+    by: str = ""
+    """The first test that failed."""
+
+
+@cache
+def apart() -> tuple[str, ...]:
+    """The beginning of a command line that runs the rest in a namespace. Raises RuntimeError where there is none."""
+    for words in (APART, AS_USER):
+        try:
+            done = subprocess.run([*words, *INIT, "true"], capture_output=True, check=False, timeout=60)
+        except OSError:
+            break
+        if done.returncode == 0:
+            return (*words, *INIT)
+    raise RuntimeError("mutants need a PID namespace, since some end every process they see: run as root on Linux")
+
+
+@contextmanager
+def copied(root: Path) -> Iterator[Path]:
+    """A copy of a checkout's source and tests, which lasts as long as the block."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as name:
+        copy = Path(name)
+        ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+        for entry in root.iterdir():
+            if entry.name in NEEDED and entry.is_dir():
+                shutil.copytree(entry, copy / entry.name, ignore=ignored)
+            elif entry.is_file() or entry.name == ".ci":
+                (shutil.copytree if entry.is_dir() else shutil.copy2)(entry, copy / entry.name)
+        yield copy
+
+
+def pytest(copy: Path, tests: Sequence[str], markers: str = QUICK) -> tuple[int, str]:
+    """Run tests in the copy until one fails: pytest's exit code and what it printed."""
+    words = [
+        *apart(),
+        sys.executable,
+        "-m",
+        "pytest",
+        *tests,
+        "-q",
+        "-x",
+        "-m",
+        markers,
+        "-p",
+        "no:benchmark",
+        "--no-header",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        words,
+        cwd=copy,
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S)),
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+NOTHING_SELECTED = 5
+"""pytest's exit code where every test was deselected."""
+
+
+def tried(copy: Path, root: Path, mutant: Mutant, stages: Sequence[Sequence[str]], markers: str = QUICK) -> Trial:
+    """Run the stages of tests one after the other against a mutant, until one test fails.
+
+    Args:
+        copy: a copy of the checkout; the mutant is in it while the tests run.
+        root: the checkout.
+        mutant: the change.
+        stages: lists of test files and folders, the nearest first.
+        markers: pytest's marker expression for all of them.
+    """
+    place = copy / mutant.path.relative_to(root)
+    source = place.read_bytes()
+    for stage in stages:
+        place.write_bytes(mutant.applied(source))
+        try:
+            code, text = pytest(copy, stage, markers)
+        finally:
+            place.write_bytes(source)
+        if code in (0, NOTHING_SELECTED):
+            continue
+        names = FAILED.findall(text)
+        if not names:  # it could not even be collected, or ran into the limit
+            last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+            clean, _ = pytest(copy, [*stage, "--collect-only"], markers)
+            return Trial(mutant, "broken" if clean not in (0, NOTHING_SELECTED) else "killed", last[:100])
+        again, _ = pytest(copy, names[:1], markers)
+        return Trial(mutant, "killed" if again in (0, NOTHING_SELECTED) else "broken", names[0])
+    return Trial(mutant, "survived")
