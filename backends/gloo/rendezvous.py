@@ -1,25 +1,36 @@
-"""Rendezvous of the ranks of Gloo: a TCP store, and the source of its address.
+"""Rendezvous of the ranks of Gloo: a store, and how the ranks learn where it is.
 
-In this order: the line to the supervisor, where omb-py started the ranks; ``MASTER_ADDR`` and ``MASTER_PORT``, which
-torchrun sets; the MPI world of the mpiexec or srun around us, which carries the address and is then left.
+The place is told, in this order, over the line to the supervisor, where omb-py started the ranks; by ``MASTER_ADDR``
+and ``MASTER_PORT``, which torchrun sets, and there torchrun's own store serves; over the MPI world of the mpiexec or
+srun around us, which is then left. Ranks on one machine meet in a file that only this user can open. Others meet at
+rank 0, at a socket that lets in who knows the launch's secret (docs/security.md).
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import ipaddress
 import os
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
-from omb_py.engine.rank.launcher_variables import TORCHRUN, environment_rank
+from omb_py.engine.rank import scratch
+from omb_py.engine.rank.handshake import Stranger, new_secret
+from omb_py.engine.rank.launcher_variables import TORCHRUN, environment_rank, on_one_host
 from omb_py.errors import EnvironmentProblem
 
-Meet = Callable[[int | None], tuple[str, int]]
-"""Rank 0 gives the port of its store; all get host and port (:meth:`omb_py.engine.rank.link.Link.meet`)."""
-JOINING: Final = timedelta(minutes=5)
-"""Time that a rank waits for the others at the store. A supervised launch ends earlier, by ``--timeout``."""
+Place = Mapping[str, Any]
+"""Where the store is: ``folder``, or ``host``, ``port`` and ``secret``."""
+Meet = Callable[[Place | None], Place]
+"""Rank 0 gives the place of its store; all get it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
+LOOPBACK: Final = "lo"
+"""Linux's name of the interface that no other machine reaches."""
 WORKING: Final = timedelta(days=7)
 """Time limit of an operation: the supervisor finds ranks that hang, and a slow step is no error."""
 
@@ -41,27 +52,76 @@ def store(rank: int, size: int, spec: Mapping[str, Any], environ: Mapping[str, s
     """The store at which the ranks meet; None where PyTorch finds it by the environment. Raises EnvironmentProblem."""
     meet: Meet | None = spec.get("meet")
     if meet is not None:
-        return _opened(rank, size, meet)
+        return opened(rank, Where(bool(spec.get("one_host")), str(spec.get("host") or "")), meet)
     if environ.keys() >= set(TORCHRUN.address):
+        if on_one_host(environ):
+            stay_here()
         return None
-    return _opened(rank, size, _by_mpi)
-
-
-def _opened(rank: int, size: int, meet: Meet) -> Any:
-    TCPStore = import_module("torch.distributed").TCPStore
+    where, meet, leave = _by_mpi()
     try:
-        if rank == 0:
-            opened = TCPStore("0.0.0.0", 0, size, True, timeout=JOINING, wait_for_workers=False)
-            meet(opened.port)
-            return opened
-        host, port = meet(None)
-        return TCPStore(host, port, size, False, timeout=JOINING, wait_for_workers=False)
-    except RuntimeError as error:
+        return opened(rank, where, meet)
+    finally:
+        leave()
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the ranks are."""
+
+    one_host: bool
+    host: str = ""
+    """Name or address of this machine by which the others reach it; rank 0 listens on that interface alone."""
+
+
+def opened(rank: int, where: Where, meet: Meet) -> Any:
+    """The store, which rank 0 opens. Raises EnvironmentProblem."""
+    distributed = import_module("torch.distributed")
+    try:
+        if where.one_host:
+            stay_here()
+            if rank == 0:
+                folder = scratch.make()
+                atexit.register(scratch.remove, folder)
+                meet({"folder": str(folder)})
+            else:
+                folder = Path(meet(None)["folder"])
+            # without the number of ranks: with it the last one to leave looks for the file, which is gone then
+            return distributed.FileStore(str(folder / "store"))
+        return _over_network(rank, where.host, meet)
+    except (OSError, RuntimeError, Stranger) as error:
         raise EnvironmentProblem(f"the ranks of Gloo cannot meet: {str(error).splitlines()[0]}") from error
 
 
-def _by_mpi(port: int | None) -> tuple[str, int]:
-    """The address over the MPI world that the launcher made."""
+def stay_here() -> None:
+    """Let Gloo's own sockets, which take whoever connects, listen on loopback alone, unless the user has chosen."""
+    if any(name == LOOPBACK for _, name in socket.if_nameindex()):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
+
+
+def _over_network(rank: int, host: str, meet: Meet) -> Any:
+    from omb_py.backends.gloo.secret_store import SecretStore
+
+    if rank == 0:
+        secret = new_secret()
+        served = SecretStore.served(_interface(host), secret)
+        meet({"host": host, "port": served.port, "secret": secret})
+        return served
+    place = meet(None)
+    return SecretStore.reached(place["host"], place["port"], place["secret"])
+
+
+def _interface(host: str) -> str:
+    """The address of the interface to listen on; empty, for all, where a machine's own name leads to loopback."""
+    with contextlib.suppress(OSError):
+        address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+        if not ipaddress.ip_address(address).is_loopback:
+            return address
+    return ""
+
+
+def _by_mpi() -> tuple[Where, Meet, Callable[[], None]]:
+    """Where the ranks are, by the MPI world that the launcher made; how to tell the place there, and to leave it."""
+    from omb_py.backends import mpi_values
     from omb_py.backends.mpi.start import initialise
 
     try:
@@ -77,8 +137,6 @@ def _by_mpi(port: int | None) -> tuple[str, int]:
             f"the ranks of Gloo have no address to meet at: the launcher started {announced} processes, but the MPI "
             f"world of mpi4py has {comm.Get_size()}: set MASTER_ADDR and MASTER_PORT for all of them, or use torchrun"
         )
-    names = comm.allgather(socket.gethostname())
-    host = "127.0.0.1" if len(set(names)) == 1 else names[0]
-    address: tuple[str, int] = comm.bcast((host, port))
-    mpi.Finalize()
-    return address
+    hosts = mpi_values.share(comm, mpi_values.gather(comm, socket.gethostname()))
+    where = Where(len(set(hosts)) == 1, hosts[0])
+    return where, lambda place: dict(mpi_values.share(comm, place)), mpi.Finalize

@@ -24,6 +24,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import Group, groups_of
 from omb_py.engine.program.language import Program, Step
 from omb_py.engine.rank.launcher_variables import local_rank
+from omb_py.engine.rank.plain_values import decode, encode
 from omb_py.engine.session import BaseSession
 from omb_py.errors import EnvironmentProblem
 
@@ -62,7 +63,7 @@ class GlooSession(BaseSession):
         with peers_speak_first():
             self.dist.barrier()
         hello_us = (time.time_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
-        self.comm = Traffic(self.dist, torch, self.rank)
+        self.comm = self.traffic = Traffic(self.dist, torch, self.rank)
         self.local: tuple[int, ...] = (self.rank,)
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
         self.hosts: tuple[str, ...] = tuple(self.share(self.gather(socket.gethostname())))
@@ -162,11 +163,11 @@ class GlooSession(BaseSession):
 
     def gather(self, value: Any) -> list[Any]:
         """One object of each rank, on rank 0."""
-        return self.comm.gather(value) or []
+        return self.traffic.gather(value)
 
     def share(self, value: Any) -> Any:
         """Rank 0's object, everywhere."""
-        return self.comm.bcast(value)
+        return self.traffic.bcast(value)
 
     def skew(self, kind: str = "barrier") -> float:
         """Median time in µs between the first and the last rank to leave a synchronisation."""
@@ -202,23 +203,40 @@ class Traffic:
                 self.dist.all_reduce(self.torch.from_numpy(result), op, self.group)
         return result
 
-    def gather(self, value: Any) -> list[Any] | None:
-        """One object of each rank on rank 0, None elsewhere."""
-        objects = [None] * self.dist.get_world_size() if self.rank == 0 else None
+    def gather(self, value: Any) -> list[Any]:
+        """One value of each rank on rank 0, elsewhere an empty list.
+
+        As JSON in tensors of one size: PyTorch's gather_object would unpickle what comes over the network.
+        """
+        data = encode(value)
+        sizes = self.torch.zeros(self.dist.get_world_size(), dtype=self.torch.int64)
+        sizes[self.rank] = len(data)
         with peers_speak_first():
-            self.dist.gather_object(value, objects, 0, self.group)
-        return objects
+            self.dist.all_reduce(sizes, group=self.group)
+            padded = self.torch.zeros(int(sizes.max()), dtype=self.torch.uint8)
+            padded[: len(data)] = self._tensor(data)
+            parts = [self.torch.empty_like(padded) for _ in sizes] if self.rank == 0 else None
+            self.dist.gather(padded, parts, 0, self.group)
+        if parts is None:
+            return []
+        return [decode(part[:size].numpy().tobytes()) for part, size in zip(parts, sizes.tolist(), strict=True)]
 
     def bcast(self, value: Any) -> Any:
-        """Rank 0's object."""
-        box = [value]
+        """Rank 0's value."""
+        data = encode(value) if self.rank == 0 else b""
+        size = self.torch.tensor([len(data)], dtype=self.torch.int64)
         with peers_speak_first():
-            self.dist.broadcast_object_list(box, 0, self.group)
-        return box[0]
+            self.dist.broadcast(size, 0, self.group)
+            box = self._tensor(data) if self.rank == 0 else self.torch.empty(int(size), dtype=self.torch.uint8)
+            self.dist.broadcast(box, 0, self.group)
+        return value if self.rank == 0 else decode(box.numpy().tobytes())
 
-    def send(self, value: int | None, rank: int, tag: int) -> None:
-        """A number, or nothing, to a rank."""
-        self.dist.send(self.torch.tensor([value or 0]), rank, self.group, tag)
+    def _tensor(self, data: bytes) -> Any:
+        return self.torch.from_numpy(np.frombuffer(data, np.uint8).copy())
+
+    def send(self, value: int, rank: int, tag: int) -> None:
+        """A number to a rank."""
+        self.dist.send(self.torch.tensor([value]), rank, self.group, tag)
 
     def recv(self, source: int, tag: int) -> int:
         """The number that a rank sent."""

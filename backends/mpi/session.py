@@ -12,6 +12,7 @@ import mpi4py
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.backends import mpi_values
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, process_start_ns, vendor
 from omb_py.engine.devices import Device, open_device
@@ -51,14 +52,15 @@ class MpiSession(BaseSession):
         self.world.Barrier()
         hello_us = (time.time_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
         # the engine's own traffic: its tags can never meet the benchmark's. After a session it has a world of its own,
-        # which mpi4py's pickled messages need
+        # and needs MPI_COMM_WORLD for it
         initialise(level)
         self.comm = self.mpi.COMM_WORLD.Dup()
+        self.traffic = mpi_values.Traffic(self.comm)
         self.size: int = self.world.Get_size()
         self.rank: int = self.world.Get_rank()
         self.local: tuple[int, ...] = (self.rank,)
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
-        self.hosts: tuple[str, ...] = tuple(self.comm.allgather(socket.gethostname()))
+        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(socket.gethostname())))
         self.thread_level = LEVELS[self.mpi.Query_thread()]
         self.library, self.library_version = vendor(self.mpi)
         self.binding_version = f"mpi4py {mpi4py.__version__}"
@@ -206,11 +208,11 @@ class MpiSession(BaseSession):
 
     def gather(self, value: Any) -> list[Any]:
         """One object of each rank, on rank 0."""
-        return self.comm.gather(value) or []
+        return mpi_values.gather(self.comm, value)
 
     def share(self, value: Any) -> Any:
         """Rank 0's object, everywhere."""
-        return self.comm.bcast(value)
+        return mpi_values.share(self.comm, value)
 
     def skew(self, kind: str = "barrier") -> float:
         """Median time in µs between the first and the last rank to leave a synchronisation."""

@@ -32,8 +32,8 @@ def measured_skew(session: Any, kind: str) -> float:
     laps = program.stages[0].laps
     corrected = stamps[:, laps.index("exit")] - clock_offset(session)
     late = stamps[:, laps.index("late")] > 0 if "late" in laps else np.zeros(ROUNDS, bool)
-    gathered = session.comm.gather((corrected, late))
-    if gathered is None:
+    gathered = session.gather((corrected, late))
+    if not gathered:
         return 0.0
     exits = np.array([times for times, _ in gathered])
     in_time = ~np.array([missed for _, missed in gathered]).any(axis=0)
@@ -43,20 +43,20 @@ def measured_skew(session: Any, kind: str) -> float:
 
 def clock_offset(session: Any) -> int:
     """This rank's clock minus rank 0's, in ns; 0 on rank 0's host."""
-    comm, offset = session.comm, 0
+    traffic, offset = session.traffic, 0
     for rank in range(1, session.size):
         if session.hosts[rank] == session.hosts[0]:
             continue
         if session.rank == 0:
             for _ in range(PING_PONGS):
-                comm.recv(source=rank, tag=7)
-                comm.send(time.monotonic_ns(), rank, tag=7)
+                traffic.recv(rank, tag=7)
+                traffic.send(time.monotonic_ns(), rank, tag=7)
         elif session.rank == rank:
             best = 1 << 62
             for _ in range(PING_PONGS):
                 start = time.monotonic_ns()
-                comm.send(None, 0, tag=7)
-                remote = comm.recv(source=0, tag=7)
+                traffic.send(0, 0, tag=7)
+                remote = traffic.recv(0, tag=7)
                 stop = time.monotonic_ns()
                 if stop - start < best:
                     best, offset = stop - start, (start + stop) // 2 - remote

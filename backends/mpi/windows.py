@@ -49,7 +49,9 @@ class OpenWindow:
             lent[:] = 0
             self.memory = memory.lend(window.buffer, lent)
         base = MPI.Get_address(self._attached) if self._attached is not None else 0
-        self.bases: list[int] = comm.allgather(base)
+        bases = np.empty(comm.Get_size(), np.int64)
+        comm.Allgather(np.array([base], np.int64), bases)
+        self.bases: list[int] = bases.tolist()
         """Displacement of the buffer's first byte in each rank's window: its address, where it was attached."""
         self._groups: dict[int, MPI.Group] = {}
 

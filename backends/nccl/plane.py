@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.backends import mpi_values
 from omb_py.engine.rank.control_plane import Plane, TcpPlane
 from omb_py.engine.rank.launcher_variables import started_by_mpi
 
@@ -43,11 +44,11 @@ class MpiPlane:
 
     def gather(self, value: Any) -> list[Any]:
         """One object of each rank, on rank 0."""
-        return self.comm.gather(value) or []
+        return mpi_values.gather(self.comm, value)
 
     def share(self, value: Any) -> Any:
         """Rank 0's object, everywhere."""
-        return self.comm.bcast(value)
+        return mpi_values.share(self.comm, value)
 
     def close(self) -> None:
         """Finalise MPI."""

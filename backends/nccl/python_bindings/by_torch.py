@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from omb_py.backends.gloo.bound import Renderer, torch_dtype
 from omb_py.backends.gloo.errors import first_line
-from omb_py.backends.gloo.rendezvous import WORKING, store
+from omb_py.backends.gloo.rendezvous import WORKING, Where, opened
 from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
 from omb_py.backends.nccl.options import changed
@@ -56,8 +56,7 @@ class TorchBinding(Binding):
             )
         if not simulated and not dist.is_nccl_available():
             raise EnvironmentProblem("binding torch: this PyTorch was built without NCCL: --binding native")
-        host = "127.0.0.1" if len(set(session.hosts)) == 1 else session.hosts[0]
-        meeting = store(session.rank, session.size, {"meet": lambda port: session.share((host, port))}, {})
+        meeting = opened(session.rank, Where(len(set(session.hosts)) == 1, session.hosts[0]), session.share)
         more: dict[str, Any] = {}
         if not simulated:
             torch.cuda.set_device(session.device.index)

@@ -6,22 +6,27 @@ Used where torchrun, or anything that sets RANK, WORLD_SIZE, MASTER_ADDR and MAS
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from importlib import import_module
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.engine.rank.handshake import Stranger, new_secret
 from omb_py.engine.rank.launcher_variables import TORCHRUN
 from omb_py.engine.rank.link import TOKEN_VARIABLE
+from omb_py.engine.rank.secret_socket import Gate, Line, reach
 from omb_py.errors import EnvironmentProblem
 
 PORT_VARIABLE: Final = "OMB_PY_PORT"
 """Port of rank 0; by default the one after MASTER_PORT, which belongs to torchrun."""
 PATIENCE_S: Final = 60.0
+"""Seconds that ranks wait for rank 0."""
+JOINING_S: Final = 300.0
+"""Seconds that rank 0 waits for the next of the others."""
+_SECRET_KEY: Final = "omb-py/secret/"
+"""Key in torchrun's store; the number of the attempt follows, since a job that is started again has a new secret."""
 
 
 class Plane(Protocol):
@@ -50,60 +55,75 @@ class Plane(Protocol):
 
 
 class TcpPlane:
-    """The star. Messages are Python objects; a connection must know the launch's secret.
+    """The star. Messages are JSON; rank 0 and each other rank prove to each other that they know the launch's secret.
 
     Args:
         rank: this rank.
         size: how many there are.
-        address: host and port of rank 0.
-        secret: bytes that only the ranks of this launch know.
+        address: host and port of rank 0, which listens on that interface alone, and only until all have come.
+        secret: text that only the ranks of this launch know; not needed by a single rank.
 
     Raises:
-        EnvironmentProblem: rank 0 cannot listen, or cannot be reached.
+        EnvironmentProblem: rank 0 cannot listen, or cannot be reached, or is not of this launch.
     """
 
-    def __init__(self, rank: int, size: int, address: tuple[str, int], secret: bytes) -> None:
+    def __init__(self, rank: int, size: int, address: tuple[str, int], secret: str) -> None:
         self.rank, self.size = rank, size
-        self._others: dict[int, Connection[Any, Any]] = {}
-        where = f"{address[0]}:{address[1]}"
+        self._others: dict[int, Line] = {}
+        secret = f"plane {secret}" if secret else ""  # a proof for one socket says nothing at another
         try:
             if rank == 0 and size > 1:
-                with Listener(address, backlog=size, authkey=secret) as listener:
-                    while len(self._others) < size - 1:
-                        connection = listener.accept()
-                        self._others[connection.recv()] = connection
+                self._gather_ranks(Gate(*address, secret))
             elif size > 1:
-                self._others[0] = _reach(address, secret)
-                self._others[0].send(rank)
-        except (OSError, EOFError, AuthenticationError) as error:
+                self._others[0] = reach(address, secret, {"rank": rank}, PATIENCE_S)
+        except (OSError, Stranger) as error:
             raise EnvironmentProblem(
-                f"rank {rank} of {size} found no way to rank 0 at {where} ({error}): set MASTER_ADDR to a name of rank "
-                f"0's machine and {PORT_VARIABLE} to a free port, the same on every rank"
+                f"rank {rank} of {size} found no way to rank 0 at {address[0]}:{address[1]} ({error}): set MASTER_ADDR "
+                f"to a name of rank 0's machine and {PORT_VARIABLE} to a free port, the same on every rank"
             ) from None
+
+    def _gather_ranks(self, gate: Gate) -> None:
+        try:
+            while len(self._others) < self.size - 1:
+                hello, line = gate.admit(JOINING_S)
+                rank = hello.get("rank")
+                if isinstance(rank, int) and 0 < rank < self.size and rank not in self._others:
+                    self._others[rank] = line
+                else:
+                    line.close()
+        except TimeoutError:
+            missing = sorted(set(range(1, self.size)) - self._others.keys())
+            raise OSError(f"rank {missing[0]} did not come within {JOINING_S:g} s") from None
+        finally:
+            gate.close()
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> TcpPlane:
-        """The plane of the variables that torchrun sets; of one rank where there are none."""
+        """The plane of the variables that torchrun sets; of one rank where there are none.
+
+        Raises:
+            EnvironmentProblem: the ranks cannot meet, or have no secret.
+        """
         (rank,), (size,), (host, master_port) = TORCHRUN.rank, TORCHRUN.size, TORCHRUN.address
         if rank not in environ or size not in environ:
-            return cls(0, 1, ("127.0.0.1", 0), b"")
+            return cls(0, 1, ("127.0.0.1", 0), "")
         port = int(environ.get(PORT_VARIABLE) or int(environ.get(master_port, "29500")) + 1)
-        secret = environ.get(TOKEN_VARIABLE) or environ.get("TORCHELASTIC_RUN_ID") or "omb-py"
-        return cls(int(environ[rank]), int(environ[size]), (environ.get(host, "127.0.0.1"), port), secret.encode())
+        secret = _secret(environ, int(environ[rank])) if int(environ[size]) > 1 else ""
+        return cls(int(environ[rank]), int(environ[size]), (environ.get(host, "127.0.0.1"), port), secret)
 
     def gather(self, value: Any) -> list[Any]:
         """One object of each rank, on rank 0."""
         if self.rank:
             self._others[0].send(value)
             return []
-        return [value, *(self._others[rank].recv() for rank in range(1, self.size))]
+        return [value, *(self._others[rank].receive() for rank in range(1, self.size))]
 
     def share(self, value: Any) -> Any:
         """Rank 0's object, everywhere."""
         if self.rank:
-            return self._others[0].recv()
-        for connection in self._others.values():
-            connection.send(value)
+            return self._others[0].receive()
+        for line in self._others.values():
+            line.send(value)
         return value
 
     def barrier(self) -> None:
@@ -120,8 +140,8 @@ class TcpPlane:
 
     def close(self) -> None:
         """Close the connections."""
-        for connection in self._others.values():
-            connection.close()
+        for line in self._others.values():
+            line.close()
         self._others.clear()
 
 
@@ -129,13 +149,27 @@ def _fold(function: Any, parts: list[NDArray[np.float64]]) -> NDArray[np.float64
     return function.reduce(np.stack(parts), axis=0) if parts else None
 
 
-def _reach(address: tuple[str, int], secret: bytes) -> Connection[Any, Any]:
-    """Connect to rank 0, which may not listen yet."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            return Client(address, authkey=secret)
-        except ConnectionRefusedError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+def _secret(environ: Mapping[str, str], rank: int) -> str:
+    """The launch's secret: the one that omb-py gave to its ranks, else one that rank 0 hands over torchrun's store.
+
+    Nothing that others can guess serves, such as the number of the job. Raises EnvironmentProblem where there is none.
+    """
+    if environ.get(TOKEN_VARIABLE):
+        return environ[TOKEN_VARIABLE]
+    if environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        raise EnvironmentProblem(
+            f"these ranks have no secret by which they know each other: start them with torchrun or omb-py, or set "
+            f"{TOKEN_VARIABLE} to the same random text on every rank ({TOKEN_VARIABLE}=$(openssl rand -hex 16))"
+        )
+    host, port = (environ[name] for name in TORCHRUN.address)
+    key = _SECRET_KEY + environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    try:
+        store = import_module("torch.distributed").TCPStore(host, int(port), None, False)
+        # a second plane of the same launch finds the secret of the first
+        secret: bytes = store.compare_set(key, "", new_secret()) if rank == 0 else store.get(key)
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentProblem(
+            f"torchrun's store at {host}:{port} gives no secret ({str(error).splitlines()[0]}): set {TOKEN_VARIABLE} "
+            "to the same random text on every rank"
+        ) from None
+    return secret.decode()

@@ -159,19 +159,20 @@ class Link:
             self._lost()
         return spec
 
-    def meet(self, port: int | None) -> tuple[str, int]:
-        """Agree where ranks meet before they can communicate: rank 0 gives a port it listens on, all get host and port.
+    @property
+    def host(self) -> str:
+        """The address by which this process reaches the supervisor, so that others reach it there, too."""
+        return str(self._socket.getsockname()[0])
 
-        The host is the address by which rank 0 reaches the supervisor, so that others reach it, too.
-        """
-        if port is not None:
-            host = str(self._socket.getsockname()[0])
-            self.send("meet", host=host, port=port)
-            return host, port
+    def meet(self, place: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """Agree where ranks meet before they can communicate: rank 0 gives the place, all get it."""
+        if place is not None:
+            self.send("meet", place=place)
+            return place
         while True:
             message = self._inbox.get()
             if message.get("type") == "meet":
-                return str(message["host"]), int(message["port"])
+                return dict(message["place"])
 
     def joined(self, rank: int, size: int) -> None:
         """Say which place the communication library gave to this process."""

@@ -279,7 +279,7 @@ def serve(link: Any) -> int:
     def connect(spec: Mapping[str, Any]) -> Session:
         from omb_py.backends.registry import find
 
-        return find(spec["backend"]).connect({**spec, "meet": link.meet})
+        return find(spec["backend"]).connect({**spec, "meet": link.meet, "host": link.host})
 
     return _measure(link, connect)
 

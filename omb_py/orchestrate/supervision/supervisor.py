@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from omb_py.engine.rank import scratch
 from omb_py.engine.rank.handshake import new_secret
 from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message, start_ticks
 from omb_py.errors import (
@@ -100,7 +101,7 @@ class Supervisor:
     """Supervises one launch. Give :meth:`environment` to whatever starts the ranks, then call :meth:`run` once.
 
     Args:
-        spec: answer to the hello of each rank; ``beat_s`` and ``follow_launcher`` are added.
+        spec: answer to the hello of each rank; ``beat_s``, ``follow_launcher`` and ``one_host`` are added.
         ranks: number of rank processes.
         timeout: seconds without progress, or without all ranks present, after which the launch has failed.
         command: the launcher's command line; None when something else starts the ranks.
@@ -135,8 +136,8 @@ class Supervisor:
         self._handlers = handlers or Handlers()
         self._launcher = launcher or (os.path.basename(self._command[0]) if self._command else "the launcher")
         self._beat_s = float(spec.get("beat_s") or beat_interval(ranks, timeout))
-        fields = {"type": "spec", "beat_s": self._beat_s, "follow_launcher": self._command is not None}
-        self._spec = wire.encode({**spec, **fields})
+        fields = {"beat_s": self._beat_s, "follow_launcher": self._command is not None, "one_host": local}
+        self._spec = wire.encode({**spec, "type": "spec", **fields})
         self._states: dict[Connection, RankState] = {}
         self._lobby = Lobby(self.token)
         self._done = self._lost = 0
@@ -152,7 +153,7 @@ class Supervisor:
         self._notes: list[str] = []
         self._segments: set[str] = set()
         self._meeting = b""
-        """The message of the rank at whose address the others meet (:meth:`omb_py.engine.rank.link.Link.meet`)."""
+        """The message of the rank that says where the others meet it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
         self._server = wire.listen(local)
         self.address = wire.addresses(self._server, local, hosts)
         self._selector = selectors.DefaultSelector()
@@ -286,7 +287,7 @@ class Supervisor:
             text = str(message.get("text") or "a rank failed without saying why")
             raise UsageError(text) if message.get("code") == UsageError.exit_code else EnvironmentProblem(text)
         elif kind == "meet":
-            self._meeting = wire.encode({"type": "meet", "host": message["host"], "port": message["port"]})
+            self._meeting = wire.encode({"type": "meet", "place": message["place"]})
             for other in self._states:
                 if other is not connection:
                     self._send(other, self._meeting)
@@ -458,6 +459,8 @@ class Supervisor:
             left = processes.end(self.token, known, within=1.0)
         if failed and not left:
             shared_memory.remove(self._segments)
+        for folder in scratch.abandoned():
+            scratch.remove(folder)
         self.close()
 
     @staticmethod

@@ -40,7 +40,7 @@ def rank_main(mode, rank, size, folder):
     if mode == "dies after hello" and victim: os.kill(os.getpid(), signal.SIGKILL)
     if mode == "never joins" and victim: time.sleep(60)
     if mode.startswith("meets"):
-        link.send("note", text=f"{rank} {link.meet(4321 if rank == 0 else None)}")
+        link.send("note", text=f"{rank} {dict(link.meet({'port': 4321} if rank == 0 else None))}")
     link.joined(0 if mode == "apart" else rank, 1 if mode == "apart" else size)
     where = {"phase": "loop", "cell": 0, "label": "allreduce 8 B", "iteration": 0, "step": 2}
     where["doing"] = "recv 8 B from 0"
@@ -175,7 +175,7 @@ def test_a_launch_runs_to_its_end(toy: Toy) -> None:
 def test_the_ranks_hear_where_rank_0_listens(toy: Toy, mode: str) -> None:
     toy.run(mode, ranks=3)
     said = sorted(message["text"] for kind, message in toy.messages if kind == "note")
-    assert said == ["0 ('127.0.0.1', 4321)", "1 ('127.0.0.1', 4321)", "2 ('127.0.0.1', 4321)", "a note"]
+    assert said == ["0 {'port': 4321}", "1 {'port': 4321}", "2 {'port': 4321}", "a note"]
 
 
 def test_the_spec_reaches_every_rank_even_when_it_is_large(toy: Toy) -> None:

@@ -1,0 +1,144 @@
+"""Sockets between ranks: both ends know the launch's secret (:mod:`omb_py.engine.rank.handshake`) and speak JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, BinaryIO, Final, cast
+
+from omb_py.engine.rank import handshake, plain_values
+
+STRANGER_S: Final = 5.0
+"""Seconds that a caller has to prove itself."""
+AT_ONCE: Final = 64
+"""Callers that may be proving themselves at the same time; further ones wait in the kernel's queue."""
+
+
+class Line:
+    """One connection whose ends have proven themselves. It carries values, one a line."""
+
+    def __init__(self, connection: socket.socket, lines: BinaryIO) -> None:
+        connection.settimeout(None)
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket, self._lines = connection, lines
+
+    def send(self, value: Any) -> None:
+        """Send a value. Raises OSError when the other end is gone, TypeError for a value that cannot be sent."""
+        self._socket.sendall(plain_values.encode(value) + b"\n")
+
+    def receive(self) -> Any:
+        """The next value. Raises EOFError when the other end is gone, OSError when the connection broke."""
+        text = self._lines.readline()
+        if not text.endswith(b"\n"):
+            raise EOFError("the other end has closed the connection")
+        return plain_values.decode(text)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that reads
+        self._lines.close()
+        self._socket.close()
+
+
+class Gate:
+    """A listening socket that lets in who knows the secret. Strangers never hold up the others.
+
+    Args:
+        host: address of the one interface to listen on; empty: all of them.
+        port: 0 for any that is free.
+        secret: of the launch.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+
+    def __init__(self, host: str, port: int, secret: str) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._server = socket.create_server((host, port), family=family, backlog=1024)
+        self._secret = secret
+        self._places = threading.Semaphore(AT_ONCE)
+        self._admitted: queue.SimpleQueue[tuple[dict[str, Any], Line]] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, name="omb-gate", daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.getsockname()[1])
+
+    @property
+    def host(self) -> str:
+        """The address that it listens on."""
+        return str(self._server.getsockname()[0])
+
+    def admit(self, within: float) -> tuple[dict[str, Any], Line]:
+        """The next caller's hello and its line. Raises TimeoutError after `within` seconds."""
+        try:
+            return self._admitted.get(timeout=max(0.0, within))
+        except queue.Empty:
+            raise TimeoutError from None
+
+    def close(self) -> None:
+        """Listen no longer. Lines that were let in stay."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._server.close()
+
+    def _listen(self) -> None:
+        while True:
+            self._places.acquire()
+            try:
+                peer, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._examine, args=(peer,), name="omb-caller", daemon=True).start()
+
+    def _examine(self, peer: socket.socket) -> None:
+        lines = cast(BinaryIO, peer.makefile("rb"))
+        try:
+            peer.settimeout(STRANGER_S)
+            hello = handshake.answer(peer, lines, self._secret)
+        except (OSError, handshake.Stranger):
+            lines.close()
+            peer.close()
+        else:
+            self._admitted.put((hello, Line(peer, lines)))
+        finally:
+            self._places.release()
+
+
+def reach(address: tuple[str, int], secret: str, fields: Mapping[str, Any], patience: float) -> Line:
+    """Connect to a :class:`Gate`, which may not listen yet.
+
+    Args:
+        address: its host and port.
+        secret: of the launch.
+        fields: more for the listener's hello.
+        patience: seconds to try.
+
+    Raises:
+        OSError: nobody listens there.
+        handshake.Stranger: who listens there does not know the secret.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            connection = socket.create_connection(address, patience)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+            continue
+        lines = cast(BinaryIO, connection.makefile("rb"))
+        try:
+            handshake.call(connection, lines, secret, fields)
+        except BaseException:
+            lines.close()
+            connection.close()
+            raise
+        return Line(connection, lines)

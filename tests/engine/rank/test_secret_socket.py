@@ -1,0 +1,245 @@
+"""Strangers at the sockets of ranks: nobody gets in without the secret, and nobody holds up those who have it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omb_py.engine.rank import handshake, secret_socket
+from omb_py.engine.rank.control_plane import TcpPlane
+from omb_py.engine.rank.secret_socket import AT_ONCE, Gate, Line, reach
+from omb_py.errors import EnvironmentProblem
+
+SECRET = handshake.new_secret()
+HERE = "127.0.0.1"
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate(HERE, 0, SECRET)
+    yield gate
+    gate.close()
+
+
+@contextlib.contextmanager
+def stranger(gate: Gate) -> Iterator[socket.socket]:
+    with socket.create_connection((HERE, gate.port), 5) as connection:
+        yield connection
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the other end closes."""
+    data = b""
+    with contextlib.suppress(ConnectionResetError):
+        while chunk := connection.recv(4096):
+            data += chunk
+    return data
+
+
+def test_both_ends_get_what_the_other_sends(gate: Gate) -> None:
+    line = reach((HERE, gate.port), SECRET, {"rank": 3}, 5)
+    hello, theirs = gate.admit(5)
+    assert hello["rank"] == 3
+    line.send((1, b"\x00", np.arange(3.0)))
+    one, data, array = theirs.receive()
+    assert (one, data, array.tolist()) == (1, b"\x00", [0, 1, 2])
+    theirs.send(None)
+    assert line.receive() is None
+    theirs.close()
+    with pytest.raises(EOFError):
+        line.receive()
+    line.close()
+
+
+WRONG = ["", SECRET[:-1], SECRET[:1], SECRET + "0", SECRET.upper(), "none", "omb-py"]
+
+
+@pytest.mark.parametrize("secret", [secret for secret in WRONG if secret])
+def test_a_wrong_secret_opens_nothing(gate: Gate, secret: str) -> None:
+    with pytest.raises(handshake.Stranger, match="does not know this launch's secret"):
+        reach((HERE, gate.port), secret, {}, 5)
+    with pytest.raises(TimeoutError):
+        gate.admit(0)
+
+
+def test_an_empty_secret_is_none() -> None:
+    with pytest.raises(ValueError, match="proves nothing"):
+        handshake.proof("", "caller", "1", "2")
+
+
+GARBAGE = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\xff" * 100_000,
+    b"[" * 3000 + b"\n",
+    b"\n" * 10,
+    pickle.dumps(print) + b"\n",
+    json.dumps({"type": "hello", "nonce": "1", "proof": ""}).encode() + b"\n",
+    json.dumps({"type": "hello", "nonce": "1", "proof": "\ud800"}).encode() + b"\n",
+    json.dumps({"type": "hello", "nonce": {}, "proof": 1}).encode() + b"\n",
+    json.dumps({"type": "hello"}).encode() + b"\n",
+]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_garbage_is_hung_up_on(gate: Gate, garbage: bytes) -> None:
+    with stranger(gate) as connection:
+        with contextlib.suppress(OSError):
+            connection.sendall(garbage)
+        assert rest(connection).count(b"\n") <= 1, "the challenge, and no word more"
+    with pytest.raises(TimeoutError):
+        gate.admit(0)
+
+
+def test_a_recorded_hello_opens_nothing(gate: Gate) -> None:
+    with stranger(gate) as first, stranger(gate) as second:
+        lines = [connection.makefile("rb") for connection in (first, second)]
+        challenges = [json.loads(line.readline())["nonce"] for line in lines]
+        assert challenges[0] != challenges[1]
+        hello = {"type": "hello", "nonce": "1", "proof": handshake.proof(SECRET, "caller", challenges[0], "1")}
+        handshake.write(first, hello)
+        assert json.loads(lines[0].readline())["type"] == "welcome"
+        handshake.write(second, hello)
+        assert lines[1].readline() == b""
+        for line in lines:
+            line.close()
+    gate.admit(5)[1].close()
+
+
+def test_a_listener_cannot_send_back_the_callers_own_proof() -> None:
+    """Each end has a proof of its own, so whoever merely echoes is found out."""
+    assert handshake.proof(SECRET, "caller", "1", "2") != handshake.proof(SECRET, "listener", "1", "2")
+
+
+def test_silence_is_ended_and_holds_up_nobody(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(stranger(gate)) for _ in range(AT_ONCE - 1)]
+        reach((HERE, gate.port), SECRET, {}, 5).close()
+        gate.admit(5)[1].close()
+        assert silent[0].recv(4096).endswith(b"\n")
+    monkeypatch.setattr(secret_socket, "STRANGER_S", 0.01)
+    with stranger(gate) as connection:
+        assert rest(connection).count(b"\n") == 1, "the gate hung up after its challenge"
+
+
+def test_a_caller_knows_a_false_listener() -> None:
+    false = Gate(HERE, 0, "another secret")
+    with pytest.raises(handshake.Stranger):
+        reach((HERE, false.port), SECRET, {}, 5)
+    false.close()
+
+
+# the control plane, which stands on it
+
+
+def planes(size: int, port: int) -> list[TcpPlane]:
+    made: list[TcpPlane | None] = [None] * size
+
+    def join(rank: int) -> None:
+        made[rank] = TcpPlane(rank, size, (HERE, port), SECRET)
+
+    threads = [threading.Thread(target=join, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [plane for plane in made if plane is not None]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HERE, 0))
+        return int(probe.getsockname()[1])
+
+
+def together(ranks: list[TcpPlane], do: Any) -> list[Any]:
+    """What each rank gets from a call that all of them make."""
+    results: list[Any] = [None] * len(ranks)
+    threads = [
+        threading.Thread(target=lambda k=k, plane=plane: results.__setitem__(k, do(plane)))
+        for k, plane in enumerate(ranks)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_ranks_agree_over_the_plane() -> None:
+    ranks = planes(3, free_port())
+    assert [plane.rank for plane in ranks] == [0, 1, 2]
+    assert together(ranks, lambda plane: plane.gather((plane.rank, b"id"))) == [
+        [(0, b"id"), (1, b"id"), (2, b"id")],
+        [],
+        [],
+    ]
+    assert together(ranks, lambda plane: plane.share({"from": plane.rank})) == [{"from": 0}] * 3
+    totals = together(ranks, lambda plane: plane.total(np.array([1.0, plane.rank])).tolist())
+    assert totals == [[3.0, 3.0]] * 3
+    maxima = together(ranks, lambda plane: plane.maximum(np.array([-1.0, plane.rank])).tolist())
+    assert maxima == [[-1.0, 2.0]] * 3
+    for plane in ranks:
+        plane.close()
+
+
+def test_a_stranger_at_the_plane_is_no_rank() -> None:
+    port = free_port()
+    root: list[TcpPlane] = []
+    thread = threading.Thread(target=lambda: root.append(TcpPlane(0, 2, (HERE, port), SECRET)))
+    thread.start()
+    line: Line | None = None
+    while line is None:
+        with contextlib.suppress(OSError):
+            # of this launch's secret, but for another socket of it: as the supervisor's token would be
+            with pytest.raises(handshake.Stranger):
+                reach((HERE, port), SECRET, {"rank": 1}, 5)
+            for number in (0, 2, -1, "1", None):  # a rank that cannot be
+                reach((HERE, port), f"plane {SECRET}", {"rank": number}, 5).close()
+            line = reach((HERE, port), f"plane {SECRET}", {"rank": 1}, 5)
+    thread.join(10)
+    line.send("here")
+    assert root[0].gather("root") == ["root", "here"]
+    root[0].close()
+    line.close()
+
+
+@pytest.mark.parametrize("environ", [{}, {"TORCHELASTIC_RUN_ID": "none"}, {"TORCHELASTIC_RUN_ID": "omb-py"}])
+def test_what_others_can_guess_is_no_secret(environ: dict[str, str]) -> None:
+    world = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": HERE, "MASTER_PORT": "1"}
+    with pytest.raises(EnvironmentProblem, match=r"these ranks have no secret.*OMB_PY_TOKEN"):
+        TcpPlane.from_environment({**world, **environ})
+
+
+def test_a_single_rank_needs_no_secret() -> None:
+    plane = TcpPlane.from_environment({"RANK": "0", "WORLD_SIZE": "1"})
+    assert plane.gather("here") == ["here"]
+
+
+def test_torchruns_store_hands_the_secret_over() -> None:
+    distributed = pytest.importorskip("torch.distributed")
+    agent = distributed.TCPStore(HERE, 0, None, True, wait_for_workers=False)
+    environ = {"WORLD_SIZE": "2", "MASTER_ADDR": HERE, "MASTER_PORT": str(agent.port), "OMB_PY_PORT": str(free_port())}
+    environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "none"}
+    made: dict[int, TcpPlane] = {}
+
+    def join(rank: int) -> None:
+        made[rank] = TcpPlane.from_environment({**environ, "RANK": str(rank)})
+
+    threads = [threading.Thread(target=join, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ranks = [made[0], made[1]]
+    assert together(ranks, lambda plane: plane.share(plane.rank)) == [0, 0]
+    assert len(agent.get("omb-py/secret/0")) == 32
+    for plane in ranks:
+        plane.close()
