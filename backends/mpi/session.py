@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import mpi4py
@@ -76,14 +77,15 @@ class MpiSession(BaseSession):
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
         """The buffers on a device. Learns the devices of all ranks, too."""
-        from omb_py.backends.mpi.aware import confirmed, declared
+        from omb_py.backends.mpi.aware import Support, confirmed, declared
         from omb_py.engine.devices.buffers import DeviceBuffers
         from omb_py.engine.devices.placement import place_of_rank
         from omb_py.engine.devices.sharing import crowd, places_of
 
         self.places = places_of(self, device, share)
         support = declared(self.mpi, self.library, device.kind)
-        self.support = support = self.share(confirmed(device.kind, support) if self.rank == 0 else None)
+        answer = asdict(confirmed(device.kind, support)) if self.rank == 0 else None
+        self.support = support = Support(**self.share(answer))
         self.device_name = device.name
         self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
         word = place_of_rank(placement, self.rank, self.size)

@@ -4,7 +4,9 @@ The listener speaks first.  Each proof covers two random numbers, one of each en
 
     listener → caller    {"type": "challenge", "nonce": N}
     caller → listener    {"type": "hello", "nonce": M, "proof": HMAC-SHA256(secret, "caller N M"), …}
-    listener → caller    {"type": "welcome", "proof": HMAC-SHA256(secret, "listener N M")}
+    listener → caller    {"type": "welcome", "proof": HMAC-SHA256(secret, "listener N M"), "host": …, "now": …}
+
+The welcome also says what time it is there, so that the caller can compare the clocks of two machines.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import hmac
 import json
 import secrets
 import socket
+import time
 from collections.abc import Mapping
 from typing import Any, BinaryIO, Final, Literal
 
@@ -58,11 +61,12 @@ def is_caller(message: Mapping[str, Any], secret: str, listener_nonce: str) -> b
 
 
 def welcome(secret: str, listener_nonce: str, hello: Mapping[str, Any]) -> dict[str, Any]:
-    """The listener's answer to the hello of a caller."""
-    return {"type": "welcome", "proof": proof(secret, "listener", listener_nonce, hello["nonce"])}
+    """The listener's answer to the hello of a caller, with its host's name and wall clock (ns)."""
+    own = proof(secret, "listener", listener_nonce, hello["nonce"])
+    return {"type": "welcome", "proof": own, "host": socket.gethostname(), "now": time.time_ns()}
 
 
-def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: Mapping[str, Any]) -> None:
+def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: Mapping[str, Any]) -> int:
     """Do the caller's part on a connection that blocks.
 
     Args:
@@ -71,6 +75,10 @@ def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: Mappin
         secret: of the launch.
         fields: more for the listener, sent with the hello.
 
+    Returns:
+        how far the listener's wall clock is ahead of ours, in ns; 0 on the same host, and where that is less than what
+        one exchange of messages can tell: half the time it took.
+
     Raises:
         Stranger: the listener does not know the secret, or is something else.
         OSError: the connection broke, or the listener took too long.
@@ -78,8 +86,15 @@ def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: Mappin
     challenge = _read(lines, "challenge")
     theirs, ours = str(challenge.get("nonce")), new_nonce()
     write(connection, {"type": "hello", "nonce": ours, "proof": proof(secret, "caller", theirs, ours), **fields})
-    if not agrees(_read(lines, "welcome").get("proof"), proof(secret, "listener", theirs, ours)):
+    sent = time.time_ns()
+    answer = _read(lines, "welcome")
+    received = time.time_ns()
+    if not agrees(answer.get("proof"), proof(secret, "listener", theirs, ours)):
         raise Stranger("it does not know this launch's secret")
+    if answer.get("host") == socket.gethostname() or not isinstance(answer.get("now"), int):
+        return 0
+    ahead = int(answer["now"]) - (sent + received) // 2
+    return ahead if abs(ahead) > (received - sent) // 2 else 0
 
 
 def answer(connection: socket.socket, lines: BinaryIO, secret: str) -> dict[str, Any]:

@@ -87,12 +87,14 @@ class Link:
     Args:
         connection: connected, and known to the supervisor.
         lines: the same connection, to read from.
+        ahead_ns: how far the supervisor's wall clock is ahead of ours.
         parent: the process that started this one, taken before it reported: its end is noticed from then on.
     """
 
-    def __init__(self, connection: socket.socket, lines: BinaryIO, parent: int) -> None:
+    def __init__(self, connection: socket.socket, lines: BinaryIO, ahead_ns: int, parent: int) -> None:
         self._socket = connection
         self._lines = lines
+        self._ahead_ns = ahead_ns
         self._sending = threading.Lock()
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._ended = threading.Event()
@@ -154,6 +156,8 @@ class Link:
     def spec(self) -> Message:
         """The description of the launch, which the supervisor sends to every rank that has reported."""
         spec = self._inbox.get()
+        if spec.get("launched_at"):
+            spec["launched_at"] -= self._ahead_ns  # a time of the parent's clock, told by ours
         self._beat_s = float(spec.get("beat_s", DEFAULT_BEAT_S))
         if spec.get("follow_launcher") and not die_with_parent(self._parent):
             self._lost()
@@ -272,8 +276,13 @@ class LocalLink:
         """Nothing to close."""
 
 
-def _reported(place: tuple[str, int], token: str, connect_s: float, answer_s: float) -> tuple[socket.socket, BinaryIO]:
-    """A connection to the supervisor on which this process has said who it is. Raises OSError and Stranger."""
+def _reported(
+    place: tuple[str, int], token: str, connect_s: float, answer_s: float
+) -> tuple[socket.socket, BinaryIO, int]:
+    """A connection to the supervisor on which this process has said who it is; how far the clock there is ahead, in ns.
+
+    Raises OSError and Stranger.
+    """
     rank, size = environment_rank(os.environ)
     me = {"env_rank": rank, "env_size": size, "pid": os.getpid(), "host": socket.gethostname(), "start": start_ticks()}
     connection = socket.create_connection(place, connect_s)
@@ -281,13 +290,13 @@ def _reported(place: tuple[str, int], token: str, connect_s: float, answer_s: fl
     try:
         _tune(connection)
         connection.settimeout(answer_s)
-        handshake.call(connection, lines, token, me)
+        ahead_ns = handshake.call(connection, lines, token, me)
         connection.settimeout(None)
     except BaseException:
         lines.close()
         connection.close()
         raise
-    return connection, lines
+    return connection, lines, ahead_ns
 
 
 def _tune(connection: socket.socket) -> None:

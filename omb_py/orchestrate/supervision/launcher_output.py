@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import signal
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -142,11 +145,29 @@ def last_words(lines: Sequence[str], count: int = 2) -> str:
     return "; ".join(reasons or telling[-count:])
 
 
+_MIB = 1 << 20
+
+
+def _of_a_bus_error(host: str, folder: str = "/dev/shm") -> str:
+    """Advice after SIGBUS, which the kernel sends where a page of shared memory cannot be had."""
+    room = f"df -h {folder} shows it"
+    if host == socket.gethostname():
+        with contextlib.suppress(OSError):
+            state = os.statvfs(folder)
+            room = f"{state.f_blocks * state.f_frsize // _MIB} MiB in all"
+    return (
+        f"{folder} on {host} is too small for the library's shared memory ({room}): in a container start it with "
+        f"--shm-size=1g, elsewhere mount -o remount,size=1g {folder}; or fewer ranks on a node"
+    )
+
+
 def advice(why: str, host: str) -> str:
     """Advice to the user for a cause of death."""
     if "SIGKILL" in why:
         return f"killed from outside, or short of memory: see dmesg on {host}"
-    if any(name in why for name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE")):
+    if "SIGBUS" in why:
+        return _of_a_bus_error(host)
+    if any(name in why for name in ("SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE")):
         return "the communication library crashed: try another -m, --binding mpi4py, or another library version"
     if "exit status" in why:
         return "see its last words above"

@@ -73,6 +73,11 @@ class Child:
             selector.register(self._handle, selectors.EVENT_READ, self._exited)
 
     @property
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._process.pid
+
+    @property
     def status(self) -> int | None:
         """Exit status as subprocess gives it (negative: a signal); None while it runs."""
         return self._process.poll()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from omb_py.engine.rank.link import Message
 
@@ -38,6 +39,31 @@ class RankState:
         """The name in messages: ``rank 3 on node7 (pid 1234)``."""
         who = "a rank process" if self.number is None else f"rank {self.number}"
         return f"{who} on {self.host} (pid {self.pid})"
+
+    def catch_up(self, place: Message) -> None:
+        """Take a place for the last known one where it is further on."""
+        ahead = RankState(self.host, self.pid, self.ticks, self.env_rank, self.seen, self.rank, beat=place)
+        if position(ahead) > position(self):
+            self.beat = place
+
+
+def next_cell(cells: Sequence[Mapping[str, Any]], message: Message) -> Message | None:
+    """The place of ranks whose cell is done, as a heartbeat would say it.
+
+    Args:
+        cells: those of the launch, as the spec has them.
+        message: the cell's.
+
+    Returns:
+        None after the last cell, and for what is no end of one.
+    """
+    index = _whole(message.get("index"))
+    unfinished = "index" not in message or message.get("last") is False
+    if unfinished or not 0 <= index < len(cells) - 1:
+        return None
+    cell = cells[index + 1]
+    size = f" {cell['size']} B" if cell.get("size") else ""
+    return {"phase": "start", "cell": index + 1, "label": f"{cell['benchmark']}{size}"}
 
 
 def position(state: RankState) -> tuple[int, int, int, int]:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from omb_py.engine.rank import scratch
 from omb_py.engine.rank.handshake import new_secret
 from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message, start_ticks
 from omb_py.errors import (
@@ -28,10 +27,10 @@ from omb_py.errors import (
     OmbError,
     UsageError,
 )
-from omb_py.orchestrate.supervision import failure_messages, launcher_output, processes, shared_memory, wire
+from omb_py.orchestrate.supervision import failure_messages, launcher_output, leftovers, processes, wire
 from omb_py.orchestrate.supervision.launcher_process import Child
 from omb_py.orchestrate.supervision.lobby import MOST, Lobby
-from omb_py.orchestrate.supervision.rank_state import RankState, names, position
+from omb_py.orchestrate.supervision.rank_state import RankState, names, next_cell, position
 from omb_py.orchestrate.supervision.signals import Signals
 from omb_py.orchestrate.supervision.wire import Connection, Garbage, Output
 
@@ -151,7 +150,11 @@ class Supervisor:
         self._trouble: Trouble | None = None
         self._finish_by: float | None = None
         self._notes: list[str] = []
-        self._segments: set[str] = set()
+        self._record = leftovers.Record()
+        self._began = time.time()
+        self._cells: Sequence[Mapping[str, Any]] = spec.get("cells") or ()
+        self._next: Message | None = None
+        """Where every rank is at least, once a cell is done: at the start of the next one."""
         self._meeting = b""
         """The message of the rank that says where the others meet it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
         self._server = wire.listen(local)
@@ -192,11 +195,13 @@ class Supervisor:
 
     def _run(self) -> Outcome:
         try:
+            leftovers.clean()
             self._selector.register(self._server, selectors.EVENT_READ, self._accept)
             self._selector.register(self._signals, selectors.EVENT_READ, self._signals.drain)
             if self._command is not None:
                 environ = {**self._environ, **self.environment()}
                 self._child = Child(self._command, environ, self._output, self._selector, self._launcher_ended)
+                self._record.launcher(self._child.pid)
             while not self._finished():
                 self._turn()
             outcome = self._outcome()
@@ -280,7 +285,7 @@ class Supervisor:
         self._moved = self._clock
         if kind == "joined":
             state.rank, state.size = int(message["rank"]), int(message["size"])
-            self._segments |= shared_memory.segments(state.pid) if self._is_here(state) else set()
+            self._record.add(leftovers.segments(state.pid) if self._is_here(state) else set())
             if state.size != self.ranks and self._trouble is None:
                 self._begin("worlds")
         elif kind == "error":
@@ -302,6 +307,8 @@ class Supervisor:
     def _hand_on(self, kind: str, message: Message) -> None:
         if self._trouble is not None and self._trouble.kind == "worlds":
             return  # cells of a world of another size are not what the user asked for
+        if kind == "cell":
+            self._next = next_cell(self._cells, message) or self._next
         handlers = {"launch": self._handlers.launch, "cell": self._handlers.cell, "note": self._handlers.note}
         handlers.get(kind, _nothing)(message)
 
@@ -363,14 +370,23 @@ class Supervisor:
         if not stopped and self._clock < self._look_at:
             return
         self._look_at = self._clock + _LOOK_S
-        states = list(self._states.values())
+        states = self._caught_up() if stopped else list(self._states.values())
         # A rank may be silent for longer while others, which do not wait for it, still make progress.
         patience = max(3 * self._beat_s, 2 * _TICK_S) if stopped else self.timeout
         silent = [state for state in states if state.beat and not state.done and self._clock - state.seen >= patience]
         if silent:
+            self._caught_up()
             raise LaunchFailed(failure_messages.silent(silent, self._clock))
         if stopped:
             raise LaunchFailed(failure_messages.stuck(states, self.timeout))
+
+    def _caught_up(self) -> list[RankState]:
+        """The ranks, none of them behind what is known by the cells that are done: heartbeats come once a second."""
+        states = list(self._states.values())
+        for state in states:
+            if self._next is not None and not state.done:
+                state.catch_up(self._next)
+        return states
 
     def _report_comes(self, trouble: Trouble) -> bool:
         if trouble.kind != "lost" or self._child is None or self._child.status is not None:
@@ -383,7 +399,7 @@ class Supervisor:
 
     def _fail(self, trouble: Trouble) -> None:
         self._take_in()
-        states = list(self._states.values())
+        states = self._caught_up()
         status = None if self._child is None else self._child.status
         if trouble.kind == "worlds":
             raise LaunchFailed(failure_messages.apart(states, self.ranks, self._launcher))
@@ -458,9 +474,9 @@ class Supervisor:
             processes.gone(known, within=_GRACE_S)
             left = processes.end(self.token, known, within=1.0)
         if failed and not left:
-            shared_memory.remove(self._segments)
-        for folder in scratch.abandoned():
-            scratch.remove(folder)
+            leftovers.remove(self._record.segments | leftovers.orphaned(self._began))
+        self._record.close()
+        leftovers.clean()
         self.close()
 
     @staticmethod

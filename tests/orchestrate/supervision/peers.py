@@ -72,6 +72,9 @@ class Clock:
         monkeypatch.setattr("omb_py.orchestrate.supervision.supervisor._TICK_S", tick)
         monkeypatch.setattr("omb_py.orchestrate.supervision.supervisor.time", self)
 
+    def time(self) -> float:
+        return time.time()
+
     def monotonic(self) -> float:
         self.readings += 1
         self.now += self.step

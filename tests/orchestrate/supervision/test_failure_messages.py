@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from omb_py.orchestrate.supervision import failure_messages
 from omb_py.orchestrate.supervision.failure_messages import join_hint
-from omb_py.orchestrate.supervision.rank_state import RankState, doing, names, numbers, position
+from omb_py.orchestrate.supervision.rank_state import RankState, doing, names, next_cell, numbers, position
 
 
 def rank(number: int | None, host: str = "n0", **beat: object) -> RankState:
@@ -100,3 +104,38 @@ def test_what_passes_by_itself() -> None:
 def test_under_srun_the_hint_names_the_protocol() -> None:
     assert "srun --mpi=pmi2 for MPICH and Intel MPI, srun --mpi=pmix for Open MPI" in join_hint("srun")
     assert "use the mpiexec of the MPI library" in join_hint("mpiexec") and "srun" not in join_hint("mpiexec")
+
+
+def test_a_bus_error_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = "process rank 0 with PID 100 on node n0 exited on signal 7 (Bus error)"
+    text = failure_messages.died([rank(0)], [rank(0)], 1, bus)
+    assert "SIGBUS" in text and "/dev/shm on n0 is too small" in text and "--shm-size=1g" in text
+    assert "try another -m" not in text
+    monkeypatch.setattr("socket.gethostname", lambda: "n0")
+    assert "MiB in all" in failure_messages.died([rank(0)], [rank(0)], 1, bus)
+
+
+CELLS = [{"benchmark": "allreduce", "size": 8}, {"benchmark": "allreduce", "size": 16}, {"benchmark": "barrier"}]
+
+
+def test_a_finished_cell_tells_where_the_ranks_are() -> None:
+    """Heartbeats come once a second: they may be many cells late."""
+    late, ahead = rank(0, phase="start", cell=-1), rank(1, phase="loop", cell=2, label="barrier", iteration=4)
+    place = next_cell(CELLS, {"index": 0})
+    assert place is not None
+    for state in (late, ahead):
+        state.catch_up(place)
+    assert doing(late) == "allreduce 16 B, phase start"
+    assert doing(ahead) == "barrier, loop iteration 4"
+    assert doing_after({"index": 1}) == "barrier, phase start"
+    assert next_cell(CELLS, {"index": 2}) is None, "after the last one"
+    assert next_cell(CELLS, {"indexes": [0], "lacking": "no"}) is None
+    assert next_cell(CELLS, {"index": 0, "pairs": [], "last": False}) is None, "a round of pairs, of many"
+
+
+def doing_after(message: dict[str, Any]) -> str:
+    state = rank(0)
+    place = next_cell(CELLS, message)
+    assert place is not None
+    state.catch_up(place)
+    return doing(state)

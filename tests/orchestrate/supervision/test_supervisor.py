@@ -179,7 +179,7 @@ def test_the_ranks_hear_where_rank_0_listens(toy: Toy, mode: str) -> None:
 
 
 def test_the_spec_reaches_every_rank_even_when_it_is_large(toy: Toy) -> None:
-    assert toy.run("fine", ranks=4, spec={"cells": ["x" * 1000] * 5000}).status == 0
+    assert toy.run("fine", ranks=4, spec={"cells": [{"benchmark": "x" * 1000}] * 5000}).status == 0
 
 
 @pytest.mark.faults
@@ -330,6 +330,33 @@ def test_killing_the_parent_leaves_no_orphan(toy: Toy, mode: str) -> None:
 
 
 # ranks of a foreign launcher
+
+
+@pytest.mark.parametrize("end", ["dies", "hangs", "is silent"])
+def test_who_fails_after_a_cell_is_seen_in_the_next(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last heartbeat may be from before the first cell."""
+    cells = [{"benchmark": "allreduce", "size": size} for size in (8, 16, 32)]
+    clock, done = Clock(monkeypatch, tick=0.02), threading.Event()
+    handlers = Handlers(cell=lambda message: done.set())
+    supervisor = Supervisor({"cells": cells}, 1, 2.0, handlers=handlers)
+    with supervising(supervisor) as result:
+        rank = Peer(supervisor)
+        rank.hello(supervisor.token, 0)
+        rank.send(type="joined", rank=0, size=1, host="elsewhere", pid=0)
+        rank.send(type="beat", phase="start", cell=-1, label="")
+        rank.send(type="cell", index=1)
+        assert done.wait(20)
+        clock.step = 0.04
+        while end == "hangs" and not result:
+            with contextlib.suppress(OSError):
+                rank.send(type="beat", phase="start", cell=-1, label="")
+            time.sleep(0.001)
+        if end == "dies":
+            rank.close()
+        while not result:
+            time.sleep(0.001)
+        rank.close()
+    assert "allreduce 32 B, phase start" in str(result[0])
 
 
 def test_ranks_of_a_foreign_launcher_are_told_the_exit_code() -> None:

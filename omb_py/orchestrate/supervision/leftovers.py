@@ -1,0 +1,122 @@
+"""What killed processes of a launch leave behind: shared memory in /dev/shm, and folders of Open MPI's mpiexec.
+
+A launch that fails removes its own. Where the parent itself was killed, nobody is left to do so: a record in a folder
+of its own (:mod:`omb_py.engine.rank.scratch`) tells the next launch what to remove.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from omb_py.engine.rank import scratch
+from omb_py.orchestrate.supervision import processes
+
+_FOLDER = "/dev/shm/"
+_NAMES = ("mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_")
+"""Name prefixes of MPICH, Open MPI 5 and 4, and Intel MPI. No other file is ever touched."""
+_RECORD = "leftovers.json"
+
+
+def segments(pid: int) -> set[str]:
+    """Paths of the library's segments that a process has mapped; empty when it is gone or not ours to inspect."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except OSError:
+        return set()
+    # A segment that the library has removed already is listed as "... (deleted)".
+    paths = {line.split(maxsplit=5)[5] for line in maps.splitlines() if _FOLDER in line}
+    return {path for path in paths if _is_a_librarys(path) and os.path.exists(path)}
+
+
+def _is_a_librarys(path: str) -> bool:
+    return path.startswith(tuple(_FOLDER + name for name in _NAMES)) and "/" not in path[len(_FOLDER) :]
+
+
+def orphaned(since: float) -> set[str]:
+    """Segments of this user that no process here has mapped or open, made at `since` (seconds of the epoch) or later.
+
+    A rank that dies while its library makes them, as of SIGBUS where /dev/shm is full, never said which are its own.
+    """
+    candidates = set()
+    with contextlib.suppress(OSError), os.scandir(_FOLDER) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                state = entry.stat(follow_symlinks=False)
+                if _is_a_librarys(entry.path) and state.st_uid == os.geteuid() and state.st_ctime >= since:
+                    candidates.add(entry.path)
+    return candidates - set(_in_use()) if candidates else set()
+
+
+def _in_use() -> Iterator[str]:
+    """Paths in /dev/shm that some process of this user has mapped or open."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        yield from segments(int(pid))
+        with contextlib.suppress(OSError):
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    yield os.readlink(f"/proc/{pid}/fd/{descriptor}")
+
+
+def remove(paths: Iterable[str]) -> None:
+    """Remove segments. A segment that is gone already is no error."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+class Record:
+    """What a launch will leave behind if its parent is killed. The file is there from the first entry to the end."""
+
+    def __init__(self) -> None:
+        self.segments: set[str] = set()
+        self._launcher: processes.Process | None = None
+        self._folder: Path | None = None
+
+    def launcher(self, pid: int) -> None:
+        """Note the launcher's process."""
+        self._launcher = processes.identify(pid)
+        self._write()
+
+    def add(self, paths: set[str]) -> None:
+        """Note segments of a rank."""
+        if paths - self.segments:
+            self.segments |= paths
+            self._write()
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):  # without a folder for temporary files nothing is recorded
+            self._folder = self._folder or scratch.make()
+            text = json.dumps({"segments": sorted(self.segments), "launcher": self._launcher})
+            (self._folder / "new").write_text(text)
+            os.replace(self._folder / "new", self._folder / _RECORD)
+
+    def close(self) -> None:
+        """Forget: the launch has cleaned up after itself."""
+        if self._folder is not None:
+            scratch.remove(self._folder)
+
+
+def clean() -> None:
+    """Remove what launches of this user left here whose processes were killed."""
+    for folder in scratch.abandoned():
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            record = json.loads((folder / _RECORD).read_text())
+            _remove_recorded(record["segments"], record["launcher"])
+        scratch.remove(folder)
+
+
+def _remove_recorded(paths: list[str], launcher: list[int] | None) -> None:
+    if launcher is not None and processes.alive((int(launcher[0]), int(launcher[1]))):
+        return
+    ours = {path for path in paths if _is_a_librarys(path)}
+    remove(ours - set(_in_use()))
+    if launcher is not None:
+        session = Path(tempfile.gettempdir()) / f"ompi.{int(launcher[0])}"  # Open MPI 5 names it by its mpiexec
+        if not session.is_symlink() and session.is_dir() and session.stat().st_uid == os.geteuid():
+            shutil.rmtree(session, ignore_errors=True)

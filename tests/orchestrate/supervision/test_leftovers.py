@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omb_py.engine.rank.link import start_ticks
+from omb_py.errors import UsageError
+from omb_py.orchestrate.supervision import leftovers, processes
+from omb_py.orchestrate.supervision.leftovers import remove, segments
+from omb_py.orchestrate.supervision.supervisor import Supervisor
+from tests.orchestrate.supervision.peers import Peer, supervising
+
+SHM = Path("/dev/shm")
+
+
+@pytest.mark.parametrize(("name", "ours"), [("mpich_shm_", True), ("sm_segment.", True), ("somebody_else_", False)])
+def test_only_a_librarys_segments_are_found_and_removed(name: str, ours: bool) -> None:
+    path = SHM / f"{name}{secrets.token_hex(8)}"
+    path.write_bytes(bytes(4096))
+    try:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 4096):
+            found = segments(os.getpid())
+            assert (str(path) in found) is ours
+            remove(found & {str(path)})
+            assert path.exists() is not ours
+            assert str(path) not in segments(os.getpid()), "what is removed already is not ours to remove"
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def test_a_process_that_is_gone_has_none() -> None:
+    assert segments(0) == set()
+    remove(["/dev/shm/mpich_shm_never_was"])
+
+
+@pytest.fixture
+def segment() -> Iterator[Path]:
+    path = SHM / f"mpich_shm_{secrets.token_hex(8)}"
+    path.write_bytes(bytes(4096))
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def test_a_segment_that_nobody_uses_is_orphaned(segment: Path) -> None:
+    began = segment.stat().st_ctime
+    other = SHM / f"somebody_else_{secrets.token_hex(8)}"
+    other.write_bytes(b"")
+    try:
+        assert str(segment) in leftovers.orphaned(began)
+        assert str(other) not in leftovers.orphaned(0)
+        assert str(segment) not in leftovers.orphaned(began + 1e-3), "made before this launch"
+        with segment.open("r+b") as file:
+            assert str(segment) not in leftovers.orphaned(began), "open"
+            with mmap.mmap(file.fileno(), 4096):
+                file.close()
+                assert str(segment) not in leftovers.orphaned(began), "mapped"
+        assert str(segment) in leftovers.orphaned(began)
+    finally:
+        other.unlink()
+
+
+KILLED = """
+import os, sys
+from omb_py.orchestrate.supervision.leftovers import Record
+record = Record()
+record.launcher({launcher})
+record.add(set(sys.argv[1:]))
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def killed(launcher: str, *paths: object) -> int:
+    """The number of a process that noted what it would leave, and died."""
+    words = [sys.executable, "-c", KILLED.format(launcher=launcher), *map(str, paths)]
+    with subprocess.Popen(words) as process:
+        process.wait()
+    return process.pid
+
+
+def test_the_next_launch_removes_what_a_killed_parent_left(own_folder: Path, segment: Path) -> None:
+    precious = own_folder / "precious"
+    precious.touch()
+    pid = killed("os.getpid()", segment, precious, "/dev/shm/mpich_shm_/../../etc/passwd")
+    session = own_folder / f"ompi.{pid}"
+    session.mkdir()
+    (session / "contact.txt").touch()
+    leftovers.clean()
+    assert not segment.exists() and not session.exists()
+    assert [path.name for path in own_folder.iterdir()] == ["precious"]
+
+
+def test_what_lives_is_left_alone(own_folder: Path, segment: Path) -> None:
+    killed(str(os.getpid()), segment)  # the launcher outlived its parent
+    leftovers.clean()
+    assert segment.exists()
+    record = leftovers.Record()
+    record.launcher(os.getpid())
+    record.add({str(segment)})
+    leftovers.clean()
+    assert segment.exists() and len(list(own_folder.iterdir())) == 1, "of a launch that is under way"
+    record.close()
+    assert list(own_folder.iterdir()) == []
+    with segment.open():
+        killed("os.getpid()", segment)
+        leftovers.clean()
+        assert segment.exists(), "in use"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"segments": 1, "launcher": 2}', '{"segments": [], "launcher": ["x"]}']
+)
+def test_a_record_that_is_cut_off_costs_nothing(own_folder: Path, text: str) -> None:
+    killed("os.getpid()")
+    (folder,) = own_folder.iterdir()
+    assert json.loads((folder / "leftovers.json").read_text())["segments"] == []
+    (folder / "leftovers.json").write_text(text)
+    leftovers.clean()
+    assert list(own_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_segments_go_only_with_the_last_process(left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process that cannot be killed has mapped stays: it may be writing there."""
+    segment = tmp_path / "segment"
+    segment.write_bytes(b"x")
+    monkeypatch.setattr(leftovers, "segments", lambda pid: {str(segment)})
+    # this process stands for the rank, and must not be killed
+    monkeypatch.setattr(processes, "gone", lambda known, within: False)
+    monkeypatch.setattr(processes, "end", lambda token, known, within: list(known) if left else [])
+    supervisor = Supervisor({}, 1, 60.0)
+    with supervising(supervisor) as result:
+        rank, pid = Peer(supervisor), os.getpid()
+        rank.hello(supervisor.token, 0, socket.gethostname(), pid=pid, start=start_ticks(pid))
+        rank.send(type="joined", rank=0, size=1)
+        rank.send(type="error", code=2, text="a rule")
+        assert rank.read() == {"type": "exit", "code": 2}
+        rank.close()
+    assert isinstance(result[0], UsageError)
+    assert segment.exists() == left
