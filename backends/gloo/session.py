@@ -17,7 +17,6 @@ from omb_py.backends.gloo.capabilities import FIX, LIBRARY, interfaces
 from omb_py.backends.gloo.errors import first_line, peers_speak_first
 from omb_py.backends.gloo.rendezvous import WORKING, place, store
 from omb_py.backends.mpi.skew import measured_skew
-from omb_py.backends.mpi.start import process_start_ns
 from omb_py.engine.devices import Device, open_device
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.benchmark import Cell
@@ -25,6 +24,7 @@ from omb_py.engine.program.groups import Group, groups_of
 from omb_py.engine.program.language import Program, Step
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.plain_values import decode, encode
+from omb_py.engine.rank.start_times import process_start_ns
 from omb_py.engine.session import BaseSession
 from omb_py.errors import EnvironmentProblem
 

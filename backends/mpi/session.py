@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from omb_py.backends import mpi_values
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
-from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, process_start_ns, vendor
+from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, vendor
 from omb_py.engine.devices import Device, open_device
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.process_sync import START, START_BYTES
@@ -25,6 +25,7 @@ from omb_py.engine.program.groups import Group, group_of, groups_of
 from omb_py.engine.program.language import Edges, Program, Step
 from omb_py.engine.program.requirements import LEVELS, types_of
 from omb_py.engine.rank.launcher_variables import local_rank
+from omb_py.engine.rank.start_times import process_start_ns
 from omb_py.engine.session import BaseSession
 from omb_py.errors import EnvironmentProblem
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import mpi4py
@@ -67,13 +66,6 @@ def initialise_session(level: str) -> tuple[Any, Any, Any, float]:
     info.Free()
     group.Free()
     return MPI, session, comm, took
-
-
-def process_start_ns() -> int:
-    """When this process started, in ns of the epoch, to a hundredth of a second. (proc_pid_stat(5): field 22.)"""
-    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    boot = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return boot + ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def allow_forks() -> None:

@@ -139,6 +139,10 @@ def write_sections(sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], fo
                 formatter.write_dl(list(pairs))
 
 
-def debug_option() -> click.Option:
-    """``--debug``; it is acted on in :func:`omb_py.cli.main`."""
-    return Grouped(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+def debug_option(exposed: bool = False) -> click.Option:
+    """``--debug``; it is acted on in :func:`omb_py.cli.main`.
+
+    Args:
+        exposed: the command gets it, too: for those that tell their ranks.
+    """
+    return Grouped(["--debug"], is_flag=True, expose_value=exposed, help="Show tracebacks of errors.")

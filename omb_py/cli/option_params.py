@@ -20,7 +20,12 @@ from omb_py.suites import BENCHMARKS
 def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
     """Every option of a measuring command. Those that the benchmark does not take are hidden and refused later."""
     defaults = _defaults(benchmark)
-    return [_rendered(option, defaults, not option.takes(benchmark)) for option in options_of(benchmark)]
+    return [
+        debug_option(exposed=True)
+        if option.name == "debug"
+        else _rendered(option, defaults, not option.takes(benchmark))
+        for option in options_of(benchmark)
+    ]
 
 
 def _defaults(benchmark: Benchmark) -> Defaults:

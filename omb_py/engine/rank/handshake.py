@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import secrets
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ class Stranger(Exception):
 
 def new_secret() -> str:
     """A new secret: 128 random bits in hexadecimal."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def new_nonce() -> str:
     """A number that no other connection has: 128 random bits in hexadecimal."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def proof(secret: str, role: Role, listener_nonce: str, caller_nonce: str) -> str:

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from omb_py.engine.rank.start_times import StartTimes, process_start_ns
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
 CHECKING = 3
@@ -40,6 +41,8 @@ class Position:
     def __init__(self) -> None:
         self.phase, self.cell, self.label = "start", -1, ""
         self.session: Session | None = None
+        self.start: StartTimes | None = None
+        """Until the first call: what the start is made of."""
 
     def __call__(self) -> dict[str, Any]:
         """The fields of a heartbeat."""
@@ -101,6 +104,8 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
             channel.send("note", text=device_map(facts["devices"]))
         if session.device_note:
             channel.send("note", text=session.device_note)
+    if position.start:
+        position.start.end("facts and buffers")
     deadline = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
     number = int(bool(deadline))  # of the pass of a soak; 0 without one
     sweeps = [
@@ -117,6 +122,11 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
 
                 def phase(name: str) -> None:
                     position.phase = name
+                    if position.start and name in ("validate", "loop"):
+                        position.start.end("first cell's code")
+                        if root and spec.get("debug"):
+                            channel.send("note", text=f"start of rank 0: {position.start.text()}")
+                        position.start = None
 
                 if cell.pairs:
                     for pair_round in measure_pairs(session, benchmark, cell, phase):
@@ -250,7 +260,8 @@ def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
         "devices": list(session.places),
         "rank_facts": [fact for part, _ in gathered for fact in part],
         "node_facts": [fact for _, part in gathered for fact in part],
-        "software": software({"library": f"{session.library} {session.library_version}"}),
+        # of rank 0 alone: the reader of package versions is as large as all else of the standard library here
+        "software": software({"library": f"{session.library} {session.library_version}"}) if 0 in session.local else {},
         "environment": allowed_environment(os.environ) if 0 in session.local else {},
     }
 
@@ -290,11 +301,16 @@ def measure_on(link: Any, session: Session) -> int:
 
 
 def _measure(link: Any, connect: Callable[[Mapping[str, Any]], Session]) -> int:
+    times = StartTimes(process_start_ns())
+    times.end("Python and report")
     spec = link.spec()
+    times.end("parent's answer")
     position = Position()
+    position.start = times
     link.watch(position)
     try:
         session = connect(spec)
+        times.end("imports and library")
         position.session = session
         link.joined(min(session.local), session.size)
         if session.size != spec["ranks"]:

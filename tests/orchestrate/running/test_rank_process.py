@@ -5,7 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
+from typing import Any
 
+import pytest
+
+from omb_py.backends.registry import capabilities_of, find
+from omb_py.engine.rank.link import LocalLink
+from omb_py.options.request import Request
+from omb_py.orchestrate.planning.backend_selection import narrowed
+from omb_py.orchestrate.planning.plan import plan_all
+from omb_py.orchestrate.running.rank_process import measure_on
+from omb_py.orchestrate.running.run import new_run, spec_of
 from tests.support.machines.mpi import ROOT, environment
 
 BENCHMARKS = ("allreduce", "bcast", "alltoallv", "barrier", "latency")
@@ -43,3 +54,23 @@ def _reserved(seed: int) -> list[list[str]]:
 def test_all_ranks_reserve_their_buffers_in_one_order_whatever_their_hash_seeds() -> None:
     first, *others = map(_reserved, range(5))
     assert len(first) > 2 and all(other == first for other in others)
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_debug_tells_what_the_start_was_made_of(debug: bool) -> None:
+    request = Request("latency", ("mock",), store=None, sizes="8:16", iterations="3", debug=debug)
+    plans = plan_all([narrowed(request, capabilities_of(request.backends))])
+    spec = spec_of(new_run(request, plans), plans[0])
+    notes: list[str] = []
+
+    def handle(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if message["type"] == "note":
+            notes.append(message["text"])
+        return spec if message["type"] == "hello" else None
+
+    assert measure_on(LocalLink(handle), find("mock").connect(spec)) == 0
+    stages = ["Python and report", "parent's answer", "imports and library", "facts and buffers", "first cell's code"]
+    assert len(notes) == debug, "once, however many cells follow"
+    for note in notes:
+        assert note.startswith("start of rank 0: ")
+        assert [part.rpartition(" ")[0] for part in note.partition(" s: ")[2].split(", ")] == stages

@@ -19,7 +19,9 @@ import pytest
 from omb_py.engine.rank.link import start_ticks
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageError
 from omb_py.orchestrate.supervision import processes
+from omb_py.orchestrate.supervision.rank_state import RankState
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor, beat_interval
+from tests.bench.control_plane import simulate
 from tests.orchestrate.supervision.peers import PATIENCE_S, Clock, Peer, supervising
 
 TOY = """
@@ -303,6 +305,7 @@ def test_a_rank_that_stays_after_the_end_is_ended(toy: Toy) -> None:
 
 PARENT = """
 import sys
+from omb_py.orchestrate.supervision.rank_state import RankState
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 cell = Handlers(cell=lambda message: print("cell", flush=True))
 supervisor = Supervisor({"beat_s": 0.05}, 2, 30, command=sys.argv[1:], handlers=cell)
@@ -434,6 +437,26 @@ def test_ranks_that_end_one_after_another_get_the_time_they_take(toy: Toy, monke
     outcome = toy.run("ends in turn", ranks=3, timeout=2.0)
     thread.join()
     assert (outcome.status, outcome.notes) == (0, ())
+
+
+def test_work_grows_as_the_number_of_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted: how often a rank's state is asked, from the first report to the last goodbye."""
+    asked = []
+
+    class Counted(RankState):
+        __slots__ = ()
+
+        def __getattribute__(self, name: str) -> object:
+            asked.append(name)
+            return super().__getattribute__(name)
+
+    monkeypatch.setattr("omb_py.orchestrate.supervision.supervisor.RankState", Counted)
+    counts = []
+    for ranks in (128, 512):
+        asked.clear()
+        simulate(ranks)
+        counts.append(len(asked) / ranks)
+    assert counts[1] < 1.5 * counts[0]
 
 
 def test_a_parent_that_slept_does_not_blame_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:

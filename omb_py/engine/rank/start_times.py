@@ -1,0 +1,38 @@
+"""What the start of a rank is made of, from its process's beginning to its first call."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+
+def process_start_ns() -> int:
+    """When this process started, in ns of the epoch, to a hundredth of a second. (proc_pid_stat(5): field 22.)"""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    boot = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return boot + ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+class StartTimes:
+    """Stages of a start, each from the end of the one before.
+
+    >>> times = StartTimes(began_ns=0)
+    >>> times.end("Python", 40_000_000)
+    >>> times.end("the parent", 50_000_000)
+    >>> times.text()
+    '0.050 s: Python 0.040, the parent 0.010'
+    """
+
+    def __init__(self, began_ns: int) -> None:
+        self._ends = [("", began_ns)]
+
+    def end(self, stage: str, now_ns: int | None = None) -> None:
+        """Note the end of a stage: now, unless told otherwise."""
+        self._ends.append((stage, time.time_ns() if now_ns is None else now_ns))
+
+    def text(self) -> str:
+        """The whole and its stages, in seconds."""
+        pairs = zip(self._ends, self._ends[1:], strict=False)
+        stages = [f"{stage} {(end - begin) / 1e9:.3f}" for (_, begin), (stage, end) in pairs]
+        return f"{(self._ends[-1][1] - self._ends[0][1]) / 1e9:.3f} s: {', '.join(stages)}"
