@@ -9,7 +9,8 @@ from rich.console import Group
 from rich.text import Text
 
 from omb_py.results.analysis.history import History, Level, Step
-from omb_py.results.analysis.series import Series
+from omb_py.results.analysis.series import SIDE, Series
+from omb_py.results.analysis.units import PLURALS
 from omb_py.results.formats.document import TextTable
 from omb_py.results.formats.units import size_text
 from omb_py.results.formats.writers.terminal import rich_table
@@ -31,15 +32,18 @@ def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
     parts = [facts["benchmark"], shown, ranks, *(facts.get(n) for n in ("backend", "library", "binding", "dtype"))]
     if facts.get("statistic") == "mean":
         parts.append(f"means of {facts['source']}")
+    if facts.get(SIDE):
+        parts.append(f"side {facts[SIDE]} of comparisons")
     return " · ".join(str(word) for word in parts if word)
 
 
 def history_table(history: History) -> Group:
     """Make a table of the levels, one line each, with the change that began it."""
     labels = ("from (UTC)", "first launch", "version")
-    numbers = ("launches", f"{history.series.facts['statistic']} µs", "spread", "change", "p")
+    units = () if history.unit == "launch" else (PLURALS[history.unit],)
+    numbers = (*units, "launches", f"{history.series.facts['statistic']} µs", "spread", "change", "p")
     steps = [None, *history.steps]
-    rows = [_cells(level, step) for level, step in zip(history.levels, steps, strict=False)]
+    rows = [_cells(level, step, bool(units)) for level, step in zip(history.levels, steps, strict=False)]
     return Group(Text(title(history.series)), rich_table(TextTable((*labels, *numbers), rows, labels)))
 
 
@@ -54,13 +58,14 @@ def environment_lines(history: History) -> list[str]:
     return lines
 
 
-def _cells(level: Level, step: Step | None) -> list[str]:
+def _cells(level: Level, step: Step | None, units: bool) -> list[str]:
     versions = level.versions[0] if len(level.versions) == 1 else f"{level.versions[0]} … {level.versions[-1]}"
     change = ["", ""] if step is None else [_percent(step.ratio), f"{step.p:.3f}"]
     return [
         level.first.started_at[:16].replace("T", " "),
         level.first.launch_id,
         versions,
+        *([str(level.units)] if units else []),
         str(level.launches),
         f"{level.time_us:.3f}",
         f"{100 * level.spread:.1f} %",

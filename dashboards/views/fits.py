@@ -15,8 +15,8 @@ from omb_py.dashboards.figures.model import model as model_view
 from omb_py.dashboards.terminal.history_text import environment_lines, heading
 from omb_py.errors import UsageError
 from omb_py.results.analysis.cost_model import Model, models
-from omb_py.results.analysis.history import History, Step, history
-from omb_py.results.analysis.series import WHO
+from omb_py.results.analysis.history import History, Step, enough, history
+from omb_py.results.analysis.series import WHO, Series
 from omb_py.results.analysis.series import series as histories_of
 from omb_py.results.compare.report import percent
 from omb_py.results.statistics import curve_fit
@@ -44,6 +44,7 @@ _ROW = tuple(
             "comparability_key",
             "bytes_total",
             "bw_formula",
+            "tags",
             *STATISTIC,
             *WHO,
             *COMPARED,
@@ -78,14 +79,16 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HISTORIES) -> list[Shown]:
-    """The series with most launches, each with its levels and changes; those with the largest changes first.
+    """The series with most launches that have units enough, each with its levels and changes.
+
+    Those with the largest changes stand first.
 
     Args:
         frame: prepared cells, with :data:`ALSO`.
         provenance: looks up launches.
         most: series that are judged.
 
-    A series that began and ended on one day and has not changed is left out.
+    A series of one night that has not changed is left out.
     """
     keys = ["benchmark", *WHO, "comparability_key"]
     count = frame.groupby(keys, observed=True, dropna=False, sort=False)["launch_id"].transform("nunique")
@@ -93,13 +96,11 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
     longest = sorted((part for _, part in groups), key=lambda part: -part["launch_id"].nunique())
     judged: list[tuple[float, Shown]] = []
     for part in longest[:most]:
-        rows = rows_of(part)
-        if len({row["launch_id"] for row in rows}) < LEAST:
-            continue
-        levels = history(histories_of(rows)[0], provenance)
-        if levels.steps or part["date"].nunique() > 1:
-            largest = max((_factor(step) for step in levels.steps), default=1.0)
-            judged.append((largest, Shown(_history(levels), part)))
+        for one_series in filter(enough, histories_of(rows_of(part))):
+            levels = history(one_series, provenance)
+            if levels.steps or levels.unit == "night":
+                largest = max((_factor(step) for step in levels.steps), default=1.0)
+                judged.append((largest, Shown(_history(levels), _rows_of(part, one_series))))
     judged.sort(key=lambda pair: -pair[0])
     return [shown for _, shown in judged]
 
@@ -131,6 +132,10 @@ def over_time_in_report(cells: Cells) -> list[Shown]:
     return [Shown(history_view(cell, name), cell) for name, cell in points[:MOST_HISTORIES]]
 
 
+def _rows_of(frame: pd.DataFrame, one_series: Series) -> pd.DataFrame:
+    return frame[frame["launch_id"].isin([point.launch_id for point in one_series.points])]
+
+
 def _factor(step: Step) -> float:
     return max(step.ratio, 1 / step.ratio)
 
@@ -139,7 +144,7 @@ def _history(levels: History) -> View:
     import numpy as np
     import pandas as pd
 
-    points = levels.series.points[levels.left_out :]
+    points = [point for level in levels.levels for point in level.points]
     times = np.repeat([level.time_us for level in levels.levels], [level.launches for level in levels.levels])
     frame = pd.DataFrame(
         {

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from omb_py.errors import UsageError
-from omb_py.results.analysis.series import Point, Series, by_version
+from omb_py.results.analysis.series import Point, Series
+from omb_py.results.analysis.units import PLURALS, Kind, Unit, kind_of, units_of
 from omb_py.results.compare.environment_diff import Difference, differences
 from omb_py.results.statistics.change_points import DELTA, LEAST, MOST, change_points
 from omb_py.results.statistics.launch_time import FIELD
@@ -22,16 +23,32 @@ Provenance = Callable[[str], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A stretch of launches without a change."""
+    """A stretch of units without a change."""
 
-    first: Point
-    last: Point
-    launches: int
+    points: tuple[Point, ...]
+    """The launches, unit by unit."""
+    units: int
     time_us: float
-    """Median over the launches of their medians, or printed means, in µs; for a band of its geometric means."""
+    """Median over the units of their times in µs, each the geometric mean of its launches' medians, or printed means;
+    for a band of its geometric means."""
     spread: float
-    """Relative spread: 1.4826 times the median absolute deviation of the logs."""
+    """Relative spread of the units: 1.4826 times the median absolute deviation of the logs."""
     versions: tuple[str, ...]
+
+    @property
+    def first(self) -> Point:
+        """First launch."""
+        return self.points[0]
+
+    @property
+    def last(self) -> Point:
+        """Last launch."""
+        return self.points[-1]
+
+    @property
+    def launches(self) -> int:
+        """Number of launches."""
+        return len(self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +70,8 @@ class History:
     """A series with its levels and the steps between them."""
 
     series: Series
+    unit: Kind
+    """What the launches were taken together to: units are independent, launches of one unit are not."""
     levels: tuple[Level, ...]
     steps: tuple[Step, ...]
     left_out: int
@@ -60,36 +79,65 @@ class History:
 
 
 def history(
-    series: Series, provenance: Provenance, *, versions: bool = False, delta: float = DELTA, seed: int = 0
+    series: Series,
+    provenance: Provenance,
+    *,
+    versions: bool = False,
+    delta: float = DELTA,
+    seed: int = 0,
+    unit: Kind | None = None,
 ) -> History:
     """Find the levels and changes of a series.
 
     Args:
         series: launches of one cell or band.
         provenance: looks up a launch; it is called for the two launches around each change.
-        versions: order the launches by version of the library instead of by time.
+        versions: order the units by version of the library instead of by time.
         delta: smallest relative step that is reported.
         seed: seed of the test's random orders.
+        unit: what counts as one observation; None: the night where there are several, else the run.
 
     Raises:
-        UsageError: there are fewer than :data:`~omb_py.results.statistics.change_points.LEAST` launches.
+        UsageError: there are fewer than :data:`~omb_py.results.statistics.change_points.LEAST` units.
     """
-    if len(series.points) < LEAST:
-        raise UsageError(f"{len(series.points)} launches are too few for a history: {LEAST} are needed")
-    newest = series.points[-MOST:]
-    points = by_version(newest) if versions else list(newest)
-    logs = np.array([point.log_time for point in points])
+    kind = unit or kind_of(series.points)
+    every = units_of(series.points, kind)
+    if len(every) < LEAST:
+        raise UsageError(too_few(series, kind))
+    newest = [point for unit in every[-MOST:] for point in unit.points]
+    newest.sort(key=series.points.index)
+    units = units_of(newest, kind, versions)
+    logs = np.array([unit.log_time for unit in units])
     changes = change_points(logs, delta=delta, seed=seed)
-    bounds = [0, *(change.at for change in changes), len(points)]
-    levels = [_level(points[a:b], logs[a:b]) for a, b in itertools.pairwise(bounds)]
+    bounds = [0, *(change.at for change in changes), len(units)]
+    levels = [_level(units[a:b], logs[a:b]) for a, b in itertools.pairwise(bounds)]
     steps = []
     for change in changes:
-        before, after = points[change.at - 1], points[change.at]
+        before, after = units[change.at - 1].points[-1], units[change.at].points[0]
         changed = differences(
             [provenance(before.launch_id)], [provenance(after.launch_id)], (_row(series, before), _row(series, after))
         )
         steps.append(Step(before, after, change.ratio, change.p, tuple(changed)))
-    return History(series, tuple(levels), tuple(steps), len(series.points) - len(newest))
+    return History(series, kind, tuple(levels), tuple(steps), len(series.points) - len(newest))
+
+
+def enough(series: Series, unit: Kind | None = None) -> bool:
+    """Whether a series has as many units as are judged."""
+    return len(units_of(series.points, unit or kind_of(series.points))) >= LEAST
+
+
+def too_few(series: Series, kind: Kind) -> str:
+    """Say that a series has too few units, and what they are."""
+    count = len(units_of(series.points, kind))
+    launches, name = len(series.points), series.facts["benchmark"]
+    if count == launches:
+        return f"too few {PLURALS[kind]}: {count} of {name}, {LEAST} are needed"
+    units = kind if count == 1 else PLURALS[kind]
+    few = PLURALS[kind]
+    return (
+        f"too few {few}: {launches} launches of {name} in {count} {units}, {LEAST} {few} are needed, since launches of "
+        f"one {kind} share its conditions"
+    )
 
 
 def as_json(result: History) -> dict[str, Any]:
@@ -98,8 +146,10 @@ def as_json(result: History) -> dict[str, Any]:
     return {
         "series": {name: value for name, value in result.series.facts.items() if value is not None},
         "sizes": list(result.series.sizes),
+        "unit": result.unit,
         "launches": [
             {
+                "run_id": point.run_id,
                 "launch_id": point.launch_id,
                 "started_at": point.started_at,
                 "library_version": point.library_version,
@@ -113,6 +163,7 @@ def as_json(result: History) -> dict[str, Any]:
             {
                 "from": level.first.launch_id,
                 "to": level.last.launch_id,
+                "units": level.units,
                 "launches": level.launches,
                 time: level.time_us,
                 "spread": level.spread,
@@ -138,11 +189,12 @@ def as_json(result: History) -> dict[str, Any]:
     }
 
 
-def _level(points: Sequence[Point], logs: np.ndarray[Any, np.dtype[np.float64]]) -> Level:
+def _level(units: Sequence[Unit], logs: np.ndarray[Any, np.dtype[np.float64]]) -> Level:
+    points = tuple(point for unit in units for point in unit.points)
     middle = float(np.median(logs))
     spread = 1.4826 * float(np.median(np.abs(logs - middle)))
     versions = tuple(dict.fromkeys(point.library_version for point in points))
-    return Level(points[0], points[-1], len(points), math.exp(middle), spread, versions)
+    return Level(points, len(units), math.exp(middle), spread, versions)
 
 
 def _row(series: Series, point: Point) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.checks import pair_sweeps
+from omb_py.results.compare.match import SIDE_TAG
 from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC_COLUMNS
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
 from omb_py.results.store.keys import COMPARED
@@ -29,6 +30,7 @@ BANDS: Mapping[str, tuple[int, float]] = {
 WHO = ("backend", "binding", "library")
 MEASURED = (*WHO, "source", FIELD)
 """Columns that say who made the numbers, and which statistic they are: medians, or printed means of imported rows."""
+SIDE = "side"
 _ALIKE = tuple(name for name in COMPARED if name != "size_bytes")
 COLUMNS = tuple(
     dict.fromkeys(
@@ -43,6 +45,7 @@ COLUMNS = tuple(
             "bytes_total",
             "bw_formula",
             "parameters",
+            "tags",
             *STATISTIC_COLUMNS,
             *WHO,
             *COMPARED,
@@ -56,6 +59,7 @@ COLUMNS = tuple(
 class Point:
     """One launch of a series."""
 
+    run_id: str
     launch_id: str
     started_at: str
     library_version: str
@@ -70,7 +74,8 @@ class Series:
     """The launches of a cell or band in order of time, with the facts that they share."""
 
     facts: Mapping[str, Any]
-    """Values of :data:`MEASURED` and :data:`~omb_py.results.store.keys.COMPARED`; size_bytes is None for a band."""
+    """Values of :data:`MEASURED` and :data:`~omb_py.results.store.keys.COMPARED`; size_bytes is None for a band. And
+    :data:`SIDE`: which side of comparisons was measured, ``BASE`` or ``NEW``; None for launches of no comparison."""
     sizes: tuple[int | None, ...]
     points: tuple[Point, ...]
 
@@ -125,7 +130,7 @@ def timed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[Series]:
-    """Make the series of some cells, those with most launches first.
+    """Make the series of some cells, those with most launches first. The sides of a comparison are series apart.
 
     Args:
         rows: rows from :func:`rows_of`.
@@ -134,14 +139,15 @@ def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[
     grouped: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         apart = () if whole_band else (row["size_bytes"], row["comparability_key"])
-        grouped.setdefault((*(row[name] for name in (*MEASURED, *_ALIKE)), *apart), []).append(row)
+        alike = (*(row[name] for name in (*MEASURED, *_ALIKE)), side_of(row))
+        grouped.setdefault((*alike, *apart), []).append(row)
     ordered = [_series(alike, whole_band) for alike in grouped.values()]
     return sorted(ordered, key=lambda item: (-len(item.points), item.sizes[0] or 0))
 
 
-def by_version(points: Sequence[Point]) -> list[Point]:
-    """Sort launches by version of the library, older versions first, and by time within a version."""
-    return sorted(points, key=lambda point: version_key(point.library_version))
+def side_of(row: Mapping[str, Any]) -> str | None:
+    """Return the side of a comparison that a row was measured for; None for a row of no comparison."""
+    return dict(row.get("tags") or {}).get(SIDE_TAG)
 
 
 def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
@@ -172,6 +178,7 @@ def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
         launches.setdefault(rows[position]["launch_id"], []).append(position)
     points = [
         Point(
+            str(rows[where[0]]["run_id"]),
             name,
             rows[where[0]]["started_at"],
             rows[where[0]]["library_version"] or "unknown",
@@ -181,6 +188,7 @@ def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
         for name, where in launches.items()
     ]
     facts = {name: rows[0][name] for name in (*MEASURED, *COMPARED)} | ({"size_bytes": None} if whole_band else {})
+    facts[SIDE] = side_of(rows[0])
     sizes = tuple(sorted({size for size, _ in cells}, key=lambda size: size or 0))
     return Series(facts, sizes, tuple(points))
 

@@ -13,16 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from omb_py.results.statistics.dependence import correlation_at_most, whitened
+
 ALPHA = 0.01
 """Chance that a change is reported in a series that has none."""
 DELTA = 0.03
 """Smallest relative change of the level that is reported."""
 SHORTEST = 3
-"""Fewest launches of a level."""
+"""Fewest values of a level."""
 LEAST = 10
-"""Fewest launches that are judged: 5 against 5 have 252 arrangements, and the two extremes are 0.8 % of them."""
+"""Fewest values that are judged: 5 against 5 have 252 arrangements, and the two extremes are 0.8 % of them."""
 MOST = 400
-"""Most launches that are judged together; the test takes time with their square."""
+"""Most values that are judged together; the test takes time with their square."""
 PERMUTATIONS = 999
 _BATCH = 200_000
 """Most distances that are in memory at once."""
@@ -67,11 +69,14 @@ def change_points(
     """Find the changes of a series of log times, in order.
 
     A segment is split at its best edge, or around its best inner stretch, when fewer than `alpha` of its random orders
-    have one as good. Then its parts are searched in the same way. At the end, neighbouring levels that differ by less
-    than `delta` are joined. The random orders are drawn from `seed`, so the answer is the same every time.
+    have one as good. Then its parts are searched in the same way. What is found that way must be found again once the
+    dependence of successive values is taken out (:mod:`~omb_py.results.statistics.dependence`): those changes count.
+    At the end, neighbouring levels that differ by less than `delta` are joined. The random orders are drawn from
+    `seed`, so the answer is the same every time.
 
     Args:
-        x: logs of launch medians in order, shape (n,); finite. Under :data:`LEAST` values there is never a change.
+        x: logs of the times of runs or nights in order, shape (n,); finite. Under :data:`LEAST` values there is never
+            a change.
         alpha: chance that a series without a change is split.
         delta: smallest relative step.
         shortest: fewest values of a level.
@@ -83,6 +88,18 @@ def change_points(
     values = np.asarray(x, dtype=np.float64).ravel()
     if not np.isfinite(values).all() or values.size > MOST:
         raise ValueError(f"a series of at most {MOST} finite values is needed")
+    p_of = _search(values, alpha, shortest, seed)
+    if p_of and (rho := correlation_at_most(values, sorted(p_of))):
+        p_of = _search(whitened(values, rho, sorted(p_of)), alpha, shortest, seed)
+    if not p_of:
+        return []
+    edges = _joined(values, sorted(p_of), delta)
+    levels = [float(np.median(part)) for part in np.split(values, edges)]
+    return [Change(at, math.exp(b - a), p_of[at]) for at, a, b in zip(edges, levels, levels[1:], strict=False)]
+
+
+def _search(values: NDArray[np.float64], alpha: float, shortest: int, seed: int) -> dict[int, float]:
+    """Find the edges of a series of independent values, each with its p-value."""
     p_of: dict[int, float] = {}
     todo = [(0, values.size)]
     while todo:
@@ -92,11 +109,7 @@ def change_points(
         if edges:
             bounds = [start, *(start + edge for edge in edges), end]
             todo += itertools.pairwise(bounds)
-    if not p_of:
-        return []
-    edges = _joined(values, sorted(p_of), delta)
-    levels = [float(np.median(part)) for part in np.split(values, edges)]
-    return [Change(at, math.exp(b - a), p_of[at]) for at, a, b in zip(edges, levels, levels[1:], strict=False)]
+    return p_of
 
 
 def _divergence(series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -229,8 +229,10 @@ def _history(place: Place) -> str:
             f"--mock version={version},alpha={alpha},noise=0.01,launch=0.01"
         )
     return place.shown(
-        "history bcast --store s", "history bcast -m 8 --store s --format json",
-        "history bcast --band small --by version --store s", "history bcast --store s --where library_version=5.0.9",
+        "history bcast --store s", "history bcast --store s --unit launch",
+        "history bcast -m 8 --store s --unit launch --format json",
+        "history bcast --band small --by version --store s --unit launch",
+        "history bcast --store s --where library_version=5.0.9",
         "history bcast -m 16 --store s",
     )  # fmt: skip
 

@@ -41,7 +41,10 @@ _READ: dict[str, tuple[str, ...]] = {
         "results export {checked} --format openmetrics", "results export {overlap} --format pytest-benchmark",
         "results export --where library_version=1.1 --where size_bytes=8 --format csv",
     ),
-    "history": ("history allreduce", "history allreduce --by version --format json", "history latency"),
+    "history": (
+        "history allreduce", "history allreduce --unit launch",
+        "history allreduce --by version --unit launch --format json", "history latency",
+    ),
     "model": ("model latency", "model latency --format json", "model allgather"),
     "compare": (
         "compare {older} {newer}", "compare {older} {newer} --format json", "compare {compared}",

@@ -17,7 +17,8 @@ from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_fraction, parse_size
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.analysis import series
-from omb_py.results.analysis.history import as_json, history
+from omb_py.results.analysis.history import as_json, enough, history, too_few
+from omb_py.results.analysis.units import KINDS, PLURALS, Kind, kind_of, units_of
 from omb_py.results.formats.writers.terminal import stdout_console
 from omb_py.results.statistics.change_points import LEAST
 from omb_py.results.statistics.launch_time import OURS
@@ -56,6 +57,13 @@ def history_command() -> click.Command:
                 type=word("order", ("time", "version")),
                 default="time",
                 help="Order of the launches: time, or version of the library. (default: time)",
+            ),
+            Grouped(
+                ["--unit"],
+                heading="The test",
+                metavar="UNIT",
+                type=word("unit", KINDS),
+                help="What counts once: night, run or launch. (default: night where there are several, else run)",
             ),
             Grouped(
                 ["--delta"],
@@ -100,6 +108,7 @@ def run_history(
     band: str | None,
     where: tuple[str, ...],
     by: str,
+    unit: Kind | None,
     delta: float,
     seed: int,
     form: str,
@@ -120,32 +129,39 @@ def run_history(
             raise UsageError(f"no cell of {name} in band {band}: there are {_sizes(rows)}")
         rows = kept
     every = series.series(rows, band is not None)
-    enough = [cell for cell in every if len(cell.points) >= LEAST]
-    if not enough:
-        most = every[0]
-        more = LEAST - len(most.points)
-        one_size = "" if most.sizes[0] is None else f" -m {most.sizes[0]}:{most.sizes[-1]}"
-        if most.facts["source"] != OURS:
-            raise UsageError(
-                f"too few launches: {len(most.points)} of {name}, {LEAST} are needed; import {more} more of "
-                f"{most.facts['source']}: omb-py results import FILE… --store {place}"
-            )
-        ranks = f" -n {most.facts['ranks']}" if most.facts.get("ranks") else ""
-        raise UsageError(
-            f"too few launches: {len(most.points)} of {name}, {LEAST} are needed; measure more with omb-py {name}"
-            f"{ranks}{one_size} --launches {more} --store {place}"
-        )
+    judged = [cell for cell in every if enough(cell, unit)]
+    if not judged:
+        raise UsageError(_too_few(every[0], unit, place))
     look = provenance_of(place)
-    histories = [history(cell, look, versions=by == "version", delta=delta, seed=seed) for cell in enough[:_SERIES]]
+    histories = [
+        history(cell, look, versions=by == "version", delta=delta, seed=seed, unit=unit) for cell in judged[:_SERIES]
+    ]
     if form == "json":
         click.echo(json.dumps([as_json(entry) for entry in histories], indent=1))
     else:
         _print(histories)
-    if len(enough) > _SERIES:
-        click.echo(f"omb-py: {len(enough) - _SERIES} more series: choose with -m or --where", err=True)
-    if len(every) > len(enough):
-        click.echo(f"omb-py: {len(every) - len(enough)} series have under {LEAST} launches and are left out", err=True)
+    if len(judged) > _SERIES:
+        click.echo(f"omb-py: {len(judged) - _SERIES} more series: choose with -m or --where", err=True)
+    if left := len(every) - len(judged):
+        kind = PLURALS[unit or kind_of(every[0].points)]
+        click.echo(f"omb-py: {left} series have under {LEAST} {kind} and are left out", err=True)
     return OK
+
+
+def _too_few(cell: series.Series, unit: Kind | None, place: Path) -> str:
+    kind = unit or kind_of(cell.points)
+    name, what = cell.facts["benchmark"], too_few(cell, kind)
+    more = LEAST - len(units_of(cell.points, kind))
+    if cell.facts["source"] != OURS:
+        return f"{what}; import {more} more of {cell.facts['source']}: omb-py results import FILE… --store {place}"
+    ranks = f" -n {cell.facts['ranks']}" if cell.facts.get("ranks") else ""
+    one_size = "" if cell.sizes[0] is None else f" -m {cell.sizes[0]}:{cell.sizes[-1]}"
+    measure = f"omb-py {name}{ranks}{one_size}"
+    if kind == "launch":
+        return f"{what}; measure more with {measure} --launches {more} --store {place}"
+    how = f"repeat {measure} --store {place} {'in' if kind == 'night' else 'as'} {more} more {PLURALS[kind]}"
+    apart = "" if len(cell.points) < LEAST else ", or take each launch as independent: --unit launch"
+    return f"{what}; {how}{apart}"
 
 
 def _print(histories: list[Any]) -> None:

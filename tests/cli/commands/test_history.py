@@ -14,7 +14,15 @@ from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.results.store.write import write_launch
 
 
-def fill(store: Path, times: list[float], versions: list[str], sizes: tuple[int, ...] = (8, 1024), spread=0.01) -> None:
+def fill(
+    store: Path,
+    times: list[float],
+    versions: list[str],
+    sizes: tuple[int, ...] = (8, 1024),
+    spread: float = 0.01,
+    a_night: int = 1,
+    sides: bool = False,
+) -> None:
     rng = np.random.default_rng(3)
     for number, (time, version) in enumerate(zip(times, versions, strict=True)):
         launch = rng.lognormal(0, spread)
@@ -26,7 +34,8 @@ def fill(store: Path, times: list[float], versions: list[str], sizes: tuple[int,
                 launch_id=f"run{number}-0",
                 launch_index=0,
                 schema_version=SCHEMA_VERSION,
-                started_at=f"2026-10-{number + 1:02d}T12:00:00",
+                started_at=f"2026-10-{number // a_night + 1:02d}T12:{number % a_night:02d}:00",
+                tags={"compare_side": "NEW" if number % 2 else "BASE"} if sides else {},
                 source="omb-py",
                 benchmark="allreduce",
                 backend="mpi",
@@ -107,15 +116,50 @@ def test_the_provenance_of_a_merged_launch_is_found(run, tmp_path) -> None:
         ("allreduce --band small -m 8", "give -m or --band, not both"),
         (
             "allreduce -m 8",
+            "too few nights: 4 of allreduce, 10 are needed; repeat omb-py allreduce -n 4 -m 8:8 --store {store}"
+            " in 6 more nights",
+        ),
+        (
+            "allreduce -m 8 --unit launch",
             "too few launches: 4 of allreduce, 10 are needed; measure more with omb-py allreduce -n 4"
             " -m 8:8 --launches 6 --store {store}",
         ),
+        ("allreduce --unit nite", "unknown unit 'nite': did you mean night?"),
     ],
 )
 def test_bad_input(run, tmp_path, line: str, says: str) -> None:
     fill(tmp_path, [10.0] * 4, ["5"] * 4)
     code, out, err = run(line)
     assert (code, out) == (2, "") and says.format(store=tmp_path) in err and err.count("\n") == 1
+
+
+def test_launches_of_few_nights_are_judged_if_that_is_asked_for(run, tmp_path) -> None:
+    fill(tmp_path, [10.0] * 10 + [12.0] * 10, ["5"] * 20, a_night=5)
+    code, out, err = run("allreduce -m 8")
+    assert (code, out) == (2, "") and err == (
+        "omb-py: error: too few nights: 20 launches of allreduce in 4 nights, 10 nights are needed, since launches of "
+        f"one night share its conditions; repeat omb-py allreduce -n 4 -m 8:8 --store {tmp_path} in 6 more nights, or "
+        "take each launch as independent: --unit launch\n"
+    )
+    code, out, _ = run("allreduce -m 8 --unit launch")
+    assert code == 0 and "+2" in out and "nights" not in out
+
+
+def test_nights_are_counted_beside_launches(run, tmp_path) -> None:
+    fill(tmp_path, [10.0] * 24 + [12.0] * 24, ["5"] * 48, a_night=3)
+    code, out, _ = run("allreduce -m 8")
+    head, *lines = [line.split() for line in out.splitlines() if "launches" in line or "2026-10" in line]
+    assert code == 0 and head[5:7] == ["nights", "launches"]
+    assert [line[4:6] for line in lines] == [["8", "24"], ["8", "24"]]
+    (found,) = json.loads(run("allreduce -m 8 --format json")[1])
+    assert found["unit"] == "night" and [level["units"] for level in found["levels"]] == [8, 8]
+
+
+def test_both_sides_of_a_comparison_are_shown_apart(run, tmp_path) -> None:
+    fill(tmp_path, [10.0, 12.0] * 12, ["4", "5"] * 12, sides=True)
+    code, out, _ = run("allreduce -m 8")
+    assert code == 0 and out.count("no change found") == 2
+    assert "side BASE of comparisons" in out and "side NEW of comparisons" in out and "4 … 5" not in out
 
 
 def test_an_empty_store_and_none(run, tmp_path, capsys) -> None:

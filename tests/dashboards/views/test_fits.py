@@ -11,7 +11,13 @@ from omb_py.results.statistics.change_points import LEAST
 
 def test_a_step_is_in_the_title_with_what_changed(cell) -> None:
     rows = [
-        cell(2.0 if n < 10 else 3.0, n, library_version="5.0.2" if n < 10 else "5.0.3", environment_key=f"e{n < 10}")
+        cell(
+            2.0 if n < 10 else 3.0,
+            n,
+            run_id=f"r{n}",
+            library_version="5.0.2" if n < 10 else "5.0.3",
+            environment_key=f"e{n < 10}",
+        )
         for n in range(20)
     ]
     frame = series.prepared(pd.DataFrame(rows))
@@ -24,8 +30,10 @@ def test_a_step_is_in_the_title_with_what_changed(cell) -> None:
     view.figure  # noqa: B018
 
 
-def test_few_launches_and_one_quiet_day_are_no_history(cell) -> None:
-    frame = series.prepared(pd.DataFrame([cell(2.0, n) for n in range(LEAST)]))
+def test_few_launches_and_one_quiet_day_and_one_run_are_no_history(cell) -> None:
+    frame = series.prepared(pd.DataFrame([cell(2.0, n, run_id=f"r{n}") for n in range(LEAST)]))
+    one_run = series.prepared(pd.DataFrame([cell(2.0 + (n >= LEAST), n) for n in range(2 * LEAST)]))
+    assert fits.histories(one_run, lambda launch: {}, 6) == []
     assert fits.histories(frame.iloc[:-1], lambda launch: {}, 6) == []
     assert fits.histories(frame, lambda launch: {}, 6) == []
 

@@ -112,13 +112,13 @@ def test_what_is_not_comparable_and_what_to_do(run: Run) -> None:
 
 
 def test_history_over_imported_files(run: Run) -> None:
-    for day in range(6):
-        put(run, f"{day}.log", omb(3, day, factor=1.0 if day < 3 else 1.3), at=1_790_000_000 + 86_400 * day)
+    for day in range(12):
+        put(run, f"{day}.log", omb(3, day, factor=1.0 if day < 6 else 1.3), at=1_790_000_000 + 86_400 * day)
     code, out, err = run("history latency -m 1024 --format json")
     assert code == 0, err
     (found,) = json.loads(out)
     assert (found["series"]["statistic"], found["series"]["source"]) == ("mean", "OMB")
-    assert [level["launches"] for level in found["levels"]] == [9, 9] and len(found["changes"]) == 1
+    assert [level["launches"] for level in found["levels"]] == [18, 18] and len(found["changes"]) == 1
     assert found["changes"][0]["ratio"] == pytest.approx(1.3, rel=0.02)
     assert "mean_us" in found["levels"][0] and "median_us" not in found["launches"][0]
     _, out, _ = run("history latency -m 1024")
@@ -128,21 +128,24 @@ def test_history_over_imported_files(run: Run) -> None:
 def test_too_few_imported_launches(run: Run) -> None:
     put(run, "a.log", omb(3, 1))
     code, _, err = run("history latency")
+    assert code == 2 and "3 launches of latency in 1 run, 10 runs are needed" in err
+    assert "import 9 more of OMB: omb-py results import FILE…" in err
+    code, _, err = run("history latency --unit launch")
     assert code == 2 and "3 of latency, 10 are needed; import 7 more of OMB: omb-py results import FILE…" in err
 
 
 def test_the_launches_of_one_file_are_in_its_order(run: Run) -> None:
     put(run, "a.log", omb(12, 1) + omb(12, 2, factor=1.3))
-    (found,) = json.loads(run("history latency -m 1024 --format json")[1])
+    (found,) = json.loads(run("history latency -m 1024 --unit launch --format json")[1])
     assert [level["launches"] for level in found["levels"]] == [12, 12], "the tenth launch is behind the second"
 
 
 def test_medians_of_ours_are_a_series_of_their_own(run: Run) -> None:
     put(run, "a.log", omb(12, 1))
     assert run("latency --backend mock -n 2 -m 1:16:4 -i 20 --launches 11 --quiet")[0] == 0
-    found = json.loads(run("history latency -m 4 --format json")[1])
+    found = json.loads(run("history latency -m 4 --unit launch --format json")[1])
     assert sorted(one["series"]["statistic"] for one in found) == ["mean", "median"]
-    found = json.loads(run("history latency --band small --format json")[1])
+    found = json.loads(run("history latency --band small --unit launch --format json")[1])
     assert sorted(one["series"]["statistic"] for one in found) == ["mean", "median"]
 
 

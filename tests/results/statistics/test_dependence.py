@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.signal import lfilter
+
+from omb_py.results.statistics.dependence import MOST, correlation_at_most, whitened
+
+values = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=0, max_size=40)
+
+
+@given(values, st.integers(1, 40), st.floats(0.1, 10))
+def test_it_is_a_correlation_and_has_no_unit(x: list[float], edge: int, unit: float) -> None:
+    edges = [edge] if edge < len(x) else []
+    rho = correlation_at_most(x, edges)
+    assert 0 <= rho <= MOST
+    if x and np.ptp(x) > 1e-6:  # below that the scatter is rounding
+        assert correlation_at_most([unit * value for value in x], edges) == pytest.approx(rho, abs=1e-6)
+
+
+def test_levels_are_no_dependence() -> None:
+    assert correlation_at_most([0.0] * 10 + [1.0] * 10, [10]) == 0.0
+    assert correlation_at_most([0.1] * 3, []) == correlation_at_most([], []) == 0.0
+    noise = np.random.default_rng(1).standard_normal(400)
+    steps = noise + np.repeat([0.0, 10.0, 3.0, 7.0], 100)
+    assert correlation_at_most(steps, [100, 200, 300]) == pytest.approx(correlation_at_most(noise, []), abs=0.05)
+    assert correlation_at_most(steps, []) > 0.8
+
+
+@pytest.mark.parametrize(("n", "rho"), [(20, 0.0), (20, 0.3), (40, 0.3), (200, 0.3), (200, 0.5)])
+def test_it_is_rarely_less_than_the_truth(n: int, rho: float) -> None:
+    draw = np.random.default_rng([n, 3])
+    series = [lfilter([1], [1, -rho], draw.standard_normal(n + 100))[100:] for _ in range(300)]
+    found = np.array([correlation_at_most(x, [n // 2]) for x in series])
+    assert (found >= rho).mean() >= 0.6 and found.mean() <= rho + 0.3
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.floats(0, 0.95))
+def test_whitening_is_undone_by_the_recursion(x: list[float], rho: float) -> None:
+    white = whitened(x, rho)
+    again = [x[0]]
+    for value in white[1:]:
+        again.append(value + rho * again[-1])
+    assert again == pytest.approx(x, abs=1e-9)
+    assert whitened(x, 0.0) == pytest.approx(x)
+    assert whitened([], rho).size == 0
+
+
+@given(st.integers(1, 19), st.floats(0, 0.95), st.floats(-3, 3))
+def test_a_step_stays_one_without_a_peak(at: int, rho: float, height: float) -> None:
+    steps = np.r_[np.zeros(at), np.full(20 - at, height)]
+    assert whitened(steps, rho, [at]) == pytest.approx((1 - rho) * steps)
+
+
+def test_whitened_values_are_independent_and_alike() -> None:
+    draw = np.random.default_rng(2)
+    series = np.array([lfilter([1], [1, -0.6], draw.standard_normal(130))[100:] for _ in range(2000)])
+    white = np.array([whitened(x - np.median(x), 0.6) for x in series])
+    assert white.std(axis=0) == pytest.approx(np.ones(30), abs=0.1)
+    assert abs(np.corrcoef(white[:, 10], white[:, 11])[0, 1]) < 0.1
