@@ -13,6 +13,8 @@ ALPHA = 0.01
 """Chance that any rank is named although all are alike."""
 MANY = 3.0
 """A straggler is last this many times as often as by chance, or half way from chance to always if that is less."""
+STICKY = 0.99
+"""The same rank is last again with up to this probability where all ranks are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,26 @@ class Last:
 
     shares: Sequence[float]
     """Share of the calls by rank, 0 to 1. Ranks that finish together all count, so the sum may exceed 1."""
-    trials: float
-    """Number of independent calls: the effective number of samples."""
+    calls: int
+    """Number of calls."""
+    changes: float
+    """Number of calls at which another rank was last than in the call before."""
+
+    @property
+    def trials(self) -> float:
+        """Number of independent draws of the last rank that tell as much as the calls.
+
+        Let the last rank stay with probability q and else be drawn anew among all p. It changes with probability
+        w = (1 - q) (p - 1) / p, and the autocorrelation of "rank r is last" is q^k at lag k, so n calls are worth
+        n (1 - q) / (1 + q), of which one is taken off: few draws are counted badly, and one long stay of a rank makes
+        both its share larger and the draws fewer. At least 1, at most n.
+        """
+        ranks = len(self.shares)
+        if ranks < 2 or self.calls < 2:
+            return float(self.calls)
+        drawn = self.changes / (self.calls - 1) * ranks / (ranks - 1)
+        drawn = min(1.0, max(drawn, 1 - STICKY))
+        return max(1.0, self.calls * drawn / (2 - drawn) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +59,14 @@ class Straggler:
 
 
 def stragglers(cells: Sequence[Last]) -> list[Straggler]:
-    """Find the ranks that are last too often in half of the cells or more, the most frequent first.
+    """Find the ranks that are last too often, over all cells and in half of them or more, the most frequent first.
 
     Its mean share over the cells is at least half way from chance to what one cell must show. Two ranks of which
     each is last at every other size are no stragglers.
 
-    If all ranks are alike, the number of calls in which a rank is last is binomial with probability 1/p for p ranks.
-    Holm's method keeps the chance of naming any rank, over all ranks and cells, at :data:`ALPHA`.
+    If all ranks are alike, the number of independent draws in which a rank is last is binomial with probability 1/p
+    for p ranks. The draws of all cells are added up, and Holm's method keeps the chance of naming any rank at
+    :data:`ALPHA`.
 
     Args:
         cells: cells of the same ranks.
@@ -62,19 +83,21 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
     chance = 1 / ranks
     least = min(MANY * chance, (1 + chance) / 2)
     shares = [[share / max(sum(cell.shares), 1.0) for share in cell.shares] for cell in cells]
-    tests = [_tail(share, int(cell.trials), chance) for row, cell in zip(shares, cells, strict=True) for share in row]
-    adjusted = holm(tests)
+    trials = [cell.trials for cell in cells]
     late_ranks = []
+    times = [sum(row[rank] * n for row, n in zip(shares, trials, strict=True)) for rank in range(ranks)]
+    adjusted = holm([_tail(count, sum(trials), chance) for count in times])
     for rank in range(ranks):
         own = [row[rank] for row in shares]
-        late_cells = sum(share >= least and adjusted[k * ranks + rank] <= ALPHA for k, share in enumerate(own))
+        late_cells = sum(share >= least for share in own)
         mean = sum(own) / len(own)
-        if 2 * late_cells >= len(cells) and mean >= (chance + least) / 2:
+        if adjusted[rank] <= ALPHA and 2 * late_cells >= len(cells) and mean >= (chance + least) / 2:
             late_ranks.append(Straggler(rank, mean, chance, late_cells))
     return sorted(late_ranks, key=lambda straggler: -straggler.share)
 
 
-def _tail(share: float, trials: int, chance: float) -> float:
-    """P(at least this share of the trials)."""
-    times = int(share * trials)
-    return 1.0 if times < 1 else float(scipy.special.bdtrc(times - 1, trials, chance))
+def _tail(times: float, trials: float, chance: float) -> float:
+    """P(at least so many of the trials), which need not be whole: the binomial tail as an incomplete beta function."""
+    if times <= 0:
+        return 1.0
+    return float(scipy.special.betainc(times, max(trials - times, 0.0) + 1, chance))

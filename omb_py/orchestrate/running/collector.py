@@ -128,7 +128,7 @@ class Collector:
         if row["validated"] is False:
             self.run.failed = True
             self.run.wrong.add(cell.sweep)
-        self.run.last.add(row)
+        self.run.last.add(row, float(message.get("slowest_rank_changes", 0.0)))
         if line := self.drift.add(row):
             self.run.note(line)
         self.run.printer.row(row, request)

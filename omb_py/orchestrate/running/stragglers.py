@@ -16,19 +16,19 @@ _NAMED = 3
 class LastRanks:
     """Counts of collectives without a root, because a root is late by the nature of its operation."""
 
-    cells: dict[tuple[str, tuple[str, ...]], list[tuple[list[float], float]]] = field(default_factory=dict)
-    """(benchmark, host of each rank) -> (share of calls in which each rank is last, effective samples) by cell."""
+    cells: dict[tuple[str, tuple[str, ...]], list[tuple[list[float], int, float]]] = field(default_factory=dict)
+    """(benchmark, host of each rank) -> by cell the share of calls in which each rank is last, the number of calls,
+    and that of calls at which the last rank changed."""
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row."""
+    def add(self, row: Mapping[str, Any], changes: float) -> None:
+        """Add a row, and the number of its calls at which another rank was the last than in the call before."""
         benchmark = find(row["benchmark"])
         # a guideline may have a root on either side, and its shares are those of one side only
         apart = benchmark.rooted or benchmark.once or benchmark.family in ("pt2pt", "guideline")
         if benchmark.timed != "all" or apart:
             return
-        trials = min(float(row["iterations"]), float(row["ess"] or 0))
         key = benchmark.name, tuple(row["hosts"])
-        self.cells.setdefault(key, []).append((list(row["slowest_rank_share"]), trials))
+        self.cells.setdefault(key, []).append((list(row["slowest_rank_share"]), int(row["iterations"]), changes))
 
     def lines(self) -> list[str]:
         """A sentence for each benchmark in which some rank is the last too often."""
@@ -36,7 +36,7 @@ class LastRanks:
 
         sentences = []
         for (name, hosts), cells in self.cells.items():
-            late = stragglers([Last(shares, trials) for shares, trials in cells])
+            late = stragglers([Last(*cell) for cell in cells])
             if not late:
                 continue
             who = " and ".join(

@@ -8,7 +8,7 @@ from omb_py.cli import main
 
 
 def said(line: str, capsys: pytest.CaptureFixture[str]) -> str:
-    assert main([*line.split(), "--backend", "mock", "-n", "4", "-m", "8:64", "-i", "100", "--no-store"]) == 0
+    assert main([*line.split(), "--backend", "mock", "-n", "4", "-m", "8:64", "-i", "1000", "--no-store"]) == 0
     return capsys.readouterr().err
 
 
