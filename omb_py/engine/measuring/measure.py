@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.measuring.statistics import checkpoints, relative_half_width
+from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
 from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate
 from omb_py.engine.native.matmul import flop_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
@@ -33,6 +33,8 @@ LATE = "late"
 MOST_LATE = 0.05
 """Share of late rounds above which rounds are announced further ahead."""
 MOST_TRIES = 20
+UNSETTLED = "unsettled"
+"""Why a loop stopped: the count was reached, and the samples depend on each other too slowly for an interval."""
 AFTER_CHECKPOINT = 5
 """Iterations dropped after each checkpoint: the ranks were apart, and caches held other data."""
 
@@ -50,6 +52,8 @@ class Measured:
     laps: dict[str, list[float]] = field(default_factory=dict)
     """lap -> mean of each timed rank, µs."""
     slowest_rank_share: list[float] = field(default_factory=list)
+    slowest_rank_changes: float = 0.0
+    """Calls at which another rank was the slowest than in the call before."""
     validated: bool | None = None
     wrong_bytes: int | None = None
     elapsed_s: float = 0.0
@@ -230,7 +234,9 @@ def measure(
             wrong_here = checker.wrong(runner, number, TIMED_LOOP, sampler.done - 1) if known_after else 0
             late = session.total(np.array([float(wrong_here)]))
             result.wrong_bytes = (result.wrong_bytes or 0) + int(late[0])
-        _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
+        slowest = _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
+        if stop == "count" and too_slow(slowest):
+            stop = UNSETTLED
         if number + 1 < len(stages):
             results.update(
                 {(stage.name, lap): float(mean) for lap, mean in zip(sampler.laps, sampler.means_ns(), strict=True)}
@@ -276,17 +282,20 @@ def _noted(session: Session, benchmark: Benchmark, cell: Cell) -> Measured:
 
 
 def _loop(session: Session, cell: Cell, sampler: Sampler, fewest: int) -> str:
-    """Run the timed iterations; returns why it stopped: fixed, count, precision or time."""
+    """Run the timed iterations; returns why it stopped: `fixed`, `count`, `precision` or `time`."""
     began = time.monotonic()
     if not cell.auto and cell.time_limit is None:
         sampler.run(cell.iterations)
         return "fixed"
     first = min(fewest, cell.iterations)
     for goal in checkpoints(cell.iterations, first):
+        judged = cell.auto and late_enough(goal, cell.iterations)
+        if not judged and cell.time_limit is None:
+            continue
         sampler.run(goal - sampler.kept, drop=AFTER_CHECKPOINT if sampler.kept else 0)
         if goal >= cell.iterations:
             break
-        reached = cell.auto and relative_half_width(sampler.slowest()[:, sampler.primary]) <= cell.precision
+        reached = judged and settled(sampler.slowest()[:, sampler.primary], cell.precision)
         late = cell.time_limit is not None and time.monotonic() - began >= cell.time_limit
         verdict: str = session.share("precision" if reached else "time" if late else "")
         if verdict:
@@ -294,17 +303,27 @@ def _loop(session: Session, cell: Cell, sampler: Sampler, fewest: int) -> str:
     return "count" if cell.auto else "fixed"
 
 
-def _reduce(session: Session, sampler: Sampler, stage: str, result: Measured) -> None:
-    """The two series of each column, the ranks' means, and how often each rank was the slowest."""
+def _reduce(session: Session, sampler: Sampler, stage: str, result: Measured) -> Floats:
+    """Add the two series of each column, the ranks' means, and how often each rank was the slowest.
+
+    Returns:
+        The series of the maximum of the sample, on every process.
+    """
     slowest, average, local = sampler.slowest(), sampler.average(), sampler.local()
-    share = (local[:, :, sampler.primary] >= slowest[:, sampler.primary]).mean(axis=1)
-    means = list(zip(sampler.timed, local.mean(axis=1).tolist(), share.tolist(), strict=True))
-    everyone: list[tuple[int, list[float], float]] = sorted(part for parts in session.gather(means) for part in parts)
+    last = local[:, :, sampler.primary] >= slowest[:, sampler.primary]
+    changes = (last[:, 1:] != last[:, :-1]).sum(axis=1)
+    own = zip(sampler.timed, local.mean(axis=1).tolist(), last.mean(axis=1).tolist(), changes.tolist(), strict=True)
+    everyone: list[tuple[int, list[float], float, int]] = sorted(
+        part for parts in session.gather(list(own)) for part in parts
+    )
     for column, lap in enumerate(sampler.columns):
         name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
         result.series[name] = {"max": slowest[:, column], "avg": average[:, column]}
-        result.laps[name] = [of_rank[column] for _, of_rank, _ in everyone]
-    result.slowest_rank_share = [part for _, _, part in everyone]
+        result.laps[name] = [of_rank[column] for _, of_rank, _, _ in everyone]
+    result.slowest_rank_share = [share for _, _, share, _ in everyone]
+    # one rank stops being the slowest and another begins
+    result.slowest_rank_changes = sum(changed for _, _, _, changed in everyone) / 2
+    return np.asarray(slowest[:, sampler.primary])
 
 
 def messages(measured: Measured, benchmark: Benchmark, encode: Callable[[Floats], Any]) -> Iterator[Mapping[str, Any]]:
@@ -334,6 +353,7 @@ def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[s
         "series": {lap: {k: encode(v) for k, v in pair.items()} for lap, pair in measured.series.items()},
         "laps": measured.laps,
         "slowest_rank_share": measured.slowest_rank_share,
+        "slowest_rank_changes": measured.slowest_rank_changes,
         "validated": measured.validated,
         "wrong_bytes": measured.wrong_bytes,
         "elapsed_s": measured.elapsed_s,

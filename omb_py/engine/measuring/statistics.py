@@ -12,6 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 LEVEL = 0.95
 """Confidence level of the stored interval and of the stop rule."""
 
+BATCHES = 16
+"""Equal stretches into which a series is cut to see how far apart its samples still know of each other."""
+_SHORTEST_BATCH = 3
+SLOW = 0.4
+"""Correlation of successive batches above which the dependence is too slow for this series."""
+_MOST_CORRELATED = 0.9
+_STUDENT = 1.0875
+"""Student's over the normal quantile at :data:`LEVEL` with BATCHES - 1 degrees of freedom: 2.1314 / 1.9600."""
+EARLIEST = 4
+"""``-i auto`` never stops before OMB's count divided by this."""
 MAX_LAG = 50
 RHO_CUT = 0.05
 _EXACT_RANKS = 200
@@ -23,16 +33,27 @@ def _series(x: ArrayLike) -> NDArray[np.float64]:
 
 
 def autocorrelation_time(x: ArrayLike) -> float:
-    """Number of successive samples that carry the information of one independent sample.
+    """Number of successive samples that carry the information of one independent sample, at least 1.
 
-    tau = 1 + 2 * sum of rho_k, with rho_k the autocorrelation at lag k of sign(x - median); the sum ends before the
-    first rho_k < 0.05, and at k = 50. At least 1.
+    From lags: 1 + 2 * sum of rho_k, with rho_k the autocorrelation at lag k of sign(x - median); the sum ends before
+    the first rho_k < 0.05, and at k = 50. Where batches (:func:`_batch_time`) say more than three times as much,
+    which is rare by chance, theirs.
     """
     values = _series(x)
+    from_lags, from_batches = _lag_time(values), _batch_time(values)
+    return from_batches if from_batches > 3 * from_lags else from_lags
+
+
+def _signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    signs: NDArray[np.float64] = np.sign(values - np.median(values))
+    signs -= signs.mean()
+    return signs
+
+
+def _lag_time(values: NDArray[np.float64]) -> float:
     if values.size < 3:
         return 1.0
-    signs = np.sign(values - np.median(values))
-    signs -= signs.mean()
+    signs = _signs(values)
     power = float(signs @ signs)
     if power <= 0.0:
         return 1.0
@@ -43,6 +64,50 @@ def autocorrelation_time(x: ArrayLike) -> float:
             break
         total += rho
     return 1.0 + 2.0 * total
+
+
+def _batch_time(values: NDArray[np.float64]) -> float:
+    """m times the variance of the means of the signs over batches of m samples, over the variance of the signs.
+
+    Batches whose means are correlated by r, because they are too short, count (1 + r) / (1 - r) times. 1 with too few
+    samples to tell.
+    """
+    if values.size < _SHORTEST_BATCH * BATCHES:
+        return 1.0
+    signs = _signs(values)
+    power = float(signs @ signs)
+    if power <= 0.0:
+        return 1.0
+    means = _batches(signs).mean(axis=1)
+    r = min(_correlation(means), _MOST_CORRELATED)
+    return values.size // BATCHES * float(means.var(ddof=1)) * (1 + r) / (1 - r) * values.size / power
+
+
+def too_slow(x: ArrayLike) -> bool:
+    """Whether samples know of each other over too long for this series to tell how well its median is known.
+
+    True where successive batches (:data:`BATCHES`) are correlated by more than :data:`SLOW`, in the share of samples
+    above the median. False with too few samples to tell.
+    """
+    values = _series(x)
+    if values.size < _SHORTEST_BATCH * BATCHES:
+        return False
+    return _correlation(_batches(np.sign(values - np.median(values))).mean(axis=1)) > SLOW
+
+
+def _batches(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The last samples in batches of equal length, shape (BATCHES, m); up to BATCHES - 1 at the beginning are left."""
+    length = values.size // BATCHES
+    return values[values.size - BATCHES * length :].reshape(BATCHES, length)
+
+
+def _correlation(batches: NDArray[np.float64]) -> float:
+    """Lag-1 correlation of batches, at least 0; 1/BATCHES undoes what taking their mean away costs."""
+    apart = batches - batches.mean()
+    power = float(apart @ apart)
+    if power <= BATCHES * (1e-12 * float(np.abs(batches).max())) ** 2:  # rounding is no scatter
+        return 0.0
+    return max(0.0, float(apart[1:] @ apart[:-1]) / power + 1 / BATCHES)
 
 
 def effective_size(x: ArrayLike) -> float:
@@ -76,14 +141,19 @@ def median_interval(x: ArrayLike, level: float = LEVEL, tau: float | None = None
         tau: autocorrelation time; measured from `x` when None. 1 gives the interval of independent samples.
 
     Returns:
-        (low, high), both values of `x`; (nan, nan) when there are too few samples: at 95 % under 6 independent ones.
+        (low, high), both values of `x`; (nan, nan) when there are too few samples: at 95 % under 6 independent ones;
+        and when `tau` is measured and the samples are :func:`too_slow`.
     """
     values = _series(x)
     n = values.size
+    if tau is None and too_slow(values):
+        return math.nan, math.nan
     rank = _lower_rank(n, level) if n else 0
     if rank < 1:
         return math.nan, math.nan
-    widening = math.sqrt(autocorrelation_time(values) if tau is None else max(1.0, tau))
+    if tau is None:
+        tau = max(_lag_time(values), _batch_time(values) * _STUDENT**2)
+    widening = math.sqrt(max(1.0, tau))
     centre = (n + 1) / 2
     # a hair keeps tau = 1 exactly on the rank
     low = math.floor(centre - (centre - rank) * widening + 1e-9)
@@ -95,10 +165,10 @@ def median_interval(x: ArrayLike, level: float = LEVEL, tau: float | None = None
 
 
 def relative_half_width(x: ArrayLike) -> float:
-    """Half the width of the 95 % interval of the median, over the median: the stop rule of ``-i auto``.
+    """Half the width of the 95 % interval of the median, over the median.
 
-    Infinite when the interval does not exist yet, so that ``relative_half_width(x) <= precision`` is never true by
-    accident and a maximum over ranks stays meaningful.
+    Infinite when there is no interval, so that ``relative_half_width(x) <= precision`` is never true by accident and a
+    maximum over ranks stays meaningful.
     """
     values = _series(x)
     low, high = median_interval(values)
@@ -110,8 +180,34 @@ def relative_half_width(x: ArrayLike) -> float:
     return (high - low) / 2 / middle if middle > 0 else math.inf
 
 
+def settled(x: ArrayLike, precision: float) -> bool:
+    """Whether the median is known to `precision`, relative: the stop rule of ``-i auto``.
+
+    Three things must hold. There is an interval of the median, and half of its width is at most `precision`. So is
+    half of that from the medians of :data:`BATCHES` batches, which jump where samples are of two kinds. And the
+    medians of the first and the second half differ by at most `precision`, with the standard error of their difference
+    added: a drift that is too small to be seen must also be too small to matter.
+
+    Args:
+        x: samples so far, in order of time.
+        precision: half-width over median.
+    """
+    values = _series(x)
+    if values.size < _SHORTEST_BATCH * BATCHES or relative_half_width(values) > precision:
+        return False
+    allowed = precision * float(np.median(values))
+    medians = np.median(_batches(values), axis=1)
+    r = min(_correlation(medians), _MOST_CORRELATED)
+    error = float(medians.std(ddof=1)) / math.sqrt(BATCHES) * math.sqrt((1 + r) / (1 - r))
+    if NormalDist().inv_cdf(0.5 + LEVEL / 2) * _STUDENT * error > allowed:
+        return False
+    half = values.size // 2
+    apart = abs(float(np.median(values[:half])) - float(np.median(values[half:])))
+    return apart + 2 * error <= allowed
+
+
 def checkpoints(limit: int, first: int = 100) -> list[int]:
-    """Iteration counts at which ``-i auto`` may stop: min(first, limit), then ×1.5 rounded up, ending at `limit`.
+    """Iteration counts at which a loop may stop: min(first, limit), then ×1.5 rounded up, ending at `limit`.
 
     >>> checkpoints(1000)
     [100, 150, 225, 338, 507, 761, 1000]
@@ -122,6 +218,11 @@ def checkpoints(limit: int, first: int = 100) -> list[int]:
     while points[-1] < limit:
         points.append(min(limit, (3 * points[-1] + 1) // 2))
     return points
+
+
+def late_enough(n: int, limit: int) -> bool:
+    """Whether `n` of `limit` samples are a part of a launch that may speak for the whole of it."""
+    return n * EARLIEST >= limit
 
 
 def omb_percentile(values: ArrayLike, p: float) -> float:
