@@ -6,21 +6,16 @@ Derived in docs/statistics.md, Acceptance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from omb_py.results.formats.units import counted, share_text
-from omb_py.results.statistics import order_statistics
+from omb_py.results.statistics import guarded_mean, order_statistics
 from omb_py.results.statistics.nights import nights_to_decide, one_more_night, spread_of
 from omb_py.results.statistics.order_statistics import MOST_NEEDED, allowed_counts, launches_to_decide, share_bound
 from omb_py.results.statistics.sequential import Decision, Rule, Word
 from omb_py.results.statistics.sequential import decide as decide_by_mean
-from omb_py.results.statistics.t_test import Estimate, paired, quantile
-
-CORRELATION = 0.5
-"""Largest correlation of a launch with the one before it under which FAIL keeps its rate."""
-CLIPPED = 3.0
-"""Multiple of the median distance from the limit at which the distance of a launch is clipped."""
+from omb_py.results.statistics.t_test import Estimate, quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +47,8 @@ class Launches:
         """Judge the bound.
 
         PASS when so few launches are beyond the limit that their median is within it, whatever their distribution. FAIL
-        when so few are within it that their median is beyond, and the mean is too, by a t test corrected for the number
-        of questions and for a correlation of :data:`CORRELATION`.
+        when so few are within it that their median is beyond, and the mean is too (:mod:`.guarded_mean`), by a t test
+        corrected for the number of questions.
 
         Args:
             rule: the declared rule.
@@ -66,7 +61,9 @@ class Launches:
         beyond = sum(cost > self.limit for cost in ordered)
         pessimistic = ordered[n - 1 - allowed] if 0 <= allowed < n else math.inf
         optimistic = ordered[allowed] if 0 <= allowed < n else -math.inf
-        optimistic = min(optimistic, mean_limit(self.costs, self.limit, rule.spent / max(1, questions)))
+        mean = guarded_mean.distance(self.costs, self.limit)
+        margin = quantile(1 - rule.spent / max(1, questions), mean.freedom) * mean.error if mean.freedom else math.inf
+        optimistic = min(optimistic, self.limit + mean.difference - margin)
         word: Word = "PASS" if pessimistic <= self.limit else "FAIL" if optimistic > self.limit else "MARGINAL"
         share = share_bound(beyond, n, rule.confidence)
         count = f"{beyond} of {counted(n, 'launch')} beyond"
@@ -87,43 +84,20 @@ class Launches:
         needed = launches_to_decide(fewer, n, alpha)
         if needed is None:
             return "no number of launches decides: half of them are beyond the bound"
-        if 2 * beyond > n and n > 1:  # FAIL needs the mean, too
-            estimate = _clipped(self.costs, self.limit)
-            distance = estimate.difference
-            level = alpha / max(1, questions)
-            needed = next((k for k in range(needed, MOST_NEEDED + 1) if _margin(estimate, k, level) < distance), None)
+        if 2 * beyond > n:  # FAIL needs the mean, too
+            needed = self._until_mean(max(needed, 4), alpha / max(1, questions))
             if needed is None:
                 return f"launches differ too much: over {MOST_NEEDED} would be needed"
         return f"about {needed} launches would decide" if needed > n else "one more round would decide"
 
-
-def mean_limit(costs: Sequence[float], limit: float, alpha: float) -> float:
-    """Lower limit of the mean of launches that may know of each other by :data:`CORRELATION`; -inf for one launch.
-
-    A launch that is further from `limit` than :data:`CLIPPED` times the median distance counts as if it were just so
-    far: else one that takes ten times as long would hide in its own spread that all others are beyond the limit, too.
-
-    The standard error of a mean of an AR(1) process is √τ times that of independent values, τ = (1 + ρ)/(1 - ρ), and
-    the variance that n of its values show is too small by about the factor 1 - (τ - 1)/(n - 1).
-    """
-    estimate = _clipped(costs, limit)
-    return limit + estimate.difference - _margin(estimate, len(costs), alpha)
-
-
-def _clipped(costs: Sequence[float], limit: float) -> Estimate:
-    """Mean distance of launches from a limit, each clipped on both sides."""
-    over = [cost - limit for cost in costs]
-    most = CLIPPED * order_statistics.median([abs(distance) for distance in over])
-    return paired([0.0] * len(over), [min(max(distance, -most), most) for distance in over])
-
-
-def _margin(estimate: Estimate, n: int, alpha: float) -> float:
-    """Distance of the lower limit from the mean, if there were `n` launches with the spread of an estimate."""
-    tau = (1 + CORRELATION) / (1 - CORRELATION)
-    if estimate.freedom <= 0 or n - 1 <= tau - 1:
-        return math.inf
-    error = estimate.error * math.sqrt(estimate.base / n)
-    return quantile(1 - alpha, n - 1.0) * error * math.sqrt(tau / (1 - (tau - 1) / (n - 1)))
+    def _until_mean(self, least: int, alpha: float) -> int | None:
+        """Fewest launches, from `least` on, that show by this spread that the mean is beyond the limit."""
+        estimate = guarded_mean.clipped(self.costs, self.limit)
+        for launches in range(least, MOST_NEEDED + 1):
+            mean = guarded_mean.widened(estimate, launches)
+            if mean.freedom and quantile(1 - alpha, mean.freedom) * mean.error < mean.difference:
+                return launches
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from omb_py.results.compare.report import fields_text
 from omb_py.results.formats.units import counted
 from omb_py.results.statistics.nights import nights_of
 from omb_py.results.statistics.order_statistics import median
-from omb_py.results.statistics.sequential import Rule, Word, settled, worst
+from omb_py.results.statistics.sequential import Decision, Rule, Word, settled, worst
 from omb_py.results.statistics.t_test import ratio_of
 
 Times = Mapping[int, Sequence[Row]]
@@ -50,10 +50,10 @@ class Round:
 
     launches: int
     word: Word
-    low: float
-    """Lower limit of the measured number, in its unit."""
-    high: float
-    """Upper limit of it."""
+    low: float | None
+    """Lower limit of the measured number, in its unit; None where it is unknown."""
+    high: float | None
+    """Upper limit of it; None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Ve
     answers = [(question, question.answer(rule, questions, looks)) for question in questions_asked]
     word = worst(answer.decision.word for _, answer in answers)
     question, answer = next(pair for pair in answers if pair[1].decision.word == word)
-    low, high = sorted(question.show(x) for x in (answer.decision.optimistic, answer.decision.pessimistic))
+    low, high = _ends(question, answer.decision)
     latest = Round(len(values), word, low, high)
     lost = evidence.missing.get(case.cell)
     if lost:
@@ -139,6 +139,13 @@ def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Ve
         beyond=answer.beyond,
         share_at_most=answer.share_at_most,
     )
+
+
+def _ends(question: Question, decision: Decision) -> tuple[float | None, float | None]:
+    """The smaller and the larger limit as they are shown; None where one is unknown."""
+    ends = [question.show(x) if math.isfinite(x) else None for x in (decision.optimistic, decision.pessimistic)]
+    low, high = ends if question.show(1.0) > question.show(0.0) else reversed(ends)
+    return low, high
 
 
 def gains_by_launches(verdict: Verdict) -> bool:

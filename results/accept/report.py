@@ -143,10 +143,13 @@ def _retests(verdict: Verdict) -> str:
 
 
 def interval(verdict: Verdict) -> str:
-    """Write the two limits that decide; ``unknown`` where the spread is unknown."""
-    low, high = verdict.low, verdict.high
-    known = low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
-    return f"{number(verdict, low)} … {number(verdict, high)}" if known else "unknown"
+    """Write the two limits that decide: ``1 us … 2 us``, ``up to 2 us``, or ``unknown``."""
+    low, high = (
+        None if end is None or not math.isfinite(end) else number(verdict, end) for end in (verdict.low, verdict.high)
+    )
+    if low is None or high is None:
+        return f"from {low}" if low is not None else f"up to {high}" if high is not None else "unknown"
+    return f"{low} … {high}"
 
 
 def margin(verdict: Verdict) -> float | None:

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 from omb_py.errors import NEGATIVE, OK
-from omb_py.results.checks.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_round, decide
+from omb_py.results.checks.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_round, decide, fewest
 from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.formats.units import counted, share_text, size_text
 
-HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "launches")
+HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "beyond", "launches")
 _LIBRARY = ("library", "library_version")
 
 
@@ -89,10 +89,13 @@ def _notes(report: Report) -> list[str]:
         hint = f": {report.advice[cell.pair.name]}" if report.advice.get(cell.pair.name) else ""
         lines.append(f"{title(cell)} is violated: {cell.ratio:.2f} times, {cell.lost_us:.2f} µs a call{hint}")
     lines.append(
-        f"ratio: left over right in the same launch, 90 % interval; violated: beyond {1 + rules.delta:g}, one-sided t "
-        f"test on the launches' logs, Holm, at {share_text(rules.alpha)} for the whole report of "
-        f"{len(report.judged)} cells"
+        f"ratio: median of left over right in the same launch, 90 % interval; beyond: launches with more than "
+        f"{1 + rules.delta:g}; violated, holds: where the median is, by this number and by a guarded mean with Holm's "
+        f"correction, at {share_text(rules.alpha)} for the whole report of {len(report.judged)} cells"
     )
+    few = fewest(rules.alpha, rules.rounds)
+    if any(cell.verdict == "UNCLEAR" and cell.launches < few for cell in report.judged):
+        lines.append(f"unclear with fewer than {few} launches in a round: so few cannot show where a median is")
     repeated = sum(cell.round > 1 for cell in report.judged)
     if repeated:
         lines.append(
@@ -138,6 +141,7 @@ def _rows(report: Report) -> list[tuple[str, ...]]:
             _interval(cell),
             cell.verdict,
             f"{cell.lost_us:.2f}" if cell.verdict == "VIOLATED" else "",
+            f"{cell.beyond}",
             f"{cell.launches} (round {cell.round})" if cell.round > 1 else str(cell.launches),
         )
         for cell in order
@@ -166,6 +170,7 @@ def records(report: Report) -> list[dict[str, Any]]:
             "p": cell.p,
             "adjusted": cell.adjusted,
             "launches": cell.launches,
+            "beyond": cell.beyond,
             "look": cell.round,
             "sync_limited": cell.pair.limited,
             "advice": report.advice.get(cell.pair.name) if cell.verdict == "VIOLATED" else None,
@@ -192,7 +197,8 @@ def _cases(report: Report) -> list[CaseResult]:
     cases = []
     for cell in report.judged:
         times = f"{cell.left_us:.2f} against {cell.right_us:.2f} us"
-        message = f"{title(cell)}: {times}, ratio {cell.ratio:.3f} ({_interval(cell)})"
+        message = f"{title(cell)}: {times}, ratio {cell.ratio:.3f} ({_interval(cell)}), "
+        message += f"{cell.beyond} of {counted(cell.launches, 'launch')} beyond the limit"
         if cell.verdict == "VIOLATED" and report.advice.get(cell.pair.name):
             message += f"; {report.advice[cell.pair.name]}"
         outcome = outcomes.get(cell.verdict)

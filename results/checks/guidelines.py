@@ -1,9 +1,10 @@
 """Verdicts on self-consistent performance guidelines. Pure; derived in docs/guidelines.md.
 
 Each launch measures both sides of a guideline, one after the other, and gives the log ratio of their medians. A
-guideline is violated where the mean of these logs is beyond log(1 + delta), and holds where it is under it, by
-one-sided t tests with Holm's correction. The first of several rounds only selects what must be measured again; every
-later one decides by launches of its own (docs/statistics.md, Guidelines).
+guideline is violated where the median of these logs is beyond log(1 + delta), and holds where it is under it: by the
+number of launches beyond, and by one-sided t tests of a guarded mean with Holm's correction. The first of several
+rounds only selects what must be measured again; every later one decides by launches of its own (docs/statistics.md,
+Guidelines).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omb_py.results.compare import tags
+from omb_py.results.statistics import guarded_mean
 from omb_py.results.statistics.multiple_testing import holm
+from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
 from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers, p_above, p_below
-from omb_py.results.statistics.t_test import paired
+from omb_py.results.statistics.t_test import ratio_of
 
 Row = Mapping[str, Any]
 Verdict = Literal["VIOLATED", "HOLDS", "UNCLEAR", "WRONG"]
@@ -76,17 +79,19 @@ class Judged:
     right_us: float
     """Geometric mean of the right side over the launches."""
     ratio: float
-    """Left over right."""
+    """Left over right, the median over the launches."""
     low: float
-    """Lower end of the 90 % interval of the ratio."""
+    """Lower end of the 90 % interval of the ratio; 0 where it is unknown."""
     high: float
-    """Upper end of it."""
+    """Upper end of it; infinite where it is unknown."""
     p: float
-    """One-sided p-value of "the ratio is at most 1 + delta", of this cell alone."""
+    """One-sided p-value of "the ratio is at most 1 + delta", of this cell alone: the larger of count and mean."""
     adjusted: float
     """p-value adjusted by Holm over the cells of the round."""
     launches: int
     """Number of launches of the round that decides."""
+    beyond: int = 0
+    """How many of them have a ratio beyond 1 + delta."""
     round: int = 1
 
     @property
@@ -163,29 +168,53 @@ def _cell(pair: Pair) -> tuple[Any, ...]:
 def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Judged]:
     """Judge the pairs of one round, in the order of `pairs`, each with at least one launch.
 
-    One launch has no spread: its ratio is shown, and its verdict is UNCLEAR. Pairs with wrong bytes are in no family.
+    A verdict needs both: so few launches on the other side of the limit that the median is on this one, and a mean that
+    is there, too, after Holm's correction. The count is right for launches of any distribution, and the mean for many
+    cells at once. Few launches have no verdict: it is UNCLEAR. Pairs with wrong bytes are in no family.
     """
-    estimates = [paired(*([math.log(us) for us in side] for side in (pair.right_us, pair.left_us))) for pair in pairs]
     limit = math.log1p(rules.delta)
-    ps = [p_above(estimate, limit) for estimate in estimates]
+    logs = [[math.log(b / a) for a, b in zip(pair.right_us, pair.left_us, strict=True)] for pair in pairs]
+    means = [guarded_mean.distance(values, limit) for values in logs]
+    ps, kept_ps = [p_above(mean, 0.0) for mean in means], [p_below(mean, 0.0) for mean in means]
     right = [k for k, pair in enumerate(pairs) if not pair.wrong]
     adjusted = dict(zip(right, holm([ps[k] for k in right]), strict=True))
-    kept = dict(zip(right, holm([p_below(estimates[k], limit) for k in right]), strict=True))
+    kept = dict(zip(right, holm([kept_ps[k] for k in right]), strict=True))
     violated, holds = spent(rules.alpha, place)
     verdicts = []
-    for k, (pair, estimate) in enumerate(zip(pairs, estimates, strict=True)):
-        low, high = estimate.interval(_SHOWN)
+    for k, (pair, values) in enumerate(zip(pairs, logs, strict=True)):
+        launches, beyond = len(values), sum(value > limit for value in values)
+        few_within = count_tail(launches, launches - beyond, INDEPENDENT)
+        holm_p = max(adjusted.get(k, 1.0), few_within)
         verdict: Verdict = "UNCLEAR"
         if pair.wrong:
             verdict = "WRONG"
-        elif violated and adjusted[k] <= violated:
+        elif violated and holm_p <= violated:
             verdict = "VIOLATED"
-        elif kept[k] <= holds:
+        elif max(kept[k], count_tail(launches, beyond, INDEPENDENT)) <= holds:
             verdict = "HOLDS"
-        means = _mean(pair.left_us), _mean(pair.right_us)
-        holm_p, launches = adjusted.get(k, 1.0), len(pair.left_us)
-        verdicts.append(Judged(pair, verdict, *means, estimate.ratio, low, high, ps[k], holm_p, launches, place[0]))
+        sides, p = (_mean(pair.left_us), _mean(pair.right_us)), max(ps[k], few_within)
+        ratio, low, high = _median_interval(values)
+        verdicts.append(Judged(pair, verdict, *sides, ratio, low, high, p, holm_p, launches, beyond, place[0]))
     return verdicts
+
+
+def fewest(alpha: float, rounds: int) -> int:
+    """Compute the fewest launches of a round that can show that a guideline holds.
+
+    >>> fewest(0.01, 3), fewest(0.01, 1)
+    (9, 7)
+    """
+    return fewest_launches(spent(alpha, (1, rounds))[1], INDEPENDENT)
+
+
+def _median_interval(logs: Sequence[float]) -> tuple[float, float, float]:
+    """Ratio whose log is the median, and its interval between two launches; (0, inf) where there are too few."""
+    ordered, n = sorted(logs), len(logs)
+    count = 0
+    while count < n and count_tail(n, count, INDEPENDENT) <= (1 - _SHOWN) / 2:
+        count += 1
+    low, high = (ratio_of(ordered[count - 1]), ratio_of(ordered[n - count])) if count else (0.0, math.inf)
+    return ratio_of(median(logs)), low, high
 
 
 def _mean(values: Sequence[float]) -> float:

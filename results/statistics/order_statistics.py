@@ -27,6 +27,7 @@ MOST_NEEDED = 1000
 """Most launches that :func:`launches_to_decide` searches."""
 
 
+@lru_cache(maxsize=16384)
 def count_tail(launches: int, count: int, stays: float = STAYS) -> float:
     """Probability that at most `count` of `launches` launches lie beyond their median.
 

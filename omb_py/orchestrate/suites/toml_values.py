@@ -119,10 +119,10 @@ def text(setting: Setting) -> str:
 
 
 def identifier(setting: Setting) -> str:
-    """Read a name of letters, digits and ``. _ -`` that begins with a letter or digit. Raises LocatedError."""
+    """Read a name of letters, digits and ``. _ + -`` that begins with a letter or digit. Raises LocatedError."""
     name = text(setting)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise setting.error(f"expected letters, digits and . _ -, got {name!r}")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+        raise setting.error(f"expected letters, digits and . _ + -, got {name!r}")
     return name
 
 

@@ -19,6 +19,7 @@ from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from omb_py.results.statistics.sequential import p_above, p_below
 from omb_py.results.statistics.t_test import paired
+from tests.bench.launch_effects import bimodal as mixture
 from tests.support.jenkins import violations
 
 times = st.floats(0.5, 500).map(lambda x: round(x, 6))
@@ -71,6 +72,48 @@ def test_one_launch_says_nothing_and_no_spread_says_all() -> None:
     assert (alike.verdict, at_the_limit.verdict) == ("VIOLATED", "HOLDS")
 
 
+def bimodal(seed: int, launches: int, factor: float = 2.0, share: float = 0.1) -> Pair:
+    """Half of the launches are above 1.1, and this share of them takes `factor` times as long on the left."""
+    rng = np.random.default_rng(seed)
+    logs = mixture(share, factor)(rng, 1, launches)[0]
+    return Pair(f"gl{seed}_x", "", 8, tuple(11 * np.exp(logs)), (10.0,) * launches)
+
+
+@pytest.mark.parametrize(("share", "factor"), [(0.1, 2.0), (0.3, 2.0), (0.1, 0.5)])
+def test_a_mode_of_some_launches_moves_no_verdict(share: float, factor: float) -> None:
+    """Twenty cells whose median is at the limit, forty reports: a false word in one of a hundred."""
+    wrong = 0
+    for report in range(40):
+        family = [bimodal(1000 * report + k, 10, factor, share) for k in range(20)]
+        wrong += any(one.verdict != "UNCLEAR" for one in judge(family, Rules()))
+    assert wrong <= stats.binom.ppf(0.999, 40, 0.02)
+
+
+def test_one_slow_launch_does_not_hide_a_violation() -> None:
+    slow = Pair("gl5_x", "", 8, (*(15.0 + 0.1 * (k % 3) for k in range(11)), 300.0), (10.0,) * 12)
+    (said,) = judge([slow], Rules())
+    assert (said.verdict, said.beyond, said.launches) == ("VIOLATED", 12, 12) and said.ratio == pytest.approx(1.51)
+
+
+def test_so_few_launches_say_that_they_are_few() -> None:
+    made = forms.report_of(
+        [row(k, side, us) for k in range(5) for side, us in (("left", 5.0), ("right", 10.0))], Rules()
+    )
+    notes = forms.document_of(made).notes
+    assert (
+        made.words["UNCLEAR"] == 1 and "unclear with fewer than 9 launches in a round: so few cannot show" in notes[-1]
+    )
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=25))
+def test_the_interval_is_that_of_a_median(logs: list[float]) -> None:
+    made = Pair("gl5_x", "", 8, tuple(math.exp(x) for x in logs), (1.0,) * len(logs))
+    (said,) = judge([made], Rules())
+    assert said.low <= said.ratio * (1 + 1e-9) and said.ratio <= said.high * (1 + 1e-9)
+    assert said.ratio == pytest.approx(math.exp(np.median(logs)))
+    assert math.isfinite(said.high) == (len(logs) >= 5), "2 · ½⁵ is the first that leaves 90 %"
+
+
 def test_a_family_at_the_limit_is_seldom_called_violated() -> None:
     """Ratios of exactly 1 + delta, forty at once: some report in a hundred may call one."""
     alarms = 0
@@ -97,10 +140,10 @@ def test_rounds_share_what_may_be_spent(rounds: int) -> None:
 
 def test_fresh_launches_decide() -> None:
     """Slow in the first launches alone is not violated; the launches of later rounds say it, and only those."""
-    slow, fine = pair(1.5), pair(1.0, seed=2)
+    slow, fine = pair(1.5), pair(1.0, launches=10, seed=2)
     assert [one.verdict for one in decide({(1, 3): [slow]}, Rules())] == ["UNCLEAR"]
     (chance,) = decide({(1, 3): [slow], (2, 3): [fine]}, Rules())
-    assert (chance.verdict, chance.round, chance.launches) == ("HOLDS", 2, 8)
+    assert (chance.verdict, chance.round, chance.launches) == ("HOLDS", 2, 10)
     (real,) = decide({(1, 3): [slow], (2, 3): [pair(1.5, launches=9, seed=3)]}, Rules())
     assert (real.verdict, real.round, real.launches) == ("VIOLATED", 2, 9)
 

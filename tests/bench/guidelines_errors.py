@@ -1,0 +1,77 @@
+"""How often a report on guidelines says VIOLATED or HOLDS where it must not, for launches of many kinds.
+
+``python -m tests.bench.guidelines_errors`` prints the tables of docs/statistics.md: seeded, the same everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from omb_py.results.checks.guidelines import Pair, Rules, judge
+from tests.bench.accept_errors import rate
+from tests.bench.launch_effects import EFFECTS, Draw
+
+REPORTS: Mapping[int, int] = {1: 1000, 10: 200, 195: 25}
+"""Cells of a report -> reports that are drawn."""
+LAUNCHES = (10, 10, 20)
+"""Fresh launches of each round."""
+
+
+def false_words(draw: Draw, cells: int, reports: int) -> tuple[int, int]:
+    """Reports with any HOLDS, and with any VIOLATED, in any round, where the median of every ratio is at the limit."""
+    rng, rules = np.random.default_rng(6), Rules()
+    holds = violated = 0
+    for _ in range(reports):
+        words: set[str] = set()
+        for number, launches in enumerate(LAUNCHES, 1):
+            logs = draw(rng, cells, launches) + math.log1p(rules.delta)
+            words |= {judged.verdict for judged in judge(_pairs(logs), rules, (number, len(LAUNCHES)))}
+        holds += "HOLDS" in words
+        violated += "VIOLATED" in words
+    return holds, violated
+
+
+def words_at(draw: Draw, ratio: float, reports: int, cells: int = 10) -> tuple[int, int]:
+    """Cells that HOLD and that are VIOLATED after all rounds, in reports of ten cells with this median ratio."""
+    rng, rules = np.random.default_rng(7), Rules()
+    holds = violated = 0
+    for _ in range(reports):
+        left = cells
+        for number, launches in enumerate(LAUNCHES, 1):
+            if left:
+                judged = judge(_pairs(draw(rng, left, launches) + math.log(ratio)), rules, (number, len(LAUNCHES)))
+                holds += sum(one.verdict == "HOLDS" for one in judged)
+                violated += sum(one.verdict == "VIOLATED" for one in judged)
+                left = sum(one.verdict == "UNCLEAR" or (number == 1 and one.verdict != "HOLDS") for one in judged)
+    return holds, violated
+
+
+def _pairs(logs: np.ndarray) -> list[Pair]:
+    right = (1.0,) * logs.shape[1]
+    return [Pair(f"gl{k}", "", 8, tuple(row), right) for k, row in enumerate(np.exp(logs).tolist())]
+
+
+def main() -> None:
+    print(
+        "| launches, the median ratio at the limit | "
+        + " | ".join(f"{m} cells: any HOLDS, any VIOLATED" for m in REPORTS)
+        + " |"
+    )
+    print("|---|" + "---|" * len(REPORTS))
+    for name, draw in EFFECTS.items():
+        shares = []
+        for cells, reports in REPORTS.items():
+            holds, violated = false_words(draw, cells, reports)
+            shares.append(f"{rate(holds, reports)}, {rate(violated, reports)}")
+        print(f"| {name} | {' | '.join(shares)} |", flush=True)
+    print("\n| launches | ratio 1.0: HOLDS | ratio 1.2: VIOLATED | ratio 1.5: VIOLATED |\n|---|---|---|---|")
+    for name, draw in EFFECTS.items():
+        words = [words_at(draw, ratio, 20)[ratio > 1.1] for ratio in (1.0, 1.2, 1.5)]
+        print(f"| {name} | {' | '.join(rate(count, 200) for count in words)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
