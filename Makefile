@@ -16,7 +16,7 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest dist lint bench bench-fidelity bench-store bench-compare \
-  gpu-check python clean
+  gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
 	@echo "Measuring an allreduce on 2 ranks: up to 20 seconds."
@@ -97,6 +97,14 @@ bench-compare: $(VENV)/.test
 # on a machine with one GPU, in a Python that has torch or CuPy's NCCL, CuPy, mpi4py and an MPI library
 gpu-check:
 	$(PYTHON) -m tests.gpu.check
+
+# sizes, offsets, numbers and functions of real NCCL: headers and libraries of three wheels, 200 to 300 MB each; no GPU
+NCCL_WHEELS ?= nvidia-nccl-cu12==2.19.3 nvidia-nccl-cu12==2.28.9 nvidia-nccl-cu13
+nccl-abi: $(VENV)/.test
+	rm -rf build/nccl && for wheel in $(NCCL_WHEELS); do \
+	  $(BIN)/python -m pip --disable-pip-version-check -q install --no-deps --target build/nccl/$$wheel $$wheel || exit 1; done
+	OMB_PY_NCCL_ABI=$$(ls -d build/nccl/* | paste -sd:) $(BIN)/python -m pytest -q -m abi tests/backends/nccl/test_abi.py
+	rm -rf build/nccl
 
 # a Python that is too old makes pip search for minutes, so it is refused here; an environment of one is made anew
 python:

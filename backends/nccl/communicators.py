@@ -31,6 +31,8 @@ REGISTER_SINCE: Final = (2, 19, 0)
 WINDOW_SINCE: Final = (2, 27, 0)
 CONFIG_SINCE: Final = (2, 17, 0)
 POLICY_SINCE: Final = (2, 27, 0)
+ZERO_SINCE: Final = (2, 28, 0)
+"""First version with the policy ``zero``."""
 _ABOVE: Final = {"min_ctas": "NCCL_MIN_CTAS", "max_ctas": "NCCL_MAX_CTAS", "cta_policy": "NCCL_CTA_POLICY"}
 """Settings of a communicator's configuration -> variables that hold instead of it."""
 CHOOSING: Final = ("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL")
@@ -44,6 +46,7 @@ def check(settings: Settings, library: Library) -> None:
         (settings.registration == "window", WINDOW_SINCE, "ncclCommWindowRegister"),
         (settings.min_ctas or settings.max_ctas, CONFIG_SINCE, "minCTAs and maxCTAs"),
         (settings.cta_policy, POLICY_SINCE, "CTAPolicy"),
+        (settings.cta_policy == "zero", ZERO_SINCE, "CTA policy zero"),
     ):
         if requested and (library.version < since or (feature.startswith("nccl") and not library.has(feature))):
             number = ".".join(map(str, since[:2]))

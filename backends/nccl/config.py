@@ -1,4 +1,4 @@
-"""NCCL's configurations as it lays them out (nccl.h 2.27 and 2.32): a version number and the fields known then."""
+"""NCCL's configurations as it lays them out (nccl.h 2.17 to 2.32): a version number and the fields known then."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from omb_py.backends.nccl.options import POLICIES, Settings
 MAGIC: Final = 0xCAFEBEEF
 UNDEFINED: Final = -(2**31)
 """``NCCL_CONFIG_UNDEF_INT``."""
+PEERS_SINCE: Final = (2, 30, 0)
+"""First version with ``maxP2pPeers``."""
 PER_CALL_SINCE: Final = (2, 32, 0)
 """First version with the layout of :class:`CollectiveConfig`; the calls are a release older."""
 _SELECTED: Final = {"collnetdirect": "collnet_direct", "collnetchain": "collnet_chain", "nvls": "nvls_"}
@@ -34,6 +36,14 @@ _OF_2_27: Final = (
     ("shrinkShare", _INT),
     ("nvlsCTAs", _INT),
 )
+_OF_2_30: Final = (
+    ("nChannelsPerNetPeer", _INT),
+    ("nvlinkCentricSched", _INT),
+    ("graphUsageMode", _INT),
+    ("numRmaCtx", _INT),
+    ("maxP2pPeers", _INT),
+    ("graphStreamOrdering", _INT),
+)
 
 
 class Config217(ctypes.Structure):
@@ -46,6 +56,12 @@ class Config227(ctypes.Structure):
     """``ncclConfig_v22700``: what newer versions take too, as fields are only ever added."""
 
     _fields_ = (*_OF_2_17, *_OF_2_27)
+
+
+class Config230(ctypes.Structure):
+    """``ncclConfig_v23000``."""
+
+    _fields_ = (*_OF_2_17, *_OF_2_27, *_OF_2_30)
 
 
 class CollectiveConfig(ctypes.Structure):
@@ -76,13 +92,26 @@ def _blank(config: ctypes.Structure, version: int) -> None:
         setattr(config, name, value)
 
 
-def communicator_config(settings: Settings) -> ctypes.Structure | None:
-    """The configuration of a communicator; None where NCCL's own holds."""
-    if not (settings.cta_policy or settings.min_ctas or settings.max_ctas):
+def communicator_config(settings: Settings, peers: int = 0) -> ctypes.Structure | None:
+    """The configuration of a communicator; None where NCCL's own holds.
+
+    Args:
+        settings: of ``--nccl``.
+        peers: most ranks that one sends to or receives from at once, ``maxP2pPeers``; 0: not said.
+    """
+    if not (settings.cta_policy or settings.min_ctas or settings.max_ctas or peers):
         return None
-    config: Config217 | Config227 = Config227() if settings.cta_policy else Config217()
-    _blank(config, 22700 if settings.cta_policy else 21700)
-    if settings.cta_policy:
+    config: Config217 | Config227 | Config230
+    if peers:
+        config, version = Config230(), 23000
+    elif settings.cta_policy:
+        config, version = Config227(), 22700
+    else:
+        config, version = Config217(), 21700
+    _blank(config, version)
+    if isinstance(config, Config230):
+        config.maxP2pPeers = peers
+    if settings.cta_policy and not isinstance(config, Config217):
         config.CTAPolicy = POLICIES.index(settings.cta_policy)
     config.minCTAs, config.maxCTAs = settings.min_ctas or UNDEFINED, settings.limit or UNDEFINED
     return config

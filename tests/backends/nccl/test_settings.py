@@ -119,6 +119,7 @@ def standin(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("registration=window", "22602", "2.26.2 has no ncclCommWindowRegister, which came with 2.27"),
         ("max_ctas=2", "21602", "2.16.2 has no minCTAs and maxCTAs, which came with 2.17"),
         ("cta_policy=zero", "22602", "2.26.2 has no CTAPolicy, which came with 2.27"),
+        ("cta_policy=zero", "22707", "2.27.7 has no CTA policy zero, which came with 2.28"),
     ],
 )
 def test_what_a_version_lacks_is_refused(standin: Any, text: str, version: str, says: str) -> None:
