@@ -74,7 +74,8 @@
   };
 
   const csv = (view) => [view.columns, ...view.rows].map((row) => row.map((v) => {
-    const text = v === null ? "" : String(v);
+    // a spreadsheet would run a text that begins like a formula
+    const text = v === null ? "" : typeof v === "string" && /^\s*[=+@-]/.test(v) ? `'${v}` : String(v);
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   }).join(",")).join("\n") + "\n";
 

@@ -10,7 +10,7 @@ from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.guard import guard
+from omb_py.dashboards.explorer.guard import content_policy, guard
 from omb_py.dashboards.explorer.layout import control
 from omb_py.dashboards.explorer.state import (
     CONTROLS,
@@ -76,7 +76,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         index_string=asset("explorer.html").replace("/* legend.js */", asset("legend.js")),
         suppress_callback_exceptions=True,
     )
-    guard(app.server, token)
+    guard(app.server, token, lambda: content_policy(app))
 
     @app.callback(Output("page", "children"), Input("url", "pathname"), Held("url", "search"))
     def page(path: str, search: str | None) -> Any:
@@ -189,6 +189,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
 
         rows = series.as_stored(data.select(stated(*values).filters))
         if ctx.triggered_id == "csv":
+            rows = grid.without_formulas(rows)
             return send_data_frame(  # type: ignore[no-untyped-call]
                 rows.to_csv, "omb-py.csv", index=False
             )
@@ -205,4 +206,5 @@ def _about(data: Data, rows: pd.DataFrame) -> str:
         if data.skipped
         else ""
     )
-    return f"{data.store}: {plural(len(rows), 'cell')} of {plural(len(data.frame), 'cell')} chosen{skipped}"
+    gone = "; its folder is not there any more: this is what was read last" if data.gone else ""
+    return f"{data.store}: {plural(len(rows), 'cell')} of {plural(len(data.frame), 'cell')} chosen{skipped}{gone}"

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views import lower_bounds
 from omb_py.dashboards.views.cells import COLUMNS, Cells, Panel, ignore, split_guidelines, split_links
 from omb_py.dashboards.views.fits import MESSAGES
+from omb_py.errors import UsageError
 from omb_py.results.checks.guidelines import FAMILY
 from omb_py.results.store.provenance import provenance_of
+from omb_py.results.store.paths import no_store
 from omb_py.results.store.read import files, load
 
 if TYPE_CHECKING:
@@ -44,18 +47,25 @@ class Data:
         """Read the store. Raises UsageError when there is no such folder."""
         self.store = store
         self.skipped: list[tuple[str, str]] = []
+        self.gone = False
+        """True while the folder of the store is not there; what was read last is kept."""
         self._lock = threading.Lock()
         self._stamp: tuple[int, float] = (-1, 0.0)
         self._bounds: dict[tuple[str, ...], pd.DataFrame] = {}
         self.frame: pd.DataFrame
+        if not store.is_dir():
+            raise UsageError(no_store(store))
         self.refresh()
 
     def refresh(self) -> bool:
         """Read the store again if its files have changed; True where they had."""
         with self._lock:
+            gone, self.gone = self.gone, not self.store.is_dir()
+            if self.gone:
+                return not gone
             stamp = self._look()
             if stamp == self._stamp:
-                return False
+                return gone
             skipped: list[tuple[str, str]] = []
             frame = load(
                 self.store,
@@ -69,7 +79,7 @@ class Data:
     @property
     def version(self) -> str:
         """Changes when the files do."""
-        return f"{self._stamp[0]}-{self._stamp[1]:.6f}"
+        return f"{self._stamp[0]}-{self._stamp[1]:.6f}{'-gone' if self.gone else ''}"
 
     def choices(self) -> dict[str, list[str]]:
         """The values that each filter can be set to, as text."""
@@ -117,7 +127,7 @@ class Data:
         return f"The store {self.store} is empty; new launches are shown as they land. To measure something"
 
     def _look(self) -> tuple[int, float]:
-        known = files(self.store) if self.store.is_dir() else []
+        known = files(self.store)
         return len(known), max((path.stat().st_mtime for path in known if path.exists()), default=0.0)
 
 
@@ -140,9 +150,30 @@ class _Chosen(Cells):
         return load(self.store, columns=COLUMNS, on_skip=ignore, family=FAMILY, launch_id=launches)
 
 
+def _newest(frame: pd.DataFrame) -> pd.DataFrame:
+    """Whole launches, the newest of them, in the order of the rows; of one launch that is too long its first rows."""
+    each = frame.groupby("launch_id", observed=True, sort=False)["started_at"].agg(["max", "size"])
+    each = each.sort_values("max", ascending=False, kind="stable")
+    kept = each.index[each["size"].cumsum() <= MOST_DRAWN]
+    kept = kept if len(kept) else each.index[:1]
+    return frame[frame["launch_id"].isin(kept)].head(MOST_DRAWN)
+
+
+def left_out(chosen: pd.DataFrame, drawn: pd.DataFrame) -> str:
+    """A sentence on what :func:`used` left out; empty where it left out nothing."""
+    if len(drawn) == len(chosen):
+        return ""
+    launches = [frame["launch_id"].nunique() for frame in (drawn, chosen)]
+    return (
+        f"Figures show {plural(len(drawn), 'cell')} of {plural(len(chosen), 'cell')} that are chosen: the newest "
+        f"{launches[0]:,} of {plural(launches[1], 'launch')}. Choose fewer to see the others; the table below has all."
+    ).replace(f"{launches[0]:,}", f"{launches[0]:,}".replace(",", " "))
+
+
 def used(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows to draw, with only the categories that occur among them, at most :data:`MOST_DRAWN`."""
-    frame = frame.head(MOST_DRAWN).copy(deep=False)
+    """The rows to draw, with only the categories that occur among them: those of the newest launches, at most
+    :data:`MOST_DRAWN` rows."""
+    frame = _newest(frame) if len(frame) > MOST_DRAWN else frame.copy(deep=False)
     for name in frame.columns:
         if frame[name].dtype.name == "category":
             frame[name] = frame[name].cat.remove_unused_categories()

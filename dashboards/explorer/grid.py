@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,19 @@ def columns() -> list[dict[str, Any]]:
         }
         for name in SHOWN
     ]
+
+
+_FORMULA = re.compile(r"^\s*[=+@\-]")
+
+
+def without_formulas(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows for a CSV file, with an apostrophe before every text that a spreadsheet would run as a formula."""
+    texts = [name for name in rows.columns if not hasattr(rows[name].dtype, "kind") or rows[name].dtype.kind == "O"]
+    return rows.assign(**{name: rows[name].astype(object).map(_neutral) for name in texts})
+
+
+def _neutral(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and _FORMULA.search(value) else value
 
 
 def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:

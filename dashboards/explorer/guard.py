@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -32,13 +37,39 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def guard(server: Any, token: str) -> None:
-    """Refuse on a Flask server what may not ask.
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+
+def content_policy(app: Any) -> str:
+    """Content-Security-Policy of a Dash application: its own files, and the inline scripts of its page by their hash.
+
+    Args:
+        app: the application; its page and callbacks are complete.
+    """
+    inline = [hashlib.sha256(text.encode()).digest() for text in _SCRIPT.findall(app.index_string)]
+    hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in inline] + app.csp_hashes()
+    return (
+        f"default-src 'none'; script-src 'self' {' '.join(hashes)}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    )
+
+
+def guard(server: Any, token: str, policy: Callable[[], str] = lambda: "default-src 'self'") -> None:
+    """Refuse on a Flask server what may not ask, and say what its pages may load.
 
     With a token: a request needs it once as ``?token=…``, and from then on the cookie that this sets. Without: it must
     name this machine, so that a page of another site cannot reach us under a name of its own (DNS rebinding).
     """
+    from dash.exceptions import DependencyException, InvalidResourceError
     from flask import Response, redirect, request
+
+    def unknown(error: Exception) -> Any:
+        return Response("no such file\n", 404)
+
+    for kind in (DependencyException, InvalidResourceError):
+        server.register_error_handler(kind, unknown)
+    once = cache(policy)
 
     @server.before_request  # type: ignore[untyped-decorator]
     def check() -> Any:
@@ -60,6 +91,7 @@ def guard(server: Any, token: str) -> None:
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.headers["X-Frame-Options"] = "DENY"
         answer.headers["Referrer-Policy"] = "no-referrer"
+        answer.headers["Content-Security-Policy"] = once()
         return answer
 
 

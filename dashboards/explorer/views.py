@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from omb_py.dashboards.base.view import View, listed
-from omb_py.dashboards.explorer.data import Data, used
+from omb_py.dashboards.explorer.data import Data, left_out, used
 from omb_py.dashboards.explorer.state import State
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import SecondSelection
@@ -21,7 +21,9 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
     """The views of a state, and a sentence where some are left out or there is none; else an empty text."""
     if not len(data.frame):
         return [], f"{data.empty()}: omb-py allreduce -n 2 --store {data.store}"
-    chosen = used(data.select(state.filters))
+    selected = data.select(state.filters)
+    chosen = used(selected)
+    left = left_out(selected, chosen)
     if not len(chosen):
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
     entry = registry.offered()[state.view]
@@ -34,10 +36,8 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
     if not drawn:
         return [], entry.empty
     more = next(shown, None) is not None
-    return (
-        drawn,
-        f"These are the first {MOST_FIGURES} figures: filter by benchmark or ranks for others." if more else "",
-    )
+    others = f"These are the first {MOST_FIGURES} figures: filter by benchmark or ranks for others." if more else ""
+    return drawn, " ".join(text for text in (left, others) if text)
 
 
 def _inputs(data: Data, state: State, entry: registry.Entry) -> dict[str, Any]:

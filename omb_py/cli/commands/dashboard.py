@@ -6,6 +6,7 @@ import getpass
 import logging
 import socket
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -79,9 +80,23 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
             f"omb-py: the store is empty; new launches are shown as they land: omb-py allreduce --store {folder}",
             err=True,
         )
-    _quiet()
-    app.server.run(host=bind, port=port, threaded=True, debug=False)
+    _serve(app.server, bind, port)
     return OK
+
+
+def _serve(server: Any, bind: str, port: int) -> None:
+    """Serve by waitress, or by Flask's own server where that is not installed."""
+    try:
+        from waitress import serve  # comes with the optional dashboard packages
+    except ImportError:
+        click.echo(
+            "omb-py: waitress is not installed, so Flask's development server answers: pip install 'omb-py[dashboard]'",
+            err=True,
+        )
+        _quiet()
+        server.run(host=bind, port=port, threaded=True, debug=False)
+        return
+    serve(server, host=bind, port=port, threads=8, ident=None, _quiet=True)
 
 
 def _check_free(bind: str, port: int) -> None:

@@ -181,10 +181,9 @@ def _request(given: dict[str, Any]) -> Request:
 
 def _html(result: Any, document: Any) -> str:
     # Only an .html file needs the figures.
-    from omb_py.dashboards.report.build import Report
-    from omb_py.dashboards.report.html_page import page
+    from omb_py.dashboards.report.html_page import Section
+    from omb_py.dashboards.report.html_page import document as html_of
     from omb_py.dashboards.views.links import sweep_view
 
-    text = ". ".join([document.headline, *document.notes])
-    report = Report("omb-py links", f"run {result.run_id}", [], document.headline, slower=[sweep_view(result)])
-    return page(replace(report, slower_text=text))
+    section = Section("links", "Every pair of nodes", [*document.notes], [sweep_view(result)])
+    return html_of(document.headline, f"omb-py links · run {result.run_id}", [section], kind="links")

@@ -52,6 +52,7 @@ def test_a_slow_node_and_a_slow_link_are_named(tmp_path: Path, capsys: pytest.Ca
     assert len(told["pairs"]) == 28 and told["units"]["bandwidth"] == "MB/s"
     html = page.read_text()
     assert "node1 - node2: confirmed" in html and "heatmap" in html
+    assert "Nothing odd" not in html and "What was measured" not in html, "the page is about the sweep alone"
     rows = omb_py.load(tmp_path / "s")
     assert len(rows) == 2 * 28 * 3 * 3  # launches, pairs, passes, latency and bandwidth there and back
     assert rows["run_id"].nunique() == 1 and rows["launch_id"].nunique() == 2

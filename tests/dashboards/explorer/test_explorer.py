@@ -20,6 +20,7 @@ from omb_py.dashboards.figures.curves import QUANTITIES
 from omb_py.dashboards.report.build import report
 from tests.dashboards.stores import write
 from tests.dashboards.views.test_comparisons import compared
+from tests.dashboards.views.test_registry import called
 
 VIEWS = choices()["view"]
 CHOSEN = st.dictionaries(
@@ -246,3 +247,47 @@ def test_the_spread_of_a_cell_without_samples_is_that_of_its_quartiles(tmp_path:
     first = frame.sort_values("started_at").iloc[0]
     assert note == "" and view.kind == "distribution"
     assert (box["q1"], box["upperfence"]) == ([first["p25_us"]], [first["max_us"]])
+
+
+def test_what_is_not_drawn_is_said(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each launch has three cells; the newest ones are drawn, whole."""
+    monkeypatch.setattr("omb_py.dashboards.explorer.data.MOST_DRAWN", 10)
+    made, note = views(data, State("curves"))
+    assert note == (
+        "Figures show 9 cells of 18 cells that are chosen: the newest 3 of 6 launches. Choose fewer to see the others; "
+        "the table below has all."
+    )
+    assert "3 launches" in made[0].caption and "Open MPI" in made[0].caption
+    assert views(data, State("curves", filters={"library": ["MPICH"]}))[1] == ""
+
+
+def test_a_store_that_is_removed_and_comes_back(data: Data, tmp_path: Path) -> None:
+    app, known = make(data), data.version
+    (tmp_path / "s").rename(tmp_path / "away")
+    assert data.refresh() and data.gone and data.version != known and not data.refresh()
+    answer = called(data, "version.data", {"version.data": known, "clock.n_intervals": 1}, "clock.n_intervals")
+    assert answer["version"]["data"] == data.version and app is not None
+    made, note = views(data, State("curves"))
+    assert made and note == "" and len(data.frame) == 18
+    (tmp_path / "away").rename(tmp_path / "s")
+    assert data.refresh() and not data.gone and data.version == known
+
+
+@pytest.mark.parametrize("path", ["nope/x.js", "dash/nope.js", "dash/../../x", "dash_ag_grid/async-nope.js"])
+def test_a_component_that_is_not_there_is_404(data: Data, path: str) -> None:
+    answer = make(data).server.test_client().get(f"/_dash-component-suites/{path}")
+    assert answer.status_code == 404 and answer.data == b"no such file\n"
+
+
+def test_the_page_may_load_only_its_own(data: Data) -> None:
+    policy = make(data).server.test_client().get("/").headers["Content-Security-Policy"]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'" and "unsafe" not in rules["script-src"]
+    assert rules["script-src"].count("'sha256-") >= 3, "the page's own, and those of the client's callbacks"
+
+
+def test_a_text_like_a_formula_is_a_text_in_the_csv(data: Data) -> None:
+    rows = data.frame.assign(library="=1+1", tags="+x", benchmark="a=b", value=-1.5)
+    stored = grid.without_formulas(rows)
+    assert stored["library"].iloc[0] == "'=1+1" and stored["tags"].iloc[0] == "'+x"
+    assert stored["benchmark"].iloc[0] == "a=b" and stored["value"].iloc[0] == -1.5
