@@ -24,8 +24,14 @@
         axis.ticktext = axis.ticktext.filter(keep);
       }
       stack(made);
+      merge(made, made.meta?.narrow ?? {});
     }
     return made;
+  };
+
+  const merge = (into, from) => {
+    for (const [name, value] of Object.entries(from))
+      into[name] = value && typeof value === "object" && !Array.isArray(value) ? { ...into[name], ...value } : value;
   };
 
   // two panels side by side become two panels one above the other

@@ -17,6 +17,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """A line of a list of changes, with its evidence. Texts are plain."""
+
+    kind: str
+    """``slower``, ``odd`` or ``changed``."""
+    text: str
+    values: tuple[float, ...] = ()
+    """What its sparkline shows, in order of time."""
+    mark: int | None = None
+    """Place of the first value after the change."""
+    evidence: View | None = None
+    """The view that shows it in the report."""
+    link: str = ""
+    """The explorer's query for the view that shows it."""
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """One view. All texts but those inside `spec` are plain: whoever puts them into a page escapes them."""
 
@@ -34,6 +51,13 @@ class View:
     commands: tuple[str, ...] = ()
     """Command lines that measure this again."""
     notes: tuple[str, ...] = field(default=())
+    items: tuple[Item, ...] = field(default=())
+    """Lines of a list, for a view that is one."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Kind and title: views with equal keys say the same."""
+        return self.kind, self.title
 
     @property
     def figure(self) -> go.Figure:

@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 REFRESH_MS = 5000
 """Milliseconds between two looks for new launches in the store."""
 _WINDOW = """(clicks, hidden) => {
-  const wide = window.innerWidth >= 700, fold = clicks ? !hidden : !wide;
+  const wide = window.innerWidth >= 700, opened = new URLSearchParams(location.search).get("view");
+  const fold = clicks ? !hidden : !wide || !opened;
   document.getElementById("fold").setAttribute("aria-expanded", String(!fold));
   const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
   return [fold, clicks ? dash_clientside.no_update : { narrow: !wide, theme: dark ? "dark" : "light" }];
 }"""
-"""Whether the controls are folded, at first where there is no room for them beside the figure; and what the browser is
-like. No <details>: out of one with so many controls the keyboard does not come in every browser."""
+"""Whether the controls are folded: at first on the first screen, and where there is no room for them beside the figure;
+and what the browser is like. No <details>: out of one with so many controls the keyboard does not come in every
+browser."""
 _SHOWN = """(shown) => {
   document.documentElement.dataset.theme = document.body.dataset.agThemeMode = shown[2];
   try { dash_ag_grid.getApi("cells").purgeInfiniteCache(); } catch { /* not drawn yet: it asks by itself */ }

@@ -16,8 +16,8 @@ from omb_py.dashboards.views.cells import COLUMNS, Cells, Panel, ignore, split_g
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
 from omb_py.results.checks.guidelines import FAMILY
-from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.paths import no_store
+from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files, load
 
 if TYPE_CHECKING:

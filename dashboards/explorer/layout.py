@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omb_py.dashboards.base import theme as style
-from omb_py.dashboards.base.view import View, listed, plural
+from omb_py.dashboards.base.sparkline import sparkline
+from omb_py.dashboards.base.view import Item, View, listed, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import SECOND, State, choices
@@ -161,7 +162,7 @@ def figure(dcc: Any, html: Any, view: View, theme: str, narrow: bool, revision: 
             "autosize": True,
             "uirevision": revision[0],
         }
-        layout = _stacked(layout) if narrow else layout
+        layout = _merged(_stacked(layout), layout.get("meta", {}).get("narrow", {})) if narrow else layout
         for name in [name for name in layout if name.startswith("yaxis")]:
             layout[name] = {**layout[name], "uirevision": "".join(revision)}
         named = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in view.spec["data"])
@@ -175,12 +176,32 @@ def figure(dcc: Any, html: Any, view: View, theme: str, narrow: bool, revision: 
                 style={"height": f"{layout['height']}px"},
             )
         )
-    parts += [html.P(note, className="soft") for note in view.notes]
+    parts += [html.P(note, className="label" if view.kind == "status" else "soft") for note in view.notes]
+    if view.items:
+        parts.append(html.Ol([_item(html, item) for item in view.items], className="changes"))
+    if not view.columns:
+        return html.Section(parts, **{"data-kind": view.kind})
     table = html.Summary(f"table, {plural(len(view.rows), 'row')}")
     parts.append(html.Details([table, _table(html, view)], open=view.spec is None))
     if view.commands:
         parts.append(html.Details([html.Summary("to measure this again"), html.Pre("\n".join(view.commands))]))
     return html.Section(parts, **{"data-kind": view.kind})
+
+
+def _item(html: Any, item: Item) -> Any:
+    """A line of a list: its kind, its text as a link to the view that shows it, its sparkline."""
+    text = html.A(item.text, href=item.link) if item.link else html.Span(item.text)
+    picture = sparkline(item.values, item.mark)
+    spark = [html.Img(src=picture, alt="", width=120, height=22)] if picture else []
+    return html.Li([html.B(item.kind, className=f"kind {item.kind}"), html.Span(text), *spark])
+
+
+def _merged(layout: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """A layout with what a phone shows otherwise, as the report's script merges it."""
+    known = dict(layout)
+    for name, value in more.items():
+        known[name] = {**known.get(name, {}), **value} if isinstance(value, Mapping) else value
+    return known
 
 
 def _stacked(layout: Mapping[str, Any]) -> dict[str, Any]:

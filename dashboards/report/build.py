@@ -9,7 +9,7 @@ from pathlib import Path
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.selection import Selection
-from omb_py.dashboards.base.view import View, plural
+from omb_py.dashboards.base.view import Item, View, plural
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import COLUMNS, Cells, split_guidelines, split_links
 from omb_py.dashboards.views.overview import summary
@@ -27,6 +27,10 @@ class Report:
     skipped: list[tuple[str, str]]
     """Files that could not be read, each with the reason."""
     summary: str
+    first: list[View] = field(default_factory=list)
+    """The first screen."""
+    evidence: list[View] = field(default_factory=list)
+    """The views that its lines lead to."""
     slower: list[View] = field(default_factory=list)
     slower_text: str = ""
     odd: list[str] = field(default_factory=list)
@@ -38,7 +42,12 @@ class Report:
     @property
     def views(self) -> list[View]:
         """All views, in order."""
-        return [*self.slower, *self.odd_views, *self.measured]
+        return [*self.first, *self.evidence, *self.slower, *self.odd_views, *self.measured]
+
+    @property
+    def changes(self) -> list[Item]:
+        """The lines of the first screen."""
+        return [item for view in self.first for item in view.items]
 
 
 def report(store: Path, selection: Selection) -> Report:
@@ -52,11 +61,11 @@ def report(store: Path, selection: Selection) -> Report:
         UsageError: there is no such folder, or a filter has an impossible value.
     """
     skipped: list[tuple[str, str]] = []
-    cells = _read(store, selection, skipped)
+    cells = read_cells(store, selection, skipped)
     parts = [cells.rows, cells.links.assign(benchmark="links"), cells.guidelines.assign(benchmark="guidelines")]
     page = Report(str(store), selection.words(), skipped, summary(parts))
     commands = Commands(cells.provenance)
-    views_of = {"slower": page.slower, "measured": page.measured}
+    views_of = {"first": page.first, "slower": page.slower, "measured": page.measured}
     for entry, part in registry.in_report():
         draw = part.views or entry.views
         if draw is None or not entry.needs.met(cells):
@@ -67,12 +76,17 @@ def report(store: Path, selection: Selection) -> Report:
             if shown.view is not None:
                 views = page.odd_views if shown.odd else views_of[part.section]
                 views.append(commands.on(shown.view, shown.rows) if part.commands else shown.view)
+    known = {view.key for view in page.views}
+    evidence = {item.evidence.key: item.evidence for item in page.changes if item.evidence is not None}
+    page.evidence = [view for key, view in evidence.items() if key not in known]
     if not page.views:
         page.problem = _nothing(store, selection, skipped)
     return page
 
 
-def _read(store: Path, selection: Selection, skipped: list[tuple[str, str]]) -> Cells:
+def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]) -> Cells:
+    """Read the cells of a store; files that cannot be read are added to `skipped`, with the reason."""
+
     def skip(path: Path, why: str) -> None:
         skipped.append((str(path), why))
 

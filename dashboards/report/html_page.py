@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -13,6 +13,7 @@ from typing import Any
 
 from omb_py import __version__
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.sparkline import sparkline
 from omb_py.dashboards.base.view import View, plural
 from omb_py.dashboards.report.build import Report
 from omb_py.distribution import pip_install
@@ -33,7 +34,8 @@ class Section:
 
     name: str
     """Name of its anchor, and text of the link to it."""
-    title: str
+    title: str | None
+    """Its heading; None for the first screen, which needs none."""
     texts: Sequence[str] = ()
     views: Sequence[View] = ()
     as_list: bool = False
@@ -49,6 +51,8 @@ def page(report: Report, written_at: datetime | None = None) -> str:
     if not report.problem:
         odd = report.odd or ["Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late."]
         sections = [
+            *([Section("first", None, [], report.first)] if report.first else []),
+            *([Section("evidence", "Evidence", [], report.evidence)] if report.evidence else []),
             Section("slower", "What is slower", [report.slower_text], report.slower),
             Section("odd", "What is odd", odd, report.odd_views, as_list=bool(report.odd)),
             Section("measured", "What was measured", [], report.measured),
@@ -86,9 +90,10 @@ def document(
     body = [_head(summary, below, sections, written_at or datetime.now(UTC))]
     if problem:
         body.append(f'<p class="problem">{_text(problem)}</p>')
+    places = {view.key: place for place, view in reversed(list(enumerate(views)))}
     first = 0
     for section in sections:
-        body.append(_section(section, first))
+        body.append(_section(section, first, places))
         first += len(section.views)
     body.append(extra)
     return _html(f"omb-py {_text(kind)}: {_text(summary)}", body, views)
@@ -166,7 +171,8 @@ def _text(value: object) -> str:
 
 
 def _head(summary: str, below: str, sections: Sequence[Section], written_at: datetime) -> str:
-    links = "".join(f'<a href="#{_text(section.name)}">{_text(section.name)}</a>' for section in sections)
+    named = [section for section in sections if section.title is not None]
+    links = "".join(f'<a href="#{_text(section.name)}">{_text(section.name)}</a>' for section in named)
     return (
         f"<header><h1>{_text(summary[:1].upper() + summary[1:])}</h1>"
         f'<p class="soft">{_text(below)} · omb-py {_text(__version__)} · {written_at:%Y-%m-%d %H:%M} UTC</p>'
@@ -174,14 +180,15 @@ def _head(summary: str, below: str, sections: Sequence[Section], written_at: dat
     )
 
 
-def _section(section: Section, first: int) -> str:
-    """Write a section; `first` is the number of its first view on the page."""
+def _section(section: Section, first: int, places: Mapping[tuple[str, str], int]) -> str:
+    """Write a section; `first` is the number of its first view on the page, `places` gives that of each view's key."""
     if section.as_list:
         texts = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in section.texts) + "</ul>"
     else:
         texts = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
-    figures = "".join("".join(_figure(view, place)) for place, view in enumerate(section.views, first))
-    return f'<main id="{_text(section.name)}"><h2>{_text(section.title)}</h2>{texts}{figures}</main>'
+    figures = "".join("".join(_figure(view, place, places)) for place, view in enumerate(section.views, first))
+    head = "" if section.title is None else f"<h2>{_text(section.title)}</h2>"
+    return f'<main id="{_text(section.name)}">{head}{texts}{figures}</main>'
 
 
 def _drawn(view: View, place: int) -> Iterator[str]:
@@ -190,13 +197,32 @@ def _drawn(view: View, place: int) -> Iterator[str]:
         height = int(view.spec["layout"].get("height", 380))
         named = f'role="img" aria-label="{_text(view.title)}"'
         yield f'<div class="plot" data-view="{place}" style="min-height:{height}px" {named}></div>'
+    note_class = "label" if view.kind == "status" else "note"
     for note in view.notes:
-        yield f'<p class="note">{_text(note)}</p>'
+        yield f'<p class="{note_class}">{_text(note)}</p>'
 
 
-def _figure(view: View, place: int) -> Iterator[str]:
+def _items(view: View, places: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """The lines of a list, each a link to its evidence, with a sparkline."""
+    if not view.items:
+        return
+    yield '<ol class="changes">'
+    for item in view.items:
+        place = None if item.evidence is None else places.get(item.evidence.key)
+        text = _text(item.text) if place is None else f'<a href="#view-{place}">{_text(item.text)}</a>'
+        picture = sparkline(item.values, item.mark)
+        spark = f'<img src="{picture}" width="120" height="22" alt="">' if picture else ""
+        yield f'<li><b class="kind {_text(item.kind)}">{_text(item.kind)}</b><span>{text}</span>{spark}</li>'
+    yield "</ol>"
+
+
+def _figure(view: View, place: int, places: Mapping[tuple[str, str], int]) -> Iterator[str]:
     yield f'<figure id="view-{place}" data-kind="{_text(view.kind)}">'
     yield from _drawn(view, place)
+    yield from _items(view, places)
+    if not view.columns:
+        yield "</figure>"
+        return
     opened = " open" if view.spec is None else ""
     yield (
         f'<details data-table="{place}"{opened}><summary>Table, {plural(len(view.rows), "row")}</summary>'

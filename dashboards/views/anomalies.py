@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View, plural, records
+from omb_py.dashboards.changes.late_nodes import late_nodes
 from omb_py.dashboards.figures import stragglers
 from omb_py.dashboards.figures.distributions import cell_name
 from omb_py.dashboards.views import samples
-from omb_py.dashboards.views.cells import Cells, ignore
+from omb_py.dashboards.views.cells import Cells
 from omb_py.results.formats.units import size_text
-from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,8 +27,6 @@ SMALLER_SLOWER = 1.25
 """A message that takes so many times as long as a larger one is named."""
 MOST_OF_A_LOOK = 2
 """Findings of one kind that get a view."""
-MOST_RANKED = 64
-"""Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
 
 Look = Literal["", "distribution", "trace", "stragglers"]
 
@@ -46,7 +44,12 @@ class Finding:
     """The rows it is about."""
 
 
-def findings(frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each: int = 4) -> list[Finding]:
+def findings(
+    frame: pd.DataFrame,
+    ranked: pd.DataFrame | None = None,
+    most_each: int = 4,
+    late_hosts: Collection[str] = (),
+) -> list[Finding]:
     """Odd things among the cells of a store, worst first; of each kind at most `most_each`, and how many more.
 
     Args:
@@ -54,9 +57,10 @@ def findings(frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each:
         ranked: those of them in which late ranks are looked for, with ``slowest_rank_share``, ``rank_mean_us`` and
             ``hosts``; none when None.
         most_each: how many of each kind are named.
+        late_hosts: nodes that are late as a whole; their ranks are not named.
     """
     results: list[Finding] = []
-    late = iter(()) if ranked is None else _late(ranked)
+    late = iter(()) if ranked is None else _late(ranked, late_hosts)
     wrong, frame = _wrong(frame), series.timed(frame)
     for kind in (wrong, _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
         named = sorted(kind, key=lambda finding: finding.rank)
@@ -110,7 +114,7 @@ def _apart(frame: pd.DataFrame) -> Iterator[Finding]:
         yield Finding(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"))
 
 
-def _late(frame: pd.DataFrame) -> Iterator[Finding]:
+def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[Finding]:
     import numpy as np
 
     rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
@@ -123,6 +127,8 @@ def _late(frame: pd.DataFrame) -> Iterator[Finding]:
         # ties count for every rank in them, so the others must be under an even share
         if share[late] > 3 / share.size and np.delete(share, late).max() < 1 / share.size:
             host = next((str(h[late]) for h in part.get("hosts", ()) if h is not None and len(h) == share.size), "")
+            if host in late_hosts:
+                continue
             text = (
                 f"A late rank: rank {late}{f' on {host}' if host else ''} is the slowest in "
                 f"{100 * share[late]:.0f} % of the calls of "
@@ -158,10 +164,14 @@ def _limited(frame: pd.DataFrame) -> Iterator[Finding]:
 
 
 def odd_cells(cells: Cells) -> Iterator[Shown]:
-    """A line for each finding, with a view of the cell for the first few of each kind."""
+    """A line for each finding, with a view of the cell for the first few of each kind; late nodes first."""
     drawn: set[tuple[str, str]] = set()
     kinds: Counter[str] = Counter()
-    for finding in findings(cells.rows, _newest(cells)):
+    ranked = cells.ranked
+    nodes = late_nodes(ranked)
+    for node in nodes:
+        yield Shown(stragglers.stragglers(node.parts[0]), node.parts[0], f"{node.sentence}.")
+    for finding in findings(cells.rows, ranked, late_hosts={node.host for node in nodes}):
         view = None
         if finding.look and kinds[finding.look] < MOST_OF_A_LOOK:
             kinds[finding.look] += 1
@@ -178,16 +188,3 @@ _DRAW: Mapping[str, Callable[[Cells, Any], View | None]] = {
     "trace": samples.trace_of,
     "stragglers": lambda cells, cell: stragglers.stragglers(cell),
 }
-
-
-def _newest(cells: Cells) -> pd.DataFrame:
-    """The cells of the newest launches of each benchmark and library, with the lists of their ranks."""
-    keys = ["benchmark", "library", "library_version", "binding", "ranks"]
-    rows = cells.rows
-    launches = rows.drop_duplicates([*keys, "launch_id"]).sort_values("started_at", ascending=False, kind="stable")
-    turn = launches.groupby(keys, observed=True, dropna=False, sort=False).cumcount()
-    newest = launches.assign(_turn=turn).sort_values("_turn", kind="stable")["launch_id"]
-    chosen = list(dict.fromkeys(newest))[:MOST_RANKED]
-    columns = [*series.NEEDED, *samples.RANK_LISTS]
-    listed = series.prepared(load(cells.store, columns=columns, on_skip=ignore, launch_id=chosen))
-    return listed[listed["comparability_key"].isin(rows["comparability_key"].unique())]

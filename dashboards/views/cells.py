@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 COLUMNS = (*series.NEEDED, *fits.ALSO)
 """Columns of the store that the views of a whole store need."""
+RANK_LISTS = ("rank_mean_us", "slowest_rank_share", "hosts")
+"""Columns that late ranks are found in."""
+MOST_RANKED = 64
+"""Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
 _SWEEP_MARKS = [re.compile(rf"(?:^|, ){mark}=") for mark in MARKS]
 
 
@@ -74,6 +78,19 @@ class Cells:
     def timed(self) -> pd.DataFrame:
         """The rows that measured a time (:func:`omb_py.dashboards.base.series.timed`)."""
         return series.timed(self.rows)
+
+    @cached_property
+    def ranked(self) -> pd.DataFrame:
+        """The cells of the newest launches of each benchmark and library, with the lists of their ranks."""
+        keys = ["benchmark", "library", "library_version", "binding", "ranks"]
+        launches = self.rows.drop_duplicates([*keys, "launch_id"])
+        launches = launches.sort_values("started_at", ascending=False, kind="stable")
+        turn = launches.groupby(keys, observed=True, dropna=False, sort=False).cumcount()
+        newest = launches.assign(_turn=turn).sort_values("_turn", kind="stable")["launch_id"]
+        chosen = list(dict.fromkeys(newest))[:MOST_RANKED]
+        columns = [*series.NEEDED, *RANK_LISTS]
+        listed = series.prepared(load(self.store, columns=columns, on_skip=ignore, launch_id=chosen))
+        return listed[listed["comparability_key"].isin(self.rows["comparability_key"].unique())]
 
     def panels(self) -> Iterable[Panel]:
         """The timed rows split into panels."""

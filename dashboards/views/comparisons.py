@@ -159,32 +159,33 @@ def difference(compared: Comparison) -> View:
 
 def verdicts(cells: Cells) -> Iterator[Shown]:
     """The stored comparisons of the cells."""
-    return (Shown(view, cells.rows) for compared in _stored(cells) for view in views(compared, cells.store))
+    return (Shown(view, cells.rows) for compared in stored(cells) for view in views(compared, cells.store))
 
 
-def _stored(cells: Cells) -> list[Comparison]:
+def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[Comparison]:
+    """The comparisons that the store keeps of the cells; files that are no report go to `on_skip`, if it is given."""
     keys = None if cells.whole else set(cells.rows["comparability_key"].dropna().unique())
-    return comparisons(cells.store, keys, cells.on_skip)
+    return comparisons(cells.store, keys, on_skip or cells.on_skip)
 
 
 def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
     """For the report: the first comparisons; then, without a verdict, the pairs that none of them judged."""
-    stored = _stored(cells)
-    shown = stored[:MOST_COMPARISONS]
-    if stored:
+    known = stored(cells)
+    shown = known[:MOST_COMPARISONS]
+    if known:
         headlines = "; ".join(f"{compared.name}: {comparison.headline(compared.verdicts)}" for compared in shown)
-        left = len(stored) - len(shown)
+        left = len(known) - len(shown)
         more = f"; {plural(left, 'comparison')} more left out" if left > 0 else ""
         yield Shown(None, text=f"{headlines}{more}.")
     for compared in shown:
         yield from (Shown(view) for view in views(compared, cells.store))
-    pairs = _unjudged(cells, {key for compared in stored for key in compared.verdicts["comparability_key"]})
+    pairs = _unjudged(cells, {key for compared in known for key in compared.verdicts["comparability_key"]})
     if pairs:
         left = len(pairs) - MOST_PAIRS
         more = f"; the {plural(left, 'pair')} that differ less are left out" if left > 0 else ""
         yield Shown(
             None,
-            text=f"{'What no comparison has judged stands side' if stored else 'Side'} by side, the widest apart "
+            text=f"{'What no comparison has judged stands side' if known else 'Side'} by side, the widest apart "
             f"first{more}. These are measurements, not verdicts: omb-py compare BASE NEW gives those.",
         )
     for _, panel, (base_name, base), (new_name, new) in pairs[:MOST_PAIRS]:
@@ -192,7 +193,7 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
         view = comparison.beside(base, new, (base_name, new_name), name)
         if view is not None:
             yield Shown(view, _concat(base, new))
-    if not stored and not pairs:
+    if not known and not pairs:
         yield Shown(
             None,
             text="Nothing here can be compared: no two series measured the same thing. A verdict: omb-py compare "

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
@@ -20,7 +19,7 @@ from omb_py.results.analysis.series import WHO, Series
 from omb_py.results.analysis.series import series as histories_of
 from omb_py.results.compare.report import percent
 from omb_py.results.statistics import curve_fit
-from omb_py.results.statistics.change_points import LEAST
+from omb_py.results.statistics.change_points import LEAST, SHORTEST
 from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
 from omb_py.results.store.keys import COMPARED
@@ -79,9 +78,16 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HISTORIES) -> list[Shown]:
+<<<<<<< HEAD
     """The series with most launches that have units enough, each with its levels and changes.
 
     Those with the largest changes stand first.
+=======
+    """The series that changed most, each with its levels and changes; those with the largest changes first.
+
+    Which are judged is chosen by their largest step in units of their noise: a series of many launches that never moved
+    says less than a short one with a step.
+>>>>>>> 93cfe46 (Open report and explorer on what changed)
 
     Args:
         frame: prepared cells, with :data:`ALSO`.
@@ -93,21 +99,60 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
     keys = ["benchmark", *WHO, "comparability_key"]
     count = frame.groupby(keys, observed=True, dropna=False, sort=False)["launch_id"].transform("nunique")
     groups = frame[count >= LEAST].groupby(keys, observed=True, dropna=False, sort=False)
-    longest = sorted((part for _, part in groups), key=lambda part: -part["launch_id"].nunique())
+    moved = sorted((part for _, part in groups), key=_unrest, reverse=True)
     judged: list[tuple[float, Shown]] = []
+<<<<<<< HEAD
     for part in longest[:most]:
         for one_series in filter(enough, histories_of(rows_of(part))):
             levels = history(one_series, provenance)
             if levels.steps or levels.unit == "night":
                 largest = max((_factor(step) for step in levels.steps), default=1.0)
                 judged.append((largest, Shown(_history(levels), _rows_of(part, one_series))))
+=======
+    for part in moved[:most]:
+        rows = rows_of(part)
+        if len({row["launch_id"] for row in rows}) < LEAST:
+            continue
+        levels = history(histories_of(rows)[0], provenance)
+        if levels.steps or part["date"].nunique() > 1:
+            largest = max((_factor(step) for step in levels.steps), default=1.0)
+            judged.append((largest, Shown(_history(levels), part)))
+>>>>>>> 93cfe46 (Open report and explorer on what changed)
     judged.sort(key=lambda pair: -pair[0])
     return [shown for _, shown in judged]
 
 
+def _unrest(part: pd.DataFrame) -> float:
+    """The largest difference between the launches before and after a split, in standard errors."""
+    import numpy as np
+
+    ordered = part.sort_values(["started_at", "launch_id"], kind="stable")
+    values = np.log(ordered["median_us"].where(ordered["median_us"] > 0).dropna().to_numpy(dtype=np.float64))
+    n = values.size
+    if n < 2 * SHORTEST or not np.ptp(values):
+        return 0.0
+    before = np.arange(SHORTEST, n - SHORTEST + 1)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    apart = np.abs((sums[n] - sums[before]) / (n - before) - sums[before] / before)
+    # neighbours differ by their noise alone, but at the few steps
+    noise = float(np.median(np.abs(np.diff(values)))) or float(np.std(values)) / n
+    return float((apart * np.sqrt(before * (n - before) / n)).max() / noise)
+
+
+def _through_versions(cells: Cells, size: int | None) -> Iterator[pd.DataFrame]:
+    """The rows of each series at one size over all versions of its library, so that a step at an upgrade is seen."""
+    for _, rows in cells.timed.groupby(list(series.PANEL), sort=True, dropna=False, observed=True):
+        for line in series.lines(rows, ignore=("library_version", "size_bytes")):
+            part = line.cells
+            if part["size_bytes"].notna().any():
+                part = part[part["size_bytes"] == (part["size_bytes"].min() if size is None else size)]
+            if len(part):
+                yield part
+
+
 def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
     """Each series at one size: those with levels where there are launches enough, else the launches of all."""
-    chosen = list(islice(cells.sized(size), MOST_CELLS))
+    chosen = sorted(_through_versions(cells, size), key=_unrest, reverse=True)[:MOST_CELLS]
     judged = [shown for cell in chosen for shown in histories(cell, cells.provenance, 1)]
     return judged or [
         Shown(history_view(cell, f"{distributions.cell_name(cell)}, {series.common(cell)}"), cell) for cell in chosen

@@ -13,13 +13,14 @@ from typing import Literal, NamedTuple
 from omb_py.dashboards.base.view import Shown
 from omb_py.dashboards.views import anomalies, comparisons, fits, guidelines, links, over_size, overview, samples
 from omb_py.dashboards.views.cells import Cells
+from omb_py.dashboards.views.first_screen import first_screen
 
 Views = Callable[..., Iterable[Shown]]
 """Called with the cells, and by keyword with the inputs of its entry."""
 Input = Literal["quantity", "count", "size", "second"]
 """A control of the explorer whose value a view takes: what curves show, over what it is counted, the message size in
 bytes, a second selection of cells."""
-Section = Literal["slower", "measured"]
+Section = Literal["first", "slower", "measured"]
 """A section of the report. A view with an odd line stands in the section "odd" instead."""
 
 
@@ -79,6 +80,13 @@ class Entry:
 
 _NO_CELL = "No cell of that size is among what is chosen."
 ENTRIES: list[Entry] = [
+    Entry(
+        "first",
+        "what changed",
+        first_screen,
+        _NO_CELL,
+        report=InReport(1, "first"),
+    ),
     Entry(
         "curves",
         "over message size",

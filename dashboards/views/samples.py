@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View
 from omb_py.dashboards.figures import distributions, stragglers
-from omb_py.dashboards.views.cells import Cells, ignore
+from omb_py.dashboards.views.cells import RANK_LISTS, Cells, ignore
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
     import pandas as pd
-
-RANK_LISTS = ("rank_mean_us", "slowest_rank_share", "hosts")
-"""Columns that late ranks are found in."""
 
 
 def distribution_of(cells: Cells, cell: pd.DataFrame) -> View | None:

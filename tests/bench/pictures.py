@@ -1,9 +1,11 @@
 """The pictures of the docs: report and explorer of a store, 1280 and 390 pixels wide.
 
-    python -m tests.bench.pictures --store DIR --out docs/
+    python -m tests.bench.pictures --first --out docs/
+    python -m tests.bench.pictures --store DIR --out build/pictures
     python -m tests.bench.pictures --store DIR --out build/pictures --every
 
-Writes report-1280.png, report-390.png, explorer-1280.png, explorer-390.png; with --every the whole report and every view
+With --first: first-screen-1440.png of the report and first-screen-390.png of the explorer, dark, of a store with planted
+faults, whose numbers are made up (:mod:`tests.support.planted_store`). Else it writes report-1280.png, report-390.png, explorer-1280.png, explorer-390.png; with --every the whole report and every view
 of the explorer, light and dark, and the report as it is printed: for whoever looks at all of them after a change. Exit
 code 1 where a text overlaps another or sticks out, or the browser's console has a word to say: such a picture is not
 for showing.
@@ -30,11 +32,13 @@ from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import choices
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
+from tests.support import planted_store
 from tests.support.browser import DRAW, OVERLAPS, chromium, errors, resize
 
 WIDTHS = (1280, 390)
 REPORT_HEIGHT, EXPLORER_HEIGHT = 2400, 1900
 """Pixels that a picture shows of the page, from its top."""
+FIRST_WIDTH, FIRST_HEIGHT = 1440, 1130
 MOST_HEIGHT = 2600
 """Of a picture of one of all views."""
 PATIENCE_S = 60.0
@@ -85,6 +89,25 @@ def drawn(driver: Any) -> None:
     driver.execute_async_script("setTimeout(arguments[0], 500)")
 
 
+def first(driver: Any, out: Path) -> list[str]:
+    """The first screens of a planted store: of the report, and of the explorer on a phone."""
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        store, file = Path(folder) / "store", Path(folder) / "report.html"
+        planted_store.write(store, 1)
+        file.write_text(page(report(store, parse([]))), encoding="utf-8")
+        resize(driver, FIRST_WIDTH)
+        driver.get(file.as_uri())
+        driver.execute_async_script(DRAW)
+        wrong += shot(driver, out / f"first-screen-{FIRST_WIDTH}.png", FIRST_HEIGHT)
+        with served(store) as address:
+            resize(driver, WIDTHS[1], FIRST_HEIGHT)
+            driver.get(f"{address}?theme=dark")
+            drawn(driver)
+            wrong += shot(driver, out / f"first-screen-{WIDTHS[1]}.png", FIRST_HEIGHT)
+    return wrong
+
+
 HEIGHT = "return Math.ceil(document.documentElement.scrollHeight)"
 
 
@@ -119,7 +142,8 @@ def every(driver: Any, file: Path, store: Path, out: Path, views: Sequence[str])
 def main(words: list[str] | None = None) -> int:
     """Take them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--first", action="store_true", help="the first screens of a planted store")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--query", default="?benchmark=allreduce", help="what the explorer shows")
     parser.add_argument("--height", type=int, default=REPORT_HEIGHT, help="of the report's pictures, in pixels")
@@ -129,9 +153,13 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("filters", nargs="*", help="COLUMN=VALUE, of the report")
     args = parser.parse_args(words)
+    if (args.store is None) != args.first:
+        parser.error("give --store DIR, or --first")
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as folder, chromium(Path(folder) / "profile") as driver:
+        if args.first:
+            return 1 if first(driver, args.out) else 0
         file = Path(folder) / "report.html"
         file.write_text(page(report(args.store, parse(args.filters))), encoding="utf-8")
         if args.every:

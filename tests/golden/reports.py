@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.golden.running import Place
 from tests.golden.suites import MINE, SWEEP
+from tests.support import planted_store
 
 NOISE = "noise=0.005,launch=0.005"
 CELLS = "allreduce --backend mock -n 2 -m 8:64:8 -i 30 -x 1"
@@ -28,10 +29,31 @@ def files() -> dict[str, Callable[[Place], str]]:
         "reports/guidelines.txt": _guidelines,
         "reports/links.txt": _links,
         "reports/links-html.txt": _links_page,
+        "reports/first-screen.txt": _first_screen,
         "reports/history.txt": _history,
         "reports/model.txt": _model,
         "reports/workloads.txt": _workloads,
     }
+
+
+def _first_screen(place: Place) -> str:
+    """The structure of the first screen: its texts, and of its figures the traces, rows and axes."""
+    from omb_py.dashboards.base.selection import Selection
+    from omb_py.dashboards.report.build import report
+
+    store = Path("planted")
+    planted_store.write(store, 1)
+    made = report(store, Selection())
+    lines = []
+    for view in made.first:
+        lines += [f"{view.kind}: {view.title}", f"  {view.caption}", *(f"  note: {note}" for note in view.notes)]
+        lines += [f"  {item.kind}: {item.text}\n    {item.link}" for item in view.items]
+        for trace in view.spec["data"] if view.spec else ():
+            lines.append(f"  {trace['type']} {trace['name']} on {trace.get('xaxis', 'x')}: {len(trace['x'])} places")
+        lines += [f"  axis {name}" for name in sorted(view.spec["layout"]) if "axis" in name] if view.spec else []
+        lines += [f"  table of {len(view.rows)} rows: {', '.join(view.columns)}"] if view.columns else []
+    lines += [f"evidence: {view.kind}: {view.title}" for view in made.evidence]
+    return "\n".join(lines) + "\n"
 
 
 def _sides(base: str, new: str, launches: int = 3) -> str:

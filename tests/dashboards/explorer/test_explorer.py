@@ -84,6 +84,9 @@ def test_each_view_of_the_store(data: Data, view: str) -> None:
         return
     assert made and note == ""
     for one in made:
+        if one.spec is None and not one.columns:  # the status line and the list of the first screen
+            assert view == "first" and one.kind in ("status", "changes")
+            continue
         one.figure  # noqa: B018
         assert one.commands
 

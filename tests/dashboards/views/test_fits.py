@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.figures import roofline
 from omb_py.dashboards.views import fits, lower_bounds
 from omb_py.results.statistics.change_points import LEAST
+from tests.dashboards.stores import write
 
 
 def test_a_step_is_in_the_title_with_what_changed(cell) -> None:
@@ -36,6 +40,29 @@ def test_few_launches_and_one_quiet_day_and_one_run_are_no_history(cell) -> None
     assert fits.histories(one_run, lambda launch: {}, 6) == []
     assert fits.histories(frame.iloc[:-1], lambda launch: {}, 6) == []
     assert fits.histories(frame, lambda launch: {}, 6) == []
+
+
+def test_histories_are_chosen_by_change_and_go_through_the_versions(cell, tmp_path: Path) -> None:
+    """One benchmark has twice as many launches and never moves; the other steps at an upgrade."""
+    noise = [0.002, -0.001, 0.003, -0.002, 0.001, -0.003]
+    rows = [cell(2.0 * (1 + noise[n % 6]), n, comparability_key="still") for n in range(40)]
+    rows += [
+        cell(
+            (2.0 if n < 10 else 2.6) * (1 + noise[n % 6]),
+            100 + n,
+            benchmark="bcast",
+            comparability_key="steps",
+            library_version="5.0.2" if n < 10 else "5.0.3",
+        )
+        for n in range(20)
+    ]
+    frame = pd.DataFrame(rows).astype({"size_bytes": "Int64", "ranks": "Int32"})
+    (shown,) = fits.histories(series.prepared(frame), lambda launch: {}, 1)
+    assert "bcast" in shown.view.title and "30.0 % slower" in shown.view.title
+    data = Data(write(tmp_path / "s", frame))
+    first, *_ = fits.over_time(data.cells(data.frame))
+    assert "bcast" in first.view.title and "30.0 % slower" in first.view.title, "one series, not one a version"
+    assert set(first.rows["library_version"]) == {"5.0.2", "5.0.3"}
 
 
 def linear(cell, benchmark: str, alpha: float, beta: float, **more) -> list[dict]:

@@ -1,0 +1,164 @@
+"""The ratio of two sides in every cell that both measured, and which ratios lie beyond the noise of the launches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.view import listed, plural
+from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
+from omb_py.results.formats.units import size_text
+from omb_py.results.statistics.change_points import DELTA
+from omb_py.results.statistics.multiple_testing import holm
+from omb_py.results.statistics.t_test import welch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALPHA = 0.01
+"""Chance that any cell of a pair without a difference is called slower or faster."""
+LOG = "log_us"
+"""Column with the log of a row's time in µs (:func:`with_logs`)."""
+COLUMNS = ("benchmark", "ranks", "devices", "size_bytes", KEY)
+"""Columns of a cell that the ratios keep."""
+MOST = 0.9
+"""Share of the cells of a benchmark from which on all of it is said to have changed."""
+
+
+def with_logs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have a time, with :data:`LOG`: of the median, or of a message at a printed bandwidth."""
+    import numpy as np
+
+    times = frame["median_us"].astype("Float64")
+    rates = frame["unit"].eq("MB/s").fillna(False).astype(bool)
+    if rates.any():
+        of_rate = frame["size_bytes"].astype("Float64") / frame["value"].astype("Float64").where(frame["value"] > 0)
+        times = times.where(~rates | times.notna(), of_rate)
+    known = (times > 0).fillna(False).to_numpy(dtype=bool)
+    return frame[known].assign(**{LOG: np.log(times[known].to_numpy(dtype=np.float64))})
+
+
+def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
+    """A row a cell that both sides measured: :data:`COLUMNS`, ``ratio``, ``p``, ``verdict``, and what it came from.
+
+    Each launch gives one number, the mean log over its passes. The sides are compared by Welch's t; Holm's method keeps
+    the chance of any wrong verdict among all cells of the pair at :data:`ALPHA`. A change under delta counts as none.
+
+    Args:
+        pair: two sides.
+        frame: rows with :data:`LOG`.
+
+    Returns:
+        ``ratio`` is NEW over BASE in times (geometric means of launches); ``verdict`` is ``slower``, ``faster`` or "".
+    """
+    import pandas as pd
+
+    sides = [_launches(rows) for rows in rows_of(pair, frame)]
+    about = frame[[name for name in COLUMNS if name in frame]].drop_duplicates(KEY).set_index(KEY)
+    cells: list[dict[str, Any]] = []
+    for key, base in sides[0].items():
+        new = sides[1].get(key)
+        if new is None:
+            continue
+        estimate = welch(base, new)
+        cells.append(
+            {
+                KEY: key,
+                "ratio": estimate.ratio,
+                "p": estimate.p,
+                "base_us": math.exp(sum(base) / len(base)),
+                "new_us": math.exp(sum(new) / len(new)),
+                "launches_base": len(base),
+                "launches_new": len(new),
+            }
+        )
+    table = pd.DataFrame(cells, columns=[KEY, "ratio", "p", "base_us", "new_us", "launches_base", "launches_new"])
+    adjusted = holm([float(p) for p in table["p"]])
+    words = []
+    for ratio, p in zip(table["ratio"], adjusted, strict=True):
+        beyond = p <= ALPHA and abs(math.log(ratio)) >= math.log1p(DELTA)
+        words.append("" if not beyond else "slower" if ratio > 1 else "faster")
+    return table.assign(verdict=words).join(about, on=KEY)
+
+
+def _launches(rows: pd.DataFrame) -> dict[str, list[float]]:
+    """Comparability key -> a number a launch."""
+    each = rows.groupby([KEY, "launch_id"], observed=True, sort=True)[LOG].mean()
+    values: dict[str, list[float]] = {}
+    for key, value in zip(each.index.get_level_values(0), each, strict=True):
+        values.setdefault(str(key), []).append(float(value))
+    return values
+
+
+@dataclass(frozen=True)
+class Region:
+    """Cells of one benchmark that all became slower, or all faster."""
+
+    benchmark: str
+    verdict: str
+    cells: pd.DataFrame
+    """Rows of :func:`ratios`."""
+    among: int
+    """Cells of the benchmark that both sides measured."""
+    where: str
+    """Their message sizes and numbers of ranks; empty where it is all of the benchmark."""
+
+    @property
+    def ratio(self) -> float:
+        """Median of the ratios of its cells."""
+        return float(self.cells["ratio"].median())
+
+    @property
+    def worst(self) -> Any:
+        """The cell that is farthest from 1."""
+        far = self.cells["ratio"].map(lambda ratio: abs(math.log(ratio)))
+        return self.cells.iloc[int(far.to_numpy().argmax())]
+
+    def sentence(self, pair: Pair) -> str:
+        """``allreduce is 1.35× slower with Open MPI 5.0.6 than with 5.0.5, at 64 KiB to 1 MiB, 16 to 32 ranks``."""
+        factor = self.ratio if self.ratio > 1 else 1 / self.ratio
+        alike = pair.kind == "versions"
+        base = str(pair.base.values.get("library_version")) if alike else pair.base.name
+        text = f"{self.benchmark} is {theme.amount(factor)}× {self.verdict} with {pair.new.name} than with {base}"
+        text += f", {self.where}" if self.where else ", everywhere"
+        return f"{text} ({len(self.cells)} of {plural(self.among, 'cell')})"
+
+
+def regions(table: pd.DataFrame) -> Iterator[Region]:
+    """Cells beyond the noise, by benchmark and direction; those with most cells times change first."""
+    several: list[Region] = []
+    for (benchmark, verdict), cells in table[table["verdict"] != ""].groupby(["benchmark", "verdict"], observed=True):
+        every = table[table["benchmark"] == benchmark]
+        whole = len(cells) >= MOST * len(every)
+        several.append(Region(str(benchmark), str(verdict), cells, len(every), "" if whole else _where(cells, every)))
+    yield from sorted(several, key=lambda region: -len(region.cells) * abs(math.log(region.ratio)))
+
+
+def _where(cells: pd.DataFrame, every: pd.DataFrame) -> str:
+    sizes, ranks = (_span(cells[name], every[name]) for name in ("size_bytes", "ranks"))
+    words = [f"at {_between([size_text(size) for size in sizes])}"] if sizes else []
+    words += [f"{_between([str(count) for count in ranks])} ranks"] if ranks else []
+    return ", ".join(words)
+
+
+def _span(part: Iterable[Any], every: Iterable[Any]) -> list[int]:
+    """Values in order; empty where they are all that there are."""
+    chosen, known = (sorted({int(v) for v in values if not theme.absent(v)}) for values in (part, every))
+    return [] if chosen == known and len(known) > 1 else chosen
+
+
+def _between(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{words[0]} to {words[-1]}"
+
+
+def missing(pair: Pair, frame: pd.DataFrame) -> str:
+    """A sentence on cells that BASE has and NEW has not; empty where NEW has all."""
+    left = pair.base.keys - pair.new.keys
+    if not left:
+        return ""
+    rows = frame[frame[KEY].isin(left)].drop_duplicates(KEY)
+    names = listed(sorted(map(str, rows["benchmark"].unique())))
+    return f"{plural(len(left), 'cell')} of {pair.base.name} not measured with {pair.new.name}: {names}"

@@ -1,0 +1,271 @@
+"""The ratio of two sides as a map of message size and ranks, and the curves of all sides below it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.series import sizes as sizes_of
+from omb_py.dashboards.base.view import View, plural, records, table
+from omb_py.results.formats.units import size_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS = 24
+"""Rows of a map; the table has all."""
+MOST_WRITTEN = 14
+"""Sizes up to which the ratios are written into the map."""
+MOST_PANELS = 6
+FULL = 1.0
+"""Log2 of the ratio with the full colour: twice or half the time."""
+SPOKEN = {"ranks": "ranks", "devices": "GPUs"}
+
+
+def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks") -> View:
+    """New over base in every cell: only what lies beyond the noise of the launches has a colour.
+
+    Args:
+        table_of: rows of :func:`omb_py.dashboards.changes.ratios.ratios`.
+        names: of BASE and NEW.
+        over: ``ranks`` or ``devices``.
+    """
+    known = table_of.assign(
+        size=table_of["size_bytes"].fillna(0).astype(int), count=table_of[over].fillna(0).astype(int)
+    )
+    sizes = sorted({int(size) for size in known["size"]})
+    changed = known[known["verdict"] != ""].groupby("benchmark", observed=True).size()
+    rows = [
+        (str(benchmark), int(count))
+        for benchmark, count in known[["benchmark", "count"]].drop_duplicates().itertuples(index=False)
+    ]
+    rows.sort(key=lambda row: (-int(changed.get(row[0], 0)), row[0], row[1]))
+    drawn = rows[:MOST_ROWS]
+    labels = [f"{theme.escape(name)} {count or ''}".strip() for name, count in drawn]
+    cells = {(str(r.benchmark), r.count, r.size): r for r in records(_worst(known))}
+    grid = [[cells.get((name, count, size)) for size in sizes] for name, count in drawn]
+    places = list(range(len(sizes)))
+    common = {"type": "heatmap", "x": places, "y": labels, "xgap": 1, "ygap": 1, "showscale": False}
+    hover = [[_hover(cell) for cell in row] for row in grid]
+    data: list[dict[str, Any]] = [
+        {
+            **common,
+            "z": [[None if cell is None else 0 for cell in row] for row in grid],
+            "colorscale": [[0, theme.UNCHANGED], [1, theme.UNCHANGED]],
+            "text": hover,
+            "hovertemplate": "%{y}, %{text}<extra></extra>",
+            "name": "measured",
+        },
+        {
+            **common,
+            "z": [[_colour(cell) for cell in row] for row in grid],
+            "zmin": -FULL,
+            "zmax": FULL,
+            "colorscale": [[0, "#542788"], [0.45, "#b9aed4"], [0.5, "#e8d9c4"], [0.55, "#f1b56b"], [1, "#B35806"]],
+            "text": hover,
+            "hovertemplate": "%{y}, %{text}<extra></extra>",
+            "name": "beyond the noise",
+        },
+    ]
+    written = [] if len(sizes) > MOST_WRITTEN else _written(grid, labels)
+    count = known["verdict"].value_counts()
+    slower, faster = int(count.get("slower", 0)), int(count.get("faster", 0))
+    few = int(known[["launches_base", "launches_new"]].min().min()) < 2 if len(known) else False
+    notes = [
+        "A colour lies beyond the noise of the launches; grey: measured, no difference shown. "
+        "Orange: NEW is slower; violet: NEW is faster."
+    ]
+    if few:
+        notes.append("Cells with one launch of a side have no known noise and no colour: --launches 5 gives it.")
+    if len(rows) > len(drawn):
+        notes.append(f"Drawn: the first {len(drawn)} of {plural(len(rows), 'row')}, those with changes first.")
+    layout = theme.layout(
+        height=70 + 20 * len(drawn),
+        margin={"l": 64, "r": 16, "t": 6, "b": 44},
+        annotations=written,
+        xaxis={
+            "title": {"text": "message size"},
+            "tickmode": "array",
+            "tickvals": places,
+            "ticktext": [size_text(size) if size else "no size" for size in sizes],
+            "tickangle": 0,
+            "showgrid": False,
+            "zeroline": False,
+        },
+        yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
+    )
+    layout["xaxis"] |= _thinned(layout["xaxis"])
+    return View(
+        "map",
+        f"{names[1]} against {names[0]}: {slower} of {plural(len(known), 'cell')} slower, {faster} faster",
+        f"Time of {names[1]} over {names[0]}, by message size and {SPOKEN[over]}",
+        {"data": data, "layout": layout},
+        notes=tuple(notes),
+        **table(
+            (
+                "benchmark",
+                SPOKEN[over],
+                "size",
+                f"{names[0]} µs",
+                f"{names[1]} µs",
+                "ratio",
+                "beyond the noise",
+                "launches",
+            ),
+            [
+                (
+                    str(r.benchmark),
+                    r.count,
+                    size_text(r.size),
+                    float(r.base_us),
+                    float(r.new_us),
+                    float(r.ratio),
+                    str(r.verdict) or "no",
+                    f"{r.launches_base} and {r.launches_new}",
+                )
+                for r in records(known.sort_values(["benchmark", "count", "size"]))
+            ],
+        ),
+    )
+
+
+def _worst(known: pd.DataFrame) -> pd.DataFrame:
+    """Of several cells at one place (types, roots) the one beyond the noise that is farthest from 1."""
+    far = known["ratio"].map(lambda ratio: abs(math.log(ratio))) + 100.0 * (known["verdict"] != "")
+    return known.assign(far=far).sort_values("far").drop_duplicates(["benchmark", "count", "size"], keep="last")
+
+
+def _colour(cell: Any) -> float | None:
+    if cell is None or not cell.verdict:
+        return None
+    return max(-FULL, min(FULL, math.log2(cell.ratio)))
+
+
+def _hover(cell: Any) -> str:
+    if cell is None:
+        return ""
+    what = f"{cell.verdict}, " if cell.verdict else ""
+    size = size_text(cell.size) if cell.size else "no size"
+    return f"{size}: {cell.ratio:.3f}×, {what}{theme.duration(cell.base_us)} → {theme.duration(cell.new_us)}"
+
+
+def _written(grid: Sequence[Sequence[Any]], labels: Sequence[str]) -> list[dict[str, Any]]:
+    """The ratios of coloured cells, each dark or light as its colour asks."""
+    return [
+        {
+            "x": at,
+            "y": label,
+            "text": f"{cell.ratio:.2f}",
+            "showarrow": False,
+            "font": {"size": 11, "color": "#ffffff" if abs(math.log2(cell.ratio)) > 0.7 else "#1c2126"},
+        }
+        for row, label in zip(grid, labels, strict=True)
+        for at, cell in enumerate(row)
+        if cell is not None and cell.verdict
+    ]
+
+
+def _thinned(axis: Mapping[str, Any], most: int = 10) -> dict[str, Any]:
+    """At most so many ticks."""
+    step = -(-len(axis["tickvals"]) // most) or 1
+    return {"tickvals": axis["tickvals"][::step], "ticktext": axis["ticktext"][::step]}
+
+
+def multiples(
+    rows: pd.DataFrame, name: str, sides: Sequence[tuple[str, pd.DataFrame]], over: str = "ranks"
+) -> View | None:
+    """Time over message size, a panel for each number of ranks, a line a side; None where nothing has a size.
+
+    Args:
+        rows: the cells of all sides.
+        name: of the benchmark.
+        sides: name and cells of each, in the order of their colours.
+        over: ``ranks`` or ``devices``.
+    """
+    counts = sorted({int(v) for v in rows[over].dropna().unique()})
+    sizes = [size for size in sizes_of(rows) if size > 0]
+    if not sizes or not counts:
+        return None
+    step = max(1, -(-len(counts) // MOST_PANELS))
+    counts = counts[::-1][::step][::-1]
+    data: list[dict[str, Any]] = []
+    for at, count in enumerate(counts, start=1):
+        for index, (label, cells) in enumerate(sides):
+            own = cells[(cells[over] == count) & (cells["size_bytes"].fillna(0) > 0)]
+            middle = own.groupby("size_bytes")["median_us"].median().dropna()
+            if len(middle):
+                axes = {} if at == 1 else {"xaxis": f"x{at}", "yaxis": f"y{at}"}
+                trace = theme.series(
+                    index,
+                    theme.label(label),
+                    [int(size) for size in middle.index],
+                    theme.numbers(middle),
+                    "%{text}: %{y:.4g} µs",
+                    text=[size_text(size) for size in middle.index],
+                    legendgroup=f"s{index}",
+                    showlegend=not any(t["legendgroup"] == f"s{index}" for t in data),
+                    **axes,
+                )
+                trace["marker"] = {**trace["marker"], "size": 4}
+                data.append(trace)
+    if not data:
+        return None
+    values = theme.drawn(data)
+    spoken = SPOKEN[over]
+    axis = theme.size_axis(sizes, "")
+    axis |= _thinned(axis, 3)
+    height = 250
+    layout = theme.layout(height=height, margin={"l": 64, "r": 16, "t": 26, "b": 30}, annotations=[])
+    layout["legend"] = {**layout["legend"], "y": -0.16}
+    layout |= _panels(len(counts), len(counts), axis, theme.value_axis("time (µs)", values=values))
+    layout["annotations"] = _heads(counts, len(counts), spoken)
+    columns = 2 if len(counts) > 1 else 1
+    deep = -(-len(counts) // columns)
+    narrow = _panels(len(counts), columns, {**axis, **_thinned(axis, 2)}, theme.value_axis("time (µs)", values=values))
+    narrow |= {"annotations": _heads(counts, columns, spoken), "height": 90 + 150 * deep + 22 * len(sides)}
+    narrow["legend"] = {**layout["legend"], "y": -0.3 / deep}
+    layout["meta"] = {"narrow": narrow}
+    return View(
+        "multiples",
+        f"{name} over message size, by {spoken}",
+        "Medians over launches",
+        {"data": data, "layout": layout},
+        (),
+        (),
+    )
+
+
+def _panels(count: int, columns: int, x: Mapping[str, Any], y: Mapping[str, Any]) -> dict[str, Any]:
+    """Axes of so many panels, so many beside each other; all have the same range."""
+    deep = -(-count // columns)
+    axes: dict[str, Any] = {}
+    for at in range(count):
+        column, row = at % columns, at // columns
+        number = "" if at == 0 else str(at + 1)
+        wide, high = 1 / columns, 1 / deep
+        gap, above = (0.02 if columns > 2 else 0.05), (0.0 if deep == 1 else 0.14 / deep)
+        axes[f"xaxis{number}"] = {**x, "domain": [wide * column, wide * (column + 1) - gap], "anchor": f"y{number}"}
+        axes[f"yaxis{number}"] = {
+            **y,
+            "domain": [1 - high * (row + 1) + above, 1 - high * row - above],
+            "anchor": f"x{number}",
+            **({"showticklabels": True} if column == 0 else {"showticklabels": False, "title": {"text": ""}}),
+        }
+    return axes
+
+
+def _heads(counts: Sequence[int], columns: int, spoken: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "text": f"{count} {spoken}",
+            "showarrow": False,
+            "xref": f"x{'' if at == 0 else at + 1} domain",
+            "yref": f"y{'' if at == 0 else at + 1} domain",
+            "x": 0.5,
+            "y": 1,
+            "yanchor": "bottom",
+        }
+        for at, count in enumerate(counts)
+    ]

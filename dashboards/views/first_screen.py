@@ -1,0 +1,358 @@
+"""The first screen: a status line, the ranked list of changes with their evidence, and the map of ratios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.view import Item, Shown, View, listed, plural
+from omb_py.dashboards.changes import over_time, ratios
+from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
+from omb_py.dashboards.changes.over_time import Launches
+from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, Side, pairs, rows_of, sides
+from omb_py.dashboards.figures import comparison, ratio_map, stragglers
+from omb_py.dashboards.figures.distributions import cell_name
+from omb_py.dashboards.figures.history import history
+from omb_py.dashboards.views import anomalies, comparisons, guidelines, links
+from omb_py.dashboards.views.cells import Cells, ignore
+from omb_py.dashboards.views.repro_commands import Commands
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ITEMS = 12
+"""Lines of the list; what is left out is counted."""
+MOST_ODD = 2
+"""Lines of each kind of odd cells."""
+MOST_SIDES = 6
+"""Sides drawn below the map: as many as have a colour of their own."""
+SIMULATION = "simulation"
+"""Word in the name of a library that measures nothing."""
+KINDS = ("slower", "odd", "changed")
+"""Kinds of lines, in their order."""
+
+
+@dataclass
+class FirstScreen:
+    """What is computed once for all parts of the screen."""
+
+    cells: Cells
+
+    @cached_property
+    def commands(self) -> Commands:
+        """Looks up the commands that measure rows again."""
+        return Commands(self.cells.provenance)
+
+    def repeated(self, view: View | None, rows: pd.DataFrame) -> View | None:
+        """A view with the commands that measure its rows again."""
+        return None if view is None else self.commands.on(view, rows)
+
+    @cached_property
+    def timed(self) -> pd.DataFrame:
+        """The rows with a time."""
+        return ratios.with_logs(self.cells.timed)
+
+    @cached_property
+    def sides(self) -> list[Side]:
+        """The sides of the store."""
+        return sides(self.timed)
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """The pairs of sides, the one that is looked at first at the front."""
+        known = pairs(self.sides)
+        started = self.timed.groupby(VERSION, observed=True, dropna=False)["started_at"].max()
+
+        def newest(pair: Pair) -> float:
+            moment = started.get(pair.new.values.get(VERSION))
+            return -moment.timestamp() if moment is not None else math.inf
+
+        versions = [pair for pair in known if pair.kind == "versions"]
+        first = min(versions, key=newest, default=None)
+        return known if first is None else [first, *(pair for pair in known if pair is not first)]
+
+    @cached_property
+    def launches(self) -> Launches:
+        """A number a launch."""
+        return over_time.launches(self.timed)
+
+    @cached_property
+    def drifts(self) -> list[over_time.Drift]:
+        """What drifts."""
+        return over_time.drifts(self.launches)
+
+    @cached_property
+    def level(self) -> pd.DataFrame:
+        """The timed rows without their drifts."""
+        return over_time.without_drifts(self.timed, self.launches, self.drifts)
+
+    @cached_property
+    def upgrades(self) -> list[tuple[Pair, pd.DataFrame]]:
+        """Each version against the one before it: the pair and its ratios, the newest first."""
+        following: dict[tuple[Any, ...], Pair] = {}
+        for pair in self.pairs:
+            if pair.kind == "versions":
+                rest = tuple(value for name, value in pair.new.values.items() if name != VERSION)
+                following.setdefault((rest, pair.new.values[VERSION]), pair)
+        return [(pair, ratios.ratios(pair, self.level)) for pair in following.values()]
+
+    @cached_property
+    def front(self) -> tuple[Pair, pd.DataFrame] | None:
+        """The pair of the map and its ratios; None where no two sides measured the same thing."""
+        if not self.pairs:
+            return None
+        pair = self.pairs[0]
+        known = next((table for other, table in self.upgrades if other is pair), None)
+        return pair, ratios.ratios(pair, self.timed) if known is None else known
+
+
+def first_screen(cells: Cells) -> Iterator[Shown]:
+    """The status line, the list of changes, the map and the curves below it."""
+    screen = FirstScreen(cells)
+    items = changes(screen)
+    yield Shown(_status(screen, items))
+    yield Shown(_list(items))
+    if screen.front is None:
+        return
+    pair, table = screen.front
+    over = _over(table)
+    if len(table):
+        both = cells.timed[cells.timed[KEY].isin(set(table[KEY]))]
+        yield Shown(ratio_map.ratio_map(table, (pair.base.name, pair.new.name), over), both)
+        benchmark = _benchmark(table)
+        rows = cells.timed[cells.timed["benchmark"] == benchmark]
+        shown = [(side.name, side.rows(rows)) for side in _drawn(screen, pair)]
+        view = ratio_map.multiples(rows, benchmark, [(name, part) for name, part in shown if len(part)], over)
+        yield Shown(view, rows)
+
+
+def _over(table: pd.DataFrame) -> str:
+    devices = table["devices"].fillna(0) if "devices" in table else table["ranks"] * 0
+    return "devices" if len(table) and bool((devices > 0).all()) else "ranks"
+
+
+def _benchmark(table: pd.DataFrame) -> str:
+    """The benchmark with most cells beyond the noise, else the first."""
+    changed = table[table["verdict"] != ""]
+    return str((changed if len(changed) else table)["benchmark"].value_counts(sort=True).index[0])
+
+
+def _drawn(screen: FirstScreen, pair: Pair) -> list[Side]:
+    """BASE, NEW, then the newest version of every other library."""
+    newest = {}
+    for side in screen.sides:
+        newest[tuple(value for name, value in side.values.items() if name != VERSION)] = side
+    others = [
+        side for side in newest.values() if side not in (pair.base, pair.new) and side.library != pair.new.library
+    ]
+    return [pair.base, pair.new, *others][:MOST_SIDES]
+
+
+def _status(screen: FirstScreen, items: list[Item]) -> View:
+    count = {kind: sum(item.kind == kind for item in items) for kind in KINDS}
+    cells = screen.cells
+    versions = [pair for pair in screen.pairs if pair.kind == "versions"]
+    if versions:
+        base = next(side for side in screen.sides if side.library == versions[0].new.library)
+        since = f" since {base.name}"
+    else:
+        since = ""
+    title = f"{count['slower']} slower, {count['odd']} odd, {count['changed']} changed{since}"
+    lacking = ratios.missing(screen.front[0], screen.timed) if screen.front else ""
+    if not screen.front:
+        lacking = "Nothing to compare: no two sides measured the same thing"
+    elif not lacking:
+        lacking = f"nothing of {screen.front[0].base.name} is missing in {screen.front[0].new.name}"
+    return View("status", title, lacking, None, (), (), notes=labels(cells))
+
+
+def labels(cells: Cells) -> tuple[str, ...]:
+    """Words that a reader must know before any number: SIMULATED, STAGED, SHARED, and of what."""
+    rows = cells.rows
+    first = rows.drop_duplicates(["backend", "library"])
+    simulated = [
+        str(library)
+        for library, launch in zip(first["library"], first["launch_id"], strict=True)
+        if SIMULATION in str(cells.provenance(str(launch)).get("library_string", ""))
+    ]
+    words = [f"SIMULATED: nothing of {listed(simulated)} was measured"] if simulated else []
+    known = {str(text) for text in rows["parameters"].unique()}
+    if any("staging=staged" in text for text in known):
+        words.append("STAGED: some bytes on devices travelled through host memory")
+    if any(_shared(text) for text in known):
+        words.append("SHARED: some ranks shared a device")
+    return tuple(words)
+
+
+def _shared(text: str) -> bool:
+    value = dict(part.partition("=")[::2] for part in text.split(", ")).get("ranks_per_device", "")
+    return value.isdecimal() and int(value) > 1
+
+
+def _list(items: list[Item]) -> View:
+    shown = items[:MOST_ITEMS]
+    left = len(items) - len(shown)
+    title = "What changed, and what is odd" if items else "Nothing changed beyond the noise, and nothing is odd"
+    caption = "" if left <= 0 else f"{plural(left, 'line')} more: below"
+    return View("changes", title, caption, None, (), (), items=tuple(shown))
+
+
+def changes(screen: FirstScreen) -> list[Item]:
+    """The lines of the list: what is slower, what is odd, what else changed; the largest of each first."""
+    items = [*_stored(screen), *_upgraded(screen), *_moved(screen)]
+    covered = _covered(screen)
+    late, nodes = _late(screen)
+    items += [*late, *_broken(screen), *_odd(screen, covered, nodes)]
+    return sorted(items, key=lambda item: KINDS.index(item.kind))
+
+
+def _stored(screen: FirstScreen) -> Iterator[Item]:
+    """Verdicts of comparisons that the store keeps."""
+    for compared in comparisons.stored(screen.cells, ignore):
+        slower = compared.verdicts[compared.verdicts["verdict"] == "SLOWER"]
+        if len(slower):
+            board, *_ = comparisons.views(compared, screen.cells.store)
+            names = listed(slower["cell"], 2)
+            text = f"{compared.name}: SLOWER in {len(slower)} of {plural(len(compared.verdicts), 'cell')} ({names})"
+            yield Item("slower", text, evidence=board, link=_link("verdicts"))
+
+
+def _upgraded(screen: FirstScreen) -> Iterator[Item]:
+    """Regions of cells that a version changed: slower where it is the newest, else changed."""
+    for pair, table in screen.upgrades:
+        for region in ratios.regions(table):
+            rows = screen.timed[screen.timed[KEY].isin(set(region.cells[KEY]))]
+            kind = "slower" if screen.front and pair is screen.front[0] and region.verdict == "slower" else "changed"
+            values, mark = _course(pair, rows)
+            benchmark = screen.timed[screen.timed["benchmark"] == region.benchmark]
+            ranks = region.worst["ranks"]
+            base, new = rows_of(pair, benchmark[benchmark["ranks"] == ranks])
+            what = f"{region.benchmark}, {series.word('ranks', ranks)}"
+            view = comparison.beside(base, new, (pair.base.name, pair.new.name), what)
+            link = _link("beside", benchmark=region.benchmark, ranks=ranks, **_versions(pair))
+            evidence = screen.repeated(view, new)
+            yield Item(kind, region.sentence(pair), values, mark, evidence, link)
+
+
+def _versions(pair: Pair) -> dict[str, Any]:
+    known = {name: pair.new.values.get(name) for name in ("backend", "library")}
+    return {**known, VERSION: [side.values[VERSION] for side in (pair.base, pair.new)]}
+
+
+def _course(pair: Pair, rows: pd.DataFrame) -> tuple[tuple[float, ...], int | None]:
+    """The mean log of some cells in each launch of all versions, by time, and the place of the first launch of NEW."""
+    own = rows
+    for name, value in pair.new.values.items():
+        if name != VERSION:
+            own = own[own[name].isna() | (own[name] == "") if value is None else own[name] == value]
+    off = own[ratios.LOG] - own.groupby(KEY, observed=True)[ratios.LOG].transform("mean")
+    each = own.assign(off=off).groupby("launch_id", observed=True).agg(at=("started_at", "min"), off=("off", "mean"))
+    each = each.sort_values("at", kind="stable")
+    first = pair.new.rows(own)["started_at"].min()
+    return tuple(float(v) for v in each["off"]), int((each["at"] < first).sum())
+
+
+def _moved(screen: FirstScreen) -> Iterator[Item]:
+    """Drifts, and steps that no version explains."""
+    for drift in sorted(screen.drifts, key=lambda drift: -abs(math.log(drift.ratio))):
+        rows = _subject(screen, drift.subject)
+        more = f"{100 * (drift.ratio - 1):+.0f} %"
+        change = f"drifts: {more} from the first launch to the last, without a step at a version"
+        text = f"{screen.launches.name(drift.subject)} {change}"
+        yield _timed_item(screen, text, change, rows, None)
+    for step in over_time.steps(screen.launches, screen.drifts):
+        at = step.rows["started_at"].iloc[step.at]
+        word = "slower" if step.ratio > 1 else "faster"
+        factor = theme.amount(max(step.ratio, 1 / step.ratio))
+        name = screen.launches.name(step.subject)
+        change = f"{factor}× {word} from {at:%Y-%m-%d %H:%M} UTC on, without a new version"
+        yield _timed_item(screen, f"{name} is {change}", change, _subject(screen, step.subject), at)
+
+
+def _subject(screen: FirstScreen, subject: int) -> pd.DataFrame:
+    rows = screen.timed
+    for name, value in screen.launches.subjects[subject].items():
+        if name != VERSION:
+            absent = theme.absent(value)
+            rows = rows[rows[name].isna() | (rows[name] == "") if absent else rows[name] == value]
+    return rows
+
+
+def _timed_item(screen: FirstScreen, text: str, change: str, rows: pd.DataFrame, at: Any) -> Item:
+    off = rows[ratios.LOG] - rows.groupby(KEY, observed=True)[ratios.LOG].transform("mean")
+    each = rows.assign(off=off).groupby("launch_id", observed=True).agg(at=("started_at", "min"), off=("off", "mean"))
+    each = each.sort_values("at", kind="stable")
+    longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
+    cell = rows[rows[KEY] == longest]
+    what = f"{cell_name(cell)}, {series.common(cell)}"
+    view = screen.repeated(history(cell, what, change), cell)
+    mark = 1 if at is None else int((each["at"] < at).sum())
+    benchmark = str(rows["benchmark"].iloc[0])
+    return Item(
+        "changed", text, tuple(float(v) for v in each["off"]), mark, view, _link("history", benchmark=benchmark)
+    )
+
+
+def _covered(screen: FirstScreen) -> set[tuple[str, str]]:
+    """Cells of versions that a line names already: (comparability key, version)."""
+    return {
+        (str(key), str(pair.new.values.get(VERSION)))
+        for pair, table in screen.upgrades
+        for key in table[table["verdict"] != ""][KEY]
+    }
+
+
+def _late(screen: FirstScreen) -> tuple[list[Item], list[LateNode]]:
+    items = []
+    nodes = late_nodes(screen.cells.ranked)
+    for node in nodes:
+        part = node.parts[0]
+        benchmark = str(part["benchmark"].iloc[0])
+        link = _link("stragglers", benchmark=benchmark, ranks=part["ranks"].iloc[0])
+        items.append(Item("odd", node.sentence, evidence=screen.repeated(stragglers.stragglers(part), part), link=link))
+    return items, nodes
+
+
+def _broken(screen: FirstScreen) -> Iterator[Item]:
+    """Slow nodes and links of sweeps, and violated guidelines."""
+    sources: Mapping[str, Callable[[Cells], Iterator[Shown]]] = {
+        "pairs": links.sweeps,
+        "guidelines": guidelines.guidelines,
+    }
+    for name, draw in sources.items():
+        present = screen.cells.links if name == "pairs" else screen.cells.guidelines
+        if len(present):
+            yield from (
+                Item("odd", shown.odd, evidence=shown.view, link=_link(name))
+                for shown in draw(screen.cells)
+                if shown.odd
+            )
+
+
+def _odd(screen: FirstScreen, covered: set[tuple[str, str]], nodes: list[LateNode]) -> Iterator[Item]:
+    """Odd cells that no other line explains."""
+    hosts = {node.host for node in nodes}
+    for finding in anomalies.findings(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
+        cells = finding.cells
+        keys = set(zip(cells[KEY].astype(str), cells[VERSION].astype(str), strict=True))
+        if keys and keys <= covered:
+            continue
+        link = ""
+        if finding.look and len(cells):
+            size = cells["size_bytes"].iloc[0]
+            more = {} if theme.absent(size) else {"size": int(size)}
+            link = _link(finding.look, benchmark=cells["benchmark"].iloc[0], ranks=cells["ranks"].iloc[0], **more)
+        yield Item("odd", finding.text, link=link)
+
+
+def _link(view: str, **filters: Any) -> str:
+    """A query of the explorer; values that are null are left out."""
+    pairs_of = [("view", view)]
+    for name, value in filters.items():
+        pairs_of += [(name, str(v)) for v in (value if isinstance(value, list) else [value]) if not theme.absent(v)]
+    return f"?{urlencode(pairs_of)}"

@@ -1,0 +1,119 @@
+"""The first screen names what was planted, by its name, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from omb_py.cli import main
+from omb_py.dashboards.base import series
+from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.changes import over_time, ratios, sides
+from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.explorer.state import State, parse, query
+from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.html_page import page
+from tests.dashboards.stores import write
+from tests.support import planted_store
+
+SEEDS = (101, 102)
+"""Others than those of the table in docs/report.md."""
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("planted")
+    faults = planted_store.write(folder, request.param)
+    return folder, faults, report(folder, Selection())
+
+
+def test_each_fault_is_named_once_and_nothing_else_is(planted) -> None:
+    _, faults, made = planted
+    named, others = planted_store.judged([item.text for item in made.changes], faults)
+    assert named == dict.fromkeys(("regression", "slow node", "drift", "step"), True)
+    assert others == []
+    assert made.first[0].title == f"1 slower, 1 odd, 2 changed since {planted_store.LIBRARY} 5.0.1"
+    slower, odd, *changed = made.changes
+    assert (slower.kind, odd.kind, [item.kind for item in changed]) == ("slower", "odd", ["changed"] * 2)
+    assert slower.text.split(" is ")[0] == faults.regression and "6 of 30 cells" in slower.text
+
+
+def test_only_the_regression_has_a_colour_on_the_map(planted) -> None:
+    _, faults, made = planted
+    (view,) = [view for view in made.first if view.kind == "map"]
+    measured, beyond = view.spec["data"]
+    coloured = {
+        (label, at)
+        for label, row in zip(beyond["y"], beyond["z"], strict=True)
+        for at, value in zip(beyond["x"], row, strict=True)
+        if value is not None
+    }
+    places = [planted_store.SIZES.index(size) for size in faults.sizes]
+    assert coloured == {(f"{faults.regression} {ranks}", at) for ranks in faults.ranks for at in places}
+    assert all(value == 0 for row in measured["z"] for value in row), "all else is measured, without a colour"
+    assert view.title.endswith("6 of 120 cells slower, 0 faster")
+
+
+def test_each_line_leads_to_its_evidence_in_report_and_explorer(planted) -> None:
+    store, _, made = planted
+    html, data = page(made), Data(store)
+    shown, _ = views(data, State())
+    (listed,) = [view for view in shown if view.kind == "changes"]
+    assert [item.text for item in listed.items] == [item.text for item in made.changes]
+    for item in made.changes:
+        number = made.views.index(item.evidence)
+        assert f'<a href="#view-{number}">' in html and f'<figure id="view-{number}"' in html
+        assert item.evidence.commands
+        state = parse(item.link)
+        assert state.view != "first" and sorted(query(state)[1:].split("&")) == sorted(item.link[1:].split("&"))
+        rows = data.select(state.filters)
+        assert len(rows) and set(rows["benchmark"]) == set(state.filters["benchmark"])
+
+
+def test_a_sound_store_names_nothing(tmp_path: Path) -> None:
+    planted_store.write(tmp_path, SEEDS[0], sound=True)
+    made = report(tmp_path, Selection())
+    assert made.changes == [] and made.first[0].title == "0 slower, 0 odd, 0 changed since Open MPI 5.0.1"
+    assert made.first[1].title == "Nothing changed beyond the noise, and nothing is odd"
+
+
+def test_what_is_simulated_is_called_so(tmp_path: Path) -> None:
+    words = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:64", "-i", "4", "--quiet", "--store", str(tmp_path)]
+    assert main(words) == 0
+    first, *_ = report(tmp_path, Selection()).first
+    assert first.notes == ("SIMULATED: nothing of mock was measured",)
+    assert first.caption == "Nothing to compare: no two sides measured the same thing"
+
+
+def test_staged_and_shared_are_said(tmp_path: Path, frame: pd.DataFrame) -> None:
+    text = {"staging": "staged", "ranks_per_device": "2"}
+    write(tmp_path / "s", frame.assign(parameters=[text] * len(frame)))
+    notes = report(tmp_path / "s", Selection()).first[0].notes
+    assert [note.partition(":")[0] for note in notes] == ["STAGED", "SHARED"]
+
+
+def test_what_new_lacks_is_said(tmp_path: Path, frame: pd.DataFrame) -> None:
+    """MPICH stands against Open MPI, which was not measured at 64 KiB."""
+    write(tmp_path / "s", frame[(frame["library"] == "MPICH") | (frame["size_bytes"] < 65536)])
+    first, *_ = report(tmp_path / "s", Selection()).first
+    assert first.caption == "1 cell of MPICH 5.0.2 not measured with Open MPI 5.0.2: allreduce"
+
+
+def test_one_launch_a_side_has_no_colour(tmp_path: Path, frame: pd.DataFrame) -> None:
+    write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
+    (view,) = [view for view in report(tmp_path / "s", Selection()).first if view.kind == "map"]
+    assert {value for row in view.spec["data"][1]["z"] for value in row} == {None}
+    assert any("--launches 5" in note for note in view.notes)
+
+
+def test_a_step_without_a_new_version_is_dated(cell) -> None:
+    noise = [0.002, -0.001, 0.003, -0.002, 0.001]
+    rows = [cell((2.0 if n < 12 else 2.4) * (1 + noise[n % 5]), n) for n in range(24)]
+    timed = ratios.with_logs(series.prepared(pd.DataFrame(rows)))
+    each = over_time.launches(timed)
+    (step,) = over_time.steps(each, over_time.drifts(each))
+    assert step.at == 12 and step.ratio == pytest.approx(1.2, rel=0.01)
+    assert sides.pairs(sides.sides(timed)) == []

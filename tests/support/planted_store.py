@@ -1,0 +1,215 @@
+"""A store with four planted faults, and whether the first screen names them and nothing else.
+
+    python -m tests.support.planted_store --out DIR --seed 7        # writes the store
+    python -m tests.support.planted_store --seeds 20                # the table of docs/report.md
+    python -m tests.support.planted_store --seeds 20 --sound        # the same stores without a fault
+
+Six versions of a library were measured one after the other on eight nodes: four collectives, ten sizes, three numbers
+of ranks, eight launches each. The numbers are made up; no such machine was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.report.build import read_cells
+from omb_py.dashboards.views.first_screen import FirstScreen, changes
+from omb_py.results.store.keys import comparability_key
+from omb_py.results.store.schema import blank_row
+from omb_py.results.store.write import write_launch
+
+LIBRARY = "Open MPI"
+VERSIONS = tuple(f"5.0.{n}" for n in range(1, 7))
+BENCHMARKS = ("allgather", "allreduce", "alltoall", "bcast")
+SIZES = tuple(4 << (2 * n) for n in range(10))
+RANKS = (8, 16, 32)
+PER_NODE = 4
+LAUNCHES = 8
+LAUNCH_NOISE, CELL_NOISE = 0.008, 0.01
+"""Standard deviations of the logs: of a launch as a whole, and of each of its cells."""
+REGRESSION, STEP, DRIFT = 1.35, 1.2, 1.12
+"""Factors on the time; the drift is reached at the last launch."""
+LATE_SHARE = 0.9
+"""Share of the calls in which a rank of the slow node is the last one."""
+FIRST = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Where the faults are; the regression is in the newest version."""
+
+    regression: str
+    sizes: tuple[int, ...]
+    ranks: tuple[int, ...]
+    node: str
+    drift: str
+    step: str
+    step_at: str
+
+    def expected(self) -> dict[str, tuple[str, ...]]:
+        """Fault -> words that the line which names it must hold."""
+        newest = f"{LIBRARY} {VERSIONS[-1]}"
+        return {
+            "regression": (self.regression, "slower", newest),
+            "slow node": (self.node, "late"),
+            "drift": (self.drift, "drifts"),
+            "step": (self.step, "slower", f"{LIBRARY} {self.step_at}"),
+        }
+
+
+def faults(seed: int) -> Faults:
+    """Choose the places of the faults."""
+    rng = np.random.default_rng([seed, 1])
+    regression, drift, step = rng.permutation(BENCHMARKS)[:3]
+    first = int(rng.integers(0, len(SIZES) - 3))
+    return Faults(
+        str(regression),
+        SIZES[first : first + 3],
+        RANKS[1:],
+        f"node{int(rng.integers(0, 2))}",
+        str(drift),
+        str(step),
+        str(rng.choice(VERSIONS[2:5])),
+    )
+
+
+def write(store: Path, seed: int, sound: bool = False) -> Faults:
+    """Write the store of a seed; `sound` leaves the faults out."""
+    planted, rng = faults(seed), np.random.default_rng([seed, 2])
+    base = {name: (float(rng.uniform(2, 6)), float(rng.uniform(2e-4, 2e-3))) for name in BENCHMARKS}
+    total = len(VERSIONS) * LAUNCHES
+    for turn, (version, launch) in enumerate(itertools.product(VERSIONS, range(LAUNCHES))):
+        for place, ranks in enumerate(RANKS):
+            started = FIRST + timedelta(hours=8 * turn, minutes=10 * place)
+            effect = rng.normal(0, LAUNCH_NOISE)
+            rows = []
+            for name, size in itertools.product(BENCHMARKS, SIZES):
+                alpha, beta = base[name]
+                log = np.log(alpha * np.log2(ranks) + beta * size) + effect + rng.normal(0, CELL_NOISE)
+                if not sound:
+                    log += _added(planted, name, size, ranks, version, turn / (total - 1))
+                rows.append(_row(name, size, ranks, version, float(np.exp(log)), None if sound else planted.node, rng))
+            run = f"planted-{version}-{launch}-{ranks}"
+            for row in rows:
+                row |= {"run_id": run, "launch_id": f"{run}-0", "started_at": started.isoformat()}
+            facts = {"library": LIBRARY, "library_version": version, "launch": {"launch_id": f"{run}-0"}}
+            write_launch(store, rows, facts)
+    return planted
+
+
+def _added(planted: Faults, name: str, size: int, ranks: int, version: str, time: float) -> float:
+    added = 0.0
+    if name == planted.regression and version == VERSIONS[-1] and size in planted.sizes and ranks in planted.ranks:
+        added += np.log(REGRESSION)
+    if name == planted.step and VERSIONS.index(version) >= VERSIONS.index(planted.step_at):
+        added += np.log(STEP)
+    if name == planted.drift:
+        added += np.log(DRIFT) * time
+    return float(added)
+
+
+def _row(
+    name: str, size: int, ranks: int, version: str, time: float, slow: str | None, rng: np.random.Generator
+) -> dict[str, Any]:
+    nodes = ranks // PER_NODE
+    hosts = [f"node{rank // PER_NODE}" for rank in range(ranks)]
+    share = rng.dirichlet(np.full(ranks, 50.0))
+    if slow is not None:
+        late = np.array([host == slow for host in hosts])
+        share = np.where(late, LATE_SHARE * share / share[late].sum(), (1 - LATE_SHARE) * share / share[~late].sum())
+    row = blank_row() | {
+        "launch_index": 0,
+        "schema_version": 2,
+        "source": "omb-py",
+        "benchmark": name,
+        "family": "collective",
+        "backend": "mpi",
+        "library": LIBRARY,
+        "library_version": version,
+        "binding": "native",
+        "device": "cpu",
+        "buffer": "numpy",
+        "dtype": "char",
+        "process_sync": "barrier",
+        "timing": "local_max",
+        "ranks": ranks,
+        "nodes": nodes,
+        "ranks_per_node": PER_NODE,
+        "size_bytes": size,
+        "metric": "latency",
+        "unit": "us",
+        "value": time,
+        "mean_us": time,
+        "median_us": time,
+        "min_us": 0.97 * time,
+        "p25_us": 0.99 * time,
+        "p75_us": 1.01 * time,
+        "p99_us": 1.1 * time,
+        "ess": 400.0,
+        "iterations": 1000,
+        "stop_reason": "count",
+        "sync_limited": False,
+        "rank_mean_us": [float(v) for v in time * (0.9 + share)],
+        "slowest_rank_share": [float(v) for v in share],
+        "hosts": hosts,
+        "environment_key": f"environment of {version}",
+    }
+    return row | {"comparability_key": comparability_key(row, name)}
+
+
+def judged(lines: list[str], planted: Faults | None) -> tuple[dict[str, bool], list[str]]:
+    """Which faults a line names, and the lines that name none."""
+    expected = planted.expected() if planted else {}
+    naming = {
+        fault: [line for line in lines if all(word in line for word in words)] for fault, words in expected.items()
+    }
+    known = {line for several in naming.values() for line in several}
+    return {fault: len(several) == 1 for fault, several in naming.items()}, [
+        line for line in lines if line not in known
+    ]
+
+
+def main(words: list[str] | None = None) -> int:
+    """Write a store, or count over seeds what the first screen names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=0)
+    parser.add_argument("--sound", action="store_true")
+    given = parser.parse_args(words)
+    if given.out:
+        print(write(given.out, given.seed, given.sound))
+        return 0
+    counts: dict[str, int] = {}
+    false = 0
+    for seed in range(1, given.seeds + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            planted = write(Path(folder), seed, given.sound)
+            cells = read_cells(Path(folder), Selection(), [])
+            lines = [item.text for item in changes(FirstScreen(cells))]
+        named, others = judged(lines, None if given.sound else planted)
+        for fault, seen in named.items():
+            counts[fault] = counts.get(fault, 0) + seen
+        false += len(others)
+        for line in others:
+            print(f"seed {seed}: {line}", file=sys.stderr)
+        print(f"seed {seed}: {named or 'sound'}, {len(others)} other lines", file=sys.stderr, flush=True)
+    print("| planted | named |\n|---|--:|")
+    for fault, count in counts.items():
+        print(f"| {fault} | {count} of {given.seeds} |")
+    print(f"| other lines | {false} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
