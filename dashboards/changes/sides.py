@@ -133,6 +133,56 @@ def subjects(frame: pd.DataFrame, ignore: Sequence[str] = ()) -> Iterator[tuple[
             yield ", ".join([str(benchmark), *words]), part
 
 
+@dataclass(frozen=True)
+class Unlike:
+    """Two sides that measured the same benchmark, ranks and sizes in other ways: no verdict is possible."""
+
+    subject: str
+    names: tuple[str, str]
+    differing: str
+    """What differs, as ``buffer: numpy / torch; process_sync: barrier / none``."""
+    base: pd.DataFrame
+    """Its rows; :data:`KEY` is replaced by the size, so that the sides can be put side by side."""
+    new: pd.DataFrame
+
+
+def unlike(frame: pd.DataFrame) -> Iterator[Unlike]:
+    """Backends or devices that share no cell, but a benchmark, a number of ranks and sizes: host against device.
+
+    Of each backend and device the newest version and the way with most cells stands for it.
+    """
+    by = ["benchmark", "metric", "unit", "ranks"]
+    ways = [name for name in WHAT if name not in (*by, "size_bytes") and name in frame]
+    for (benchmark, _, _, ranks), rows in frame.groupby(by, sort=True, dropna=False, observed=True):
+        known = sides(rows)
+        newest: dict[tuple[Any, ...], Side] = {}
+        for side in known:
+            newest[(*side.library, side.values.get("device"))] = side
+        several = list(newest.values())
+        for at, a in enumerate(several):
+            for b in several[at + 1 :]:
+                if a.keys & b.keys or (a.library != b.library and a.values["device"] != b.values["device"]):
+                    continue
+                base, new = (_one_way(side.rows(rows), ways) for side in (a, b))
+                apart = [name for name in ways if _word(base, name) != _word(new, name)]
+                words = "; ".join(f"{name}: {_word(base, name)} / {_word(new, name)}" for name in apart)
+                if set(base[KEY]) & set(new[KEY]):
+                    names = _names([{**side.values} for side in (a, b)])
+                    yield Unlike(f"{benchmark}, {series.word('ranks', ranks)}", (names[0], names[1]), words, base, new)
+
+
+def _word(rows: pd.DataFrame, name: str) -> str:
+    value = rows[name].iloc[0]
+    return "none" if theme.absent(value) else str(value)
+
+
+def _one_way(rows: pd.DataFrame, ways: Sequence[str]) -> pd.DataFrame:
+    """The rows of the way of measuring with most cells, their keys replaced by their sizes."""
+    groups = [part for _, part in rows.groupby(list(ways), dropna=False, observed=True, sort=True)]
+    largest = max(groups, key=len)
+    return largest.assign(**{KEY: [f"{size} B" for size in largest["size_bytes"]]})
+
+
 def rows_of(pair: Pair, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of both sides, of the cells that both have measured."""
     shared = pair.base.keys & pair.new.keys

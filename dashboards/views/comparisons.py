@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -237,6 +237,17 @@ def beside(cells: Cells, second: SecondSelection | None = None) -> Iterator[Show
             view = comparison.beside(part, other, names, what)
             if view is not None:
                 yield Shown(view, part)
+    if second is None:
+        yield from _unlike(cells)
+
+
+def _unlike(cells: Cells) -> Iterator[Shown]:
+    """Host against device, and libraries that measured in other ways: what differs is named, and nothing is judged."""
+    for pair in sides.unlike(cells.timed):
+        view = comparison.beside(pair.base, pair.new, pair.names, pair.subject)
+        if view is not None:
+            note = f"They did not measure the same thing ({pair.differing}), so no verdict on them is possible."
+            yield Shown(replace(view, title=f"{view.title}; measured in other ways").noted([note]), pair.base)
 
 
 def beside_counts(cells: Cells, count: str = "ranks", second: SecondSelection | None = None) -> Iterator[Shown]:

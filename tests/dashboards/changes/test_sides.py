@@ -3,9 +3,11 @@ from __future__ import annotations
 import itertools
 
 import pandas as pd
+import pytest
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.changes.sides import Pair, full_name, pairs, rows_of, sides, subjects
+from omb_py.dashboards.changes.sides import Pair, full_name, pairs, rows_of, sides, subjects, unlike
+from omb_py.dashboards.figures.comparison import beside
 
 
 def frame(cell, *who: tuple[str, str, str]) -> pd.DataFrame:
@@ -82,3 +84,27 @@ def test_subjects_are_what_was_measured_not_who_measured(cell) -> None:
 def test_a_library_without_a_name_is_its_backend() -> None:
     assert full_name({"backend": "x", "library": None}) == "x"
     assert full_name({"backend": "x", "library": "Y", "library_version": "1"}) == "Y 1"
+
+
+def test_host_against_device_stand_side_by_side_with_what_differs(cell) -> None:
+    """Their keys differ, so that nothing compares them; a reader still asks."""
+    rows = [
+        cell(
+            at * size,
+            10 * n + launch,
+            device=device,
+            buffer=buffer,
+            size_bytes=size,
+            comparability_key=f"{device}{size}",
+        )
+        for n, (device, buffer, at) in enumerate((("cpu", "numpy", 1.0), ("cuda", "cupy", 2.0)))
+        for size, launch in itertools.product((8, 1024), range(2))
+    ]
+    frame = series.prepared(pd.DataFrame(rows))
+    assert pairs(sides(frame)) == []
+    (pair,) = unlike(frame)
+    assert pair.subject == "allreduce, 4 ranks" and pair.names == ("MPICH 5.0.2 · cpu", "MPICH 5.0.2 · cuda")
+    assert pair.differing == "buffer: numpy / cupy"
+    view = beside(pair.base, pair.new, pair.names, pair.subject)
+    assert view is not None and view.spec["data"][0]["y"] == pytest.approx([2.0, 2.0], rel=1e-2)
+    assert list(unlike(frame[frame["device"] == "cpu"])) == []
