@@ -97,6 +97,7 @@ def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks
         yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
     )
     layout["xaxis"] |= _thinned(layout["xaxis"])
+    layout["meta"] = {"narrow": {"xaxis": _thinned(layout["xaxis"], 4)}}
     return View(
         "map",
         f"{names[1]} against {names[0]}: {slower} of {plural(len(known), 'cell')} slower, {faster} faster",
@@ -214,18 +215,18 @@ def multiples(
         return None
     values = theme.drawn(data)
     spoken = SPOKEN[over]
-    axis = theme.size_axis(sizes, "")
+    axis = theme.size_axis(sizes)
     axis |= _thinned(axis, 3)
-    height = 250
-    layout = theme.layout(height=height, margin={"l": 64, "r": 16, "t": 26, "b": 30}, annotations=[])
-    layout["legend"] = {**layout["legend"], "y": -0.16}
+    height = 262
+    layout = theme.layout(height=height, margin={"l": 64, "r": 16, "t": 26, "b": 46}, annotations=[])
+    layout["legend"] = {**layout["legend"], "y": -0.26}
     layout |= _panels(len(counts), len(counts), axis, theme.value_axis("time (µs)", values=values))
     layout["annotations"] = _heads(counts, len(counts), spoken)
     columns = 2 if len(counts) > 1 else 1
     deep = -(-len(counts) // columns)
     narrow = _panels(len(counts), columns, {**axis, **_thinned(axis, 2)}, theme.value_axis("time (µs)", values=values))
-    narrow |= {"annotations": _heads(counts, columns, spoken), "height": 90 + 150 * deep + 22 * len(sides)}
-    narrow["legend"] = {**layout["legend"], "y": -0.3 / deep}
+    narrow |= {"annotations": _heads(counts, columns, spoken), "height": 96 + 176 * deep + 22 * len(sides)}
+    narrow["legend"] = {**layout["legend"], "y": -0.36 / deep}
     layout["meta"] = {"narrow": narrow}
     return View(
         "multiples",
@@ -245,7 +246,7 @@ def _panels(count: int, columns: int, x: Mapping[str, Any], y: Mapping[str, Any]
         column, row = at % columns, at // columns
         number = "" if at == 0 else str(at + 1)
         wide, high = 1 / columns, 1 / deep
-        gap, above = (0.02 if columns > 2 else 0.05), (0.0 if deep == 1 else 0.14 / deep)
+        gap, above = (0.02 if columns > 2 else 0.05), (0.0 if deep == 1 else 0.2 / deep)
         axes[f"xaxis{number}"] = {**x, "domain": [wide * column, wide * (column + 1) - gap], "anchor": f"y{number}"}
         axes[f"yaxis{number}"] = {
             **y,

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,9 @@ def drawn(driver: Any) -> None:
 def first(driver: Any, out: Path) -> list[str]:
     """The first screens of a planted store: of the report, and of the explorer on a phone."""
     wrong: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        store, file = Path(folder) / "store", Path(folder) / "report.html"
+    out = out.resolve()
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):  # the page names the store: by no path of this machine
+        store, file = Path("planted"), Path("report.html").resolve()
         planted_store.write(store, 1)
         file.write_text(page(report(store, parse([]))), encoding="utf-8")
         resize(driver, FIRST_WIDTH)

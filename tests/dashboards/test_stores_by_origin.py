@@ -21,8 +21,8 @@ ACCEPTANCE = """
 name = "small"
 description = "two benchmarks at four sizes"
 [accept]
-launches = 3
-most-launches = 3
+launches = 8
+most-launches = 8
 [[entry]]
 benchmarks = ["allreduce", "latency"]
 ranks = 2
@@ -90,7 +90,7 @@ def test_a_suite_gives_a_curve_for_each_benchmark(suite: Path) -> None:
 def test_an_acceptance_gives_whole_curves_of_its_timed_launches(accepted: Path) -> None:
     for view in curves(accepted):
         (line,) = drawn(view)
-        assert len(line["x"]) == 4 and "3 launches" in view.caption, "the calls that check bytes are no measurement"
+        assert len(line["x"]) == 4 and "8 launches" in view.caption, "the calls that check bytes are no measurement"
     assert {view.title.partition(":")[0] for view in curves(accepted)} == {"allreduce", "latency"}
     found, _ = views(Data(accepted), State("curves"))
     assert [view.title for view in found] == [view.title for view in curves(accepted)]

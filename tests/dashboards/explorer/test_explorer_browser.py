@@ -105,8 +105,8 @@ def test_a_filter_changes_the_figure_and_the_link_restores_it(browser, address: 
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
-    browser.get(address + "?benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    browser.get(address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
     chooser = browser.find_element(By.ID, "library")
     chooser.send_keys(Keys.ENTER)
     until(
@@ -122,14 +122,14 @@ def test_a_filter_changes_the_figure_and_the_link_restores_it(browser, address: 
     )
     next(one for one in options if "Open MPI" in one.text).click()
     until(lambda: browser.execute_script(TRACES), ["median"])
-    until(lambda: browser.execute_script("return location.search"), "?benchmark=allreduce&library=Open+MPI")
+    until(lambda: browser.execute_script("return location.search"), "?view=curves&benchmark=allreduce&library=Open+MPI")
     title = browser.execute_script(TITLES)
     assert title == ["allreduce: 1.01 µs at 8 B, 133 µs at 64 KiB"]
 
     browser.get("about:blank")
-    browser.get(address + "?benchmark=allreduce&library=Open+MPI")
+    browser.get(address + "?view=curves&benchmark=allreduce&library=Open+MPI")
     until(lambda: browser.execute_script(TITLES), title)
-    assert browser.execute_script("return location.search") == "?benchmark=allreduce&library=Open+MPI"
+    assert browser.execute_script("return location.search") == "?view=curves&benchmark=allreduce&library=Open+MPI"
     assert errors(browser) == []
 
 
@@ -137,7 +137,10 @@ def test_a_filter_changes_the_figure_and_the_link_restores_it(browser, address: 
 def test_side_by_side_from_a_link_fits_the_window(browser, address: str, width: int) -> None:
     resize(browser, width)
     browser.get(address + "?view=beside&benchmark=allreduce")
-    until(lambda: browser.execute_script(TITLES), ["allreduce: Open MPI took up to 2× the time of MPICH, at 64 KiB"])
+    until(
+        lambda: browser.execute_script(TITLES),
+        ["allreduce: Open MPI 5.0.2 took up to 2× the time of MPICH 5.0.2, at 64 KiB"],
+    )
     until(
         lambda: browser.execute_script("return document.querySelectorAll('.js-plotly-plot .main-svg').length > 0"), True
     )
@@ -147,7 +150,7 @@ def test_side_by_side_from_a_link_fits_the_window(browser, address: str, width: 
 
 def test_the_grid_has_the_cells(browser, address: str) -> None:
     resize(browser, 1280)
-    browser.get(address + "?library=MPICH&benchmark=allreduce")
+    browser.get(address + "?view=curves&library=MPICH&benchmark=allreduce")
     until(lambda: browser.execute_script(ROWS), 9)
 
 
@@ -196,8 +199,8 @@ def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, addre
     from selenium.webdriver.common.keys import Keys
 
     resize(browser, 390, 844)
-    browser.get(address + "?benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    browser.get(address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
     folded = "return [document.getElementById('choices').hidden, document.getElementById('fold').ariaExpanded]"
     until(lambda: browser.execute_script(folded), [True, "false"])
     assert browser.execute_script("return document.getElementById('chosen').textContent") == (
@@ -213,14 +216,14 @@ def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, addre
     ActionChains(browser).send_keys(Keys.ENTER).perform()
     until(lambda: browser.execute_script(folded), [False, "true"])
     resize(browser, 1280)
-    browser.get(address + "?benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    browser.get(address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
     assert browser.execute_script(folded) == [False, "true"]
 
 
 def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> None:
-    browser.get(address + "?benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    browser.get(address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
     chosen = "return document.querySelector('#view input:checked').value"
     kinds = "return [...document.querySelectorAll('#figures section')].map(s => s.dataset.kind)"
     browser.execute_script("document.querySelector('#view input[value=beside]').click()")
@@ -229,7 +232,7 @@ def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> N
     browser.back()
     until(lambda: browser.execute_script(kinds), ["curves"])
     until(lambda: browser.execute_script(chosen), "curves")
-    assert browser.execute_script("return location.search") == "?benchmark=allreduce"
+    assert browser.execute_script("return location.search") == "?view=curves&benchmark=allreduce"
     browser.forward()
     until(lambda: browser.execute_script(kinds), ["beside"])
     until(lambda: browser.execute_script(chosen), "beside")
@@ -260,7 +263,7 @@ def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None
 
 def test_the_downloads_hold_what_is_chosen(browser, address: str, tmp_path: Path) -> None:
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    browser.get(address + "?library=MPICH&benchmark=allreduce")
+    browser.get(address + "?view=curves&library=MPICH&benchmark=allreduce")
     until(lambda: len(browser.execute_script(TITLES)), 1)
     for name in ("csv", "parquet"):
         browser.execute_script(f"document.getElementById('{name}').click()")
@@ -276,8 +279,8 @@ def test_the_downloads_hold_what_is_chosen(browser, address: str, tmp_path: Path
 
 
 def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
-    browser.get(address + "?benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH", "Open MPI"])
+    browser.get(address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
     until(lambda: browser.execute_script("return document.querySelectorAll('.legendtoggle').length"), 2)
     box = browser.execute_script(
         "const t = document.querySelector('.legendtoggle'); t.scrollIntoView({block: 'center', behavior: 'instant'});"
@@ -296,7 +299,7 @@ def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
 
 
 def test_new_launches_appear_by_themselves(browser, address: str, store: Path, cell) -> None:
-    browser.get(address + "?benchmark=latency&library=MPICH")
+    browser.get(address + "?view=curves&benchmark=latency&library=MPICH")
     about = "return (document.getElementById('about') || {}).textContent || ''"
     until(lambda: ": 4 cells of " in browser.execute_script(about), True)
     write(store, pd.DataFrame([cell(1.5, 60, run_id="z", launch_id="z", benchmark="latency", ranks=2, size_bytes=8)]))
