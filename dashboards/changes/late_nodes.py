@@ -43,7 +43,7 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
     """The nodes that are late, the latest first.
 
     Args:
-        ranked: rows with ``slowest_rank_share``, ``hosts`` and ``ess`` of launches on two nodes or more.
+        ranked: rows with ``slowest_rank_share``, ``hosts`` and ``iterations`` of launches on two nodes or more.
     """
     late: dict[str, list[tuple[float, float, pd.DataFrame]]] = {}
     for part, hosts, cells, single in _parts(ranked):
@@ -74,8 +74,9 @@ def _parts(ranked: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, list[str], list
         number = np.array([hosts.index(host) for host in placed])
         shares = np.stack([np.asarray(value, dtype=np.float64) for value in part["slowest_rank_share"]])
         by_host = np.stack([np.bincount(number, weights=row, minlength=len(hosts)) for row in shares])
-        trials = [theme.finite(value) or 0.0 for value in part["ess"]]
-        cells = [Last([float(v) for v in row], count) for row, count in zip(by_host, trials, strict=True)]
+        calls = [int(theme.finite(value) or 0) for value in part["iterations"]]
+        # the store does not say how often the last rank changed: the longest stays that the test knows are assumed
+        cells = [Last([float(v) for v in row], count, 0.0) for row, count in zip(by_host, calls, strict=True)]
         mean = shares.mean(axis=0)
         totals = np.bincount(number, weights=mean, minlength=len(hosts))
         single = {int(host) for rank, host in enumerate(number) if mean[rank] >= ONE_RANK * totals[host]}

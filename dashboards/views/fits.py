@@ -78,16 +78,10 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HISTORIES) -> list[Shown]:
-<<<<<<< HEAD
-    """The series with most launches that have units enough, each with its levels and changes.
-
-    Those with the largest changes stand first.
-=======
     """The series that changed most, each with its levels and changes; those with the largest changes first.
 
     Which are judged is chosen by their largest step in units of their noise: a series of many launches that never moved
     says less than a short one with a step.
->>>>>>> 93cfe46 (Open report and explorer on what changed)
 
     Args:
         frame: prepared cells, with :data:`ALSO`.
@@ -101,23 +95,12 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
     groups = frame[count >= LEAST].groupby(keys, observed=True, dropna=False, sort=False)
     moved = sorted((part for _, part in groups), key=_unrest, reverse=True)
     judged: list[tuple[float, Shown]] = []
-<<<<<<< HEAD
-    for part in longest[:most]:
+    for part in moved[:most]:
         for one_series in filter(enough, histories_of(rows_of(part))):
             levels = history(one_series, provenance)
             if levels.steps or levels.unit == "night":
                 largest = max((_factor(step) for step in levels.steps), default=1.0)
                 judged.append((largest, Shown(_history(levels), _rows_of(part, one_series))))
-=======
-    for part in moved[:most]:
-        rows = rows_of(part)
-        if len({row["launch_id"] for row in rows}) < LEAST:
-            continue
-        levels = history(histories_of(rows)[0], provenance)
-        if levels.steps or part["date"].nunique() > 1:
-            largest = max((_factor(step) for step in levels.steps), default=1.0)
-            judged.append((largest, Shown(_history(levels), part)))
->>>>>>> 93cfe46 (Open report and explorer on what changed)
     judged.sort(key=lambda pair: -pair[0])
     return [shown for _, shown in judged]
 

@@ -11,8 +11,9 @@ from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
 
 def late(cell, shares: list[float], hosts: str = "aabbccdd") -> list[LateNode]:
     rows = [
-        cell(2.0, n, benchmark=name, slowest_rank_share=shares, hosts=list(hosts), ranks=len(hosts), ess=500.0)
-        for n, name in enumerate(("allreduce", "bcast"))
+        cell(2.0, n, benchmark=name, slowest_rank_share=shares, hosts=list(hosts), ranks=len(hosts))
+        for name in ("allreduce", "bcast")
+        for n in range(4)
     ]
     return late_nodes(series.prepared(pd.DataFrame(rows)))
 
