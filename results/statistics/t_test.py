@@ -132,7 +132,8 @@ def launches_needed(estimate: Estimate, change: float, alpha: float, power: floa
 
     def finds(n: int) -> bool:
         if estimate.paired:
-            error, freedom = estimate.error * math.sqrt(estimate.base / n), n - 1.0
+            # a spread that is shared with other questions has more degrees of freedom than the pairs give
+            error, freedom = estimate.error * math.sqrt(estimate.base / n), estimate.freedom + n - estimate.base
         else:
             # equal numbers; the worse half of the spread that the two sides may have
             harmonic = 2 / (1 / estimate.base + 1 / estimate.new)
